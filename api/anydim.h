@@ -3,7 +3,8 @@
 //   auto module = anydim::load_model("model.onnx");
 //   auto executable = anydim::compile(std::move(module), {.threads = 2});
 //   anydim::runtime::Context context(executable);            // one a thread
-//   auto outputs = context.run(anydim::arrange_inputs(anydim::inputs_of(executable->program()), {{"x", tensor}}));
+//   auto outputs = context.run(anydim::arrange_inputs(anydim::inputs_of(executable->program()),
+//   {{"x", tensor}}));
 #pragma once
 
 #include "api/compile.h"
@@ -23,12 +24,12 @@
 #include "api/system.h"
 #include "api/timeline_file.h"
 #include "api/tuning.h"
-#include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/parse.h"
-#include "ir/print.h"
 #include "ir/printable.h"
 #include "ir/random_tensor.h"
+#include "ir/shapes/bind.h"
 #include "ir/tensor.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "tuner/json.h"
 #include "tuner/text_file.h"

@@ -26,10 +26,12 @@ std::uint64_t CallCounters::end_of(std::size_t cell) {
 void CallCounters::add(const CountedCall& call) {
   const auto way = static_cast<std::size_t>(call.way);
   bump(ways_[way], 1);
-  if (call.held_bytes > held_[way].load(std::memory_order_relaxed)) held_[way].store(call.held_bytes, std::memory_order_relaxed);
+  if (call.held_bytes > held_[way].load(std::memory_order_relaxed))
+    held_[way].store(call.held_bytes, std::memory_order_relaxed);
   const auto ticks = static_cast<std::int64_t>(call.ticks);
   bump(ticks_, ticks);
-  if (ticks > most_ticks_.load(std::memory_order_relaxed)) most_ticks_.store(ticks, std::memory_order_relaxed);
+  if (ticks > most_ticks_.load(std::memory_order_relaxed))
+    most_ticks_.store(ticks, std::memory_order_relaxed);
   bump(given_, call.tokens_given);
   bump(computed_, call.tokens_computed);
   bump(useful_, call.tokens_useful);
@@ -39,7 +41,9 @@ void CallCounters::add(const CountedCall& call) {
 class CallStatisticsSum {
  public:
   void add(const CallCounters& counters, bool held) {
-    const auto read = [](const CallCounters::Counter& counter) { return counter.load(std::memory_order_relaxed); };
+    const auto read = [](const CallCounters::Counter& counter) {
+      return counter.load(std::memory_order_relaxed);
+    };
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       ways_[way] += read(counters.ways_[way]);
       if (held) held_ += read(counters.held_[way]);
@@ -50,7 +54,8 @@ class CallStatisticsSum {
     given_ += read(counters.given_);
     computed_ += read(counters.computed_);
     useful_ += read(counters.useful_);
-    for (std::size_t cell = 0; cell < CallCounters::cells; ++cell) latencies_[cell] += read(counters.latencies_[cell]);
+    for (std::size_t cell = 0; cell < CallCounters::cells; ++cell)
+      latencies_[cell] += read(counters.latencies_[cell]);
   }
 
   CallStatistics statistics(double seconds_a_tick) const {
@@ -71,7 +76,8 @@ class CallStatisticsSum {
       std::int64_t seen = 0;
       for (std::size_t cell = 0; cell < CallCounters::cells; ++cell) {
         seen += latencies_[cell];
-        if (seen > wanted) return std::min(most, static_cast<double>(CallCounters::end_of(cell)) * seconds_a_tick);
+        if (seen > wanted)
+          return std::min(most, static_cast<double>(CallCounters::end_of(cell)) * seconds_a_tick);
       }
       return most;
     };

@@ -12,7 +12,8 @@
 namespace anydim {
 
 struct LatencyQuantiles {
-  double p50 = 0, p90 = 0, p99 = 0, p999 = 0, most = 0;  // seconds, each at most 1/16 above what was measured; 0 without calls
+  double p50 = 0, p90 = 0, p99 = 0, p999 = 0,
+         most = 0;  // seconds, each at most 1/16 above what was measured; 0 without calls
 };
 
 // Since the model was compiled.
@@ -21,12 +22,14 @@ struct CallStatistics {
   std::int64_t failed = 0;  // that threw
   // Of `calls`, the way they took (api/model.h).
   std::int64_t packed = 0, padded = 0, ragged = 0;
-  // Of calls whose mask the model knows, and of ragged ones: rows that the inputs hold, hidden ones too; those that were computed; those that take part.
-  // Calls that fell back to the padded way tell the first two.
+  // Of calls whose mask the model knows, and of ragged ones: rows that the inputs hold, hidden ones
+  // too; those that were computed; those that take part. Calls that fell back to the padded way
+  // tell the first two.
   std::int64_t tokens_given = 0, tokens_computed = 0, tokens_useful = 0;
   double seconds = 0;  // of all calls, one after another
   LatencyQuantiles latency;
-  std::int64_t held_bytes = 0;  // arena, pool and scratch of the contexts there are, each of its largest call
+  // arena, pool and scratch of the contexts there are, each of its largest call
+  std::int64_t held_bytes = 0;
 };
 
 enum class CallWay : std::uint8_t { Packed, Padded, Ragged };
@@ -35,7 +38,8 @@ struct CountedCall {
   CallWay way = CallWay::Padded;
   std::uint64_t ticks = 0;  // runtime/tick_clock.h
   std::int64_t tokens_given = 0, tokens_computed = 0, tokens_useful = 0;
-  std::int64_t held_bytes = 0;  // that the way's context holds after the call, as far as it has a largest one
+  // that the way's context holds after the call, as far as it has a largest one
+  std::int64_t held_bytes = 0;
 };
 
 // Counts of one context. One thread writes at a time, with plain loads and stores; any reads.

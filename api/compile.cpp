@@ -10,9 +10,9 @@
 #include "api/specialize.h"
 #include "api/tuning.h"
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/kernel_text.h"
-#include "ir/loop_form.h"
+#include "ir/loops/kernel_text.h"
+#include "ir/loops/loop_form.h"
+#include "ir/reference/evaluate.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
 #include "passes/require_static.h"
@@ -22,7 +22,9 @@ namespace anydim {
 
 namespace {
 
-int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_threads(); }
+int thread_count(const CompileOptions& options) {
+  return options.threads > 0 ? options.threads : available_threads();
+}
 
 passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   passes::PipelineOptions pipeline;
@@ -54,17 +56,21 @@ std::vector<bool> exact_kernels(const ir::Program& program) {
 void check_region_names(const ir::Module& module) {
   for (const PolicyChoice& choice : module.policies | std::views::reverse) {
     if (choice.region.empty()) return;
-    if (std::ranges::any_of(module.regions, [&](const ir::Region& region) { return region.name == choice.region; })) continue;
+    if (std::ranges::any_of(module.regions,
+                            [&](const ir::Region& region) { return region.name == choice.region; }))
+      continue;
     std::vector<std::string> names;
     for (const ir::Region& region : module.regions) names.push_back(region.name);
     throw Error(ErrorKind::CommandLine,
-                fmt::format("policy of the region '{}': the program has no such region; it has {}", choice.region, fmt::join(names, ", ")));
+                fmt::format("policy of the region '{}': the program has no such region; it has {}",
+                            choice.region, fmt::join(names, ", ")));
   }
 }
 
 }  // namespace
 
-std::shared_ptr<const runtime::Executable> compile(ir::Module module, const CompileOptions& options) {
+std::shared_ptr<const runtime::Executable> compile(ir::Module module,
+                                                   const CompileOptions& options) {
   return compile_for(make_target(options), std::move(module), options);
 }
 
@@ -72,19 +78,23 @@ namespace {
 
 using Compute = decltype(passes::PassContext::compute);
 
-ir::Program lowered(const CompileTarget& target, ir::Module module, const CompileOptions& options, const Compute& compute) {
+ir::Program lowered(const CompileTarget& target, ir::Module module, const CompileOptions& options,
+                    const Compute& compute) {
   narrow_dims(module, options.dims);
   add_policies(module, options);
   const passes::PipelineOptions pipeline = pipeline_options(options);
   const ir::TuningTable tuning = load_tuning(target, options);
-  passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning, .compute = compute};
+  passes::PassContext context{
+      .options = pipeline, .backend = target.backend.get(), .tuning = &tuning, .compute = compute};
   ir::Program program = passes::compile_to_program(module, context);
   check_region_names(module);
   if (options.static_only) passes::require_static(program);
   return program;
 }
 
-std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& target, ir::Module module, const CompileOptions& options,
+std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& target,
+                                                         ir::Module module,
+                                                         const CompileOptions& options,
                                                          const Compute& compute) {
   auto note_stage = [&, begun = runtime::clock_ticks()](const char* name) mutable {
     const std::uint64_t ended = runtime::clock_ticks();
@@ -96,7 +106,8 @@ std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& ta
                              .ticks = ended - begun});
     begun = ended;
   };
-  ir::Program program = lowered(target, std::move(module), options, compute);  // the module's constants go as soon as they are packed
+  ir::Program program = lowered(target, std::move(module), options,
+                                compute);  // the module's constants go as soon as they are packed
   note_stage("passes");
 
   runtime::ExecutableOptions executable;
@@ -113,18 +124,22 @@ std::shared_ptr<const runtime::Executable> executable_of(const CompileTarget& ta
   executable.timeline = options.timeline;
   executable.cancellation = options.cancellation.get();
   auto pool = std::make_shared<runtime::WorkerPool>(thread_count(options));
-  auto made = std::make_shared<const runtime::Executable>(std::move(program), target.backend, std::move(pool), std::move(executable));
+  auto made = std::make_shared<const runtime::Executable>(std::move(program), target.backend,
+                                                          std::move(pool), std::move(executable));
   note_stage("general kernels and constants");
   return made;
 }
 
 }  // namespace
 
-ir::Program program_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+ir::Program program_for(const CompileTarget& target, ir::Module module,
+                        const CompileOptions& options) {
   return lowered(target, std::move(module), options, {});
 }
 
-std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target, ir::Module module, const CompileOptions& options) {
+std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& target,
+                                                       ir::Module module,
+                                                       const CompileOptions& options) {
   const auto compute = [&](ir::Module constants) -> std::optional<std::vector<ir::Tensor>> {
     CompileOptions once = options;  // that concern the model's own symbols, results and regions
     once.dims.clear();
@@ -144,10 +159,12 @@ std::shared_ptr<const runtime::Executable> compile_for(const CompileTarget& targ
   return executable_of(target, std::move(module), options, compute);
 }
 
-void retune(const runtime::Executable& executable, const CompileTarget& target, const CompileOptions& options) {
+void retune(const runtime::Executable& executable, const CompileTarget& target,
+            const CompileOptions& options) {
   const ir::TuningTable tuning = load_tuning(target, options);
   const passes::PipelineOptions pipeline = pipeline_options(options);
-  const passes::PassContext context{.options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
+  const passes::PassContext context{
+      .options = pipeline, .backend = target.backend.get(), .tuning = &tuning};
   std::vector<ir::DispatchTable> tables;
   const ir::Program& program = executable.program();
   for (const ir::Program::Kernel& kernel : program.kernels)
@@ -158,7 +175,8 @@ void retune(const runtime::Executable& executable, const CompileTarget& target, 
 std::string regions_text(const ir::Module& module, RegionStage stage) {
   if (module.regions.empty())
     throw Error(ErrorKind::CommandLine,
-                "there is no region to show: let the whole pipeline run, whose `outline` makes them, on a module that computes something");
+                "there is no region to show: let the whole pipeline run, whose `outline` makes "
+                "them, on a module that computes something");
   std::string text;
   for (const ir::Region& region : module.regions) {
     const ir::LoopForm form = ir::derive_loop_form(region);
@@ -168,7 +186,8 @@ std::string regions_text(const ir::Module& module, RegionStage stage) {
   return text;
 }
 
-Optimized optimize(ir::Module module, const std::vector<std::string>& names, const CompileOptions& options) {
+Optimized optimize(ir::Module module, const std::vector<std::string>& names,
+                   const CompileOptions& options) {
   narrow_dims(module, options.dims);
   add_policies(module, options);
   passes::PipelineOptions pipeline = pipeline_options(options);
@@ -182,7 +201,8 @@ Optimized optimize(ir::Module module, const std::vector<std::string>& names, con
 ir::Module recognise_composites(ir::Module module, const CompileOptions& options) {
   std::vector<std::string> names;
   for (const passes::Pass& pass : passes::pipeline_passes()) {
-    if (std::ranges::find(options.skipped_passes, pass.name) == options.skipped_passes.end()) names.emplace_back(pass.name);
+    if (std::ranges::find(options.skipped_passes, pass.name) == options.skipped_passes.end())
+      names.emplace_back(pass.name);
     if (pass.name == "recognise_composites") break;
   }
   const passes::PipelineOptions pipeline = pipeline_options(options);
@@ -199,7 +219,8 @@ ir::Module lower_precision(ir::Module module, const CompileOptions& options) {
   return module;
 }
 
-std::vector<ir::Tensor> evaluate_reference(const ir::Module& module, std::vector<ir::Tensor> inputs) {
+std::vector<ir::Tensor> evaluate_reference(const ir::Module& module,
+                                           std::vector<ir::Tensor> inputs) {
   internal_check(!module.functions.empty(), "a module has an entry function");
   ir::Module checked = module;
   release_unread(checked, inputs);
@@ -221,7 +242,8 @@ ir::Module keep_outputs(ir::Module module, const std::vector<std::string>& outpu
 
 std::vector<PassInfo> pipeline_passes() {
   std::vector<PassInfo> infos;
-  for (const passes::Pass& pass : passes::pipeline_passes()) infos.push_back({std::string(pass.name), std::string(pass.reason)});
+  for (const passes::Pass& pass : passes::pipeline_passes())
+    infos.push_back({std::string(pass.name), std::string(pass.reason)});
   return infos;
 }
 

@@ -1,4 +1,5 @@
-// What a model says of its results' extents and inference could neither prove nor refute: held against the results of calls.
+// What a model says of its results' extents and inference could neither prove nor refute: held
+// against the results of calls.
 #pragma once
 
 #include <atomic>
@@ -23,8 +24,10 @@ class DeclaredResults {
   // `found`: the function after inference.
   DeclaredResults(const Hints& said, const ir::Function& found);
 
-  // Warns, once for each result, where a call's extents are not what is said of them; those that neither a number nor an input tells are not looked at.
-  void check(const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& given, const std::vector<ir::Tensor>& results,
+  // Warns, once for each result, where a call's extents are not what is said of them; those that
+  // neither a number nor an input tells are not looked at.
+  void check(const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& given,
+             const std::vector<ir::Tensor>& results,
              const std::function<void(const std::string&)>& warn) const;
 
  private:

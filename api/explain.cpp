@@ -4,7 +4,7 @@
 #include <chrono>
 #include <limits>
 
-#include "ir/symbols.h"
+#include "ir/dims/symbols.h"
 #include "tuner/launch_work.h"
 
 namespace anydim {
@@ -23,33 +23,42 @@ double median(std::vector<double> values) {
 std::string kernel_origin(const runtime::LaunchRecord& record) {
   if (record.exact != nullptr) return "for these sizes alone";
   if (record.used != record.met) return "general: the bucket's kernel is not compiled yet";
-  return record.origin == runtime::KernelOrigin::Cache ? "from the cache" : "compiled now: the cache lacked it";
+  return record.origin == runtime::KernelOrigin::Cache ? "from the cache"
+                                                       : "compiled now: the cache lacked it";
 }
 
-LaunchExplanation explain_launch(const runtime::Executable& executable, const runtime::KernelTables& tables,
+LaunchExplanation explain_launch(const runtime::Executable& executable,
+                                 const runtime::KernelTables& tables,
                                  const runtime::LaunchRecord& record) {
-  const ir::Program::Kernel& kernel = executable.program().kernels[static_cast<std::size_t>(record.kernel)];
+  const ir::Program::Kernel& kernel =
+      executable.program().kernels[static_cast<std::size_t>(record.kernel)];
   const auto used = static_cast<std::size_t>(record.used);
   const runtime::LoadedKernel* loaded =
-      record.exact != nullptr ? record.exact->loaded.get() : tables.kernels[static_cast<std::size_t>(record.kernel)][used].get();
-  const ir::DispatchTable::Entry& entry = record.exact != nullptr ? record.exact->entry : tables.entry(record.kernel, record.used);
+      record.exact != nullptr ? record.exact->loaded.get()
+                              : tables.kernels[static_cast<std::size_t>(record.kernel)][used].get();
+  const ir::DispatchTable::Entry& entry =
+      record.exact != nullptr ? record.exact->entry : tables.entry(record.kernel, record.used);
   LaunchExplanation launch;
   launch.region = kernel.region.name;
   launch.source = *record.source;
   const std::vector<std::string>& symbols = kernel.region.body.symbols.names();
-  for (std::size_t i = 0; i < record.extents.size(); ++i) launch.dims.emplace_back(symbols[i], record.extents[i]);
-  for (std::size_t i = 0; i < record.keys.size(); ++i) launch.keys.emplace_back(kernel.region.keys[i].to_string(), record.keys[i]);
+  for (std::size_t i = 0; i < record.extents.size(); ++i)
+    launch.dims.emplace_back(symbols[i], record.extents[i]);
+  for (std::size_t i = 0; i < record.keys.size(); ++i)
+    launch.keys.emplace_back(kernel.region.keys[i].to_string(), record.keys[i]);
   launch.bucket = to_string(entry.bucket);
   launch.schedule = to_string(entry.schedule);
   launch.chosen = name_of(entry.origin);
   launch.kernel = kernel_origin(record);
   launch.tasks = record.tasks;
   if (loaded != nullptr) launch.code_bytes = loaded->resources.code_bytes;
-  launch.estimated_seconds = executable.backend().estimate(kernel.region, entry.schedule, record.keys, executable.pool().threads());
+  launch.estimated_seconds = executable.backend().estimate(
+      kernel.region, entry.schedule, record.keys, executable.pool().threads());
   return launch;
 }
 
-TableRow row_of(const runtime::Executable& executable, std::size_t kernel, const ir::DispatchTable::Entry& entry) {
+TableRow row_of(const runtime::Executable& executable, std::size_t kernel,
+                const ir::DispatchTable::Entry& entry) {
   return {.region = executable.program().kernels[kernel].region.name,
           .bucket = to_string(entry.bucket),
           .schedule = to_string(entry.schedule),
@@ -58,19 +67,22 @@ TableRow row_of(const runtime::Executable& executable, std::size_t kernel, const
           .expected_seconds = entry.estimated_seconds};
 }
 
-void add_roofline(CallExplanation& call, runtime::Context& context, const std::vector<ir::Tensor>& inputs) {
+void add_roofline(CallExplanation& call, runtime::Context& context,
+                  const std::vector<ir::Tensor>& inputs) {
   call.limits = tuner::measure_limits(context.executable().pool());
   tuner::LaunchWorks works(context.executable().program());
   works.watch(context, inputs);
   for (std::size_t i = 0; i < call.launches.size() && i < context.launches().size(); ++i) {
     const runtime::LaunchRecord& record = context.launches()[i];
     call.launches[i].work = works.at(record.kernel, record.keys);
-    call.launches[i].roofline_seconds = tuner::roofline_seconds(call.launches[i].work, *call.limits);
+    call.launches[i].roofline_seconds =
+        tuner::roofline_seconds(call.launches[i].work, *call.limits);
   }
 }
 
 // The shortest of some calls, so that what else the machine does is not in it.
-void add_times(CallExplanation& call, runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat) {
+void add_times(CallExplanation& call, runtime::Context& context,
+               const std::vector<ir::Tensor>& inputs, int repeat) {
   runtime::Timeline* timeline = context.executable().timeline().get();
   if (timeline == nullptr) return;
   for (int turn = 0; turn < repeat; ++turn) {
@@ -80,13 +92,18 @@ void add_times(CallExplanation& call, runtime::Context& context, const std::vect
     const std::uint64_t ended = runtime::clock_ticks();
     timeline->stop();
     runtime::Timeline::Recording recording = timeline->read();
-    std::erase_if(recording.events, [](const auto& event) { return event.kind != runtime::TimelineKind::Launch; });
+    std::erase_if(recording.events,
+                  [](const auto& event) { return event.kind != runtime::TimelineKind::Launch; });
     const double seconds = recording.seconds_a_tick * static_cast<double>(ended - begun);
-    if (recording.events.size() != call.launches.size() || (call.shown_seconds > 0 && seconds >= call.shown_seconds)) continue;
+    if (recording.events.size() != call.launches.size() ||
+        (call.shown_seconds > 0 && seconds >= call.shown_seconds))
+      continue;
     call.shown_seconds = seconds;
     for (std::size_t i = 0; i < call.launches.size(); ++i) {
-      call.launches[i].begun_seconds = recording.seconds_a_tick * static_cast<double>(recording.events[i].begun - begun);
-      call.launches[i].lasted_seconds = recording.seconds_a_tick * static_cast<double>(recording.events[i].ticks);
+      call.launches[i].begun_seconds =
+          recording.seconds_a_tick * static_cast<double>(recording.events[i].begun - begun);
+      call.launches[i].lasted_seconds =
+          recording.seconds_a_tick * static_cast<double>(recording.events[i].ticks);
     }
   }
 }
@@ -97,7 +114,8 @@ std::vector<TableRow> table_rows(const runtime::Executable& executable) {
   std::vector<TableRow> rows;
   const auto tables = executable.kernels().tables();
   for (std::size_t k = 0; k < tables->dispatch->tables.size(); ++k)
-    for (const ir::DispatchTable::Entry& entry : tables->dispatch->tables[k].entries) rows.push_back(row_of(executable, k, entry));
+    for (const ir::DispatchTable::Entry& entry : tables->dispatch->tables[k].entries)
+      rows.push_back(row_of(executable, k, entry));
   return rows;
 }
 
@@ -114,7 +132,8 @@ std::map<std::string, std::int64_t> count_by_choice(const std::vector<TableRow>&
   return counts;
 }
 
-CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat, ExplanationDepth depth) {
+CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs,
+                             int repeat, ExplanationDepth depth) {
   const runtime::Executable& executable = context.executable();
   const ir::Program& program = executable.program();
   context.run(inputs);
@@ -131,7 +150,8 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
     context.record_launches(true);
     context.run(inputs);
     launches.resize(context.launches().size());
-    for (std::size_t i = 0; i < launches.size(); ++i) launches[i].push_back(context.launches()[i].seconds);
+    for (std::size_t i = 0; i < launches.size(); ++i)
+      launches[i].push_back(context.launches()[i].seconds);
   }
   context.record_launches(false);
   call.call_seconds = median(calls);
@@ -140,18 +160,21 @@ CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Te
     call.launches.back().measured_seconds = median(launches[i]);
   }
 
-  for (std::size_t slot = 0; slot < program.leaf_symbols.size(); ++slot) {
-    if (!program.leaf_symbols[slot].empty()) call.symbols.emplace_back(program.leaf_symbols[slot], context.slots()[slot]);
+  for (std::size_t slot = 0; slot < program.entry().leaf_symbols.size(); ++slot) {
+    if (!program.entry().leaf_symbols[slot].empty())
+      call.symbols.emplace_back(program.entry().leaf_symbols[slot], context.slots()[slot]);
   }
-  for (const ir::Program::Instruction& instruction : program.instructions) {
-    call.fetches += std::holds_alternative<ir::Program::Fetch>(instruction) ? 1 : 0;
+  for (const ir::Code::Instruction& instruction : program.entry().instructions) {
+    call.fetches += std::holds_alternative<ir::Code::Fetch>(instruction) ? 1 : 0;
   }
   call.stages = static_cast<std::int64_t>(program.stages.size());
   call.memory = context.memory();
   call.constant_bytes = executable.constant_bytes();
-  call.arena_ceiling = program.unbounded.empty() ? program.arena_ceiling.to_string() : "unbounded: " + program.unbounded;
-  const std::int64_t largest = ir::bounds(program.arena_ceiling, program.symbols).high;
-  if (program.unbounded.empty() && largest != std::numeric_limits<std::int64_t>::max()) call.arena_ceiling_bytes = largest;
+  call.arena_ceiling = program.unbounded.empty() ? program.arena_ceiling.to_string()
+                                                 : "unbounded: " + program.unbounded;
+  const std::int64_t largest = ir::bounds(program.arena_ceiling, program.entry().symbols).high;
+  if (program.unbounded.empty() && largest != std::numeric_limits<std::int64_t>::max())
+    call.arena_ceiling_bytes = largest;
   call.kernels = executable.kernels().progress();
   call.tables = table_rows(executable);
   call.exact = exact_rows(executable);

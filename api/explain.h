@@ -18,17 +18,19 @@ struct LaunchExplanation {
   std::string region;
   std::string source;                                      // nodes it came from
   std::vector<std::pair<std::string, std::int64_t>> dims;  // the region's symbols
-  std::vector<std::pair<std::string, std::int64_t>> keys;  // what dispatch looked at, printed over the symbols
-  std::string bucket, schedule;                            // of the kernel that ran
-  std::string chosen;                                      // by whom: "predicted", "tuned, measured", ... (ir::name_of(EntryOrigin))
-  std::string kernel;                                      // "from the cache", "compiled now", or why the general one served
+  std::vector<std::pair<std::string, std::int64_t>>
+      keys;                      // what dispatch looked at, printed over the symbols
+  std::string bucket, schedule;  // of the kernel that ran
+  std::string chosen;  // by whom: "predicted", "tuned, measured", ... (ir::name_of(EntryOrigin))
+  std::string kernel;  // "from the cache", "compiled now", or why the general one served
   std::int64_t code_bytes = 0;
   std::int64_t tasks = 0;
   double estimated_seconds = 0;
   double measured_seconds = 0;  // median of the measured calls
   // Where the explanation goes in depth:
-  tuner::LeastWork work{};                       // what any kernel would have to do
-  double roofline_seconds = 0;                   // the least time that the processor's limits allow for it; 0: not known
+  tuner::LeastWork work{};  // what any kernel would have to do
+  // the least time that the processor's limits allow for it; 0: not known
+  double roofline_seconds = 0;
   double begun_seconds = 0, lasted_seconds = 0;  // in the call of CallExplanation::shown_seconds
 };
 
@@ -52,22 +54,24 @@ struct CallExplanation {
   std::int64_t fetches = 0, stages = 0;
   runtime::CallMemory memory;
   std::int64_t constant_bytes = 0;
-  std::string arena_ceiling;                        // an expression over the symbols
-  std::optional<std::int64_t> arena_ceiling_bytes;  // its largest value over their ranges, where it has one
+  std::string arena_ceiling;  // an expression over the symbols
+  // its largest value over their ranges, where it has one
+  std::optional<std::int64_t> arena_ceiling_bytes;
   runtime::KernelProgress kernels;
   double call_seconds = 0;  // median, without recording
   // In depth:
   std::optional<tuner::DeviceLimits> limits{};  // of the processor, by measurement
-  double shown_seconds = 0;                     // of one call whose launches have their times in it; 0: there is none
+  double shown_seconds = 0;  // of one call whose launches have their times in it; 0: there is none
 };
 
 enum class ExplanationDepth {
   Usual,
-  Deep,  // also what each launch has to do at least and when it began, for which the executable's timeline is started anew
+  Deep,  // also what each launch has to do at least and when it began, for which the executable's
+         // timeline is started anew
 };
 
 // Runs the call `repeat` times (after one to warm up) with launches recorded, and as often without.
-CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repeat,
-                             ExplanationDepth depth = ExplanationDepth::Usual);
+CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs,
+                             int repeat, ExplanationDepth depth = ExplanationDepth::Usual);
 
 }  // namespace anydim

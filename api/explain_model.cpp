@@ -11,7 +11,8 @@ namespace anydim {
 
 namespace {
 
-std::vector<ir::Tensor> some_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::vector<std::int64_t>>& extents,
+std::vector<ir::Tensor> some_inputs(const std::vector<InputInfo>& inputs,
+                                    const std::vector<std::vector<std::int64_t>>& extents,
                                     std::int64_t integer) {
   std::vector<ir::Tensor> tensors;
   for (std::size_t at = 0; at < inputs.size(); ++at) {
@@ -24,9 +25,11 @@ std::vector<ir::Tensor> some_inputs(const std::vector<InputInfo>& inputs, const 
   return tensors;
 }
 
-CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>& inputs, int repeat, const Cancellation* cancellation,
+CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>& inputs,
+                               int repeat, const Cancellation* cancellation,
                                ExplanationDepth depth) {
-  const auto packed = model.packing() ? runtime::pack_inputs(*model.packing(), inputs) : std::nullopt;
+  const auto packed =
+      model.packing() ? runtime::pack_inputs(*model.packing(), inputs) : std::nullopt;
   const auto executable = packed ? model.packed() : model.padded();
   executable->kernels().complete(cancellation);
   runtime::Context context(executable);
@@ -37,7 +40,8 @@ using Named = std::vector<std::pair<std::string, std::int64_t>>;
 
 std::string listed(const Named& values) {
   std::string text;
-  for (const auto& [name, value] : values) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  for (const auto& [name, value] : values)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
   return text.empty() ? "none" : text;
 }
 
@@ -48,16 +52,20 @@ void add(std::string& text, fmt::format_string<Parts...> format, Parts&&... part
 
 void add_rows(std::string& text, const std::vector<TableRow>& rows) {
   for (const TableRow& row : rows)
-    add(text, "    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen, 1e6 * row.expected_seconds);
+    add(text, "    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen,
+        1e6 * row.expected_seconds);
 }
 
 }  // namespace
 
-// Integers of 1 mean something to most models (a token, an unmasked place); where a model refuses them, 0 fits every table.
-ModelExplanation explain_model(const Model& model, const std::vector<std::vector<std::int64_t>>& extents, int repeat,
+// Integers of 1 mean something to most models (a token, an unmasked place); where a model refuses
+// them, 0 fits every table.
+ModelExplanation explain_model(const Model& model,
+                               const std::vector<std::vector<std::int64_t>>& extents, int repeat,
                                const Cancellation* cancellation, ExplanationDepth depth) {
   const auto explained = [&](std::int64_t integer) {
-    return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat, cancellation, depth);
+    return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat,
+                          cancellation, depth);
   };
   try {
     return {explained(1), padding_text(model)};
@@ -70,10 +78,12 @@ ModelExplanation explain_model(const Model& model, const std::vector<std::vector
 std::string padding_text(const Model& model) {
   if (!model.packing()) return "kept: " + model.padded_because();
   std::string text = "removed: rows that the mask hides are not computed";
-  if (model.packing()->ranges_of_kept_rows) text += "; activations are quantised by the range of the others";
+  if (model.packing()->ranges_of_kept_rows)
+    text += "; activations are quantised by the range of the others";
   if (model.packing()->limited_inputs.empty()) return text;
   add(text, "; in calls with an element beyond {:.6g} either way in", model.packing()->input_limit);
-  for (const std::size_t input : model.packing()->limited_inputs) add(text, " {}", model.inputs()[input].name);
+  for (const std::size_t input : model.packing()->limited_inputs)
+    add(text, " {}", model.inputs()[input].name);
   return text + " they are";
 }
 
@@ -86,24 +96,31 @@ std::string to_text(const ModelExplanation& explanation) {
     const LaunchExplanation& launch = call.launches[i];
     estimated += launch.estimated_seconds;
     measured += launch.measured_seconds;
-    add(text, "\n{:3} {}  from {}\n", i, launch.region, launch.source.empty() ? "no node" : launch.source);
-    add(text, "    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys), launch.bucket);
-    add(text, "    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule, launch.chosen, launch.tasks, launch.code_bytes,
-        launch.kernel);
-    add(text, "    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds, 1e6 * launch.measured_seconds);
+    add(text, "\n{:3} {}  from {}\n", i, launch.region,
+        launch.source.empty() ? "no node" : launch.source);
+    add(text, "    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys),
+        launch.bucket);
+    add(text, "    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule,
+        launch.chosen, launch.tasks, launch.code_bytes, launch.kernel);
+    add(text, "    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds,
+        1e6 * launch.measured_seconds);
   }
   add(text, "\ntables, tried from above\n");
   add_rows(text, call.tables);
   if (!call.exact.empty()) add(text, "\nkernels for single sizes\n");
   add_rows(text, call.exact);
-  add(text, "\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape stages, {} fetches\n",
-      call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages, call.fetches);
-  add(text, "memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n", call.memory.arena, call.memory.scratch,
-      call.memory.outputs, call.constant_bytes, call.kernels.code_bytes);
+  add(text,
+      "\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape "
+      "stages, {} fetches\n",
+      call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages,
+      call.fetches);
+  add(text, "memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n",
+      call.memory.arena, call.memory.scratch, call.memory.outputs, call.constant_bytes,
+      call.kernels.code_bytes);
   add(text, "arena ceiling: {} bytes{}\n", call.arena_ceiling,
       call.arena_ceiling_bytes ? fmt::format(", at most {}", *call.arena_ceiling_bytes) : "");
-  add(text, "kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n", call.kernels.entries, call.kernels.from_cache,
-      call.kernels.compiled, call.kernels.failed);
+  add(text, "kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n",
+      call.kernels.entries, call.kernels.from_cache, call.kernels.compiled, call.kernels.failed);
   add(text, "padding: {}\n", explanation.padding);
   return text;
 }

@@ -15,10 +15,13 @@ struct ModelExplanation {
   std::string padding;  // "removed: .." or "kept: .." and why
 };
 
-// A call of made-up numbers, once every kernel is there; `extents` of every input, in the order of Model::inputs(). Throws Error{Inputs} where they do not fit, and what `cancellation`
-// (null: none) asks for.
-ModelExplanation explain_model(const Model& model, const std::vector<std::vector<std::int64_t>>& extents, int repeat,
-                               const Cancellation* cancellation = nullptr, ExplanationDepth depth = ExplanationDepth::Usual);
+// A call of made-up numbers, once every kernel is there; `extents` of every input, in the order of
+// Model::inputs(). Throws Error{Inputs} where they do not fit, and what `cancellation` (null: none)
+// asks for.
+ModelExplanation explain_model(const Model& model,
+                               const std::vector<std::vector<std::int64_t>>& extents, int repeat,
+                               const Cancellation* cancellation = nullptr,
+                               ExplanationDepth depth = ExplanationDepth::Usual);
 
 std::string padding_text(const Model& model);
 std::string to_text(const ModelExplanation& explanation);

@@ -13,8 +13,8 @@
 
 #include "api/gpu_check.h"
 #include "ir/error.h"
-#include "ir/parse.h"
 #include "ir/random_tensor.h"
+#include "ir/text/parse.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_device.h"
 #include "runtime/cuda_memory.h"
@@ -27,7 +27,7 @@ namespace anydim {
 namespace {
 
 namespace cuda = runtime::cuda;
-using Place = ir::Program::Buffer::Place;
+using Place = ir::Code::Buffer::Place;
 
 constexpr int warm_ups = 3;
 constexpr int calls_of_a_graph = 4;
@@ -43,14 +43,17 @@ cuda::CudaDevice& device_of(const CompileTarget& target) {
   return *device;
 }
 
-std::shared_ptr<const cuda::CublasLt> library_of(cuda::CudaDevice& device, const std::string& path) {
+std::shared_ptr<const cuda::CublasLt> library_of(cuda::CudaDevice& device,
+                                                 const std::string& path) {
   return path.empty() ? device.library() : cuda::CublasLt::open(device.shared_context(), path);
 }
 
 cuda::ReplayedSession& session_of(runtime::Context& context) {
   auto* session = dynamic_cast<cuda::ReplayedSession*>(&context.session());
   if (session == nullptr)
-    throw Error(ErrorKind::Unsupported, "only a call without branches that fetches no size from the GPU can be issued once more");
+    throw Error(
+        ErrorKind::Unsupported,
+        "only a call without branches that fetches no size from the GPU can be issued once more");
   return *session;
 }
 
@@ -60,14 +63,18 @@ std::string schedule_of(runtime::Context& context, const std::vector<ir::Tensor>
   context.record_launches(false);
   std::string schedules;
   for (const runtime::LaunchRecord& launch : context.launches()) {
-    const auto& kernel = context.executable().program().kernels[static_cast<std::size_t>(launch.kernel)];
-    const std::string schedule = to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule);
-    if (schedules.find(schedule) == std::string::npos) schedules += (schedules.empty() ? "" : "; ") + schedule;
+    const auto& kernel =
+        context.executable().program().kernels[static_cast<std::size_t>(launch.kernel)];
+    const std::string schedule =
+        to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule);
+    if (schedules.find(schedule) == std::string::npos)
+      schedules += (schedules.empty() ? "" : "; ") + schedule;
   }
   return schedules;
 }
 
-std::unique_ptr<cuda::GraphTimer> timer_of(runtime::Context& context, int calls, int launches_counted) {
+std::unique_ptr<cuda::GraphTimer> timer_of(runtime::Context& context, int calls,
+                                           int launches_counted) {
   cuda::ReplayedSession& session = session_of(context);
   return std::make_unique<cuda::GraphTimer>(
       session.context(),
@@ -84,11 +91,15 @@ std::string matmul_text(std::int64_t n, std::int64_t k, ir::DType dtype, int cop
     const char* comma = i == 0 ? "" : ", ";
     parameters += fmt::format("{}%x{}: Tensor[(m, {}), {}]", comma, i, k, type);
     types += fmt::format("{}Tensor[(m, {}), {}]", comma, n, type);
-    body += fmt::format("  %w{0} = constant({1} ({2}, {3}) @random({0}))\n  %b{0} = constant({1} ({3}) @random({0}))\n", i, type, k, n);
+    body += fmt::format(
+        "  %w{0} = constant({1} ({2}, {3}) @random({0}))\n  %b{0} = constant({1} ({3}) "
+        "@random({0}))\n",
+        i, type, k, n);
     body += fmt::format("  %p{0} = matmul(%x{0}, %w{0})\n  %y{0} = add(%p{0}, %b{0})\n", i);
     results += fmt::format("{}%y{}", comma, i);
   }
-  return fmt::format("fn @main({}) -> ({})\n  where m in [0, 1048576] {{\n{}  return {}\n}}\n", parameters, types, body, results);
+  return fmt::format("fn @main({}) -> ({})\n  where m in [0, 1048576] {{\n{}  return {}\n}}\n",
+                     parameters, types, body, results);
 }
 
 // Places of one product of the program, from its launch.
@@ -100,21 +111,23 @@ ProductPlaces find_places(runtime::Context& context, const GpuMatmul& shape) {
   const ir::Program& program = context.executable().program();
   const std::vector<cuda::Address>& addresses = session_of(context).last_addresses();
   ProductPlaces places;
-  for (const ir::Program::Instruction& instruction : program.instructions) {
-    const auto* launch = std::get_if<ir::Program::Launch>(&instruction);
+  for (const ir::Code::Instruction& instruction : program.entry().instructions) {
+    const auto* launch = std::get_if<ir::Code::Launch>(&instruction);
     if (launch == nullptr) continue;
     cuda::CublasLt::Operands operands;
     for (const std::int32_t b : launch->buffers) {
-      const ir::Program::Buffer& buffer = program.buffers[static_cast<std::size_t>(b)];
+      const ir::Code::Buffer& buffer = program.entry().buffers[static_cast<std::size_t>(b)];
       const cuda::Address address = addresses[static_cast<std::size_t>(b)];
       if (buffer.place == Place::Input) operands.x = address;
       // Constants are gone from the host by now; their names say which is which.
-      if (buffer.place == Place::Constant) (buffer.name.starts_with("w") ? operands.w : operands.bias) = address;
+      if (buffer.place == Place::Constant)
+        (buffer.name.starts_with("w") ? operands.w : operands.bias) = address;
     }
     if (operands.x == 0 || operands.w == 0 || operands.bias == 0) {
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("the product of {} x {} x {} did not become one launch a copy, so there is nothing to compare", shape.m,
-                              shape.n, shape.k));
+                  fmt::format("the product of {} x {} x {} did not become one launch a copy, so "
+                              "there is nothing to compare",
+                              shape.m, shape.n, shape.k));
     }
     places.operands.push_back(operands);
   }
@@ -123,25 +136,33 @@ ProductPlaces find_places(runtime::Context& context, const GpuMatmul& shape) {
 
 class LibraryRuns {
  public:
-  LibraryRuns(std::shared_ptr<cuda::DeviceContext> context, const cuda::CublasLt& library, const GpuMatmul& shape, ProductPlaces places)
-      : context_(std::move(context)), library_(library), product_{shape.m, shape.n, shape.k, shape.dtype, true},
-        places_(std::move(places)) {
+  LibraryRuns(std::shared_ptr<cuda::DeviceContext> context, const cuda::CublasLt& library,
+              const GpuMatmul& shape, ProductPlaces places)
+      : context_(std::move(context)), library_(library),
+        product_{shape.m, shape.n, shape.k, shape.dtype, true}, places_(std::move(places)) {
     bytes_ = static_cast<std::size_t>(shape.m * shape.n) * ir::size_of(shape.dtype);
-    context_->check(context_->driver().memory_allocate(&workspace_, cuda::CublasLt::workspace_bytes), "the library's workspace");
+    context_->check(
+        context_->driver().memory_allocate(&workspace_, cuda::CublasLt::workspace_bytes),
+        "the library's workspace");
     for (cuda::CublasLt::Operands& operands : places_.operands) {
       operands.workspace = workspace_;
-      context_->check(context_->driver().memory_allocate(&operands.d, std::max<std::size_t>(bytes_, 1)), "the library's results");
+      context_->check(
+          context_->driver().memory_allocate(&operands.d, std::max<std::size_t>(bytes_, 1)),
+          "the library's results");
     }
   }
   ~LibraryRuns() {
     context_->enter_quietly();
-    for (const cuda::CublasLt::Operands& operands : places_.operands) context_->driver().memory_free(operands.d);
+    for (const cuda::CublasLt::Operands& operands : places_.operands)
+      context_->driver().memory_free(operands.d);
     context_->driver().memory_free(workspace_);
   }
   LibraryRuns(const LibraryRuns&) = delete;
   LibraryRuns& operator=(const LibraryRuns&) = delete;
 
-  std::vector<cuda::CublasLt::Algorithm> algorithms(int most) const { return library_.algorithms(product_, most); }
+  std::vector<cuda::CublasLt::Algorithm> algorithms(int most) const {
+    return library_.algorithms(product_, most);
+  }
 
   // Every copy in turn, as often as our graphs have them.
   std::vector<std::size_t> products() const {
@@ -151,12 +172,14 @@ class LibraryRuns {
     return all;
   }
 
-  void enqueue(const cuda::CublasLt::Algorithm& algorithm, std::size_t copy, cuda::Stream stream) const {
+  void enqueue(const cuda::CublasLt::Algorithm& algorithm, std::size_t copy,
+               cuda::Stream stream) const {
     library_.enqueue(product_, places_.operands[copy], algorithm, stream);
   }
 
   // A graph of these copies' products; null where the algorithm does not run.
-  std::unique_ptr<cuda::GraphTimer> timer(const cuda::CublasLt::Algorithm& algorithm, const std::vector<std::size_t>& copies) const {
+  std::unique_ptr<cuda::GraphTimer> timer(const cuda::CublasLt::Algorithm& algorithm,
+                                          const std::vector<std::size_t>& copies) const {
     try {
       return std::make_unique<cuda::GraphTimer>(
           context_,
@@ -178,8 +201,9 @@ class LibraryRuns {
       ir::Tensor theirs(product_.dtype, {product_.m, product_.n});
       cuda::Stream stream = nullptr;
       const cuda::Driver& driver = context_->driver();
-      context_->check(driver.copy_to_host(theirs.mutable_bytes().data(), places_.operands[i].d, bytes_, stream),
-                      "reading the library's results");
+      context_->check(
+          driver.copy_to_host(theirs.mutable_bytes().data(), places_.operands[i].d, bytes_, stream),
+          "reading the library's results");
       context_->check(driver.stream_synchronize(stream), "reading the library's results");
       largest = std::max(largest, largest_difference(ours[i], theirs));
     }
@@ -213,7 +237,8 @@ GpuComparison comparison_of(const std::vector<GpuSample>& samples) {
                              : GpuComparison{samples[0], samples[1], samples[2]};
 }
 
-// The library's algorithms that run, as graphs over all copies; which of them is fastest is decided by repetitions that nothing else reports.
+// The library's algorithms that run, as graphs over all copies; which of them is fastest is decided
+// by repetitions that nothing else reports.
 struct LibraryChoice {
   std::vector<cuda::CublasLt::Algorithm> algorithms;
   std::vector<std::unique_ptr<cuda::GraphTimer>> timers;
@@ -228,12 +253,16 @@ LibraryChoice choose(const LibraryRuns& runs, int most) {
     choice.algorithms.push_back(algorithm);
     choice.timers.push_back(std::move(timer));
   }
-  if (choice.timers.empty()) throw Error(ErrorKind::Resource, "none of the algorithms that cuBLASLt offers runs on this GPU");
+  if (choice.timers.empty())
+    throw Error(ErrorKind::Resource,
+                "none of the algorithms that cuBLASLt offers runs on this GPU");
   constexpr int choosing = 3;
   std::vector<std::vector<double>> seconds(choice.timers.size());
   for (int repetition = 0; repetition < choosing; ++repetition)
-    for (std::size_t i = 0; i < choice.timers.size(); ++i) seconds[i].push_back(choice.timers[i]->measure());
-  const auto least = std::ranges::min_element(seconds, {}, [](const std::vector<double>& all) { return sample_of(all).median; });
+    for (std::size_t i = 0; i < choice.timers.size(); ++i)
+      seconds[i].push_back(choice.timers[i]->measure());
+  const auto least = std::ranges::min_element(
+      seconds, {}, [](const std::vector<double>& all) { return sample_of(all).median; });
   choice.best = static_cast<std::size_t>(least - seconds.begin());
   return choice;
 }
@@ -244,22 +273,27 @@ struct OneProduct {
   ir::Tensor x;
 };
 
-void measure_warm_and_cold(GpuMatmulTimes& times, const OneProduct& one, const LibraryRuns* runs, const LibraryChoice* choice,
-                           const GpuBenchOptions& bench, int calls) {
+void measure_warm_and_cold(GpuMatmulTimes& times, const OneProduct& one, const LibraryRuns* runs,
+                           const LibraryChoice* choice, const GpuBenchOptions& bench, int calls) {
   one.context->run({one.x});
   const auto ours = timer_of(*one.context, calls, 1);
   std::vector<std::unique_ptr<cuda::GraphTimer>> theirs;
   std::vector<Engine> warm{[&] { return ours->measure(); }}, cold;
   cuda::ReplayedSession& session = session_of(*one.context);
   cuda::ColdTimer timer(session.context());
-  cold.emplace_back([&] { return timer.measure([&](cuda::Stream stream) { session.enqueue_last(stream); }); });
+  cold.emplace_back(
+      [&] { return timer.measure([&](cuda::Stream stream) { session.enqueue_last(stream); }); });
   if (choice != nullptr) {
     for (const std::size_t which : {std::size_t{0}, choice->best}) {
-      theirs.push_back(runs->timer(choice->algorithms[which], std::vector<std::size_t>(static_cast<std::size_t>(calls), 0)));
-      if (theirs.back() == nullptr) throw Error(ErrorKind::Resource, "an algorithm of cuBLASLt that ran does not run again");
+      theirs.push_back(runs->timer(choice->algorithms[which],
+                                   std::vector<std::size_t>(static_cast<std::size_t>(calls), 0)));
+      if (theirs.back() == nullptr)
+        throw Error(ErrorKind::Resource, "an algorithm of cuBLASLt that ran does not run again");
       warm.emplace_back([timer = theirs.back().get()] { return timer->measure(); });
-      cold.emplace_back(
-          [&, which] { return timer.measure([&](cuda::Stream stream) { runs->enqueue(choice->algorithms[which], 0, stream); }); });
+      cold.emplace_back([&, which] {
+        return timer.measure(
+            [&](cuda::Stream stream) { runs->enqueue(choice->algorithms[which], 0, stream); });
+      });
     }
   }
   times.warm = comparison_of(in_turn(warm, bench.repetitions));
@@ -272,29 +306,36 @@ struct Parameters {
 };
 Parameters parameters_of(const GpuMatmul& shape, int copy) {
   const auto seed = static_cast<std::uint64_t>(copy);
-  return {ir::random_tensor(shape.dtype, std::vector{shape.k, shape.n}, seed, fmt::format("w{}", copy)),
-          ir::random_tensor(shape.dtype, std::vector{shape.n}, seed, fmt::format("b{}", copy))};
+  return {
+      ir::random_tensor(shape.dtype, std::vector{shape.k, shape.n}, seed, fmt::format("w{}", copy)),
+      ir::random_tensor(shape.dtype, std::vector{shape.n}, seed, fmt::format("b{}", copy))};
 }
 
 std::vector<ir::Tensor> attention_operands(const std::vector<std::int64_t>& dims, ir::DType dtype) {
   std::vector<ir::Tensor> inputs;
-  for (int i = 0; i < 3; ++i) inputs.push_back(ir::random_tensor(dtype, dims, 7, fmt::format("input {}", i)));
+  for (int i = 0; i < 3; ++i)
+    inputs.push_back(ir::random_tensor(dtype, dims, 7, fmt::format("input {}", i)));
   return inputs;
 }
 
 std::string equal_attention_text(const GpuAttention& shape) {
-  const std::string operand = fmt::format("Tensor[(b, h, s, {}), {}]", shape.head, ir::name_of(shape.dtype));
+  const std::string operand =
+      fmt::format("Tensor[(b, h, s, {}), {}]", shape.head, ir::name_of(shape.dtype));
   return fmt::format(
-      "fn @main(%q: {0}, %k: {0}, %v: {0}) -> {0} where b in [0, 65536], h in [0, 256], s in [0, 65536] {{\n"
-      "  %qw = cast(%q) {{to = f32}}\n  %kw = cast(%k) {{to = f32}}\n  %vw = cast(%v) {{to = f32}}\n"
-      "  %yw = attention(%qw, %kw, %vw) {{scale = {1}}}\n  %y = cast(%yw) {{to = {2}}}\n  return %y\n}}\n",
+      "fn @main(%q: {0}, %k: {0}, %v: {0}) -> {0} where b in [0, 65536], h in [0, 256], s in [0, "
+      "65536] {{\n"
+      "  %qw = cast(%q) {{to = f32}}\n  %kw = cast(%k) {{to = f32}}\n  %vw = cast(%v) {{to = "
+      "f32}}\n"
+      "  %yw = attention(%qw, %kw, %vw) {{scale = {1}}}\n  %y = cast(%yw) {{to = {2}}}\n  return "
+      "%y\n}}\n",
       operand, attention_scale(shape.head), ir::name_of(shape.dtype));
 }
 
 std::string ragged_attention_text(const GpuAttention& shape) {
   const std::string_view type = ir::name_of(shape.dtype);
   std::string text = fmt::format(
-      "fn @main(%q: {0}, %k: {0}, %v: {0}, %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> {0}\n"
+      "fn @main(%q: {0}, %k: {0}, %v: {0}, %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), "
+      "i64]) -> {0}\n"
       "  where t in [0, 16777216], n in [0, 1048576] {{\n"
       "  %split = shape(t, {1}, {2})\n",
       fmt::format("Tensor[(t, {}), {}]", shape.heads * shape.head, type), shape.heads, shape.head);
@@ -304,20 +345,25 @@ std::string ragged_attention_text(const GpuAttention& shape) {
         "  %{0}_rows = transpose(%{0}_heads) {{perm = (1, 0, 2)}}\n",
         operand);
   }
-  return text + fmt::format(
-                    "  %a = attention(%q_rows, %k_rows, %v_rows, none, %offsets, %work) {{scale = {0}}}\n"
-                    "  %beside = transpose(%a) {{perm = (1, 0, 2)}}\n  %flat = shape(t, {1})\n"
-                    "  %joined = dyn.reshape(%beside, %flat)\n  %y = cast(%joined) {{to = {2}}}\n  return %y\n}}\n",
-                    attention_scale(shape.head), shape.heads * shape.head, type);
+  return text +
+         fmt::format(
+             "  %a = attention(%q_rows, %k_rows, %v_rows, none, %offsets, %work) {{scale = {0}}}\n"
+             "  %beside = transpose(%a) {{perm = (1, 0, 2)}}\n  %flat = shape(t, {1})\n"
+             "  %joined = dyn.reshape(%beside, %flat)\n  %y = cast(%joined) {{to = {2}}}\n  return "
+             "%y\n}}\n",
+             attention_scale(shape.head), shape.heads * shape.head, type);
 }
 
 std::vector<ir::Tensor> attention_inputs(const GpuAttention& shape) {
-  if (shape.lengths.empty()) return attention_operands({shape.batch, shape.heads, shape.length, shape.head}, shape.dtype);
+  if (shape.lengths.empty())
+    return attention_operands({shape.batch, shape.heads, shape.length, shape.head}, shape.dtype);
   std::vector<std::int64_t> offsets{0};
   for (const std::int64_t length : shape.lengths) offsets.push_back(offsets.back() + length);
-  std::vector<ir::Tensor> inputs = attention_operands({offsets.back(), shape.heads * shape.head}, shape.dtype);
+  std::vector<ir::Tensor> inputs =
+      attention_operands({offsets.back(), shape.heads * shape.head}, shape.dtype);
   const std::array vectors{runtime::RowVector::Offsets, runtime::RowVector::Work};
-  for (ir::Tensor& vector : runtime::ragged_vectors(vectors, offsets, 0)) inputs.push_back(std::move(vector));
+  for (ir::Tensor& vector : runtime::ragged_vectors(vectors, offsets, 0))
+    inputs.push_back(std::move(vector));
   return inputs;
 }
 
@@ -342,14 +388,18 @@ std::string library_missing(const CompileTarget& target, const std::string& path
   }
 }
 
-std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::vector<GpuMatmul>& shapes, const CompileOptions& options,
+std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target,
+                                        const std::vector<GpuMatmul>& shapes,
+                                        const CompileOptions& options,
                                         const GpuBenchOptions& bench) {
   cuda::CudaDevice& device = device_of(target);
-  const std::shared_ptr<const cuda::CublasLt> library = bench.library ? library_of(device, bench.library_path) : nullptr;
+  const std::shared_ptr<const cuda::CublasLt> library =
+      bench.library ? library_of(device, bench.library_path) : nullptr;
   if (shapes.empty()) return {};
   const GpuMatmul& first = shapes[0];
   const auto context_of = [&](int copies) {
-    const auto executable = compile_for(target, ir::parse(matmul_text(first.n, first.k, first.dtype, copies)), options);
+    const auto executable =
+        compile_for(target, ir::parse(matmul_text(first.n, first.k, first.dtype, copies)), options);
     executable->kernels().complete();
     return std::make_shared<runtime::Context>(executable);
   };
@@ -360,15 +410,18 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::
   if (first.copies > 1) ends.push_back(parameters_of(first, first.copies - 1));
   std::vector<GpuMatmulTimes> all;
   for (const GpuMatmul& shape : shapes) {
-    internal_check(shape.n == first.n && shape.k == first.k && shape.copies == first.copies, "one program serves all shapes");
+    internal_check(shape.n == first.n && shape.k == first.k && shape.copies == first.copies,
+                   "one program serves all shapes");
     // One tensor on the host, a copy for each product on the GPU.
-    const std::vector<ir::Tensor> inputs(static_cast<std::size_t>(shape.copies),
-                                         ir::random_tensor(shape.dtype, std::vector{shape.m, shape.k}, 7, "input"));
+    const std::vector<ir::Tensor> inputs(
+        static_cast<std::size_t>(shape.copies),
+        ir::random_tensor(shape.dtype, std::vector{shape.m, shape.k}, 7, "input"));
     GpuMatmulTimes& times = all.emplace_back();
     times.schedule = schedule_of(*context, inputs);
     const std::vector<ir::Tensor> results = context->run(inputs);
-    times.largest_difference = std::max(product_difference(inputs[0], ends.front().w, ends.front().bias, results.front()),
-                                        product_difference(inputs[0], ends.back().w, ends.back().bias, results.back()));
+    times.largest_difference =
+        std::max(product_difference(inputs[0], ends.front().w, ends.front().bias, results.front()),
+                 product_difference(inputs[0], ends.back().w, ends.back().bias, results.back()));
     const auto timer = timer_of(*context, calls_of_a_graph, shape.copies);
     std::optional<LibraryRuns> runs;
     LibraryChoice choice;
@@ -385,18 +438,21 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target, const std::
     times.ring = comparison_of(in_turn(engines, bench.repetitions));
     one.x = inputs[0];
     if (bench.cache_extremes)
-      measure_warm_and_cold(times, one, runs ? &*runs : nullptr, runs ? &choice : nullptr, bench, calls_of_a_graph * shape.copies);
+      measure_warm_and_cold(times, one, runs ? &*runs : nullptr, runs ? &choice : nullptr, bench,
+                            calls_of_a_graph * shape.copies);
   }
   return all;
 }
 
-std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const std::vector<GpuAttention>& shapes,
+std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target,
+                                              const std::vector<GpuAttention>& shapes,
                                               const CompileOptions& options, int repetitions) {
   device_of(target);
   std::map<std::string, std::shared_ptr<runtime::Context>> contexts;  // by text
   std::vector<GpuAttentionTimes> all;
   for (const GpuAttention& shape : shapes) {
-    const std::string text = shape.lengths.empty() ? equal_attention_text(shape) : ragged_attention_text(shape);
+    const std::string text =
+        shape.lengths.empty() ? equal_attention_text(shape) : ragged_attention_text(shape);
     auto& context = contexts[text];
     if (context == nullptr) {
       const auto executable = compile_for(target, ir::parse(text), options);
@@ -412,7 +468,8 @@ std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target, const
   return all;
 }
 
-GpuSample time_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repetitions) {
+GpuSample time_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs,
+                    int repetitions) {
   context.run(inputs);
   return measure_alone(*timer_of(context, calls_of_a_graph, 1), repetitions);
 }

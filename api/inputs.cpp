@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/bind.h"
 #include "ir/error.h"
 #include "ir/printable.h"
+#include "ir/shapes/bind.h"
 #include "runtime/input_binding.h"
 
 namespace anydim {
@@ -36,7 +36,7 @@ void collect_read(const ir::Block& block, std::set<ir::ValueId>& read) {
 
 std::vector<InputInfo> inputs_of(const ir::Program& program) {
   std::vector<InputInfo> inputs;
-  for (const ir::Program::Input& input : program.inputs)
+  for (const ir::Code::Input& input : program.entry().inputs)
     inputs.push_back({input.name, input.dtype, input.dims, runtime::takes_any_shape(input)});
   return inputs;
 }
@@ -47,7 +47,8 @@ std::vector<InputInfo> inputs_of(const ir::Function& function) {
   collect_read(function.body, read);
   for (const ir::ValueId id : function.body.parameters) {
     const ir::TensorType& type = function.tensor_type(id);
-    inputs.push_back({function.values[id].name, type.dtype, type.dims, !read.contains(id) && runtime::are_constants(type.dims)});
+    inputs.push_back({function.values[id].name, type.dtype, type.dims,
+                      !read.contains(id) && runtime::are_constants(type.dims)});
   }
   return inputs;
 }
@@ -56,7 +57,8 @@ std::vector<InputInfo> outputs_of(const ir::Function& function) {
   std::vector<InputInfo> outputs;
   for (std::size_t i = 0; i < function.body.results.size(); ++i) {
     const ir::Type& type = function.values[function.body.results[i]].type;
-    if (type.is_tensor()) outputs.push_back({function.result_names[i], type.tensor.dtype, type.tensor.dims});
+    if (type.is_tensor())
+      outputs.push_back({function.result_names[i], type.tensor.dtype, type.tensor.dims});
   }
   return outputs;
 }
@@ -67,35 +69,40 @@ std::string to_string(const InputInfo& input) {
   return fmt::format("{}: {} ({})", input.name, ir::name_of(input.dtype), fmt::join(dims, ", "));
 }
 
-std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& given) {
+std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<InputInfo>& inputs,
+                                      const std::vector<ir::Tensor>& given) {
   if (const auto constant = dim.constant()) return constant;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto at = std::ranges::find(inputs[i].dims, dim);
-    if (at != inputs[i].dims.end()) return given[i].dims().at(static_cast<std::size_t>(at - inputs[i].dims.begin()));
+    if (at != inputs[i].dims.end())
+      return given[i].dims().at(static_cast<std::size_t>(at - inputs[i].dims.begin()));
   }
   return std::nullopt;
 }
 
-std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted, const NamedTensors& given) {
+std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
+                                       const NamedTensors& given) {
   for (const auto& [name, tensor] : given) {
     if (std::ranges::none_of(wanted, [&](const InputInfo& input) { return input.name == name; })) {
-      throw Error(ErrorKind::Inputs, fmt::format("the model has no input '{}'; its inputs are {}", ir::printable(name), listed(wanted)));
+      throw Error(ErrorKind::Inputs, fmt::format("the model has no input '{}'; its inputs are {}",
+                                                 ir::printable(name), listed(wanted)));
     }
   }
   std::vector<ir::Tensor> arranged;
   for (const InputInfo& input : wanted) {
     const auto found = given.find(input.name);
     if (found == given.end())
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("input '{}' is missing; the model's inputs are {}", ir::printable(input.name), listed(wanted)));
+      throw Error(ErrorKind::Inputs, fmt::format("input '{}' is missing; the model's inputs are {}",
+                                                 ir::printable(input.name), listed(wanted)));
     ir::Tensor tensor = found->second;
     if (input.dtype == ir::DType::BF16 && tensor.dtype() == ir::DType::U16) {
       tensor = ir::Tensor(ir::DType::BF16, tensor.dims(), tensor.bytes(), tensor.owner());
     }
     if (tensor.dtype() != input.dtype || (tensor.rank() != input.dims.size() && !input.any_shape)) {
-      throw Error(ErrorKind::Inputs,
-                  fmt::format("input '{}' does not fit: expected {}, got {}", ir::printable(input.name),
-                              to_string(input).substr(input.name.size() + 2), ir::shape_text(tensor.dtype(), tensor.dims())));
+      throw Error(ErrorKind::Inputs, fmt::format("input '{}' does not fit: expected {}, got {}",
+                                                 ir::printable(input.name),
+                                                 to_string(input).substr(input.name.size() + 2),
+                                                 ir::shape_text(tensor.dtype(), tensor.dims())));
     }
     arranged.push_back(std::move(tensor));
   }

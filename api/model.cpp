@@ -16,7 +16,8 @@ namespace anydim {
 
 namespace {
 
-std::vector<runtime::RowVector> vectors_of(const passes::PackedModule& packed, std::size_t own_inputs) {
+std::vector<runtime::RowVector> vectors_of(const passes::PackedModule& packed,
+                                           std::size_t own_inputs) {
   const passes::PackingPlan& plan = packed.plan;
   const std::vector<ir::ValueId>& parameters = packed.module.functions.at(0).body.parameters;
   std::vector<runtime::RowVector> vectors;
@@ -47,7 +48,8 @@ runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_
     return static_cast<std::size_t>(std::ranges::find(parameters, parameter) - parameters.begin());
   };
   packing.mask = position(plan.mask);
-  for (const ir::ValueId input : plan.limited_inputs) packing.limited_inputs.push_back(position(input));
+  for (const ir::ValueId input : plan.limited_inputs)
+    packing.limited_inputs.push_back(position(input));
   packing.input_limit = plan.input_limit;
   packing.vectors = vectors_of(packed, own_inputs);
   return packing;
@@ -60,7 +62,8 @@ std::int64_t bytes_in(const std::vector<ir::Tensor>& tensors) {
 }
 
 ir::SymbolInfo range_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
-  const ir::SymbolInfo* found = dim.kind() == ir::Dim::Kind::Symbol ? symbols.find(dim.leaf().symbol) : nullptr;
+  const ir::SymbolInfo* found =
+      dim.kind() == ir::Dim::Kind::Symbol ? symbols.find(dim.leaf().symbol) : nullptr;
   return found == nullptr ? ir::SymbolInfo{} : *found;
 }
 
@@ -70,7 +73,8 @@ std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOpti
   return compile(make_target(options), std::move(module), options);
 }
 
-std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module module, const CompileOptions& options) {
+std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module module,
+                                            const CompileOptions& options) {
   std::shared_ptr<Model> model(new Model);
   model->options_ = options;
   if (options.timeline == nullptr) model->options_.timeline = std::make_shared<runtime::Timeline>();
@@ -87,11 +91,14 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->output_names_ = entry.result_names;
   model->outputs_ = outputs_of(entry);
   passes::PackingResult result = passes::remove_padding(
-      model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed : passes::PackedForm::Exact);
+      model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed
+                                                              : passes::PackedForm::Exact);
   if (options.masked_rows == MaskedRows::Zero) {
     model->hidden_rows_kept_because_ = passes::hide_rows(model->module_, {.results = true}).reason;
-    if (const std::string& reason = model->hidden_rows_kept_because_; !reason.empty() && options.warn)
-      options.warn(fmt::format("masked rows of results are not zero but as the model computes them: {}", reason));
+    if (const std::string& reason = model->hidden_rows_kept_because_;
+        !reason.empty() && options.warn)
+      options.warn(fmt::format(
+          "masked rows of results are not zero but as the model computes them: {}", reason));
   }
   if (!result.packed) {
     model->padded_because_ = std::move(result.reason);
@@ -99,7 +106,8 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
     return model;
   }
   model->packing_ = packing_of(*result.packed, model->inputs_.size());
-  model->packed_ = compile_for(model->target_, std::move(result.packed->module), model->options_for(options.cancellation));
+  model->packed_ = compile_for(model->target_, std::move(result.packed->module),
+                               model->options_for(options.cancellation));
   return model;
 }
 
@@ -118,25 +126,30 @@ std::vector<std::shared_ptr<const runtime::Executable>> Model::compiled() const 
   return executables;
 }
 
-std::shared_ptr<const runtime::Executable> Model::padded(std::shared_ptr<const Cancellation> cancellation) const {
+std::shared_ptr<const runtime::Executable> Model::padded(
+    std::shared_ptr<const Cancellation> cancellation) const {
   const std::lock_guard lock(mutex_);
   if (padded_ == nullptr) {
-    passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero, .reach = packing_.has_value()};
+    passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero,
+                               .reach = packing_.has_value()};
     if (packing_) {
       hidden.limited_inputs = packing_->limited_inputs;
       hidden.input_limit = packing_->input_limit;
     }
-    padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module, options_for(std::move(cancellation)));
+    padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module,
+                          options_for(std::move(cancellation)));
   }
   if (ragged_ != nullptr) module_ = {};
   return padded_;
 }
 
-std::shared_ptr<const RaggedProgram> Model::ragged(std::shared_ptr<const Cancellation> cancellation) const {
+std::shared_ptr<const RaggedProgram> Model::ragged(
+    std::shared_ptr<const Cancellation> cancellation) const {
   const std::lock_guard lock(mutex_);
   if (ragged_ != nullptr) return ragged_;
   const auto refused = [](const std::string& reason) {
-    return Error(ErrorKind::Unsupported, fmt::format("the model does not take ragged input: {}", reason));
+    return Error(ErrorKind::Unsupported,
+                 fmt::format("the model does not take ragged input: {}", reason));
   };
   passes::PackingResult result = passes::remove_padding(module_, passes::PackedForm::Ragged);
   if (!result.packed) throw refused(result.reason);
@@ -152,14 +165,16 @@ std::shared_ptr<const RaggedProgram> Model::ragged(std::shared_ptr<const Cancell
   ragged->first_rows = plan.first_rows;
   ragged->texts = range_of(plan.batch, entry.symbols);
   ragged->length = range_of(plan.sequence, entry.symbols);
-  ragged->executable = compile_for(target_, std::move(result.packed->module), options_for(std::move(cancellation)));
+  ragged->executable =
+      compile_for(target_, std::move(result.packed->module), options_for(std::move(cancellation)));
   if (padded_ != nullptr) module_ = {};
   ragged_ = std::move(ragged);
   return ragged_;
 }
 
 runtime::BatchRule Model::batch_rule(std::int64_t tokens) const {
-  return {.tokens = tokens, .counted = packing_ ? runtime::CountedTokens::Useful : runtime::CountedTokens::Padded};
+  return {.tokens = tokens,
+          .counted = packing_ ? runtime::CountedTokens::Useful : runtime::CountedTokens::Padded};
 }
 
 void Model::retune() const {
@@ -174,14 +189,16 @@ void Model::complete(const Cancellation* cancellation) const {
 }
 
 ModelContext::ModelContext(std::shared_ptr<const Model> model)
-    : model_(std::move(model)), counters_(model_->calls_.enter()), timeline_(model_->options_.timeline) {}
+    : model_(std::move(model)), counters_(model_->calls_.enter()),
+      timeline_(model_->options_.timeline) {}
 
 void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
   recorder_ = std::move(recorder);
   tracer_ = recorder_ == nullptr ? nullptr : std::make_shared<const CallTracer>(*model_);
 }
 
-std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs, std::span<const ResultPlace> places) {
+std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
+                                          std::span<const ResultPlace> places) {
   std::vector<ir::Tensor> outputs;
   const CallBegun begun = begin(inputs);
   try {
@@ -200,8 +217,9 @@ std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
   return outputs;
 }
 
-runtime::Context& ModelContext::serving(std::optional<runtime::Context>& context,
-                                        const std::shared_ptr<const runtime::Executable>& executable) {
+runtime::Context& ModelContext::serving(
+    std::optional<runtime::Context>& context,
+    const std::shared_ptr<const runtime::Executable>& executable) {
   if (!context) context.emplace(executable);
   context->cancel_by(cancellation_);
   context->record_launches(tracer_ != nullptr && tracer_->needs_launches());
@@ -214,25 +232,29 @@ ModelContext::CallBegun ModelContext::begin(const std::vector<ir::Tensor>& input
   return {runtime::clock_ticks(), inputs};
 }
 
-std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun, std::span<const ResultPlace> places) {
+std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun,
+                                           std::span<const ResultPlace> places) {
   const std::vector<ir::Tensor>& inputs = begun.inputs;
   const std::int64_t given = model_->packing() ? inputs.at(model_->packing()->mask).elements() : 0;
   if (model_->packing()) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
-      std::vector<ir::Tensor> outputs = serving(packed_, model_->packed()).run(packed->tensors, bytes_of(places));
+      std::vector<ir::Tensor> outputs =
+          serving(packed_, model_->packed()).run(packed->tensors, bytes_of(places));
       settle(outputs, places, model_->output_names_);
       packed_rows_ = packed->tokens;
       count(CallWay::Packed, begun, packed_, given, outputs);
       return outputs;
     }
   }
-  std::vector<ir::Tensor> outputs = serving(padded_, model_->padded(cancellation_)).run(inputs, bytes_of(places));
+  std::vector<ir::Tensor> outputs =
+      serving(padded_, model_->padded(cancellation_)).run(inputs, bytes_of(places));
   settle(outputs, places, model_->output_names_);
   count(CallWay::Padded, begun, padded_, given, outputs);
   return outputs;
 }
 
-void ModelContext::count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given,
+void ModelContext::count(CallWay way, const CallBegun& begun,
+                         const std::optional<runtime::Context>& context, std::int64_t tokens_given,
                          const std::vector<ir::Tensor>& outputs) {
   const runtime::CallMemory memory = context->memory();
   const CountedCall call{.way = way,
@@ -253,7 +275,8 @@ void ModelContext::count(CallWay way, const CallBegun& begun, const std::optiona
                  .thread = runtime::this_thread(),
                  .begun = begun.ticks,
                  .ticks = call.ticks,
-                 .values = {call.tokens_given, call.tokens_computed, call.tokens_useful, bytes_in(begun.inputs), bytes_in(outputs)}});
+                 .values = {call.tokens_given, call.tokens_computed, call.tokens_useful,
+                            bytes_in(begun.inputs), bytes_in(outputs)}});
 }
 
 void ModelContext::fail(const CallBegun& begun) {
@@ -267,7 +290,8 @@ void ModelContext::fail(const CallBegun& begun) {
                  .values = {0, 0, 0, bytes_in(begun.inputs), 0, 1}});
 }
 
-std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets,
+std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs,
+                                                 const ir::Tensor& offsets,
                                                  std::span<const ResultPlace> places) {
   const CallBegun begun = begin(inputs);
   try {

@@ -1,4 +1,5 @@
-// A compiled model as its users call it: over packed rows where that is proven to give the same, padded otherwise.
+// A compiled model as its users call it: over packed rows where that is proven to give the same,
+// padded otherwise.
 #pragma once
 
 #include <array>
@@ -32,40 +33,54 @@ class CallTracer;
 class Model {
  public:
   // Throws what compile() throws.
-  static std::shared_ptr<const Model> compile(ir::Module module, const CompileOptions& options = {});
+  static std::shared_ptr<const Model> compile(ir::Module module,
+                                              const CompileOptions& options = {});
   // For a code generator and device of the caller's.
-  static std::shared_ptr<const Model> compile(CompileTarget target, ir::Module module, const CompileOptions& options = {});
+  static std::shared_ptr<const Model> compile(CompileTarget target, ir::Module module,
+                                              const CompileOptions& options = {});
 
   const std::vector<InputInfo>& inputs() const { return inputs_; }
   const ir::SymbolTable& symbols() const { return symbols_; }  // of the inputs' dims
   const std::vector<std::string>& output_names() const { return output_names_; }
-  // Element types and dims as inference has them, which may be expressions, or opaque where only the run tells.
+  // Element types and dims as inference has them, which may be expressions, or opaque where only
+  // the run tells.
   const std::vector<InputInfo>& outputs() const { return outputs_; }
   // Why calls are not packed: the op, mask or result that stands in the way; empty where they are.
   const std::string& padded_because() const { return padded_because_; }
-  // Why hidden rows of results are as the model computes them though the options ask for zeros; empty where they are zeros, or were not asked for.
+  // Why hidden rows of results are as the model computes them though the options ask for zeros;
+  // empty where they are zeros, or were not asked for.
   const std::string& hidden_rows_kept_because() const { return hidden_rows_kept_because_; }
 
   const std::optional<runtime::Packing>& packing() const { return packing_; }
-  const std::shared_ptr<const runtime::Executable>& packed() const { return packed_; }  // null: not packed
-  // Compiled when a call first needs it, where calls are packed: for a mask that says of no row, or of no first row that is read, that it takes part, for
-  // entries other than 0 and 1, and for inputs beyond the limit on which the proof rests.
+  const std::shared_ptr<const runtime::Executable>& packed() const {
+    return packed_;
+  }  // null: not packed
+  // Compiled when a call first needs it, where calls are packed: for a mask that says of no row, or
+  // of no first row that is read, that it takes part, for entries other than 0 and 1, and for
+  // inputs beyond the limit on which the proof rests.
   // `cancellation`: of the compilation; null: none.
-  std::shared_ptr<const runtime::Executable> padded(std::shared_ptr<const Cancellation> cancellation = nullptr) const;
-  // The model over texts laid end to end, compiled when first asked for. Throws Error{Unsupported} with the op or result that stands in the way.
-  std::shared_ptr<const RaggedProgram> ragged(std::shared_ptr<const Cancellation> cancellation = nullptr) const;
-  // Batches of at most so many tokens, of those that a call computes: useful ones where calls are packed, padded ones elsewhere.
+  std::shared_ptr<const runtime::Executable> padded(
+      std::shared_ptr<const Cancellation> cancellation = nullptr) const;
+  // The model over texts laid end to end, compiled when first asked for. Throws Error{Unsupported}
+  // with the op or result that stands in the way.
+  std::shared_ptr<const RaggedProgram> ragged(
+      std::shared_ptr<const Cancellation> cancellation = nullptr) const;
+  // Batches of at most so many tokens, of those that a call computes: useful ones where calls are
+  // packed, padded ones elsewhere.
   runtime::BatchRule batch_rule(std::int64_t tokens) const;
-  // Reads the tuning database of the options again and swaps its tables in behind running calls. Throws as compile() does for a database; then nothing changes.
+  // Reads the tuning database of the options again and swaps its tables in behind running calls.
+  // Throws as compile() does for a database; then nothing changes.
   void retune() const;
   // Waits until every kernel of what has been compiled is there. Throws Error{Cancelled}.
   void complete(const Cancellation* cancellation = nullptr) const;
   // Calls of all contexts, kernels and memory up to now. Any thread, while calls go on.
   ModelStatistics statistics() const;
-  // Off until it is started: from then on calls, their launches and kernels that come to be are recorded. Any thread, while calls go on (api/timeline_file.h writes it).
+  // Off until it is started: from then on calls, their launches and kernels that come to be are
+  // recorded. Any thread, while calls go on (api/timeline_file.h writes it).
   runtime::Timeline& timeline() const { return *options_.timeline; }
   // Extents of every input, by name. Throws Error{Inputs} as a call would.
-  MemoryCeiling memory_ceiling(const std::map<std::string, std::vector<std::int64_t>>& shapes) const;
+  MemoryCeiling memory_ceiling(
+      const std::map<std::string, std::vector<std::int64_t>>& shapes) const;
 
  private:
   friend class ModelContext;
@@ -94,18 +109,26 @@ class ModelContext {
  public:
   explicit ModelContext(std::shared_ptr<const Model> model);
 
-  // Inputs in the order of Model::inputs(), places in that of Model::output_names(); fewer leave the rest wherever they like. Results of places are computed there where the
-  // program allows it, and have no owner. Throws as runtime::Context::run, check_places and settle do.
-  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs, std::span<const ResultPlace> places = {});
-  // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with rows hold those of the texts, end to end; the others are as run() gives them.
-  // Throws what ragged() and ragged_call() throw.
-  std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs, const ir::Tensor& offsets,
+  // Inputs in the order of Model::inputs(), places in that of Model::output_names(); fewer leave
+  // the rest wherever they like. Results of places are computed there where the program allows it,
+  // and have no owner. Throws as runtime::Context::run, check_places and settle do.
+  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs,
+                              std::span<const ResultPlace> places = {});
+  // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with
+  // rows hold those of the texts, end to end; the others are as run() gives them. Throws what
+  // ragged() and ragged_call() throw.
+  std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs,
+                                     const ir::Tensor& offsets,
                                      std::span<const ResultPlace> places = {});
-  // The sizes of every call of run() that succeeds from here on are added to the recorder's trace (api/recording.h), which other contexts may share; null: no longer.
+  // The sizes of every call of run() that succeeds from here on are added to the recorder's trace
+  // (api/recording.h), which other contexts may share; null: no longer.
   void record(std::shared_ptr<tuner::TraceRecorder> recorder);
   // Calls and what they compile first throw Error{Cancelled} where it asks for it; null: no longer.
-  void cancel_by(std::shared_ptr<const Cancellation> cancellation) { cancellation_ = std::move(cancellation); }
-  // Rows that the last call computed of each sequence's: those that take part where it was packed or ragged, nothing where it was not.
+  void cancel_by(std::shared_ptr<const Cancellation> cancellation) {
+    cancellation_ = std::move(cancellation);
+  }
+  // Rows that the last call computed of each sequence's: those that take part where it was packed
+  // or ragged, nothing where it was not.
   std::optional<std::int64_t> packed_rows() const { return packed_rows_; }
 
  private:
@@ -115,10 +138,11 @@ class ModelContext {
   };
   CallBegun begin(const std::vector<ir::Tensor>& inputs);
   std::vector<ir::Tensor> call(const CallBegun& begun, std::span<const ResultPlace> places);
-  void count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context, std::int64_t tokens_given,
-             const std::vector<ir::Tensor>& outputs);
+  void count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context,
+             std::int64_t tokens_given, const std::vector<ir::Tensor>& outputs);
   void fail(const CallBegun& begun);
-  runtime::Context& serving(std::optional<runtime::Context>& context, const std::shared_ptr<const runtime::Executable>& executable);
+  runtime::Context& serving(std::optional<runtime::Context>& context,
+                            const std::shared_ptr<const runtime::Executable>& executable);
 
   std::shared_ptr<const Model> model_;
   std::optional<runtime::Context> packed_, padded_, ragged_;

@@ -21,9 +21,10 @@ constexpr std::uint64_t largest_header = 1 << 16;
 
 // Types without a row have no bytes of their own in a .npy file.
 constexpr std::pair<std::string_view, ir::DType> descriptions[] = {
-    {"<f8", ir::DType::F64}, {"<f4", ir::DType::F32}, {"<f2", ir::DType::F16}, {"<i8", ir::DType::I64},
-    {"<i4", ir::DType::I32}, {"<i2", ir::DType::I16}, {"|i1", ir::DType::I8},  {"<u8", ir::DType::U64},
-    {"<u4", ir::DType::U32}, {"<u2", ir::DType::U16}, {"|u1", ir::DType::U8},  {"|b1", ir::DType::Bool}};
+    {"<f8", ir::DType::F64}, {"<f4", ir::DType::F32}, {"<f2", ir::DType::F16},
+    {"<i8", ir::DType::I64}, {"<i4", ir::DType::I32}, {"<i2", ir::DType::I16},
+    {"|i1", ir::DType::I8},  {"<u8", ir::DType::U64}, {"<u4", ir::DType::U32},
+    {"<u2", ir::DType::U16}, {"|u1", ir::DType::U8},  {"|b1", ir::DType::Bool}};
 
 struct Header {
   std::string description;
@@ -69,7 +70,8 @@ class HeaderReader {
 
  private:
   void skip_space() {
-    while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())) != 0) rest_.remove_prefix(1);
+    while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())) != 0)
+      rest_.remove_prefix(1);
   }
   bool take(char wanted) {
     skip_space();
@@ -113,7 +115,8 @@ class HeaderReader {
 std::string dims_text(const std::vector<std::int64_t>& dims) {
   constexpr std::size_t most = 16;
   if (dims.size() <= most) return fmt::format("{}", fmt::join(dims, ", "));
-  return fmt::format("{}, ... {} dims", fmt::join(dims.begin(), dims.begin() + most, ", "), dims.size());
+  return fmt::format("{}, ... {} dims", fmt::join(dims.begin(), dims.begin() + most, ", "),
+                     dims.size());
 }
 
 std::int64_t checked_bytes(ir::DType dtype, const std::vector<std::int64_t>& shape) {
@@ -145,7 +148,9 @@ void from_fortran_order(std::span<const std::byte> stored, ir::Tensor& tensor) {
 }  // namespace
 
 ir::Tensor read_npy(const std::filesystem::path& file) {
-  const auto malformed = [&](const std::string& why) { return Error(ErrorKind::Malformed, fmt::format("{}: {}", file.string(), why)); };
+  const auto malformed = [&](const std::string& why) {
+    return Error(ErrorKind::Malformed, fmt::format("{}: {}", file.string(), why));
+  };
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw malformed("there is no such file");
@@ -156,33 +161,42 @@ ir::Tensor read_npy(const std::filesystem::path& file) {
 
   char start[8] = {};
   stream.read(start, sizeof start);
-  if (stream.gcount() != sizeof start || std::string_view(start, magic.size()) != magic) throw malformed("this is no .npy file");
+  if (stream.gcount() != sizeof start || std::string_view(start, magic.size()) != magic)
+    throw malformed("this is no .npy file");
   const int version = start[6];
   if (version < 1 || version > 3 || start[7] != 0)
-    throw malformed(fmt::format(".npy version {}.{} is not known; 1.0 to 3.0 are", version, int{start[7]}));
+    throw malformed(
+        fmt::format(".npy version {}.{} is not known; 1.0 to 3.0 are", version, int{start[7]}));
   unsigned char length[4] = {};
   stream.read(reinterpret_cast<char*>(length), version == 1 ? 2 : 4);
-  const std::uint64_t header_bytes = length[0] + 256ULL * length[1] + 65536ULL * length[2] + 16777216ULL * length[3];
-  if (!stream || header_bytes > largest_header) throw malformed("its header is truncated or too long");
+  const std::uint64_t header_bytes =
+      length[0] + 256ULL * length[1] + 65536ULL * length[2] + 16777216ULL * length[3];
+  if (!stream || header_bytes > largest_header)
+    throw malformed("its header is truncated or too long");
   std::string text(header_bytes, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(header_bytes));
   if (!stream) throw malformed("its header is truncated");
   const auto header = HeaderReader(text).read();
-  if (!header) throw malformed("its header is not {'descr': ..., 'fortran_order': ..., 'shape': ...}");
+  if (!header)
+    throw malformed("its header is not {'descr': ..., 'fortran_order': ..., 'shape': ...}");
 
   std::optional<ir::DType> dtype;
   for (const auto& [description, known] : descriptions) {
     if (header->description == description) dtype = known;
   }
   if (!dtype) {
-    throw malformed(fmt::format("element type '{}' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1",
-                                ir::printable(header->description)));
+    throw malformed(
+        fmt::format("element type '{}' is not known; known are little-endian f2, f4, f8, i1 to i8, "
+                    "u1 to u8 and b1",
+                    ir::printable(header->description)));
   }
   const std::int64_t bytes = checked_bytes(*dtype, header->shape);
   const std::uintmax_t before = 8 + (version == 1 ? 2 : 4) + header_bytes;
   if (bytes < 0 || file_bytes - before != static_cast<std::uintmax_t>(bytes)) {
-    throw malformed(fmt::format("shape ({}) of '{}' needs {} bytes, but the file holds {}", dims_text(header->shape), header->description,
-                                bytes < 0 ? std::string("too many") : std::to_string(bytes), file_bytes - before));
+    throw malformed(fmt::format("shape ({}) of '{}' needs {} bytes, but the file holds {}",
+                                dims_text(header->shape), header->description,
+                                bytes < 0 ? std::string("too many") : std::to_string(bytes),
+                                file_bytes - before));
   }
   ir::Tensor tensor(*dtype, header->shape);
   std::vector<std::byte> stored;
@@ -197,7 +211,9 @@ ir::Tensor read_npy(const std::filesystem::path& file) {
   if (reorder) from_fortran_order(stored, tensor);
   if (*dtype == ir::DType::Bool) {
     for (const std::byte byte : tensor.bytes()) {
-      if (byte > std::byte{1}) throw malformed(fmt::format("a bool is 0 or 1, but the file holds {}", static_cast<int>(byte)));
+      if (byte > std::byte{1})
+        throw malformed(
+            fmt::format("a bool is 0 or 1, but the file holds {}", static_cast<int>(byte)));
     }
   }
   return tensor;
@@ -209,14 +225,16 @@ std::string npy_header(const ir::Tensor& tensor) {
   for (const auto& [name, dtype] : descriptions) {
     if (dtype == stored) description = name;
   }
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", description,
-                                 fmt::join(tensor.dims(), ", "), tensor.rank() == 1 ? "," : "");
+  std::string text =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", description,
+                  fmt::join(tensor.dims(), ", "), tensor.rank() == 1 ? "," : "");
   // The data begins at a multiple of 64 bytes; the header ends with a line feed.
   const std::size_t prefix = magic.size() + 2 + 2;
   text.append((64 - (prefix + text.size() + 1) % 64) % 64, ' ');
   text += '\n';
   std::string header(magic);
-  header += {'\1', '\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  header +=
+      {'\1', '\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
   return header + text;
 }
 

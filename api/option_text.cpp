@@ -11,8 +11,12 @@ namespace anydim {
 namespace {
 
 constexpr WordRow<CompileOptions> rows[] = {
-    {{"background", "on or off: whether kernels are compiled beside the calls, or only those that calls need first"},
-     [](CompileOptions& options, std::string_view value) { options.background = parse_switch(value); }},
+    {{"background",
+      "on or off: whether kernels are compiled beside the calls, or only those that calls need "
+      "first"},
+     [](CompileOptions& options, std::string_view value) {
+       options.background = parse_switch(value);
+     }},
     {{"cache_folder", "a folder of compiled kernels, or none"},
      [](CompileOptions& options, std::string_view value) {
        const std::string folder = filled_word(value);
@@ -21,7 +25,9 @@ constexpr WordRow<CompileOptions> rows[] = {
        else options.cache_folder.reset();
      }},
     {{"cpu_level", "x86-64, avx2, avx512, avx512bf16 or amx"},
-     [](CompileOptions& options, std::string_view value) { options.cpu_level = filled_word(value); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.cpu_level = filled_word(value);
+     }},
     {{"database", "a tuning database, or none"},
      [](CompileOptions& options, std::string_view value) {
        const std::string file = filled_word(value);
@@ -29,23 +35,41 @@ constexpr WordRow<CompileOptions> rows[] = {
        if (file == "none") options.database.reset();
        else options.database = file;
      }},
-    {{"device", "cpu or cuda"}, [](CompileOptions& options, std::string_view value) { options.device = parse_device(value); }},
-    {{"dim", "NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512"},
-     [](CompileOptions& options, std::string_view value) { options.dims.push_back(parse_dim_range(value)); }},
+    {{"device", "cpu or cuda"},
+     [](CompileOptions& options, std::string_view value) { options.device = parse_device(value); }},
+    {{"dim",
+      "NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512"},
+     [](CompileOptions& options, std::string_view value) {
+       options.dims.push_back(parse_dim_range(value));
+     }},
     {{"f32_products", "exact or tf32"},
-     [](CompileOptions& options, std::string_view value) { options.f32_products = parse_f32_products(value); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.f32_products = parse_f32_products(value);
+     }},
     {{"masked_rows", "keep or zero"},
-     [](CompileOptions& options, std::string_view value) { options.masked_rows = parse_masked_rows(value); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.masked_rows = parse_masked_rows(value);
+     }},
     {{"memory_limit", "bytes of one call such as 1000000, 512M or 2GiB"},
-     [](CompileOptions& options, std::string_view value) { options.memory_limit = parse_size(value, "memory_limit"); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.memory_limit = parse_size(value, "memory_limit");
+     }},
     {{"output", "the name of a result"},
-     [](CompileOptions& options, std::string_view value) { options.outputs.push_back(filled_word(value)); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.outputs.push_back(filled_word(value));
+     }},
     {{"policy", "[REGION=]symbolic, bucketed, exact or library"},
-     [](CompileOptions& options, std::string_view value) { options.policies.push_back(parse_policy(value)); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.policies.push_back(parse_policy(value));
+     }},
     {{"precision", "f32, bf16, f16 or int8"},
-     [](CompileOptions& options, std::string_view value) { options.precision = parse_precision(value); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.precision = parse_precision(value);
+     }},
     {{"threads", "a number from 1 to 1024"},
-     [](CompileOptions& options, std::string_view value) { options.threads = static_cast<int>(parse_number(value, 1, 1024)); }},
+     [](CompileOptions& options, std::string_view value) {
+       options.threads = static_cast<int>(parse_number(value, 1, 1024));
+     }},
 };
 
 }  // namespace
@@ -61,27 +85,33 @@ std::vector<OptionInfo> option_infos() {
 }
 
 OptionWords option_words(const CompileOptions& options) {
-  OptionWords words = {{"background", options.background ? "on" : "off"},
-                       {"device", options.device == DeviceKind::Cuda ? "cuda" : "cpu"},
-                       {"f32_products", options.f32_products == F32Products::Tf32 ? "tf32" : "exact"},
-                       {"masked_rows", options.masked_rows == MaskedRows::Zero ? "zero" : "keep"},
-                       {"precision", std::string(precision_name(options.precision))}};
+  OptionWords words = {
+      {"background", options.background ? "on" : "off"},
+      {"device", options.device == DeviceKind::Cuda ? "cuda" : "cpu"},
+      {"f32_products", options.f32_products == F32Products::Tf32 ? "tf32" : "exact"},
+      {"masked_rows", options.masked_rows == MaskedRows::Zero ? "zero" : "keep"},
+      {"precision", std::string(precision_name(options.precision))}};
   if (!options.keep_kernels) words.emplace_back("cache_folder", "none");
-  else if (options.cache_folder) words.emplace_back("cache_folder", std::filesystem::absolute(*options.cache_folder).string());
+  else if (options.cache_folder)
+    words.emplace_back("cache_folder", std::filesystem::absolute(*options.cache_folder).string());
   if (options.cpu_level) words.emplace_back("cpu_level", *options.cpu_level);
   for (const DimRange& dim : options.dims)
-    words.emplace_back("dim", fmt::format("{}={}:{}:{}", dim.symbol, dim.low, dim.high, dim.multiple));
-  if (options.memory_limit) words.emplace_back("memory_limit", std::to_string(*options.memory_limit));
+    words.emplace_back("dim",
+                       fmt::format("{}={}:{}:{}", dim.symbol, dim.low, dim.high, dim.multiple));
+  if (options.memory_limit)
+    words.emplace_back("memory_limit", std::to_string(*options.memory_limit));
   for (const std::string& output : options.outputs) words.emplace_back("output", output);
   for (const PolicyChoice& choice : options.policies)
-    words.emplace_back("policy", (choice.region.empty() ? "" : choice.region + "=") + std::string(name_of(choice.policy)));
+    words.emplace_back("policy", (choice.region.empty() ? "" : choice.region + "=") +
+                                     std::string(name_of(choice.policy)));
   if (options.threads > 0) words.emplace_back("threads", std::to_string(options.threads));
   return words;
 }
 
 std::int64_t parse_size(std::string_view text, std::string_view option) {
   const auto wrong = [&] {
-    return Error(ErrorKind::CommandLine, fmt::format("{} {} is not a size such as 1000000, 512M or 2GiB", option, text));
+    return Error(ErrorKind::CommandLine,
+                 fmt::format("{} {} is not a size such as 1000000, 512M or 2GiB", option, text));
   };
   std::int64_t number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);

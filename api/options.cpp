@@ -13,9 +13,10 @@ namespace anydim {
 
 DimRange parse_dim_range(std::string_view text) {
   const auto wrong = [&] {
-    return Error(
-        ErrorKind::CommandLine,
-        fmt::format("--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512", text));
+    return Error(ErrorKind::CommandLine,
+                 fmt::format("--dim {} is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and "
+                             "MULTIPLE >= 1, e.g. sequence=1:512",
+                             text));
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) throw wrong();
@@ -45,7 +46,8 @@ PolicyChoice parse_policy(std::string_view text) {
   const std::string region(equals == std::string_view::npos ? "" : text.substr(0, equals));
   const std::string_view name = equals == std::string_view::npos ? text : text.substr(equals + 1);
   if (const std::optional<Policy> policy = ir::policy_of(name)) return {region, *policy};
-  throw Error(ErrorKind::CommandLine, fmt::format("--policy {} is not [REGION=]symbolic|bucketed|exact|library", text));
+  throw Error(ErrorKind::CommandLine,
+              fmt::format("--policy {} is not [REGION=]symbolic|bucketed|exact|library", text));
 }
 
 DeviceKind parse_device(std::string_view text) {
@@ -57,40 +59,49 @@ DeviceKind parse_device(std::string_view text) {
 ir::DType parse_precision(std::string_view text) {
   for (const ir::DType precision : {ir::DType::F32, ir::DType::BF16, ir::DType::F16, ir::DType::I8})
     if (text == precision_name(precision)) return precision;
-  throw Error(ErrorKind::CommandLine, fmt::format("--precision {} is not f32, bf16, f16 or int8", text));
+  throw Error(ErrorKind::CommandLine,
+              fmt::format("--precision {} is not f32, bf16, f16 or int8", text));
 }
 
-std::string_view precision_name(ir::DType precision) { return precision == ir::DType::I8 ? "int8" : ir::name_of(precision); }
+std::string_view precision_name(ir::DType precision) {
+  return precision == ir::DType::I8 ? "int8" : ir::name_of(precision);
+}
 
 void require_device_has(const CompileOptions& options) {
   if (options.device == DeviceKind::Cuda) {
     if (options.precision == ir::DType::I8)
-      throw Error(ErrorKind::CommandLine, "--precision int8 is not generated for CUDA; use --precision bf16 or f16");
+      throw Error(ErrorKind::CommandLine,
+                  "--precision int8 is not generated for CUDA; use --precision bf16 or f16");
     return;
   }
   if (options.precision == ir::DType::F16)
     throw Error(ErrorKind::CommandLine,
-                "--precision f16 is not generated for the CPU, whose 16-bit products are bf16; use --precision bf16");
-  if (options.f32_products == F32Products::Tf32) throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
+                "--precision f16 is not generated for the CPU, whose 16-bit products are bf16; use "
+                "--precision bf16");
+  if (options.f32_products == F32Products::Tf32)
+    throw Error(ErrorKind::CommandLine, "--f32-products tf32 needs --device cuda; use exact");
   require_device_serves(options.device, options.policies);
 }
 
 void require_device_serves(DeviceKind device, const std::vector<PolicyChoice>& policies) {
   for (const auto& [region, policy] : policies)
     if (policy == Policy::Library && device != DeviceKind::Cuda)
-      throw Error(ErrorKind::CommandLine, "the policy library needs --device cuda; use symbolic or bucketed");
+      throw Error(ErrorKind::CommandLine,
+                  "the policy library needs --device cuda; use symbolic or bucketed");
 }
 
 MaskedRows parse_masked_rows(std::string_view text) {
   if (text == "keep") return MaskedRows::Keep;
   if (text == "zero") return MaskedRows::Zero;
-  throw Error(ErrorKind::CommandLine, fmt::format("--masked-rows {} is neither keep nor zero", text));
+  throw Error(ErrorKind::CommandLine,
+              fmt::format("--masked-rows {} is neither keep nor zero", text));
 }
 
 F32Products parse_f32_products(std::string_view text) {
   if (text == "exact") return F32Products::Exact;
   if (text == "tf32") return F32Products::Tf32;
-  throw Error(ErrorKind::CommandLine, fmt::format("--f32-products {} is neither exact nor tf32", text));
+  throw Error(ErrorKind::CommandLine,
+              fmt::format("--f32-products {} is neither exact nor tf32", text));
 }
 
 int available_threads() {

@@ -34,9 +34,11 @@ PolicyChoice parse_policy(std::string_view text);
 enum class DeviceKind { Cpu, Cuda };
 DeviceKind parse_device(std::string_view text);  // "cpu", "cuda"; throws Error{CommandLine}
 
-// What operands of matmul and attention are rounded to; sums are f32. I8: products with weights are of 8-bit integers (passes/quantise_products.h), summed exactly,
-// and operands of attention are bf16.
-ir::DType parse_precision(std::string_view text);  // "f32", "bf16", "f16", "int8"; throws Error{CommandLine}
+// What operands of matmul and attention are rounded to; sums are f32. I8: products with weights are
+// of 8-bit integers (passes/quantise_products.h), summed exactly, and operands of attention are
+// bf16.
+// "f32", "bf16", "f16", "int8"; throws Error{CommandLine}
+ir::DType parse_precision(std::string_view text);
 std::string_view precision_name(ir::DType precision);
 
 // Rows of results that a mask hides.
@@ -50,7 +52,8 @@ enum class F32Products {
   Exact,  // matmuls of f32 numbers on ordinary arithmetic
   Tf32,   // CUDA: on tensor cores, their operands rounded to 10 bits of fraction, sums in f32
 };
-F32Products parse_f32_products(std::string_view text);  // "exact", "tf32"; throws Error{CommandLine}
+// "exact", "tf32"; throws Error{CommandLine}
+F32Products parse_f32_products(std::string_view text);
 
 struct CompileOptions {
   DeviceKind device = DeviceKind::Cpu;
@@ -60,22 +63,28 @@ struct CompileOptions {
   std::vector<std::string> outputs{};    // names; empty: all that the model has
   std::vector<PolicyChoice> policies{};  // later ones win, and any wins over the module's
   int threads = 0;                       // 0: as many as this process may run at once
-  bool checked_kernels = false;          // CUDA: twins whose waits are bounded and that trap saying where
-  std::optional<std::string>
-      cpu_level{};  // "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"; absent: the best there is
+  bool checked_kernels = false;  // CUDA: twins whose waits are bounded and that trap saying where
+  std::optional<std::string> cpu_level{};  // "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni",
+                                           // "avx512bf16", "amx"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};  // absent: runtime::default_cache_folder()
-  std::optional<std::filesystem::path> database{};      // tuning database; absent: the cost model alone chooses kernels
-  bool database_optional = false;                       // one that is missing or cannot be read is no error
-  bool keep_kernels = true;                             // false: no cache on disk
-  std::optional<std::int64_t> memory_limit{};           // bytes of one call
-  MaskedRows masked_rows = MaskedRows::Keep;            // of Model (api/model.h); compile() leaves them as the module has them
-  bool keep_originals = false;  // constants stay readable as the model has them, for checking kernels against the reference
+  std::optional<std::filesystem::path>
+      database{};                  // tuning database; absent: the cost model alone chooses kernels
+  bool database_optional = false;  // one that is missing or cannot be read is no error
+  bool keep_kernels = true;        // false: no cache on disk
+  std::optional<std::int64_t> memory_limit{};  // bytes of one call
+  // of Model (api/model.h); compile() leaves them as the module has them
+  MaskedRows masked_rows = MaskedRows::Keep;
+  bool keep_originals = false;  // constants stay readable as the model has them, for checking
+                                // kernels against the reference
   bool background = true;       // the rest of the tables is compiled beside the calls
-  bool static_only = false;     // refuse a program whose sizes are not all constants (passes/require_static.h)
+  // refuse a program whose sizes are not all constants (passes/require_static.h)
+  bool static_only = false;
   std::vector<std::string> skipped_passes{};
   runtime::Warning warn{};
-  std::shared_ptr<runtime::Timeline> timeline{};  // that Model records in, from compilation on where it is on already; null: one of its own
-  std::shared_ptr<const Cancellation> cancellation{};  // of the call that compiles, which throws Error{Cancelled}
+  std::shared_ptr<runtime::Timeline> timeline{};  // that Model records in, from compilation on
+                                                  // where it is on already; null: one of its own
+  // of the call that compiles, which throws Error{Cancelled}
+  std::shared_ptr<const Cancellation> cancellation{};
 };
 
 // Throws Error{CommandLine} where the options ask for what their device does not have.

@@ -19,7 +19,8 @@ namespace anydim {
 namespace {
 
 Error cannot_write(const std::filesystem::path& path, int reason) {
-  return Error(ErrorKind::Write, fmt::format("{}: cannot be written ({})", path.string(), std::generic_category().message(reason)));
+  return Error(ErrorKind::Write, fmt::format("{}: cannot be written ({})", path.string(),
+                                             std::generic_category().message(reason)));
 }
 
 // Removes what was begun unless told that all went well.
@@ -33,10 +34,12 @@ struct TemporaryFiles {
 };
 
 // `meant` is the name that the file will have, for messages.
-void write_file(const std::filesystem::path& path, const std::filesystem::path& meant, const ir::Tensor& tensor) {
+void write_file(const std::filesystem::path& path, const std::filesystem::path& meant,
+                const ir::Tensor& tensor) {
   const std::string header = npy_header(tensor);
   runtime::FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  const bool written = file && runtime::write_all(file, std::as_bytes(std::span(header))) && runtime::write_all(file, tensor.bytes());
+  const bool written = file && runtime::write_all(file, std::as_bytes(std::span(header))) &&
+                       runtime::write_all(file, tensor.bytes());
   if (!written || !file.close_checked()) throw cannot_write(meant, errno);
 }
 
@@ -45,7 +48,8 @@ void write_file(const std::filesystem::path& path, const std::filesystem::path& 
 std::string output_file_name(const std::string& output) {
   std::string name = output;
   for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
     if (!plain) c = '_';
   }
   return name + ".npy";
@@ -56,14 +60,15 @@ void check_output_names(const std::vector<std::string>& outputs) {
   for (const std::string& output : outputs) {
     const auto [found, first] = taken.emplace(output_file_name(output), output);
     if (!first) {
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("outputs '{}' and '{}' would both be written to {}; choose one of them with --outputs", found->second, output,
-                              found->first));
+      throw Error(ErrorKind::CommandLine, fmt::format("outputs '{}' and '{}' would both be written "
+                                                      "to {}; choose one of them with --outputs",
+                                                      found->second, output, found->first));
     }
   }
 }
 
-std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& folder, const std::vector<std::string>& names,
+std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& folder,
+                                                 const std::vector<std::string>& names,
                                                  const std::vector<ir::Tensor>& tensors) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -72,7 +77,8 @@ std::vector<std::filesystem::path> write_outputs(const std::filesystem::path& fo
   std::vector<std::filesystem::path> paths;
   for (std::size_t i = 0; i < names.size(); ++i) {
     paths.push_back(folder / output_file_name(names[i]));
-    temporary.paths.push_back(folder / fmt::format(".{}.{}.partial", output_file_name(names[i]), getpid()));
+    temporary.paths.push_back(folder /
+                              fmt::format(".{}.{}.partial", output_file_name(names[i]), getpid()));
     write_file(temporary.paths.back(), paths.back(), tensors[i]);
   }
   for (std::size_t i = 0; i < paths.size(); ++i) {

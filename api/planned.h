@@ -1,4 +1,5 @@
-// A model compiled for a part that need not be here, up to its program: what the tuner predicts from.
+// A model compiled for a part that need not be here, up to its program: what the tuner predicts
+// from.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,8 @@
 
 namespace anydim {
 
-// A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws Error{CommandLine} naming the parts that there are.
+// A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws
+// Error{CommandLine} naming the parts that there are.
 CompileTarget planned_gpu(std::string_view part);
 
 struct PlannedModel {
@@ -19,6 +21,7 @@ struct PlannedModel {
   ir::Program program;
 };
 // As Model::compile would, but for constants, kernels and packed rows. Throws what passes throw.
-PlannedModel plan_model(const CompileTarget& target, ir::Module module, const CompileOptions& options);
+PlannedModel plan_model(const CompileTarget& target, ir::Module module,
+                        const CompileOptions& options);
 
 }  // namespace anydim

@@ -19,11 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string call_name(const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& tensors) {
+std::string call_name(const std::vector<InputInfo>& inputs,
+                      const std::vector<ir::Tensor>& tensors) {
   std::string hashes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto bytes = tensors[i].bytes();
-    hashes += npy_header(tensors[i]) + tuner::text_hash({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) + inputs[i].name;
+    hashes += npy_header(tensors[i]) +
+              tuner::text_hash({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) +
+              inputs[i].name;
   }
   return tuner::text_hash(hashes);
 }
@@ -33,12 +36,14 @@ std::vector<fs::path> calls_in(const fs::path& folder) {
   std::error_code fault;
   std::set<fs::path> calls;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, fault))
-    if (entry.is_directory(fault) && !entry.path().filename().string().starts_with('.')) calls.insert(entry.path());
+    if (entry.is_directory(fault) && !entry.path().filename().string().starts_with('.'))
+      calls.insert(entry.path());
   return {calls.begin(), calls.end()};
 }
 
 // Rows of each sequence that take part.
-std::vector<std::int64_t> lengths_of(const runtime::Packing& packing, const std::vector<ir::Tensor>& inputs) {
+std::vector<std::int64_t> lengths_of(const runtime::Packing& packing,
+                                     const std::vector<ir::Tensor>& inputs) {
   const ir::Tensor truths = runtime::row_truths(packing, inputs.at(packing.mask));
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(truths.dims().at(0)));
   const std::int64_t sequence = truths.dims().at(1);
@@ -49,7 +54,8 @@ std::vector<std::int64_t> lengths_of(const runtime::Packing& packing, const std:
 
 }  // namespace
 
-bool keep_call(const fs::path& folder, const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& tensors) {
+bool keep_call(const fs::path& folder, const std::vector<InputInfo>& inputs,
+               const std::vector<ir::Tensor>& tensors) {
   std::vector<std::string> names;
   for (const InputInfo& input : inputs) names.push_back(input.name);
   check_output_names(names);
@@ -57,7 +63,8 @@ bool keep_call(const fs::path& folder, const std::vector<InputInfo>& inputs, con
   std::error_code fault;
   if (fs::exists(call, fault)) return true;
   if (calls_in(folder).size() >= most_kept_calls) return false;
-  const fs::path partial = folder / fmt::format(".{}.{}.partial", call.filename().string(), getpid());
+  const fs::path partial =
+      folder / fmt::format(".{}.{}.partial", call.filename().string(), getpid());
   try {
     write_outputs(partial, names, tensors);
   } catch (const Error&) {
@@ -75,21 +82,27 @@ bool keep_call(const fs::path& folder, const std::vector<InputInfo>& inputs, con
 
 std::vector<ir::Tensor> read_call(const fs::path& call, const std::vector<InputInfo>& inputs) {
   NamedTensors tensors;
-  for (const InputInfo& input : inputs) tensors.emplace(input.name, read_npy(call / output_file_name(input.name)));
+  for (const InputInfo& input : inputs)
+    tensors.emplace(input.name, read_npy(call / output_file_name(input.name)));
   return arrange_inputs(inputs, tensors);
 }
 
-tuner::Workload recorded_workload(const fs::path& folder, const std::vector<InputInfo>& inputs, const tuner::ModelShape& model) {
+tuner::Workload recorded_workload(const fs::path& folder, const std::vector<InputInfo>& inputs,
+                                  const tuner::ModelShape& model) {
   const std::vector<fs::path> found = calls_in(folder);
   if (found.empty())
-    throw Error(ErrorKind::Malformed,
-                fmt::format("{}: there is no recorded call in this folder (anydim run --record-calls writes them)", folder.string()));
+    throw Error(
+        ErrorKind::Malformed,
+        fmt::format(
+            "{}: there is no recorded call in this folder (anydim run --record-calls writes them)",
+            folder.string()));
   tuner::Workload workload;
   const std::vector<std::string> symbols = model.symbol_names();
   std::string names;
   for (const fs::path& path : found) {
     const std::vector<ir::Tensor> tensors = read_call(path, inputs);
-    tuner::Call call{.values = traced_values(symbols, inputs, tensors), .inputs = fs::absolute(path).string()};
+    tuner::Call call{.values = traced_values(symbols, inputs, tensors),
+                     .inputs = fs::absolute(path).string()};
     if (model.packing) {
       // Such a call runs the padded program, which is not tuned.
       if (!runtime::pack_inputs(*model.packing, tensors)) continue;
@@ -99,11 +112,12 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
     names += path.filename().string();
   }
   if (workload.calls.empty())
-    throw Error(ErrorKind::Inputs,
-                fmt::format("{}: the masks of all {} recorded calls keep them from being packed, so none runs the program "
-                            "that is tuned",
-                            folder.string(), found.size()));
-  workload.text = fmt::format("{} recorded calls ({})", workload.calls.size(), tuner::text_hash(names));
+    throw Error(ErrorKind::Inputs, fmt::format("{}: the masks of all {} recorded calls keep them "
+                                               "from being packed, so none runs the program "
+                                               "that is tuned",
+                                               folder.string(), found.size()));
+  workload.text =
+      fmt::format("{} recorded calls ({})", workload.calls.size(), tuner::text_hash(names));
   return workload;
 }
 

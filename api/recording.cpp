@@ -12,20 +12,23 @@ tuner::Trace trace_of(const std::vector<InputInfo>& inputs, const tuner::ModelSh
   return {std::move(texts), shape.symbol_names()};
 }
 
-std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols, const std::vector<InputInfo>& inputs,
+std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols,
+                                        const std::vector<InputInfo>& inputs,
                                         const std::vector<ir::Tensor>& given) {
   std::vector<std::int64_t> values;
-  for (const std::string& symbol : symbols) values.push_back(extent_of(ir::Dim::symbol(symbol), inputs, given).value_or(0));
+  for (const std::string& symbol : symbols)
+    values.push_back(extent_of(ir::Dim::symbol(symbol), inputs, given).value_or(0));
   return values;
 }
 
-CallTracer::CallTracer(const Model& model) : inputs_(model.inputs()), symbols_(shape_of(model).symbol_names()) {
+CallTracer::CallTracer(const Model& model)
+    : inputs_(model.inputs()), symbols_(shape_of(model).symbol_names()) {
   const ir::Program& program = program_of(model)->program();
   if (!tuner::shapes_decide_launches(program)) regions_ = tuner::region_fingerprints(program);
 }
 
-void CallTracer::add(tuner::TraceRecorder& recorder, const std::vector<ir::Tensor>& inputs, std::int64_t rows,
-                     const runtime::Context* context) const {
+void CallTracer::add(tuner::TraceRecorder& recorder, const std::vector<ir::Tensor>& inputs,
+                     std::int64_t rows, const runtime::Context* context) const {
   tuner::TracedLaunches launches;
   if (needs_launches() && context != nullptr)
     for (const runtime::LaunchRecord& launch : context->launches())

@@ -16,16 +16,22 @@ namespace anydim {
 tuner::Trace trace_of(const Model& model);
 tuner::Trace trace_of(const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape);
 // Values of the trace's `symbols` in a call. `given` in the order of `inputs`.
-std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols, const std::vector<InputInfo>& inputs,
+std::vector<std::int64_t> traced_values(const std::vector<std::string>& symbols,
+                                        const std::vector<InputInfo>& inputs,
                                         const std::vector<ir::Tensor>& given);
 
-// Calls of one model for its trace: their sizes, and of a program whose launches these do not tell, what it launched.
+// Calls of one model for its trace: their sizes, and of a program whose launches these do not tell,
+// what it launched.
 class CallTracer {
  public:
   explicit CallTracer(const Model& model);
-  bool needs_launches() const { return !regions_.empty(); }  // contexts of the model's program record them then
-  // `rows`: that took part, of packed calls; of others 0. `context`: that served the call; null where another program than program_of(model) did.
-  void add(tuner::TraceRecorder& recorder, const std::vector<ir::Tensor>& inputs, std::int64_t rows, const runtime::Context* context) const;
+  bool needs_launches() const {
+    return !regions_.empty();
+  }  // contexts of the model's program record them then
+  // `rows`: that took part, of packed calls; of others 0. `context`: that served the call; null
+  // where another program than program_of(model) did.
+  void add(tuner::TraceRecorder& recorder, const std::vector<ir::Tensor>& inputs, std::int64_t rows,
+           const runtime::Context* context) const;
 
  private:
   std::vector<InputInfo> inputs_;

@@ -11,10 +11,10 @@
 #include <set>
 
 #include "api/inputs.h"
-#include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/infer.h"
 #include "ir/printable.h"
+#include "ir/shapes/bind.h"
+#include "ir/shapes/infer.h"
 
 namespace anydim {
 
@@ -38,7 +38,9 @@ std::vector<std::string> parameter_symbols(const ir::Function& function) {
   return names;
 }
 
-std::string quoted(const std::vector<std::string>& names) { return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")); }
+std::string quoted(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
 
 void for_each_binding(ir::Block& block, const std::function<void(ir::Binding&)>& action) {
   for (ir::Binding& binding : block.bindings) {
@@ -53,29 +55,35 @@ void substitute(ir::Type& type, const std::map<std::string, ir::Dim>& values) {
   for (ir::Type& result : type.results) substitute(result, values);
 }
 
-void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t position, const ir::Dim& dim,
-             std::map<std::string, ir::Dim>& values) {
+void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t position,
+             const ir::Dim& dim, std::map<std::string, ir::Dim>& values) {
   const std::int64_t extent = *shape.dims[position];
   const auto contradiction = [&](const std::string& why) {
     return Error(ErrorKind::Inputs,
-                 fmt::format("--shape: dimension {} of input '{}' cannot be {}: {}", position, ir::printable(shape.input), extent, why));
+                 fmt::format("--shape: dimension {} of input '{}' cannot be {}: {}", position,
+                             ir::printable(shape.input), extent, why));
   };
   if (dim.is_constant()) {
-    if (!dim.is_constant(extent)) throw contradiction(fmt::format("the model demands {}", dim.to_string()));
+    if (!dim.is_constant(extent))
+      throw contradiction(fmt::format("the model demands {}", dim.to_string()));
     return;
   }
   if (dim.kind() != ir::Dim::Kind::Symbol)
-    throw contradiction(fmt::format("the model computes it as {}; fix its symbols instead", dim.to_string()));
+    throw contradiction(
+        fmt::format("the model computes it as {}; fix its symbols instead", dim.to_string()));
   const std::string& symbol = dim.leaf().symbol;
   const ir::SymbolInfo* known = function.symbols.find(symbol);
   const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
   if (extent < info.low || extent > info.high || extent % info.multiple != 0) {
-    const std::string multiple = info.multiple > 1 ? fmt::format(" and a multiple of {}", info.multiple) : "";
-    throw contradiction(fmt::format("'{}' is in [{}, {}]{}", ir::printable(symbol), info.low, info.high, multiple));
+    const std::string multiple =
+        info.multiple > 1 ? fmt::format(" and a multiple of {}", info.multiple) : "";
+    throw contradiction(
+        fmt::format("'{}' is in [{}, {}]{}", ir::printable(symbol), info.low, info.high, multiple));
   }
   const auto [found, first] = values.emplace(symbol, ir::Dim(extent));
   if (!first && !found->second.is_constant(extent)) {
-    throw contradiction(fmt::format("'{}' is {} in another place", ir::printable(symbol), found->second.to_string()));
+    throw contradiction(fmt::format("'{}' is {} in another place", ir::printable(symbol),
+                                    found->second.to_string()));
   }
 }
 
@@ -84,7 +92,9 @@ void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t 
 InputShape parse_input_shape(std::string_view text) {
   const auto wrong = [&] {
     return Error(ErrorKind::CommandLine,
-                 fmt::format("--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': as the model has it)", text));
+                 fmt::format("--shape {} is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': "
+                             "as the model has it)",
+                             text));
   };
   const std::size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) throw wrong();
@@ -113,22 +123,28 @@ void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
   const std::vector<std::string> symbols = parameter_symbols(function);
   for (const DimRange& range : ranges) {
     if (std::ranges::find(symbols, range.symbol) == symbols.end()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--dim: the model's inputs have no dimension '{}'; they have {}",
-                                                      ir::printable(range.symbol), quoted(symbols)));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--dim: the model's inputs have no dimension '{}'; they have {}",
+                              ir::printable(range.symbol), quoted(symbols)));
     }
     const ir::SymbolInfo* known = function.symbols.find(range.symbol);
     ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
     const std::int64_t low = std::max(info.low, range.low), high = std::min(info.high, range.high);
     if (low > high) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]",
-                                                      ir::printable(range.symbol), range.low, range.high, info.low, info.high));
+      throw Error(
+          ErrorKind::CommandLine,
+          fmt::format("--dim: '{}' cannot be in [{}, {}]: the model has it in [{}, {}]",
+                      ir::printable(range.symbol), range.low, range.high, info.low, info.high));
     }
-    if (low != info.low || high != info.high) info.reason = fmt::format("--dim {}={}:{}", range.symbol, range.low, range.high);
+    if (low != info.low || high != info.high)
+      info.reason = fmt::format("--dim {}={}:{}", range.symbol, range.low, range.high);
     info.low = low;
     info.high = high;
-    if (__builtin_mul_overflow(info.multiple / std::gcd(info.multiple, range.multiple), range.multiple, &info.multiple)) {
+    if (__builtin_mul_overflow(info.multiple / std::gcd(info.multiple, range.multiple),
+                               range.multiple, &info.multiple)) {
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("--dim: '{}' can be no multiple of {}: with the model's own multiple that overflows 64 bits",
+                  fmt::format("--dim: '{}' can be no multiple of {}: with the model's own multiple "
+                              "that overflows 64 bits",
                               ir::printable(range.symbol), range.multiple));
     }
     function.symbols.declare(range.symbol, info);
@@ -147,12 +163,14 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
     }
     if (parameter == nullptr) {
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("--shape: the model has no input '{}'; its inputs are {}", ir::printable(shape.input), quoted(names)));
+                  fmt::format("--shape: the model has no input '{}'; its inputs are {}",
+                              ir::printable(shape.input), quoted(names)));
     }
     const std::vector<ir::Dim>& dims = parameter->type.tensor.dims;
     if (dims.size() != shape.dims.size()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--shape: input '{}' has rank {}, but {} extents are given",
-                                                      ir::printable(shape.input), dims.size(), shape.dims.size()));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--shape: input '{}' has rank {}, but {} extents are given",
+                              ir::printable(shape.input), dims.size(), shape.dims.size()));
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
       if (shape.dims[i]) fix_dim(function, shape, i, dims[i], values);

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "api/model.h"
-#include "ir/bind.h"
 #include "ir/error.h"
 #include "ir/printable.h"
+#include "ir/shapes/bind.h"
 
 namespace anydim {
 
@@ -20,7 +20,8 @@ using Extents = std::map<std::string, std::vector<std::int64_t>>;
 ir::SymbolValues symbols_of_shapes(const Model& model, const Extents& shapes) {
   for (const auto& [name, dims] : shapes)
     if (std::ranges::find(model.inputs(), name, &InputInfo::name) == model.inputs().end())
-      throw Error(ErrorKind::Inputs, fmt::format("the model has no input '{}'", ir::printable(name)));
+      throw Error(ErrorKind::Inputs,
+                  fmt::format("the model has no input '{}'", ir::printable(name)));
   ir::Function function;
   function.name = "main";
   function.symbols = model.symbols();
@@ -30,8 +31,10 @@ ir::SymbolValues symbols_of_shapes(const Model& model, const Extents& shapes) {
     const auto shape = shapes.find(input.name);
     if (shape == shapes.end())
       throw Error(ErrorKind::Inputs,
-                  fmt::format("the shape of input '{}' is missing; the model takes {}", ir::printable(input.name), to_string(input)));
-    function.body.parameters.push_back(function.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
+                  fmt::format("the shape of input '{}' is missing; the model takes {}",
+                              ir::printable(input.name), to_string(input)));
+    function.body.parameters.push_back(
+        function.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
     bound.push_back({input.dtype, shape->second});
   }
   return ir::bind_symbols(function, bound);
@@ -46,13 +49,18 @@ void at_most(ir::SymbolTable& symbols, const ir::Dim& dim, std::int64_t most) {
   symbols.declare(dim.leaf().symbol, info);
 }
 
-// The packed program's own symbols are known by what they count: tokens and the longest sequence are at most what the mask has.
-void bound_row_vectors(ir::SymbolTable& symbols, const Model& model, const ir::Program& program, const ir::SymbolValues& values) {
+// The packed program's own symbols are known by what they count: tokens and the longest sequence
+// are at most what the mask has.
+void bound_row_vectors(ir::SymbolTable& symbols, const Model& model, const ir::Program& program,
+                       const ir::SymbolValues& values) {
   const auto& mask = model.inputs().at(model.packing()->mask).dims;
-  const auto value = [&](const ir::Dim& dim) { return dim.evaluate([&](const ir::DimLeaf& leaf) { return values.at(leaf.symbol); }); };
-  const std::int64_t sequence = value(mask.at(1)), rows = ir::element_count({value(mask.at(0)), sequence});
+  const auto value = [&](const ir::Dim& dim) {
+    return dim.evaluate([&](const ir::DimLeaf& leaf) { return values.at(leaf.symbol); });
+  };
+  const std::int64_t sequence = value(mask.at(1)),
+                     rows = ir::element_count({value(mask.at(0)), sequence});
   for (std::size_t i = 0; i < model.packing()->vectors.size(); ++i) {
-    const ir::Dim& extent = program.inputs.at(model.inputs().size() + i).dims.at(0);
+    const ir::Dim& extent = program.entry().inputs.at(model.inputs().size() + i).dims.at(0);
     switch (model.packing()->vectors[i]) {
       case runtime::RowVector::Rows:
       case runtime::RowVector::Positions:
@@ -98,9 +106,10 @@ MemoryCeiling Model::memory_ceiling(const Extents& shapes) const {
   }
   for (const auto& executable : compiled()) {
     ceiling.constant_bytes += executable->constant_bytes();
-    if (ragged != nullptr && executable == ragged->executable) continue;  // whose calls have no such shapes
+    if (ragged != nullptr && executable == ragged->executable)
+      continue;  // whose calls have no such shapes
     const ir::Program& program = executable->program();
-    ir::SymbolTable symbols = program.symbols;
+    ir::SymbolTable symbols = program.entry().symbols;
     for (const auto& [name, value] : values)
       if (symbols.contains(name)) {
         ir::SymbolInfo known;
@@ -112,7 +121,9 @@ MemoryCeiling Model::memory_ceiling(const Extents& shapes) const {
     if (!program.unbounded.empty() || most == std::numeric_limits<std::int64_t>::max()) {
       ceiling.arena_bytes.reset();
       ceiling.unbounded_because =
-          program.unbounded.empty() ? fmt::format("{} has no bound", program.arena_ceiling.to_string()) : program.unbounded;
+          program.unbounded.empty()
+              ? fmt::format("{} has no bound", program.arena_ceiling.to_string())
+              : program.unbounded;
     } else if (ceiling.arena_bytes) {
       ceiling.arena_bytes = std::max(*ceiling.arena_bytes, most);
     }

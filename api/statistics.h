@@ -24,7 +24,8 @@ struct ModelStatistics {
   MemoryInUse memory;
 };
 
-// What a call of these shapes may hold at most while it runs, by the programs that have been compiled so far.
+// What a call of these shapes may hold at most while it runs, by the programs that have been
+// compiled so far.
 struct MemoryCeiling {
   std::optional<std::int64_t> arena_bytes;  // activations; nothing where they have no bound
   std::string unbounded_because;            // then the node, else empty

@@ -16,8 +16,8 @@ struct Finding {
 
 std::string processor_name();  // e.g. "AMD EPYC 9B14"; "unknown" where the system doesn't say
 
-// Processor, threads, memory, code generator, readers, cache folder, limits. Compiles and runs one tiny program where it can. Never throws for what is
-// missing.
+// Processor, threads, memory, code generator, readers, cache folder, limits. Compiles and runs one
+// tiny program where it can. Never throws for what is missing.
 std::vector<Finding> examine_system(const CompileOptions& options);
 
 }  // namespace anydim

@@ -18,10 +18,12 @@ namespace {
 
 CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
 #ifdef ANYDIM_LLVM
-  return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr, processor_name()};
+  return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr,
+          processor_name()};
 #else
   throw Error(ErrorKind::Resource,
-              "this build has no code generator for the CPU (it was built without LLVM); use --device cuda or --executor reference");
+              "this build has no code generator for the CPU (it was built without LLVM); use "
+              "--device cuda or --executor reference");
 #endif
 }
 
@@ -30,16 +32,17 @@ CompileTarget cuda_target(const CompileOptions& options) {
   std::shared_ptr<runtime::cuda::CudaDevice> device = runtime::cuda::open_cuda_device();
   const runtime::cuda::Properties& properties = device->context().properties();
   codegen_cuda::CudaOptions cuda;
-  cuda.target = codegen_cuda::target_of({.driver_name = properties.name,
-                                         .capability = properties.capability,
-                                         .multiprocessors = properties.multiprocessors,
-                                         .shared_per_multiprocessor = properties.shared_per_multiprocessor,
-                                         .shared_per_block = properties.shared_per_block,
-                                         .l2_bytes = properties.l2_bytes,
-                                         .threads_per_multiprocessor = properties.threads_per_multiprocessor,
-                                         .blocks_per_multiprocessor = properties.blocks_per_multiprocessor,
-                                         .registers_per_multiprocessor = properties.registers_per_multiprocessor,
-                                         .memory_bandwidth = properties.memory_bandwidth});
+  cuda.target = codegen_cuda::target_of(
+      {.driver_name = properties.name,
+       .capability = properties.capability,
+       .multiprocessors = properties.multiprocessors,
+       .shared_per_multiprocessor = properties.shared_per_multiprocessor,
+       .shared_per_block = properties.shared_per_block,
+       .l2_bytes = properties.l2_bytes,
+       .threads_per_multiprocessor = properties.threads_per_multiprocessor,
+       .blocks_per_multiprocessor = properties.blocks_per_multiprocessor,
+       .registers_per_multiprocessor = properties.registers_per_multiprocessor,
+       .memory_bandwidth = properties.memory_bandwidth});
   cuda.target.tf32 = options.f32_products == F32Products::Tf32;
   cuda.checked = options.checked_kernels;
   return {codegen_cuda::make_cuda_backend(cuda), std::move(device), properties.name,

@@ -19,7 +19,8 @@ namespace anydim {
 
 namespace {
 
-tuner::Workload recorded_sizes(const TuneSettings& settings, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
+tuner::Workload recorded_sizes(const TuneSettings& settings, const std::vector<InputInfo>& inputs,
+                               const tuner::ModelShape& shape) {
   tuner::Workload recorded;
   if (!settings.calls.empty()) recorded = recorded_workload(settings.calls, inputs, shape);
   if (!settings.trace.empty()) {
@@ -34,7 +35,8 @@ tuner::Workload recorded_sizes(const TuneSettings& settings, const std::vector<I
 }
 
 // As if a trace had met each of the shapes once, every row of which takes part.
-tuner::Workload shapes_workload(const TuneSettings& settings, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
+tuner::Workload shapes_workload(const TuneSettings& settings, const std::vector<InputInfo>& inputs,
+                                const tuner::ModelShape& shape) {
   tuner::Trace trace = trace_of(inputs, shape);
   for (const auto& shapes : settings.shapes) {
     NamedTensors named;
@@ -51,7 +53,8 @@ tuner::Workload shapes_workload(const TuneSettings& settings, const std::vector<
 
 tuner::Distribution lengths_of(const TuneSettings& settings) {
   if (!settings.lengths.empty()) return tuner::observed_lengths(settings.lengths, "lengths");
-  return settings.lengths_file.empty() ? tuner::parse_distribution(settings.distribution) : tuner::read_lengths(settings.lengths_file);
+  return settings.lengths_file.empty() ? tuner::parse_distribution(settings.distribution)
+                                       : tuner::read_lengths(settings.lengths_file);
 }
 
 }  // namespace
@@ -66,12 +69,16 @@ ir::Module load_model(const tuner::ModelFile& model) {
 
 ModelBytes::ModelBytes(std::span<const std::byte> bytes, const std::optional<std::string>& folder)
     : descriptor_(memfd_create("anydim-model", MFD_CLOEXEC)),
-      file_{.file = fmt::format("/proc/{}/fd/{}", getpid(), descriptor_.number()), .anonymous = true, .folder = folder} {
+      file_{.file = fmt::format("/proc/{}/fd/{}", getpid(), descriptor_.number()),
+            .anonymous = true,
+            .folder = folder} {
   if (!descriptor_ || !runtime::write_all(descriptor_, bytes))
-    throw Error(ErrorKind::Resource, fmt::format("there is no memory for the model's bytes: {}", std::strerror(errno)));
+    throw Error(ErrorKind::Resource,
+                fmt::format("there is no memory for the model's bytes: {}", std::strerror(errno)));
 }
 
-TuneWorkloads workloads_of(const TuneSettings& settings, const std::vector<InputInfo>& inputs, const tuner::ModelShape& shape) {
+TuneWorkloads workloads_of(const TuneSettings& settings, const std::vector<InputInfo>& inputs,
+                           const tuner::ModelShape& shape) {
   if (!settings.trace.empty() || !settings.calls.empty()) {
     tuner::Workload recorded = recorded_sizes(settings, inputs, shape);
     return {recorded, recorded};
@@ -85,14 +92,17 @@ TuneWorkloads workloads_of(const TuneSettings& settings, const std::vector<Input
   const tuner::Distribution distribution = lengths_of(settings);
   runtime::BatchRule rule{.sorted = settings.order == "sorted"};
   if (settings.batch_tokens > 0) rule.tokens = settings.batch_tokens;
-  if (settings.batch > 0 || settings.batch_tokens == 0) rule.texts = std::max<std::int64_t>(settings.batch, 1);
+  if (settings.batch > 0 || settings.batch_tokens == 0)
+    rule.texts = std::max<std::int64_t>(settings.batch, 1);
   return {tuner::sample_workload(shape, distribution, rule, samples, seed),
           tuner::sample_workload(shape, distribution, rule, samples, other_seed)};
 }
 
 std::filesystem::path tuning_file(const CompileOptions& options) {
   if (options.database) return *options.database;
-  throw Error(ErrorKind::CommandLine, "tuning keeps what it measures: name a database, for there is no folder for the user's own");
+  throw Error(
+      ErrorKind::CommandLine,
+      "tuning keeps what it measures: name a database, for there is no folder for the user's own");
 }
 
 struct TuningRun::State {
@@ -109,7 +119,8 @@ struct TuningRun::State {
   tuner::TuneDevice device;
 };
 
-TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, TuneSettings settings, std::function<bool()> interrupted)
+TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, TuneSettings settings,
+                     std::function<bool()> interrupted)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   require_sizes(settings);
@@ -126,23 +137,31 @@ TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, Tune
   state.workloads = workloads_of(state.settings, state.model->inputs(), state.shape);
   if (options.warn && state.settings.calls.empty() && tuner::values_decide_launches(program))
     options.warn(
-        "values that the model computes decide its sizes, and its integer inputs are made up: it is measured where these lead; record "
-        "calls with `anydim run --record FILE --record-calls FOLDER` and tune for that trace and these calls");
-  state.subject.emplace(
-      tuner::TuneSubject{.model = model.anonymous ? "a model without a name" : std::filesystem::path(model.file).filename().string(),
-                         .shape = state.shape,
-                         .program = program,
-                         .backend = *state.target.backend,
-                         .environment = tuning_environment(state.target, options)});
-  state.worker_settings = {.command = state.settings.worker, .log = state.settings.log, .model = model, .options = option_words(options)};
+        "values that the model computes decide its sizes, and its integer inputs are made up: it "
+        "is measured where these lead; record "
+        "calls with `anydim run --record FILE --record-calls FOLDER` and tune for that trace and "
+        "these calls");
+  state.subject.emplace(tuner::TuneSubject{
+      .model = model.anonymous ? "a model without a name"
+                               : std::filesystem::path(model.file).filename().string(),
+      .shape = state.shape,
+      .program = program,
+      .backend = *state.target.backend,
+      .environment = tuning_environment(state.target, options)});
+  state.worker_settings = {.command = state.settings.worker,
+                           .log = state.settings.log,
+                           .model = model,
+                           .options = option_words(options)};
   state.worker_settings.regions = tuner::region_fingerprints(program);
-  state.device = {.prepare =
-                      [&state](const std::vector<tuner::Call>& calls) {
-                        state.worker_settings.calls = calls;
-                        state.worker = std::make_unique<tuner::WorkerMeasure>(state.worker_settings, state.interrupted);
-                        return state.worker->prepare();
-                      },
-                  .measure = [&state](const tuner::TrialRequest& request) { return (*state.worker)(request); }};
+  state.device = {
+      .prepare =
+          [&state](const std::vector<tuner::Call>& calls) {
+            state.worker_settings.calls = calls;
+            state.worker =
+                std::make_unique<tuner::WorkerMeasure>(state.worker_settings, state.interrupted);
+            return state.worker->prepare();
+          },
+      .measure = [&state](const tuner::TrialRequest& request) { return (*state.worker)(request); }};
 }
 
 TuningRun::~TuningRun() = default;
@@ -151,16 +170,20 @@ const tuner::TuneSubject& TuningRun::subject() const { return *state_->subject; 
 const tuner::TuneDevice& TuningRun::device() const { return state_->device; }
 const tuner::WorkerMeasure* TuningRun::worker() const { return state_->worker.get(); }
 
-tuner::TuneResult TuningRun::tune(const tuner::TuneDevice& device, tuner::Database& database,
-                                  const std::function<void(const tuner::TuneProgress&)>& progress) const {
+tuner::TuneResult TuningRun::tune(
+    const tuner::TuneDevice& device, tuner::Database& database,
+    const std::function<void(const tuner::TuneProgress&)>& progress) const {
   const State& state = *state_;
-  tuner::TuneResult result = tuner::tune(*state.subject, state.workloads.tuned, state.workloads.unseen, state.settings.rules, device,
-                                         database, {.progress = progress, .interrupted = state.interrupted});
-  if (!state.settings.report.empty()) write_tune_report(state.settings.report, *state.subject, result);
+  tuner::TuneResult result = tuner::tune(
+      *state.subject, state.workloads.tuned, state.workloads.unseen, state.settings.rules, device,
+      database, {.progress = progress, .interrupted = state.interrupted});
+  if (!state.settings.report.empty())
+    write_tune_report(state.settings.report, *state.subject, result);
   return result;
 }
 
-void write_tune_report(const std::string& file, const tuner::TuneSubject& subject, const tuner::TuneResult& result) {
+void write_tune_report(const std::string& file, const tuner::TuneSubject& subject,
+                       const tuner::TuneResult& result) {
   if (result.nothing_to_do || result.interrupted) return;
   std::ofstream stream(file, std::ios::binary);
   stream << tuner::html_report(tuner::report_of(subject, result));

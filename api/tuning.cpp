@@ -23,7 +23,8 @@ tuner::Environment tuning_environment(const CompileTarget& target, const Compile
 }
 
 std::filesystem::path default_database(const CompileOptions& options) {
-  const std::filesystem::path folder = options.cache_folder.value_or(runtime::default_cache_folder());
+  const std::filesystem::path folder =
+      options.cache_folder.value_or(runtime::default_cache_folder());
   return folder.empty() ? folder : folder / "tuning.db";
 }
 
@@ -37,10 +38,14 @@ void use_own_database(CompileOptions& options) {
 namespace {
 
 // Where the environment differs from another one: "threads 4, here 2".
-std::vector<std::string> differences(const tuner::Environment& other, const tuner::Environment& here) {
+std::vector<std::string> differences(const tuner::Environment& other,
+                                     const tuner::Environment& here) {
   std::vector<std::string> list;
-  const auto compare = [&](std::string_view what, const std::string& theirs, const std::string& ours) {
-    if (theirs != ours) list.push_back(fmt::format("{} {}, here {}", what, theirs.empty() ? "none" : theirs, ours.empty() ? "none" : ours));
+  const auto compare = [&](std::string_view what, const std::string& theirs,
+                           const std::string& ours) {
+    if (theirs != ours)
+      list.push_back(fmt::format("{} {}, here {}", what, theirs.empty() ? "none" : theirs,
+                                 ours.empty() ? "none" : ours));
   };
   compare("device", other.device, here.device);
   compare("target", other.target, here.target);
@@ -51,17 +56,22 @@ std::vector<std::string> differences(const tuner::Environment& other, const tune
   return list;
 }
 
-// A file of the user's that says nothing is worth a word, and so is the default one where it was made for something else.
-void warn_of_no_table(const std::filesystem::path& file, const tuner::Database& database, const tuner::Environment& here,
-                      const CompileOptions& options) {
+// A file of the user's that says nothing is worth a word, and so is the default one where it was
+// made for something else.
+void warn_of_no_table(const std::filesystem::path& file, const tuner::Database& database,
+                      const tuner::Environment& here, const CompileOptions& options) {
   std::vector<std::string> nearest;
   for (const tuner::StoredTable& table : database.tables())
-    if (std::vector<std::string> apart = differences(table.environment, here); nearest.empty() || apart.size() < nearest.size())
+    if (std::vector<std::string> apart = differences(table.environment, here);
+        nearest.empty() || apart.size() < nearest.size())
       nearest = std::move(apart);
   if (options.database_optional && nearest.empty()) return;
-  const std::string why = nearest.empty() ? "" : fmt::format("; the nearest that it has is for {}", fmt::join(nearest, "; "));
+  const std::string why = nearest.empty() ? ""
+                                          : fmt::format("; the nearest that it has is for {}",
+                                                        fmt::join(nearest, "; "));
   options.warn(
-      fmt::format("the tuning database {} has nothing for {} ({}) with {} threads and this version{}; kernels are chosen by the cost model",
+      fmt::format("the tuning database {} has nothing for {} ({}) with {} threads and this "
+                  "version{}; kernels are chosen by the cost model",
                   file.string(), here.device, here.precision, here.threads, why));
 }
 
@@ -75,11 +85,13 @@ ir::TuningTable load_tuning(const CompileTarget& target, const CompileOptions& o
     const tuner::Database database(*options.database, tuner::Database::Access::Read);
     const tuner::Environment environment = tuning_environment(target, options);
     ir::TuningTable table = database.tuning_table(environment);
-    if (table.regions.empty() && options.warn) warn_of_no_table(*options.database, database, environment, options);
+    if (table.regions.empty() && options.warn)
+      warn_of_no_table(*options.database, database, environment, options);
     return table;
   } catch (const Error& error) {
     if (!options.database_optional || error.kind() == ErrorKind::Internal) throw;
-    if (options.warn) options.warn(fmt::format("{}; kernels are chosen by the cost model", error.what()));
+    if (options.warn)
+      options.warn(fmt::format("{}; kernels are chosen by the cost model", error.what()));
     return {};
   }
 }

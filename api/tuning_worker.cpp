@@ -12,7 +12,9 @@
 
 namespace anydim {
 
-tuner::PreparedModel prepare_for_tuning(const tuner::PrepareCase& told, const std::function<CompileTarget(const CompileOptions&)>& make) {
+tuner::PreparedModel prepare_for_tuning(
+    const tuner::PrepareCase& told,
+    const std::function<CompileTarget(const CompileOptions&)>& make) {
   CompileOptions options;
   for (const auto& [name, value] : told.options) set_option(options, name, value);
   options.keep_originals = true;
@@ -22,13 +24,16 @@ tuner::PreparedModel prepare_for_tuning(const tuner::PrepareCase& told, const st
   const auto model = Model::compile(make(options), std::move(module), options);
   tuner::PreparedModel prepared{.program = program_of(*model), .calls = {}};
   for (const tuner::Call& call : told.calls)
-    prepared.calls.push_back(
-        for_program(*model, call.inputs.empty() ? inputs.make(*model, call) : read_call(call.inputs, model->inputs())));
+    prepared.calls.push_back(for_program(*model, call.inputs.empty()
+                                                     ? inputs.make(*model, call)
+                                                     : read_call(call.inputs, model->inputs())));
   return prepared;
 }
 
 void serve_tuning(const std::function<CompileTarget(const CompileOptions&)>& make) {
-  tuner::TuningCases([&](const tuner::PrepareCase& told) { return prepare_for_tuning(told, make); }).serve(std::cin, stdout);
+  tuner::TuningCases([&](const tuner::PrepareCase& told) {
+    return prepare_for_tuning(told, make);
+  }).serve(std::cin, stdout);
 }
 
 }  // namespace anydim

@@ -8,9 +8,11 @@
 
 namespace anydim {
 
-// Compiles the model as the tuner does, for a target of `make`, with the inputs of its calls: read where they were recorded, else made up.
-tuner::PreparedModel prepare_for_tuning(const tuner::PrepareCase& told,
-                                        const std::function<CompileTarget(const CompileOptions&)>& make = make_target);
+// Compiles the model as the tuner does, for a target of `make`, with the inputs of its calls: read
+// where they were recorded, else made up.
+tuner::PreparedModel prepare_for_tuning(
+    const tuner::PrepareCase& told,
+    const std::function<CompileTarget(const CompileOptions&)>& make = make_target);
 
 // A measuring process, from its standard input to its standard output.
 void serve_tuning(const std::function<CompileTarget(const CompileOptions&)>& make = make_target);

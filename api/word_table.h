@@ -24,10 +24,13 @@ struct OptionInfo {
 template <typename Options>
 struct WordRow {
   OptionInfo info;
-  void (*set)(Options& options, std::string_view value);  // throws Error{CommandLine} where the value is wrong
+  void (*set)(Options& options,
+              std::string_view value);  // throws Error{CommandLine} where the value is wrong
 };
 
-inline Error wrong_word() { return {ErrorKind::CommandLine, "a value that the option does not take"}; }
+inline Error wrong_word() {
+  return {ErrorKind::CommandLine, "a value that the option does not take"};
+}
 
 inline bool parse_switch(std::string_view text) {
   if (text == "on") return true;
@@ -38,7 +41,8 @@ inline bool parse_switch(std::string_view text) {
 inline std::int64_t parse_number(std::string_view text, std::int64_t low, std::int64_t high) {
   std::int64_t number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc{} || end != text.data() + text.size() || number < low || number > high) throw wrong_word();
+  if (fault != std::errc{} || end != text.data() + text.size() || number < low || number > high)
+    throw wrong_word();
   return number;
 }
 
@@ -47,23 +51,25 @@ inline std::string filled_word(std::string_view text) {
   return std::string(text);
 }
 
-// `what`: "option". Throws Error{CommandLine} that names the rows, or what the row takes; then nothing changes.
+// `what`: "option". Throws Error{CommandLine} that names the rows, or what the row takes; then
+// nothing changes.
 template <typename Options, std::size_t size>
-void set_word(std::span<const WordRow<Options>, size> rows, std::string_view what, Options& options, std::string_view name,
-              std::string_view value) {
-  const auto row = std::ranges::find(rows, name, [](const WordRow<Options>& known) { return known.info.name; });
+void set_word(std::span<const WordRow<Options>, size> rows, std::string_view what, Options& options,
+              std::string_view name, std::string_view value) {
+  const auto row =
+      std::ranges::find(rows, name, [](const WordRow<Options>& known) { return known.info.name; });
   if (row == rows.end()) {
     std::vector<std::string_view> names;
     for (const WordRow<Options>& known : rows) names.push_back(known.info.name);
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("there is no {} '{}'; there are {}", what, ir::printable(name), fmt::join(names, ", ")));
+    throw Error(ErrorKind::CommandLine, fmt::format("there is no {} '{}'; there are {}", what,
+                                                    ir::printable(name), fmt::join(names, ", ")));
   }
   try {
     row->set(options, value);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::CommandLine) throw;
-    throw Error(ErrorKind::CommandLine,
-                fmt::format("{} '{}' cannot be '{}': it takes {}", what, name, ir::printable(value), row->info.takes));
+    throw Error(ErrorKind::CommandLine, fmt::format("{} '{}' cannot be '{}': it takes {}", what,
+                                                    name, ir::printable(value), row->info.takes));
   }
 }
 

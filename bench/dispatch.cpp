@@ -1,10 +1,13 @@
-// What a launch costs beside its kernel: a chain of kernels over one element, each too small to matter.
+// What a launch costs beside its kernel: a chain of kernels over one element, each too small to
+// matter.
 //
 //   dispatch [KERNELS] [RUNS]
 //
-// Each kernel is a row reduction over one element, which fusion cannot join with the next; sizes are symbolic, so the shape program, the
-// memory plan, the lookup of the bucket and the call are all paid. Prints nanoseconds a kernel: the median of 9 rounds, with the tables of the cost model and with
-// tuned tables of 64 buckets, and nanoseconds of one lookup in such a table over sizes in random order.
+// Each kernel is a row reduction over one element, which fusion cannot join with the next; sizes
+// are symbolic, so the shape program, the memory plan, the lookup of the bucket and the call are
+// all paid. Prints nanoseconds a kernel: the median of 9 rounds, with the tables of the cost model
+// and with tuned tables of 64 buckets, and nanoseconds of one lookup in such a table over sizes in
+// random order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,25 +28,32 @@ using namespace anydim;
 
 std::string chain(int kernels) {
   std::string text = "fn @main(%x0: Tensor[(n, m), f32]) {\n";
-  for (int i = 0; i < kernels; ++i) text += fmt::format("  %x{} = softmax(%x{}) {{axis = {}}}\n", i + 1, i, i % 2);
+  for (int i = 0; i < kernels; ++i)
+    text += fmt::format("  %x{} = softmax(%x{}) {{axis = {}}}\n", i + 1, i, i % 2);
   return text + fmt::format("  return %x{}\n}}\n", kernels);
 }
 
-double nanoseconds(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int kernels, int runs) {
+double nanoseconds(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int kernels,
+                   int runs) {
   auto begin = std::chrono::steady_clock::now();
   for (int run = 0; run < runs; ++run) context.run(inputs);
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / runs / kernels;
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+             .count() /
+         runs / kernels;
 }
 
-double median_of_rounds(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int kernels, int runs) {
+double median_of_rounds(runtime::Context& context, const std::vector<ir::Tensor>& inputs,
+                        int kernels, int runs) {
   std::vector<double> rounds;
   nanoseconds(context, inputs, kernels, runs);
-  for (int round = 0; round < 9; ++round) rounds.push_back(nanoseconds(context, inputs, kernels, runs));
+  for (int round = 0; round < 9; ++round)
+    rounds.push_back(nanoseconds(context, inputs, kernels, runs));
   std::sort(rounds.begin(), rounds.end());
   return rounds[rounds.size() / 2];
 }
 
-// 64 rows over the first key, the one that serves size 1 last but one; all share the general kernel's code.
+// 64 rows over the first key, the one that serves size 1 last but one; all share the general
+// kernel's code.
 ir::DispatchTable with_64_buckets(const ir::DispatchTable& table) {
   ir::DispatchTable::Entry general = table.entries.back();
   general.kernel = general.bucket;
@@ -71,9 +81,11 @@ double lookup_nanoseconds() {
   for (int round = 0; round < 9; ++round) {
     const auto begin = std::chrono::steady_clock::now();
     // Each size waits for the answer before it, as one launch after the other does.
-    for (const std::int64_t size : sizes) sum += lookup.find(std::array{size + static_cast<std::int64_t>(sum & 1)});
-    rounds.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() /
-                     static_cast<double>(sizes.size()));
+    for (const std::int64_t size : sizes)
+      sum += lookup.find(std::array{size + static_cast<std::int64_t>(sum & 1)});
+    rounds.push_back(
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() /
+        static_cast<double>(sizes.size()));
   }
   std::sort(rounds.begin(), rounds.end());
   return sum == 0 ? 0 : rounds[rounds.size() / 2];
@@ -86,13 +98,16 @@ void measure(int kernels, int runs) {
   std::vector<ir::Tensor> inputs{ir::Tensor(ir::DType::F32, {1, 1})};
   const double predicted = median_of_rounds(context, inputs, kernels, runs);
   std::vector<ir::DispatchTable> tables;
-  for (const ir::Program::Kernel& kernel : executable->program().kernels) tables.push_back(with_64_buckets(kernel.table));
+  for (const ir::Program::Kernel& kernel : executable->program().kernels)
+    tables.push_back(with_64_buckets(kernel.table));
   executable->kernels().retune(std::move(tables));
   executable->kernels().complete();
   const double tuned = median_of_rounds(context, inputs, kernels, runs);
   fmt::print(
-      "{{\"kernels\": {}, \"slots\": {}, \"nanoseconds_a_kernel\": {:.0f}, \"with_64_buckets\": {:.0f}, \"lookup_nanoseconds\": {:.1f}}}\n",
-      executable->program().instructions.size() - 1, executable->program().slots, predicted, tuned, lookup_nanoseconds());
+      "{{\"kernels\": {}, \"slots\": {}, \"nanoseconds_a_kernel\": {:.0f}, \"with_64_buckets\": "
+      "{:.0f}, \"lookup_nanoseconds\": {:.1f}}}\n",
+      executable->program().entry().instructions.size() - 1, executable->program().entry().slots,
+      predicted, tuned, lookup_nanoseconds());
 }
 
 }  // namespace

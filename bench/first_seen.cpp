@@ -1,12 +1,17 @@
-// What a call of a shape costs that was never met before, and one right after the tuning tables changed, beside a warm one.
+// What a call of a shape costs that was never met before, and one right after the tuning tables
+// changed, beside a warm one.
 //
 //   first_seen MODEL [SHAPES] [LONGEST] [THREADS]
 //
-// Under the policy `exact` every new shape is answered by its buckets' kernels while its own are compiled in the background. Each of SHAPES (200) distinct
-// lengths up to LONGEST (256) is called once, among calls of a known length, as traffic is, then warm: the median of nine calls after its kernels have come. Then, under `bucketed`, the tables are replaced
-// before each call by tables with other kernels in part, and the same lengths are called again. Last, the same with nothing new: only as much is compiled beside, and calls of
-// another length lie between, which is what caches cost a short call whatever it does. Prints the ratios first call / warm call as JSON: by the clock on the
-// wall, and by the processor time of the calling thread, which other programs on the machine hardly change (with one thread it does all the work of a call).
+// Under the policy `exact` every new shape is answered by its buckets' kernels while its own are
+// compiled in the background. Each of SHAPES (200) distinct lengths up to LONGEST (256) is called
+// once, among calls of a known length, as traffic is, then warm: the median of nine calls after its
+// kernels have come. Then, under `bucketed`, the tables are replaced before each call by tables
+// with other kernels in part, and the same lengths are called again. Last, the same with nothing
+// new: only as much is compiled beside, and calls of another length lie between, which is what
+// caches cost a short call whatever it does. Prints the ratios first call / warm call as JSON: by
+// the clock on the wall, and by the processor time of the calling thread, which other programs on
+// the machine hardly change (with one thread it does all the work of a call).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,9 +43,12 @@ std::vector<ir::Tensor> inputs_of_length(const Model& model, std::int64_t length
   for (const InputInfo& input : model.inputs()) {
     std::vector<std::int64_t> dims;
     for (const ir::Dim& dim : input.dims)
-      dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) -> std::int64_t { return leaf.symbol == longest ? length : 1; }));
+      dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) -> std::int64_t {
+        return leaf.symbol == longest ? length : 1;
+      }));
     ir::Tensor& tensor = tensors.emplace_back(input.dtype, dims);
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) ir::is_float(input.dtype) ? tensor.set_real(i, 0.5) : tensor.set_integer(i, 1);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      ir::is_float(input.dtype) ? tensor.set_real(i, 0.5) : tensor.set_integer(i, 1);
   }
   return tensors;
 }
@@ -59,7 +67,8 @@ Cost cost(ModelContext& context, const std::vector<ir::Tensor>& inputs) {
   const auto begin = Clock::now();
   const double processor = processor_seconds();
   context.run(inputs);
-  return {std::chrono::duration<double>(Clock::now() - begin).count(), processor_seconds() - processor};
+  return {std::chrono::duration<double>(Clock::now() - begin).count(),
+          processor_seconds() - processor};
 }
 
 Cost warm_cost(ModelContext& context, const std::vector<ir::Tensor>& inputs) {
@@ -82,20 +91,27 @@ struct Ratios {
   }
 };
 
-const runtime::Executable& executable_of(const Model& model) { return model.packing() ? *model.packed() : *model.padded(); }
+const runtime::Executable& executable_of(const Model& model) {
+  return model.packing() ? *model.packed() : *model.padded();
+}
 
 std::string percentiles(std::vector<double> ratios) {
   std::ranges::sort(ratios);
-  const auto at = [&](double share) { return ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1))]; };
-  return fmt::format("{{\"shapes\": {}, \"p50\": {:.3f}, \"p90\": {:.3f}, \"p99\": {:.3f}, \"most\": {:.3f}}}", ratios.size(), at(0.5),
-                     at(0.9), at(0.99), ratios.back());
+  const auto at = [&](double share) {
+    return ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1))];
+  };
+  return fmt::format(
+      "{{\"shapes\": {}, \"p50\": {:.3f}, \"p90\": {:.3f}, \"p99\": {:.3f}, \"most\": {:.3f}}}",
+      ratios.size(), at(0.5), at(0.9), at(0.99), ratios.back());
 }
 
 std::string figures(const Ratios& ratios) {
-  return fmt::format("{{\"wall\": {}, \"processor\": {}}}", percentiles(ratios.wall), percentiles(ratios.processor));
+  return fmt::format("{{\"wall\": {}, \"processor\": {}}}", percentiles(ratios.wall),
+                     percentiles(ratios.processor));
 }
 
-// Every second row of every table gets the general kernel's schedule, other rows in every turn: code comes and goes.
+// Every second row of every table gets the general kernel's schedule, other rows in every turn:
+// code comes and goes.
 std::vector<ir::DispatchTable> varied(const runtime::Executable& executable, std::size_t turn) {
   std::vector<ir::DispatchTable> tables;
   for (const ir::Program::Kernel& kernel : executable.program().kernels) {
@@ -119,7 +135,8 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
   std::iota(lengths.begin(), lengths.end(), 1);
   std::ranges::shuffle(lengths, std::mt19937(8));
   lengths.resize(std::min<std::size_t>(lengths.size(), static_cast<std::size_t>(shapes)));
-  const CompileOptions options{.policies = {{"", Policy::Exact}}, .threads = threads, .keep_kernels = false};
+  const CompileOptions options{
+      .policies = {{"", Policy::Exact}}, .threads = threads, .keep_kernels = false};
   const auto exact = Model::compile(load_model(file), options);
   ModelContext context(exact);
   warm_cost(context, inputs_of_length(*exact, longest + 1));
@@ -133,14 +150,17 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
     executable_of(*exact).kernels().complete();
     first_seen.add(first, warm_cost(context, inputs));
   }
-  const auto bucketed = Model::compile(load_model(file), {.threads = threads, .keep_kernels = false});
+  const auto bucketed =
+      Model::compile(load_model(file), {.threads = threads, .keep_kernels = false});
   bucketed->complete();
   ModelContext other(bucketed);
   for (std::size_t turn = 0; turn < lengths.size(); ++turn) {
     const std::vector<ir::Tensor> inputs = inputs_of_length(*bucketed, lengths[turn]);
     const Cost warm = warm_cost(other, inputs);
     // By another thread than the one that calls, as a service does it.
-    std::jthread([&] { executable_of(*bucketed).kernels().retune(varied(executable_of(*bucketed), turn)); }).join();
+    std::jthread([&] {
+      executable_of(*bucketed).kernels().retune(varied(executable_of(*bucketed), turn));
+    }).join();
     retuned.add(cost(other, inputs), warm);
     executable_of(*bucketed).kernels().complete();
   }
@@ -152,9 +172,12 @@ void measure(const std::string& file, int shapes, std::int64_t longest, int thre
     warm_cost(other, known);
     nothing_new.add(cost(other, inputs), warm);
   }
-  fmt::print("{{\"first_seen\": {}, \"after_a_change\": {}, \"nothing_new\": {}, \"kept_kernels\": {}, \"kept_bytes\": {}}}\n",
-             figures(first_seen), figures(retuned), figures(nothing_new), executable_of(*exact).kernels().exact().list().size(),
-             executable_of(*exact).kernels().exact().code_bytes());
+  fmt::print(
+      "{{\"first_seen\": {}, \"after_a_change\": {}, \"nothing_new\": {}, \"kept_kernels\": {}, "
+      "\"kept_bytes\": {}}}\n",
+      figures(first_seen), figures(retuned), figures(nothing_new),
+      executable_of(*exact).kernels().exact().list().size(),
+      executable_of(*exact).kernels().exact().code_bytes());
 }
 
 }  // namespace
@@ -165,7 +188,9 @@ int main(int count, char** words) {
     return 2;
   }
   try {
-    const auto number = [&](int position, int otherwise) { return count > position ? std::atoi(words[position]) : otherwise; };
+    const auto number = [&](int position, int otherwise) {
+      return count > position ? std::atoi(words[position]) : otherwise;
+    };
     measure(words[1], number(2, 200), number(3, 256), number(4, 1));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -1,10 +1,12 @@
-// Runs a text encoder at random shapes, over and over, and prints how resident memory and the number of compiled kernels went.
+// Runs a text encoder at random shapes, over and over, and prints how resident memory and the
+// number of compiled kernels went.
 //
 //   soak MODEL.onnx RUNS [MAXIMUM_LENGTH] [MAXIMUM_BATCH]
 //
-// Prints one JSON object: resident bytes a tenth of the way, halfway and at the end, growth over the last half, kernels compiled in all and
-// after the first 1,000 runs (or the first tenth, where that is fewer). Exits 1 if memory grew by 1 % or more over the last half or a kernel
-// was compiled late.
+// Prints one JSON object: resident bytes a tenth of the way, halfway and at the end, growth over
+// the last half, kernels compiled in all and after the first 1,000 runs (or the first tenth, where
+// that is fewer). Exits 1 if memory grew by 1 % or more over the last half or a kernel was compiled
+// late.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,9 +32,10 @@ long resident_bytes() {
 }
 
 // Every input [batch, length]: token ids below `vocabulary`, masks of ones.
-std::vector<ir::Tensor> batch_of(const ir::Program& program, std::int64_t batch, std::int64_t length, std::mt19937& random) {
+std::vector<ir::Tensor> batch_of(const ir::Program& program, std::int64_t batch,
+                                 std::int64_t length, std::mt19937& random) {
   std::vector<ir::Tensor> inputs;
-  for (const ir::Program::Input& input : program.inputs) {
+  for (const ir::Code::Input& input : program.entry().inputs) {
     ir::Tensor tensor(input.dtype, {batch, length});
     bool ids = input.name == "input_ids";
     for (std::int64_t& element : tensor.mutable_as<std::int64_t>())
@@ -42,7 +45,8 @@ std::vector<ir::Tensor> batch_of(const ir::Program& program, std::int64_t batch,
   return inputs;
 }
 
-int soak(const std::string& model, long runs, std::int64_t maximum_length, std::int64_t maximum_batch) {
+int soak(const std::string& model, long runs, std::int64_t maximum_length,
+         std::int64_t maximum_batch) {
   auto executable = compile(load_model(model), {.threads = 2});
   runtime::Context context(executable);
   std::mt19937 random(7);
@@ -55,15 +59,18 @@ int soak(const std::string& model, long runs, std::int64_t maximum_length, std::
       executable->kernels().complete();
       compiled_early = executable->kernels().progress().compiler_calls;
     }
-    std::int64_t length = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(maximum_length));
-    std::int64_t batch = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(maximum_batch));
+    std::int64_t length =
+        1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(maximum_length));
+    std::int64_t batch =
+        1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(maximum_batch));
     context.run(batch_of(executable->program(), batch, length, random));
   }
   long end = resident_bytes();
   std::int64_t compiled = executable->kernels().progress().compiler_calls;
   double growth = half > 0 ? static_cast<double>(end - half) / static_cast<double>(half) : 0;
   fmt::print(
-      "{{\"runs\": {}, \"resident_tenth\": {}, \"resident_half\": {}, \"resident_end\": {}, \"growth_last_half\": {:.5f}, "
+      "{{\"runs\": {}, \"resident_tenth\": {}, \"resident_half\": {}, \"resident_end\": {}, "
+      "\"growth_last_half\": {:.5f}, "
       "\"kernels_compiled\": {}, \"compiled_late\": {}}}\n",
       runs, tenth, half, end, growth, compiled, compiled - compiled_early);
   return growth < 0.01 && compiled == compiled_early ? 0 : 1;
@@ -77,7 +84,8 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    return soak(arguments[1], std::atol(arguments[2]), count > 3 ? std::atol(arguments[3]) : 32, count > 4 ? std::atol(arguments[4]) : 4);
+    return soak(arguments[1], std::atol(arguments[2]), count > 3 ? std::atol(arguments[3]) : 32,
+                count > 4 ? std::atol(arguments[4]) : 4);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

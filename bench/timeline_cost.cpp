@@ -1,9 +1,12 @@
 // What recording a timeline costs: calls with it on and off, in turns.
 //
-//   timeline_cost MODEL LENGTH [ROUNDS]      inputs whose first dim is 1 and whose other unknown ones are LENGTH; one thread
+//   timeline_cost MODEL LENGTH [ROUNDS]      inputs whose first dim is 1 and whose other unknown
+//   ones are LENGTH; one thread
 //
-// A round makes calls for about 20 ms each way, the way that begins changing with each; prints the median over rounds of the ratio on / off, with the quartiles, and
-// microseconds a call. Ring of the default size, which wraps many times. Times are the calling thread's processor time, which other load disturbs less.
+// A round makes calls for about 20 ms each way, the way that begins changing with each; prints the
+// median over rounds of the ratio on / off, with the quartiles, and microseconds a call. Ring of
+// the default size, which wraps many times. Times are the calling thread's processor time, which
+// other load disturbs less.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -28,9 +31,11 @@ std::vector<ir::Tensor> inputs_of_length(const Model& model, std::int64_t length
   std::vector<ir::Tensor> tensors;
   for (const InputInfo& input : model.inputs()) {
     std::vector<std::int64_t> dims;
-    for (std::size_t i = 0; i < input.dims.size(); ++i) dims.push_back(input.dims[i].constant().value_or(i == 0 ? 1 : length));
+    for (std::size_t i = 0; i < input.dims.size(); ++i)
+      dims.push_back(input.dims[i].constant().value_or(i == 0 ? 1 : length));
     ir::Tensor& tensor = tensors.emplace_back(input.dtype, dims);
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) ir::is_float(input.dtype) ? tensor.set_real(i, 0.5) : tensor.set_integer(i, 1);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      ir::is_float(input.dtype) ? tensor.set_real(i, 0.5) : tensor.set_integer(i, 1);
   }
   return tensors;
 }
@@ -68,8 +73,11 @@ void measure(const char* file, std::int64_t length, int rounds) {
     on.push_back(seconds[1]);
     ratios.push_back(seconds[1] / seconds[0]);
   }
-  fmt::print("off {:.2f} us a call, on {:.2f} us; on / off {:.4f} [{:.4f}, {:.4f}] over {} rounds of {} calls\n", 1e6 * quantile(off, 0.5),
-             1e6 * quantile(on, 0.5), quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75), rounds, calls);
+  fmt::print(
+      "off {:.2f} us a call, on {:.2f} us; on / off {:.4f} [{:.4f}, {:.4f}] over {} rounds of {} "
+      "calls\n",
+      1e6 * quantile(off, 0.5), 1e6 * quantile(on, 0.5), quantile(ratios, 0.5),
+      quantile(ratios, 0.25), quantile(ratios, 0.75), rounds, calls);
 }
 
 }  // namespace

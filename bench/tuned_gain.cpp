@@ -1,6 +1,7 @@
-// A model with the tables of a tuning database against the same model by the cost model alone, in one process, in turn, over whole batches of a file's texts.
-// A third instance, by the cost model alone too, tells what the comparison itself strays. Each runs a few calls in a row, so that caches hold its own weights as in a service, and
-// each follows each of the others as often.
+// A model with the tables of a tuning database against the same model by the cost model alone, in
+// one process, in turn, over whole batches of a file's texts. A third instance, by the cost model
+// alone too, tells what the comparison itself strays. Each runs a few calls in a row, so that
+// caches hold its own weights as in a service, and each follows each of the others as often.
 // usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS [bf16]
 #include <fmt/format.h>
 
@@ -23,7 +24,8 @@ struct Contestant {
 };
 
 Contestant make(const char* file, const anydim::CompileOptions& options) {
-  Contestant one{.model = anydim::Model::compile(anydim::load_model(file), options), .context = nullptr};
+  Contestant one{.model = anydim::Model::compile(anydim::load_model(file), options),
+                 .context = nullptr};
   one.context = std::make_unique<anydim::ModelContext>(one.model);
   return one;
 }
@@ -44,7 +46,8 @@ int run(char** arguments) {
   Contestant tuned = make(arguments[1], options);
   const SampleInputs sample(load_model(arguments[1]));
   const tuner::Distribution lengths = tuner::read_lengths(arguments[2]);
-  const tuner::Workload workload = tuner::sample_workload(shape_of(*plain.model), lengths, {.texts = std::atoll(arguments[4])}, 1, 0);
+  const tuner::Workload workload = tuner::sample_workload(
+      shape_of(*plain.model), lengths, {.texts = std::atoll(arguments[4])}, 1, 0);
   std::vector<std::vector<ir::Tensor>> calls;
   for (const tuner::Call& call : workload.calls) calls.push_back(sample.make(*plain.model, call));
   Contestant* const contestants[] = {&tuned, &plain, &again};
@@ -58,19 +61,24 @@ int run(char** arguments) {
     for (Contestant* each : contestants) each->pass = 0;
     for (std::size_t first = 0, block = round; first < calls.size(); first += in_a_row, ++block) {
       for (std::size_t turn = 0; turn < 3; ++turn) {
-        Contestant& at_work = *contestants[(block % 2 == 0 ? turn + block / 2 : 2 * turn + block / 2) % 3];
-        for (std::size_t c = first; c < std::min(first + in_a_row, calls.size()); ++c) at_work.pass += time_call(at_work, calls[c]);
+        Contestant& at_work =
+            *contestants[(block % 2 == 0 ? turn + block / 2 : 2 * turn + block / 2) % 3];
+        for (std::size_t c = first; c < std::min(first + in_a_row, calls.size()); ++c)
+          at_work.pass += time_call(at_work, calls[c]);
       }
     }
     ratios.push_back(plain.pass / tuned.pass);
     strays.push_back(plain.pass / again.pass);
     seconds.push_back(tuned.pass);
   }
-  const tuner::Interval95 gain = tuner::median_interval(ratios), noise = tuner::median_interval(strays);
+  const tuner::Interval95 gain = tuner::median_interval(ratios),
+                          noise = tuner::median_interval(strays);
   fmt::print("{} calls a round, {} rounds, tuned {:.2f} ms a call\n", calls.size(), ratios.size(),
              1e3 * tuner::median(seconds) / static_cast<double>(calls.size()));
-  fmt::print("cost model alone / tuned: {:.4f}, 95 % interval [{:.4f}, {:.4f}]\n", tuner::median(ratios), gain.low, gain.high);
-  fmt::print("cost model alone / itself: {:.4f}, 95 % interval [{:.4f}, {:.4f}]\n", tuner::median(strays), noise.low, noise.high);
+  fmt::print("cost model alone / tuned: {:.4f}, 95 % interval [{:.4f}, {:.4f}]\n",
+             tuner::median(ratios), gain.low, gain.high);
+  fmt::print("cost model alone / itself: {:.4f}, 95 % interval [{:.4f}, {:.4f}]\n",
+             tuner::median(strays), noise.low, noise.high);
   return 0;
 }
 

@@ -1,4 +1,5 @@
-// Structs that the library fills for the caller, whose header may be older or newer than the library.
+// Structs that the library fills for the caller, whose header may be older or newer than the
+// library.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +22,13 @@ template <typename Answer>
 void require_answer(const Answer* answer, std::string_view argument) {
   require_pointer(answer, argument);
   if (answer->struct_size < first_size<Answer>)
-    throw Error(ErrorKind::CommandLine, fmt::format("{}->struct_size is {}: expected sizeof(*{}), which is at least {}", argument,
-                                                    answer->struct_size, argument, first_size<Answer>));
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("{}->struct_size is {}: expected sizeof(*{}), which is at least {}",
+                            argument, answer->struct_size, argument, first_size<Answer>));
 }
 
-// As much of `filled` as the caller's struct has room for; members that this library does not know become zero.
+// As much of `filled` as the caller's struct has room for; members that this library does not know
+// become zero.
 template <typename Answer>
 void give_answer(const Answer& filled, Answer* answer) {
   const std::size_t wanted = answer->struct_size, known = std::min(wanted, sizeof(Answer));

@@ -1,5 +1,6 @@
-// Anydim for C++17: the C interface with objects that release what they hold and exceptions in place of statuses. Everything here is inline over
-// anydim.h, so that a program depends on nothing but its promise of stability. Comments there hold here; this file says only what is different.
+// Anydim for C++17: the C interface with objects that release what they hold and exceptions in
+// place of statuses. Everything here is inline over anydim.h, so that a program depends on nothing
+// but its promise of stability. Comments there hold here; this file says only what is different.
 //
 //   anydim::Model model("model.onnx");
 //   anydim::Context context(model);                                  // one a thread
@@ -57,9 +58,12 @@ constexpr anydim_dtype dtype_of() {
   else if constexpr (std::is_same_v<T, double>) return ANYDIM_F64;
   else if constexpr (std::is_same_v<T, float>) return ANYDIM_F32;
   else {
-    static_assert(std::is_integral_v<T> && sizeof(T) <= 8, "give elements of another type with their anydim_dtype");
-    constexpr anydim_dtype of_signed[] = {0, ANYDIM_I8, ANYDIM_I16, 0, ANYDIM_I32, 0, 0, 0, ANYDIM_I64};
-    constexpr anydim_dtype of_unsigned[] = {0, ANYDIM_U8, ANYDIM_U16, 0, ANYDIM_U32, 0, 0, 0, ANYDIM_U64};
+    static_assert(std::is_integral_v<T> && sizeof(T) <= 8,
+                  "give elements of another type with their anydim_dtype");
+    constexpr anydim_dtype of_signed[] = {0, ANYDIM_I8, ANYDIM_I16, 0,         ANYDIM_I32,
+                                          0, 0,         0,          ANYDIM_I64};
+    constexpr anydim_dtype of_unsigned[] = {0, ANYDIM_U8, ANYDIM_U16, 0,         ANYDIM_U32,
+                                            0, 0,         0,          ANYDIM_U64};
     return std::is_signed_v<T> ? of_signed[sizeof(T)] : of_unsigned[sizeof(T)];
   }
 }
@@ -128,14 +132,20 @@ struct Shape {
 // What a call reads: memory of the caller's, which stays until the call returns.
 class Input {
  public:
-  Input(std::string name, std::vector<std::int64_t> dims, const void* data, std::size_t bytes, anydim_dtype dtype)
+  Input(std::string name, std::vector<std::int64_t> dims, const void* data, std::size_t bytes,
+        anydim_dtype dtype)
       : name_(std::move(name)), dims_(std::move(dims)), data_(data), bytes_(bytes), dtype_(dtype) {}
   template <typename T>
   Input(std::string name, std::vector<std::int64_t> dims, const std::vector<T>& elements)
-      : Input(std::move(name), std::move(dims), elements.data(), elements.size() * sizeof(T), dtype_of<T>()) {
-    static_assert(!std::is_same_v<T, bool>, "a vector of bools has no bytes; give std::uint8_t and ANYDIM_BOOL");
+      : Input(std::move(name), std::move(dims), elements.data(), elements.size() * sizeof(T),
+              dtype_of<T>()) {
+    static_assert(!std::is_same_v<T, bool>,
+                  "a vector of bools has no bytes; give std::uint8_t and ANYDIM_BOOL");
   }
-  anydim_input view() const { return {name_.c_str(), dims_.data(), data_, bytes_, dtype_, static_cast<std::uint32_t>(dims_.size())}; }
+  anydim_input view() const {
+    return {name_.c_str(), dims_.data(), data_,
+            bytes_,        dtype_,       static_cast<std::uint32_t>(dims_.size())};
+  }
 
  private:
   std::string name_;
@@ -145,7 +155,8 @@ class Input {
   anydim_dtype dtype_;
 };
 
-// Where a call writes one result: memory of the caller's, at least as large. dims() and size() are the result's after the call.
+// Where a call writes one result: memory of the caller's, at least as large. dims() and size() are
+// the result's after the call.
 class Output {
  public:
   Output(std::string name, std::size_t rank, void* data, std::size_t capacity, anydim_dtype dtype)
@@ -153,11 +164,20 @@ class Output {
   template <typename T>
   Output(std::string name, std::size_t rank, std::vector<T>& elements)
       : Output(std::move(name), rank, elements.data(), elements.size() * sizeof(T), dtype_of<T>()) {
-    static_assert(!std::is_same_v<T, bool>, "a vector of bools has no bytes; give std::uint8_t and ANYDIM_BOOL");
+    static_assert(!std::is_same_v<T, bool>,
+                  "a vector of bools has no bytes; give std::uint8_t and ANYDIM_BOOL");
   }
   const std::vector<std::int64_t>& dims() const { return dims_; }
   std::size_t size() const { return size_; }  // bytes
-  anydim_output view() { return {name_.c_str(), dims_.data(), data_, capacity_, 0, dtype_, static_cast<std::uint32_t>(dims_.size())}; }
+  anydim_output view() {
+    return {name_.c_str(),
+            dims_.data(),
+            data_,
+            capacity_,
+            0,
+            dtype_,
+            static_cast<std::uint32_t>(dims_.size())};
+  }
   void set_size(std::size_t size) { size_ = size; }
 
  private:
@@ -181,8 +201,10 @@ class Tensor {
   template <typename T>
   const T* data() const {
     if (dtype_of<T>() != tensor_.dtype)
-      throw Error(ANYDIM_BAD_ARGUMENT, std::string("result '") + tensor_.name + "' is " + api().dtype_name(tensor_.dtype) +
-                                           ", and was asked for as " + api().dtype_name(dtype_of<T>()));
+      throw Error(ANYDIM_BAD_ARGUMENT, std::string("result '") + tensor_.name + "' is " +
+                                           api().dtype_name(tensor_.dtype) +
+                                           ", and was asked for as " +
+                                           api().dtype_name(dtype_of<T>()));
     return static_cast<const T*>(tensor_.data);
   }
 
@@ -214,7 +236,9 @@ class Results : public Owned<anydim_results, &anydim_api::results_release> {
 
 class Model : public Owned<anydim_model, &anydim_api::model_release> {
  public:
-  explicit Model(const std::string& file) { check(api().model_load_file(file.c_str(), nullptr, nullptr, &handle_)); }
+  explicit Model(const std::string& file) {
+    check(api().model_load_file(file.c_str(), nullptr, nullptr, &handle_));
+  }
   Model(const std::string& file, const Options& options) {
     check(api().model_load_file(file.c_str(), options.handle(), nullptr, &handle_));
   }
@@ -222,16 +246,24 @@ class Model : public Owned<anydim_model, &anydim_api::model_release> {
     check(api().model_load_file(file.c_str(), options.handle(), cancellation.handle(), &handle_));
   }
   // `folder`: where files that the model names lie; empty for none.
-  static Model from_memory(const void* bytes, std::size_t size, const Options& options = {}, const std::string& folder = {}) {
+  static Model from_memory(const void* bytes, std::size_t size, const Options& options = {},
+                           const std::string& folder = {}) {
     Model model;
-    check(api().model_load_memory(bytes, size, folder.empty() ? nullptr : folder.c_str(), options.handle(), nullptr, &model.handle_));
+    check(api().model_load_memory(bytes, size, folder.empty() ? nullptr : folder.c_str(),
+                                  options.handle(), nullptr, &model.handle_));
     return model;
   }
 
-  std::vector<TensorInfo> inputs() const { return infos(api().model_input_count, api().model_input); }
-  std::vector<TensorInfo> outputs() const { return infos(api().model_output_count, api().model_output); }
+  std::vector<TensorInfo> inputs() const {
+    return infos(api().model_input_count, api().model_input);
+  }
+  std::vector<TensorInfo> outputs() const {
+    return infos(api().model_output_count, api().model_output);
+  }
   // Throw Error{ANYDIM_UNSUPPORTED} where the model does not take texts laid end to end.
-  std::vector<TensorInfo> ragged_inputs() const { return infos(api().model_ragged_input_count, api().model_ragged_input); }
+  std::vector<TensorInfo> ragged_inputs() const {
+    return infos(api().model_ragged_input_count, api().model_ragged_input);
+  }
   std::vector<TensorInfo> ragged_outputs() const {
     check(api().model_prepare_ragged(handle_, nullptr));
     return infos(api().model_output_count, api().model_ragged_output);
@@ -249,7 +281,9 @@ class Model : public Owned<anydim_model, &anydim_api::model_release> {
     return symbols;
   }
   std::string padded_because() const { return reason(api().model_padded_because); }
-  std::string hidden_rows_kept_because() const { return reason(api().model_hidden_rows_kept_because); }
+  std::string hidden_rows_kept_because() const {
+    return reason(api().model_hidden_rows_kept_because);
+  }
   void complete() const { check(api().model_complete(handle_, nullptr)); }
   anydim_statistics statistics() const {
     anydim_statistics statistics{};
@@ -259,15 +293,20 @@ class Model : public Owned<anydim_model, &anydim_api::model_release> {
   }
   anydim_memory_ceiling memory_ceiling(const std::vector<Shape>& shapes) const {
     std::vector<anydim_shape> views;
-    for (const Shape& shape : shapes) views.push_back({shape.name.c_str(), shape.dims.data(), shape.dims.size()});
+    for (const Shape& shape : shapes)
+      views.push_back({shape.name.c_str(), shape.dims.data(), shape.dims.size()});
     anydim_memory_ceiling ceiling{};
     ceiling.struct_size = sizeof ceiling;
     check(api().model_memory_ceiling(handle_, views.data(), views.size(), &ceiling));
     return ceiling;
   }
-  void start_timeline(std::size_t events = 0) { check(api().model_timeline_start(handle_, events)); }
+  void start_timeline(std::size_t events = 0) {
+    check(api().model_timeline_start(handle_, events));
+  }
   void stop_timeline() { check(api().model_timeline_stop(handle_)); }
-  void write_timeline(const std::string& file) const { check(api().model_timeline_write(handle_, file.c_str())); }
+  void write_timeline(const std::string& file) const {
+    check(api().model_timeline_write(handle_, file.c_str()));
+  }
 
  private:
   Model() = default;
@@ -308,9 +347,12 @@ class Context : public Owned<anydim_context, &anydim_api::context_release> {
  public:
   explicit Context(const Model& model) { check(api().context_create(model.handle(), &handle_)); }
   void set_cancellation(const Cancellation* cancellation) {
-    check(api().context_set_cancellation(handle_, cancellation == nullptr ? nullptr : cancellation->handle()));
+    check(api().context_set_cancellation(
+        handle_, cancellation == nullptr ? nullptr : cancellation->handle()));
   }
-  void set_trace(const Trace* trace) { check(api().context_set_trace(handle_, trace == nullptr ? nullptr : trace->handle())); }
+  void set_trace(const Trace* trace) {
+    check(api().context_set_trace(handle_, trace == nullptr ? nullptr : trace->handle()));
+  }
 
   Results run(const std::vector<Input>& inputs) {
     const std::vector<anydim_input> in = views(inputs);
@@ -321,18 +363,23 @@ class Context : public Owned<anydim_context, &anydim_api::context_release> {
   // Where one is too small, size() and dims() of all outputs tell what is needed.
   void run(const std::vector<Input>& inputs, std::vector<Output>& outputs) {
     const std::vector<anydim_input> in = views(inputs);
-    into(outputs, [&](anydim_output* out, std::size_t count) { return api().context_run(handle_, in.data(), in.size(), out, count); });
+    into(outputs, [&](anydim_output* out, std::size_t count) {
+      return api().context_run(handle_, in.data(), in.size(), out, count);
+    });
   }
   Results run_ragged(const std::vector<Input>& inputs, const std::vector<std::int64_t>& offsets) {
     const std::vector<anydim_input> in = views(inputs);
     anydim_results* results = nullptr;
-    check(api().context_run_ragged_owned(handle_, in.data(), in.size(), offsets.data(), offsets.size(), &results));
+    check(api().context_run_ragged_owned(handle_, in.data(), in.size(), offsets.data(),
+                                         offsets.size(), &results));
     return Results(results);
   }
-  void run_ragged(const std::vector<Input>& inputs, const std::vector<std::int64_t>& offsets, std::vector<Output>& outputs) {
+  void run_ragged(const std::vector<Input>& inputs, const std::vector<std::int64_t>& offsets,
+                  std::vector<Output>& outputs) {
     const std::vector<anydim_input> in = views(inputs);
     into(outputs, [&](anydim_output* out, std::size_t count) {
-      return api().context_run_ragged(handle_, in.data(), in.size(), offsets.data(), offsets.size(), out, count);
+      return api().context_run_ragged(handle_, in.data(), in.size(), offsets.data(), offsets.size(),
+                                      out, count);
     });
   }
   std::int64_t packed_rows() const {

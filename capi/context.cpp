@@ -15,7 +15,8 @@
 namespace anydim::capi {
 
 struct ContextObject {
-  explicit ContextObject(std::shared_ptr<const ModelObject> of) : model(std::move(of)), context(model->model()) {}
+  explicit ContextObject(std::shared_ptr<const ModelObject> of)
+      : model(std::move(of)), context(model->model()) {}
   const std::shared_ptr<const ModelObject> model;
   std::shared_ptr<const Cancellation> cancellation;
   ModelContext context;
@@ -56,9 +57,12 @@ namespace {
 // A context while one function uses it.
 class Busy {
  public:
-  explicit Busy(const anydim_context* context) : object_(object_of(context)), lock_(object_->at_work, std::try_to_lock) {
+  explicit Busy(const anydim_context* context)
+      : object_(object_of(context)), lock_(object_->at_work, std::try_to_lock) {
     if (!lock_.owns_lock())
-      throw Error(ErrorKind::CommandLine, "the context is at work on another thread: give each thread a context of its own");
+      throw Error(
+          ErrorKind::CommandLine,
+          "the context is at work on another thread: give each thread a context of its own");
   }
   ContextObject* operator->() const { return object_.get(); }
 
@@ -79,19 +83,22 @@ struct Offsets {
   std::size_t count;
 };
 
-std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_input> inputs, const std::optional<Offsets>& offsets,
+std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_input> inputs,
+                                  const std::optional<Offsets>& offsets,
                                   std::span<const ResultPlace> places) {
   const Model& model = *object.model->model();
   if (!offsets) return object.context.run(tensors_of(inputs, model.inputs()), places);
   const ir::Tensor rows = offsets_tensor(offsets->values, offsets->count);
-  return object.context.run_ragged(tensors_of(inputs, model.ragged(object.cancellation)->inputs), rows, places);
+  return object.context.run_ragged(tensors_of(inputs, model.ragged(object.cancellation)->inputs),
+                                   rows, places);
 }
 
-void run_into(anydim_context* context, std::span<const anydim_input> inputs, const std::optional<Offsets>& offsets,
-              std::span<anydim_output> outputs) {
+void run_into(anydim_context* context, std::span<const anydim_input> inputs,
+              const std::optional<Offsets>& offsets, std::span<anydim_output> outputs) {
   const Busy busy(context);
   const Model& model = *busy->model->model();
-  const WantedOutputs wanted = places_of(outputs, offsets ? model.ragged(busy->cancellation)->outputs : model.outputs());
+  const WantedOutputs wanted =
+      places_of(outputs, offsets ? model.ragged(busy->cancellation)->outputs : model.outputs());
   report_outputs(run_model(*busy.operator->(), inputs, offsets, wanted.places), wanted, outputs);
 }
 
@@ -109,8 +116,8 @@ ir::Tensor copied(const ir::Tensor& tensor) {
   return copy;
 }
 
-void run_owned(anydim_context* context, std::span<const anydim_input> inputs, const std::optional<Offsets>& offsets,
-               anydim_results** results) {
+void run_owned(anydim_context* context, std::span<const anydim_input> inputs,
+               const std::optional<Offsets>& offsets, anydim_results** results) {
   require_pointer(results, "results");
   *results = nullptr;
   const Busy busy(context);
@@ -118,7 +125,8 @@ void run_owned(anydim_context* context, std::span<const anydim_input> inputs, co
   // An input that is a result as it is would go with the caller's buffer.
   for (ir::Tensor& tensor : tensors)
     if (lies_in(tensor, inputs)) tensor = copied(tensor);
-  *results = make_handle<anydim_results>(std::make_shared<ResultsObject>(ResultsObject{busy->model->output_names(), std::move(tensors)}));
+  *results = make_handle<anydim_results>(std::make_shared<ResultsObject>(
+      ResultsObject{busy->model->output_names(), std::move(tensors)}));
 }
 
 }  // namespace
@@ -135,7 +143,8 @@ anydim_status* context_release(anydim_context* context) noexcept {
   return guarded("context_release", [&] { release_handle(context); });
 }
 
-anydim_status* context_set_cancellation(anydim_context* context, anydim_cancellation* cancellation) noexcept {
+anydim_status* context_set_cancellation(anydim_context* context,
+                                        anydim_cancellation* cancellation) noexcept {
   return guarded("context_set_cancellation", [&] {
     const Busy busy(context);
     busy->cancellation = optional_object_of(cancellation);
@@ -148,30 +157,44 @@ anydim_status* context_set_trace(anydim_context* context, anydim_trace* trace) n
     const Busy busy(context);
     const auto object = optional_object_of(trace);
     if (object != nullptr && object->model->model() != busy->model->model())
-      throw Error(ErrorKind::CommandLine, "the trace was made of another model than the context: make one of the context's model");
+      throw Error(
+          ErrorKind::CommandLine,
+          "the trace was made of another model than the context: make one of the context's model");
     busy->context.record(object == nullptr ? nullptr : object->recorder);
   });
 }
 
-anydim_status* context_run(anydim_context* context, const anydim_input* inputs, std::size_t input_count, anydim_output* outputs,
+anydim_status* context_run(anydim_context* context, const anydim_input* inputs,
+                           std::size_t input_count, anydim_output* outputs,
                            std::size_t output_count) noexcept {
-  return guarded("context_run", [&] { run_into(context, {inputs, input_count}, std::nullopt, {outputs, output_count}); });
+  return guarded("context_run", [&] {
+    run_into(context, {inputs, input_count}, std::nullopt, {outputs, output_count});
+  });
 }
 
-anydim_status* context_run_owned(anydim_context* context, const anydim_input* inputs, std::size_t input_count,
-                                 anydim_results** results) noexcept {
-  return guarded("context_run_owned", [&] { run_owned(context, {inputs, input_count}, std::nullopt, results); });
+anydim_status* context_run_owned(anydim_context* context, const anydim_input* inputs,
+                                 std::size_t input_count, anydim_results** results) noexcept {
+  return guarded("context_run_owned",
+                 [&] { run_owned(context, {inputs, input_count}, std::nullopt, results); });
 }
 
-anydim_status* context_run_ragged(anydim_context* context, const anydim_input* inputs, std::size_t input_count, const std::int64_t* offsets,
-                                  std::size_t offset_count, anydim_output* outputs, std::size_t output_count) noexcept {
-  return guarded("context_run_ragged",
-                 [&] { run_into(context, {inputs, input_count}, Offsets{offsets, offset_count}, {outputs, output_count}); });
+anydim_status* context_run_ragged(anydim_context* context, const anydim_input* inputs,
+                                  std::size_t input_count, const std::int64_t* offsets,
+                                  std::size_t offset_count, anydim_output* outputs,
+                                  std::size_t output_count) noexcept {
+  return guarded("context_run_ragged", [&] {
+    run_into(context, {inputs, input_count}, Offsets{offsets, offset_count},
+             {outputs, output_count});
+  });
 }
 
-anydim_status* context_run_ragged_owned(anydim_context* context, const anydim_input* inputs, std::size_t input_count,
-                                        const std::int64_t* offsets, std::size_t offset_count, anydim_results** results) noexcept {
-  return guarded("context_run_ragged_owned", [&] { run_owned(context, {inputs, input_count}, Offsets{offsets, offset_count}, results); });
+anydim_status* context_run_ragged_owned(anydim_context* context, const anydim_input* inputs,
+                                        std::size_t input_count, const std::int64_t* offsets,
+                                        std::size_t offset_count,
+                                        anydim_results** results) noexcept {
+  return guarded("context_run_ragged_owned", [&] {
+    run_owned(context, {inputs, input_count}, Offsets{offsets, offset_count}, results);
+  });
 }
 
 anydim_status* context_packed_rows(const anydim_context* context, std::int64_t* rows) noexcept {
@@ -190,13 +213,15 @@ anydim_status* results_count(const anydim_results* results, std::size_t* count) 
   });
 }
 
-anydim_status* results_tensor(const anydim_results* results, std::size_t index, anydim_tensor* tensor) noexcept {
+anydim_status* results_tensor(const anydim_results* results, std::size_t index,
+                              anydim_tensor* tensor) noexcept {
   return guarded("results_tensor", [&] {
     const auto object = object_of(results);
     require_answer(tensor, "tensor");
     if (index >= object->tensors.size())
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("argument 'index' is {}, and there are {} results: expected less", index, object->tensors.size()));
+                  fmt::format("argument 'index' is {}, and there are {} results: expected less",
+                              index, object->tensors.size()));
     const ir::Tensor& found = object->tensors[index];
     give_answer(anydim_tensor{.struct_size = sizeof(anydim_tensor),
                               .name = object->names->at(index).c_str(),

@@ -18,12 +18,18 @@ constexpr int kind_bits = 8, place_bits = 24;
 constexpr std::uint32_t most_places = std::uint32_t{1} << place_bits;
 
 std::uintptr_t token_for(std::uint32_t place, std::uint32_t generation, HandleKind kind) {
-  return (std::uintptr_t{generation} << (kind_bits + place_bits)) | (std::uintptr_t{place} << kind_bits) |
-         static_cast<std::uintptr_t>(kind);
+  return (std::uintptr_t{generation} << (kind_bits + place_bits)) |
+         (std::uintptr_t{place} << kind_bits) | static_cast<std::uintptr_t>(kind);
 }
-HandleKind kind_in(std::uintptr_t token) { return static_cast<HandleKind>(token & ((1U << kind_bits) - 1)); }
-std::uint32_t place_in(std::uintptr_t token) { return static_cast<std::uint32_t>(token >> kind_bits) & (most_places - 1); }
-std::uint32_t generation_in(std::uintptr_t token) { return static_cast<std::uint32_t>(token >> (kind_bits + place_bits)); }
+HandleKind kind_in(std::uintptr_t token) {
+  return static_cast<HandleKind>(token & ((1U << kind_bits) - 1));
+}
+std::uint32_t place_in(std::uintptr_t token) {
+  return static_cast<std::uint32_t>(token >> kind_bits) & (most_places - 1);
+}
+std::uint32_t generation_in(std::uintptr_t token) {
+  return static_cast<std::uint32_t>(token >> (kind_bits + place_bits));
+}
 
 }  // namespace
 
@@ -50,9 +56,13 @@ std::uintptr_t Registry::add(HandleKind kind, std::shared_ptr<void> object) {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) {
     if (places_.size() == most_places)
-      throw Error(ErrorKind::Resource,
-                  fmt::format("{} handles are alive, the most there can be: release those that are done with", most_places));
-    if (free_.capacity() <= places_.size()) free_.reserve(2 * places_.size() + 16);  // so that remove() needs no memory
+      throw Error(
+          ErrorKind::Resource,
+          fmt::format(
+              "{} handles are alive, the most there can be: release those that are done with",
+              most_places));
+    if (free_.capacity() <= places_.size())
+      free_.reserve(2 * places_.size() + 16);  // so that remove() needs no memory
     places_.emplace_back();
     free_.push_back(static_cast<std::uint32_t>(places_.size() - 1));
   }
@@ -68,7 +78,9 @@ std::uintptr_t Registry::add(HandleKind kind, std::shared_ptr<void> object) {
 const Registry::Place* Registry::place_of(std::uintptr_t token, HandleKind kind) const {
   if (kind_in(token) != kind || place_in(token) >= places_.size()) return nullptr;
   const Place& place = places_[place_in(token)];
-  return place.object != nullptr && place.generation == generation_in(token) && place.kind == kind ? &place : nullptr;
+  return place.object != nullptr && place.generation == generation_in(token) && place.kind == kind
+             ? &place
+             : nullptr;
 }
 
 std::shared_ptr<void> Registry::find(std::uintptr_t token, HandleKind kind) const {
@@ -95,7 +107,8 @@ std::size_t Registry::alive() const {
 }
 
 void Registry::clear() {
-  std::vector<std::shared_ptr<void>> objects;  // go without the lock: models wait for kernels at work, whose warnings may take time
+  std::vector<std::shared_ptr<void>> objects;  // go without the lock: models wait for kernels at
+                                               // work, whose warnings may take time
   const std::lock_guard lock(mutex_);
   objects.reserve(alive_);
   for (Place& place : places_)
@@ -104,14 +117,18 @@ void Registry::clear() {
 }
 
 void refuse_handle(std::uintptr_t token, HandleKind kind, std::string_view argument) {
-  if (token == 0) throw Error(ErrorKind::CommandLine, fmt::format("argument '{}' is NULL: expected a handle of the library", argument));
-  if (kind_in(token) == kind)
+  if (token == 0)
     throw Error(ErrorKind::CommandLine,
-                fmt::format("argument '{}' is no handle that is alive: it was released, or is no handle of this library", argument));
+                fmt::format("argument '{}' is NULL: expected a handle of the library", argument));
+  if (kind_in(token) == kind)
+    throw Error(ErrorKind::CommandLine, fmt::format("argument '{}' is no handle that is alive: it "
+                                                    "was released, or is no handle of this library",
+                                                    argument));
   const std::string_view other = name_of(kind_in(token));
   throw Error(ErrorKind::CommandLine,
               fmt::format("argument '{}' is {}: expected a handle of that kind", argument,
-                          other.empty() ? std::string("no handle of this library") : fmt::format("a handle of kind {}", other)));
+                          other.empty() ? std::string("no handle of this library")
+                                        : fmt::format("a handle of kind {}", other)));
 }
 
 }  // namespace anydim::capi

@@ -1,5 +1,6 @@
-// Handles: tokens for objects of the library that a caller may use wrongly without harm. A token is never an address. It names a place in the registry, the kind
-// of object, and which of the objects that were there in turn, so that one released is told apart from the one that came after it.
+// Handles: tokens for objects of the library that a caller may use wrongly without harm. A token is
+// never an address. It names a place in the registry, the kind of object, and which of the objects
+// that were there in turn, so that one released is told apart from the one that came after it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,15 @@
 
 namespace anydim::capi {
 
-enum class HandleKind : std::uint8_t { Status = 1, Options, Cancellation, Model, Context, Results, Trace };
+enum class HandleKind : std::uint8_t {
+  Status = 1,
+  Options,
+  Cancellation,
+  Model,
+  Context,
+  Results,
+  Trace
+};
 std::string_view name_of(HandleKind kind);  // "model"
 
 // The only global of the library: handles are all that a caller of C has. Any thread.
@@ -59,14 +68,17 @@ std::uintptr_t token_of(const Handle* handle) {
 
 template <typename Handle>
 Handle* make_handle(std::shared_ptr<typename HandleTraits<Handle>::Object> object) {
-  return reinterpret_cast<Handle*>(Registry::get().add(HandleTraits<Handle>::kind, std::move(object)));
+  return reinterpret_cast<Handle*>(
+      Registry::get().add(HandleTraits<Handle>::kind, std::move(object)));
 }
 
 // Throws Error{CommandLine}.
 template <typename Handle>
 std::shared_ptr<typename HandleTraits<Handle>::Object> object_of(const Handle* handle) {
   std::shared_ptr<void> object = Registry::get().find(token_of(handle), HandleTraits<Handle>::kind);
-  if (object == nullptr) refuse_handle(token_of(handle), HandleTraits<Handle>::kind, name_of(HandleTraits<Handle>::kind));
+  if (object == nullptr)
+    refuse_handle(token_of(handle), HandleTraits<Handle>::kind,
+                  name_of(HandleTraits<Handle>::kind));
   return std::static_pointer_cast<typename HandleTraits<Handle>::Object>(std::move(object));
 }
 
@@ -79,8 +91,10 @@ std::shared_ptr<typename HandleTraits<Handle>::Object> optional_object_of(const 
 // NULL is nothing to release. Throws Error{CommandLine}.
 template <typename Handle>
 void release_handle(Handle* handle) {
-  if (handle != nullptr && Registry::get().remove(token_of(handle), HandleTraits<Handle>::kind) == nullptr)
-    refuse_handle(token_of(handle), HandleTraits<Handle>::kind, name_of(HandleTraits<Handle>::kind));
+  if (handle != nullptr &&
+      Registry::get().remove(token_of(handle), HandleTraits<Handle>::kind) == nullptr)
+    refuse_handle(token_of(handle), HandleTraits<Handle>::kind,
+                  name_of(HandleTraits<Handle>::kind));
 }
 
 }  // namespace anydim::capi

@@ -6,10 +6,12 @@ namespace anydim::capi {
 
 namespace {
 
-std::vector<DescribedTensor> described(const std::vector<InputInfo>& infos, const std::vector<bool>& rows = {}) {
+std::vector<DescribedTensor> described(const std::vector<InputInfo>& infos,
+                                       const std::vector<bool>& rows = {}) {
   std::vector<DescribedTensor> tensors;
   tensors.reserve(infos.size());
-  for (std::size_t i = 0; i < infos.size(); ++i) tensors.emplace_back(infos[i], i < rows.size() && rows[i]);
+  for (std::size_t i = 0; i < infos.size(); ++i)
+    tensors.emplace_back(infos[i], i < rows.size() && rows[i]);
   return tensors;
 }
 
@@ -36,21 +38,26 @@ anydim_tensor_info DescribedTensor::info() const {
 }
 
 ModelObject::ModelObject(std::shared_ptr<const Model> model)
-    : model_(std::move(model)), inputs_(described(model_->inputs())), outputs_(described(model_->outputs())),
+    : model_(std::move(model)), inputs_(described(model_->inputs())),
+      outputs_(described(model_->outputs())),
       output_names_(std::make_shared<const std::vector<std::string>>(model_->output_names())) {
-  internal_check(outputs_.size() == output_names_->size(), "results of a compiled model are tensors");
+  internal_check(outputs_.size() == output_names_->size(),
+                 "results of a compiled model are tensors");
   std::set<ir::DimLeaf> leaves;
   for (const auto* infos : {&model_->inputs(), &model_->outputs()})
     for (const InputInfo& info : *infos)
       for (const ir::Dim& dim : info.dims) dim.collect_leaves(leaves);
   for (const std::string& name : model_->symbols().names())
-    if (leaves.contains({.symbol = name})) symbols_.push_back({name, *model_->symbols().find(name)});
+    if (leaves.contains({.symbol = name}))
+      symbols_.push_back({name, *model_->symbols().find(name)});
 }
 
 const ModelObject::Ragged& ModelObject::ragged() const {
   const std::shared_ptr<const RaggedProgram> program = model_->ragged();
   const std::lock_guard lock(mutex_);
-  if (!ragged_) ragged_ = {described(program->inputs, program->input_rows), described(program->outputs, program->output_rows)};
+  if (!ragged_)
+    ragged_ = {described(program->inputs, program->input_rows),
+               described(program->outputs, program->output_rows)};
   return *ragged_;
 }
 

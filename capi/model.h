@@ -27,7 +27,8 @@ class DescribedTensor {
   anydim_dtype dtype_;
   bool any_shape_, rows_;
   std::vector<std::string> dims_;
-  std::vector<const char*> texts_;  // of dims_, whose strings stay where they are when the vector moves
+  // of dims_, whose strings stay where they are when the vector moves
+  std::vector<const char*> texts_;
   std::vector<std::int64_t> extents_;
 };
 
@@ -39,7 +40,9 @@ class ModelObject {
   const std::vector<DescribedTensor>& inputs() const { return inputs_; }
   const std::vector<DescribedTensor>& outputs() const { return outputs_; }
   // Of results, in their order.
-  const std::shared_ptr<const std::vector<std::string>>& output_names() const { return output_names_; }
+  const std::shared_ptr<const std::vector<std::string>>& output_names() const {
+    return output_names_;
+  }
   struct Symbol {
     std::string name;
     ir::SymbolInfo info;

@@ -16,19 +16,22 @@ namespace anydim::capi {
 
 namespace {
 
-// Models have threads that compile beside the calls; these end before what they use does. Registered once there is a model, so that it runs before the
-// destructors of what compiling one has set up.
+// Models have threads that compile beside the calls; these end before what they use does.
+// Registered once there is a model, so that it runs before the destructors of what compiling one
+// has set up.
 void clear_at_exit() {
   static const int registered = std::atexit([] { Registry::get().clear(); });
   static_cast<void>(registered);
 }
 
 template <typename Load>
-void load_model(const anydim_options* options, anydim_cancellation* cancellation, anydim_model** model, Load&& load) {
+void load_model(const anydim_options* options, anydim_cancellation* cancellation,
+                anydim_model** model, Load&& load) {
   require_pointer(model, "model");
   *model = nullptr;
   const auto named = optional_object_of(options);
-  CompileOptions compile = named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
+  CompileOptions compile =
+      named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
   compile.cancellation = optional_object_of(cancellation);
   check_cancelled(compile.cancellation.get());
   auto object = std::make_shared<ModelObject>(Model::compile(load(), compile));
@@ -45,11 +48,13 @@ template <typename Things>
 const auto& thing_at(const Things& things, std::size_t index, std::string_view what) {
   if (index >= things.size())
     throw Error(ErrorKind::CommandLine,
-                fmt::format("argument 'index' is {}, and there are {} {}: expected less", index, things.size(), what));
+                fmt::format("argument 'index' is {}, and there are {} {}: expected less", index,
+                            things.size(), what));
   return things[index];
 }
 
-void give_info(const std::vector<DescribedTensor>& tensors, std::size_t index, std::string_view what, anydim_tensor_info* info) {
+void give_info(const std::vector<DescribedTensor>& tensors, std::size_t index,
+               std::string_view what, anydim_tensor_info* info) {
   require_answer(info, "info");
   give_answer(thing_at(tensors, index, what).info(), info);
 }
@@ -61,8 +66,8 @@ void give_reason(const ModelObject& model, const std::string& text, const char**
 
 }  // namespace
 
-anydim_status* model_load_file(const char* file, const anydim_options* options, anydim_cancellation* cancellation,
-                               anydim_model** model) noexcept {
+anydim_status* model_load_file(const char* file, const anydim_options* options,
+                               anydim_cancellation* cancellation, anydim_model** model) noexcept {
   return guarded("model_load_file", [&] {
     load_model(options, cancellation, model, [&] {
       require_pointer(file, "file");
@@ -71,13 +76,15 @@ anydim_status* model_load_file(const char* file, const anydim_options* options, 
   });
 }
 
-anydim_status* model_load_memory(const void* bytes, std::size_t size, const char* folder, const anydim_options* options,
-                                 anydim_cancellation* cancellation, anydim_model** model) noexcept {
+anydim_status* model_load_memory(const void* bytes, std::size_t size, const char* folder,
+                                 const anydim_options* options, anydim_cancellation* cancellation,
+                                 anydim_model** model) noexcept {
   return guarded("model_load_memory", [&] {
     load_model(options, cancellation, model, [&] {
       require_pointer(bytes, "bytes");
-      return load_model_bytes({static_cast<const std::byte*>(bytes), size},
-                              folder == nullptr ? std::nullopt : std::optional<std::filesystem::path>(folder));
+      return load_model_bytes(
+          {static_cast<const std::byte*>(bytes), size},
+          folder == nullptr ? std::nullopt : std::optional<std::filesystem::path>(folder));
     });
   });
 }
@@ -87,26 +94,34 @@ anydim_status* model_release(anydim_model* model) noexcept {
 }
 
 anydim_status* model_input_count(const anydim_model* model, std::size_t* count) noexcept {
-  return guarded("model_input_count", [&] { give_count(object_of(model)->inputs().size(), count); });
+  return guarded("model_input_count",
+                 [&] { give_count(object_of(model)->inputs().size(), count); });
 }
 
-anydim_status* model_input(const anydim_model* model, std::size_t index, anydim_tensor_info* info) noexcept {
-  return guarded("model_input", [&] { give_info(object_of(model)->inputs(), index, "inputs", info); });
+anydim_status* model_input(const anydim_model* model, std::size_t index,
+                           anydim_tensor_info* info) noexcept {
+  return guarded("model_input",
+                 [&] { give_info(object_of(model)->inputs(), index, "inputs", info); });
 }
 
 anydim_status* model_output_count(const anydim_model* model, std::size_t* count) noexcept {
-  return guarded("model_output_count", [&] { give_count(object_of(model)->outputs().size(), count); });
+  return guarded("model_output_count",
+                 [&] { give_count(object_of(model)->outputs().size(), count); });
 }
 
-anydim_status* model_output(const anydim_model* model, std::size_t index, anydim_tensor_info* info) noexcept {
-  return guarded("model_output", [&] { give_info(object_of(model)->outputs(), index, "results", info); });
+anydim_status* model_output(const anydim_model* model, std::size_t index,
+                            anydim_tensor_info* info) noexcept {
+  return guarded("model_output",
+                 [&] { give_info(object_of(model)->outputs(), index, "results", info); });
 }
 
 anydim_status* model_symbol_count(const anydim_model* model, std::size_t* count) noexcept {
-  return guarded("model_symbol_count", [&] { give_count(object_of(model)->symbols().size(), count); });
+  return guarded("model_symbol_count",
+                 [&] { give_count(object_of(model)->symbols().size(), count); });
 }
 
-anydim_status* model_symbol(const anydim_model* model, std::size_t index, anydim_symbol_info* info) noexcept {
+anydim_status* model_symbol(const anydim_model* model, std::size_t index,
+                            anydim_symbol_info* info) noexcept {
   return guarded("model_symbol", [&] {
     const auto object = object_of(model);
     require_answer(info, "info");
@@ -128,14 +143,16 @@ anydim_status* model_padded_because(const anydim_model* model, const char** reas
   });
 }
 
-anydim_status* model_hidden_rows_kept_because(const anydim_model* model, const char** reason) noexcept {
+anydim_status* model_hidden_rows_kept_because(const anydim_model* model,
+                                              const char** reason) noexcept {
   return guarded("model_hidden_rows_kept_because", [&] {
     const auto object = object_of(model);
     give_reason(*object, object->model()->hidden_rows_kept_because(), reason);
   });
 }
 
-anydim_status* model_complete(const anydim_model* model, anydim_cancellation* cancellation) noexcept {
+anydim_status* model_complete(const anydim_model* model,
+                              anydim_cancellation* cancellation) noexcept {
   return guarded("model_complete", [&] {
     const auto object = object_of(model);
     object->model()->complete(optional_object_of(cancellation).get());
@@ -175,8 +192,8 @@ anydim_status* model_statistics(const anydim_model* model, anydim_statistics* st
   });
 }
 
-anydim_status* model_memory_ceiling(const anydim_model* model, const anydim_shape* shapes, std::size_t count,
-                                    anydim_memory_ceiling* ceiling) noexcept {
+anydim_status* model_memory_ceiling(const anydim_model* model, const anydim_shape* shapes,
+                                    std::size_t count, anydim_memory_ceiling* ceiling) noexcept {
   return guarded("model_memory_ceiling", [&] {
     const auto object = object_of(model);
     require_answer(ceiling, "ceiling");
@@ -186,7 +203,8 @@ anydim_status* model_memory_ceiling(const anydim_model* model, const anydim_shap
       require_pointer(shape.name, "shapes[].name");
       if (shape.rank > 0) require_pointer(shape.dims, "shapes[].dims");
       if (!extents.emplace(shape.name, std::vector(shape.dims, shape.dims + shape.rank)).second)
-        throw Error(ErrorKind::Inputs, fmt::format("the shape of input '{}' is there twice", ir::printable(shape.name)));
+        throw Error(ErrorKind::Inputs, fmt::format("the shape of input '{}' is there twice",
+                                                   ir::printable(shape.name)));
     }
     const MemoryCeiling found = object->model()->memory_ceiling(extents);
     give_answer(anydim_memory_ceiling{.struct_size = sizeof(anydim_memory_ceiling),
@@ -197,7 +215,8 @@ anydim_status* model_memory_ceiling(const anydim_model* model, const anydim_shap
   });
 }
 
-anydim_status* model_prepare_ragged(const anydim_model* model, anydim_cancellation* cancellation) noexcept {
+anydim_status* model_prepare_ragged(const anydim_model* model,
+                                    anydim_cancellation* cancellation) noexcept {
   return guarded("model_prepare_ragged", [&] {
     const auto object = object_of(model);
     static_cast<void>(object->model()->ragged(optional_object_of(cancellation)));
@@ -205,23 +224,30 @@ anydim_status* model_prepare_ragged(const anydim_model* model, anydim_cancellati
 }
 
 anydim_status* model_ragged_input_count(const anydim_model* model, std::size_t* count) noexcept {
-  return guarded("model_ragged_input_count", [&] { give_count(object_of(model)->ragged().inputs.size(), count); });
+  return guarded("model_ragged_input_count",
+                 [&] { give_count(object_of(model)->ragged().inputs.size(), count); });
 }
 
-anydim_status* model_ragged_input(const anydim_model* model, std::size_t index, anydim_tensor_info* info) noexcept {
-  return guarded("model_ragged_input", [&] { give_info(object_of(model)->ragged().inputs, index, "ragged inputs", info); });
+anydim_status* model_ragged_input(const anydim_model* model, std::size_t index,
+                                  anydim_tensor_info* info) noexcept {
+  return guarded("model_ragged_input", [&] {
+    give_info(object_of(model)->ragged().inputs, index, "ragged inputs", info);
+  });
 }
 
-anydim_status* model_ragged_output(const anydim_model* model, std::size_t index, anydim_tensor_info* info) noexcept {
-  return guarded("model_ragged_output", [&] { give_info(object_of(model)->ragged().outputs, index, "results", info); });
+anydim_status* model_ragged_output(const anydim_model* model, std::size_t index,
+                                   anydim_tensor_info* info) noexcept {
+  return guarded("model_ragged_output",
+                 [&] { give_info(object_of(model)->ragged().outputs, index, "results", info); });
 }
 
 anydim_status* model_timeline_start(const anydim_model* model, std::size_t events) noexcept {
   return guarded("model_timeline_start", [&] {
     // A number that no timeline has stays one when it is narrowed.
     const std::size_t most = runtime::Timeline::most_events + 1;
-    object_of(model)->model()->timeline().start(events == 0 ? runtime::Timeline::default_events
-                                                            : static_cast<std::int64_t>(std::min(events, most)));
+    object_of(model)->model()->timeline().start(
+        events == 0 ? runtime::Timeline::default_events
+                    : static_cast<std::int64_t>(std::min(events, most)));
   });
 }
 

@@ -14,7 +14,10 @@ void OptionsObject::set(std::string_view name, std::string_view value) {
 
 void OptionsObject::set_warning(anydim_warning warning, void* user) {
   const std::lock_guard lock(mutex_);
-  options_.warn = warning == nullptr ? runtime::Warning{} : [warning, user](const std::string& message) { warning(user, message.c_str()); };
+  options_.warn =
+      warning == nullptr ? runtime::Warning{} : [warning, user](const std::string& message) {
+        warning(user, message.c_str());
+      };
 }
 
 CompileOptions OptionsObject::for_compilation() const {
@@ -41,7 +44,8 @@ anydim_status* options_set(anydim_options* options, const char* name, const char
   });
 }
 
-anydim_status* options_set_warning(anydim_options* options, anydim_warning warning, void* user) noexcept {
+anydim_status* options_set_warning(anydim_options* options, anydim_warning warning,
+                                   void* user) noexcept {
   return guarded("options_set_warning", [&] { object_of(options)->set_warning(warning, user); });
 }
 

@@ -13,7 +13,8 @@ class OptionsObject {
  public:
   void set(std::string_view name, std::string_view value);  // throws Error{CommandLine}
   void set_warning(anydim_warning warning, void* user);
-  // As the command would compile: by the user's own tuning database unless one, or no folder for it, was named.
+  // As the command would compile: by the user's own tuning database unless one, or no folder for
+  // it, was named.
   CompileOptions for_compilation() const;
 
  private:

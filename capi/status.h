@@ -21,7 +21,8 @@ struct HandleTraits<anydim_status> {
   static constexpr HandleKind kind = HandleKind::Status;
 };
 
-// Of the exception at work, in `function`. Where there is no memory for it, a status that stands ready and is never released.
+// Of the exception at work, in `function`. Where there is no memory for it, a status that stands
+// ready and is never released.
 anydim_status* status_of_exception(std::string_view function) noexcept;
 
 template <typename Body>
@@ -34,7 +35,8 @@ anydim_status* guarded(std::string_view function, Body&& body) noexcept {
   }
 }
 
-// Throws Error{CommandLine} where the pointer that an answer goes to, or that the function reads, is NULL.
+// Throws Error{CommandLine} where the pointer that an answer goes to, or that the function reads,
+// is NULL.
 void require_pointer(const void* pointer, std::string_view argument);
 
 }  // namespace anydim::capi

@@ -15,27 +15,32 @@ namespace anydim::capi {
 
 namespace {
 
-// The command that is installed with this library: in bin beside the folder of libraries, or beside one above it (lib/x86_64-linux-gnu).
+// The command that is installed with this library: in bin beside the folder of libraries, or beside
+// one above it (lib/x86_64-linux-gnu).
 std::vector<std::string> installed_worker() {
   Dl_info here{};
   std::error_code fault;
   if (dladdr(reinterpret_cast<const void*>(&installed_worker), &here) != 0) {
     std::filesystem::path folder = std::filesystem::canonical(here.dli_fname, fault).parent_path();
     for (int levels = 0; levels < 3 && !fault; ++levels, folder = folder.parent_path())
-      if (const std::filesystem::path command = folder / "bin/anydim"; std::filesystem::exists(command, fault)) return {command, "worker"};
+      if (const std::filesystem::path command = folder / "bin/anydim";
+          std::filesystem::exists(command, fault))
+        return {command, "worker"};
   }
-  throw Error(
-      ErrorKind::Resource,
-      "the command anydim, whose processes measure, is not installed beside this library: install it, or name it by the setting worker");
+  throw Error(ErrorKind::Resource,
+              "the command anydim, whose processes measure, is not installed beside this library: "
+              "install it, or name it by the setting worker");
 }
 
 template <typename MakeModel>
-void tune(const anydim_options* options, const anydim_setting* settings, std::size_t setting_count, anydim_tune_watch watch, void* user,
-          anydim_cancellation* cancellation, anydim_tune_result* result, MakeModel&& make_model) {
+void tune(const anydim_options* options, const anydim_setting* settings, std::size_t setting_count,
+          anydim_tune_watch watch, void* user, anydim_cancellation* cancellation,
+          anydim_tune_result* result, MakeModel&& make_model) {
   if (setting_count > 0) require_pointer(settings, "settings");
   if (result != nullptr) require_answer(result, "result");
   const auto named = optional_object_of(options);
-  CompileOptions compile = named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
+  CompileOptions compile =
+      named == nullptr ? OptionsObject().for_compilation() : named->for_compilation();
   const auto cancelled = optional_object_of(cancellation);
   compile.cancellation = cancelled;
   check_cancelled(compile.cancellation.get());
@@ -67,7 +72,9 @@ void tune(const anydim_options* options, const anydim_setting* settings, std::si
   tuner::Database database(file, tuner::Database::Access::Write);
   const tuner::TuneResult found = run.tune(run.device(), database, progress);
   if (found.interrupted)
-    throw Error(ErrorKind::Cancelled, "the tuning run was cancelled; what was measured is kept, and the next run goes on from there");
+    throw Error(ErrorKind::Cancelled,
+                "the tuning run was cancelled; what was measured is kept, and the next run goes on "
+                "from there");
   if (result == nullptr) return;
   std::int64_t failed = 0;
   for (const auto& [outcome, count] : found.failures) failed += count;
@@ -91,16 +98,20 @@ struct NamedModel {
 
 }  // namespace
 
-anydim_status* tune_file(const char* file, const anydim_options* options, const anydim_setting* settings, std::size_t setting_count,
-                         anydim_tune_watch watch, void* user, anydim_cancellation* cancellation, anydim_tune_result* result) noexcept {
+anydim_status* tune_file(const char* file, const anydim_options* options,
+                         const anydim_setting* settings, std::size_t setting_count,
+                         anydim_tune_watch watch, void* user, anydim_cancellation* cancellation,
+                         anydim_tune_result* result) noexcept {
   return guarded("tune_file", [&] {
     require_pointer(file, "file");
-    tune(options, settings, setting_count, watch, user, cancellation, result, [&] { return NamedModel{{.file = file}}; });
+    tune(options, settings, setting_count, watch, user, cancellation, result,
+         [&] { return NamedModel{{.file = file}}; });
   });
 }
 
-anydim_status* tune_memory(const void* bytes, std::size_t size, const char* folder, const anydim_options* options,
-                           const anydim_setting* settings, std::size_t setting_count, anydim_tune_watch watch, void* user,
+anydim_status* tune_memory(const void* bytes, std::size_t size, const char* folder,
+                           const anydim_options* options, const anydim_setting* settings,
+                           std::size_t setting_count, anydim_tune_watch watch, void* user,
                            anydim_cancellation* cancellation, anydim_tune_result* result) noexcept {
   return guarded("tune_memory", [&] {
     require_pointer(bytes, "bytes");

@@ -9,10 +9,12 @@
 namespace anydim::codegen_cpu {
 
 struct CpuOptions {
-  std::string level;  // "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16" or "amx"; empty: the best this processor has
+  std::string level;  // "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16" or "amx";
+                      // empty: the best this processor has
 };
 
-// Throws Error{CommandLine} for an unknown level, Error{Resource} for one that this processor lacks. Safe to share between threads.
+// Throws Error{CommandLine} for an unknown level, Error{Resource} for one that this processor
+// lacks. Safe to share between threads.
 std::unique_ptr<ir::Backend> make_cpu_backend(const CpuOptions& options = {});
 
 }  // namespace anydim::codegen_cpu

@@ -15,27 +15,35 @@ namespace anydim::codegen_cpu {
 namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorKind::Internal,
-              fmt::format("internal error: generated code cannot become a blob: {}; please report this as a bug", why));
+  throw Error(
+      ErrorKind::Internal,
+      fmt::format(
+          "internal error: generated code cannot become a blob: {}; please report this as a bug",
+          why));
 }
 
 class Linker {
  public:
   explicit Linker(std::span<const std::byte> object) : object_(object) {
     const auto header = read<Elf64_Ehdr>(0);
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_machine != EM_X86_64 || header.e_type != ET_REL) {
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_machine != EM_X86_64 ||
+        header.e_type != ET_REL) {
       refuse("the object is not relocatable x86-64 ELF");
     }
-    for (std::size_t i = 0; i < header.e_shnum; ++i) sections_.push_back(read<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr)));
+    for (std::size_t i = 0; i < header.e_shnum; ++i)
+      sections_.push_back(read<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr)));
     names_ = header.e_shstrndx;
   }
 
   Blob link(std::span<const std::string> entries) {
     place_sections();
     for (const Elf64_Shdr& section : sections_) {
-      if (section.sh_type != SHT_RELA || section.sh_info >= sections_.size() || !offsets_[section.sh_info]) continue;
+      if (section.sh_type != SHT_RELA || section.sh_info >= sections_.size() ||
+          !offsets_[section.sh_info])
+        continue;
       for (std::uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Rela)) {
-        relocate(read<Elf64_Rela>(section.sh_offset + at), section.sh_link, *offsets_[section.sh_info]);
+        relocate(read<Elf64_Rela>(section.sh_offset + at), section.sh_link,
+                 *offsets_[section.sh_info]);
       }
     }
     for (const std::string& entry : entries) blob_.entry_offsets.push_back(find_entry(entry));
@@ -45,7 +53,8 @@ class Linker {
  private:
   template <typename T>
   T read(std::uint64_t offset) const {
-    if (offset > object_.size() || object_.size() - offset < sizeof(T)) refuse("the object is truncated");
+    if (offset > object_.size() || object_.size() - offset < sizeof(T))
+      refuse("the object is truncated");
     T value;
     std::memcpy(&value, object_.data() + offset, sizeof(T));
     return value;
@@ -73,9 +82,12 @@ class Linker {
         }
         const std::size_t alignment = std::max<std::uint64_t>(section.sh_addralign, 1);
         const std::size_t offset = (blob_.bytes.size() + alignment - 1) / alignment * alignment;
-        if (section.sh_offset > object_.size() || object_.size() - section.sh_offset < section.sh_size) refuse("the object is truncated");
+        if (section.sh_offset > object_.size() ||
+            object_.size() - section.sh_offset < section.sh_size)
+          refuse("the object is truncated");
         blob_.bytes.resize(offset + section.sh_size);
-        std::memcpy(blob_.bytes.data() + offset, object_.data() + section.sh_offset, section.sh_size);
+        std::memcpy(blob_.bytes.data() + offset, object_.data() + section.sh_offset,
+                    section.sh_size);
         offsets_[i] = offset;
         if (code) blob_.code_bytes += static_cast<std::int64_t>(section.sh_size);
       }
@@ -90,7 +102,8 @@ class Linker {
   }
 
   void relocate(const Elf64_Rela& relocation, std::size_t symbol_table, std::size_t base) {
-    const auto symbol = read<Elf64_Sym>(sections_.at(symbol_table).sh_offset + ELF64_R_SYM(relocation.r_info) * sizeof(Elf64_Sym));
+    const auto symbol = read<Elf64_Sym>(sections_.at(symbol_table).sh_offset +
+                                        ELF64_R_SYM(relocation.r_info) * sizeof(Elf64_Sym));
     const std::string name = text_at(sections_[symbol_table].sh_link, symbol.st_name);
     const std::int64_t target = address(symbol, name) + relocation.r_addend;
     const auto place = static_cast<std::int64_t>(base + relocation.r_offset);
@@ -100,12 +113,16 @@ class Linker {
       case R_X86_64_PC32:
       case R_X86_64_PLT32: width = 4; break;
       case R_X86_64_PC64: width = 8; break;
-      default: refuse(fmt::format("relocation type {} against {} depends on the load address", ELF64_R_TYPE(relocation.r_info), name));
+      default:
+        refuse(fmt::format("relocation type {} against {} depends on the load address",
+                           ELF64_R_TYPE(relocation.r_info), name));
     }
-    if (width == 4 && (distance < std::numeric_limits<std::int32_t>::min() || distance > std::numeric_limits<std::int32_t>::max())) {
+    if (width == 4 && (distance < std::numeric_limits<std::int32_t>::min() ||
+                       distance > std::numeric_limits<std::int32_t>::max())) {
       refuse(fmt::format("symbol {} is too far away", name));
     }
-    if (place < 0 || static_cast<std::size_t>(place) + width > blob_.bytes.size()) refuse("a relocation lies outside its section");
+    if (place < 0 || static_cast<std::size_t>(place) + width > blob_.bytes.size())
+      refuse("a relocation lies outside its section");
     std::memcpy(blob_.bytes.data() + place, &distance, width);
   }
 
@@ -114,7 +131,9 @@ class Linker {
       if (section.sh_type != SHT_SYMTAB) continue;
       for (std::uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
         const auto symbol = read<Elf64_Sym>(section.sh_offset + at);
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && text_at(section.sh_link, symbol.st_name) == entry) return address(symbol, entry);
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
+            text_at(section.sh_link, symbol.st_name) == entry)
+          return address(symbol, entry);
       }
     }
     refuse(fmt::format("the object has no symbol {}", entry));
@@ -129,6 +148,8 @@ class Linker {
 
 }  // namespace
 
-Blob link_blob(std::span<const std::byte> object, std::span<const std::string> entries) { return Linker(object).link(entries); }
+Blob link_blob(std::span<const std::byte> object, std::span<const std::string> entries) {
+  return Linker(object).link(entries);
+}
 
 }  // namespace anydim::codegen_cpu

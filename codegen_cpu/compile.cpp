@@ -33,8 +33,9 @@ void initialise_llvm() {
   static_cast<void>(done);
 }
 
-// The emitters already vectorise, unroll and hoist; what is left is registers for variables, repeated and foldable arithmetic, and
-// invariant code that only shows after those. Loop idioms, vectorisers and library-call folding never run: they would call memset and libm.
+// The emitters already vectorise, unroll and hoist; what is left is registers for variables,
+// repeated and foldable arithmetic, and invariant code that only shows after those. Loop idioms,
+// vectorisers and library-call folding never run: they would call memset and libm.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -55,7 +56,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   pipeline.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   pipeline.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
   pipeline.addPass(llvm::SimplifyCFGPass());
-  pipeline.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  pipeline.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                         /*UseMemorySSA=*/true));
   pipeline.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) pipeline.run(function, functions);
@@ -72,19 +74,22 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only where the emitter says so
   options.FunctionSections = false;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, target.llvm_processor(), target.llvm_features(), options,
-                                                                          llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                                          llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      triple, target.llvm_processor(), target.llvm_features(), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   internal_check(machine != nullptr, "LLVM made a target machine");
   return machine;
 }
 
-Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine, std::span<const std::string> entries) {
+Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine,
+                    std::span<const std::string> entries) {
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems)) {
-    throw Error(ErrorKind::Internal,
-                fmt::format("internal error: generated code is ill-formed: {}; please report this as a bug", problems.str()));
+    throw Error(
+        ErrorKind::Internal,
+        fmt::format("internal error: generated code is ill-formed: {}; please report this as a bug",
+                    problems.str()));
   }
   optimise(module, machine);
   llvm::SmallVector<char, 0> object;
@@ -93,7 +98,9 @@ Blob compile_module(llvm::Module& module, llvm::TargetMachine& machine, std::spa
   llvm::TargetLibraryInfoImpl libraries{llvm::Triple(triple)};
   libraries.disableAllFunctions();
   emission.add(new llvm::TargetLibraryInfoWrapperPass(libraries));
-  internal_check(!machine.addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile), "LLVM writes object files");
+  internal_check(
+      !machine.addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile),
+      "LLVM writes object files");
   emission.run(module);
   return link_blob(std::as_bytes(std::span(object.data(), object.size())), entries);
 }

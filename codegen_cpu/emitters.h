@@ -1,32 +1,23 @@
-// The emitter of each skeleton: fills a kernel and says how many tasks and how much scratch it has.
+// What emitters of kernels share.
 #pragma once
 
 #include "codegen_cpu/kernel_builder.h"
-#include "codegen_cpu/scalar_emitter.h"
-#include "ir/loop_form.h"
+#include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/scalars/scalar_emitter.h"
+#include "ir/loops/loop_form.h"
 #include "ir/schedule.h"
 
 namespace anydim::codegen_cpu {
 
-struct EmittedKernel {
-  ir::Dim tasks;  // over the region's symbols
-  ir::Dim scratch_bytes;
-};
+// The kernel of one region and bucket: what its kind emits, compiled. `rewrite` is given
+// the module before it is optimised: tests replace instructions there that their processor lacks.
+ir::CompiledKernel compile_form(const Target& target, const ir::Region& region,
+                                const ir::LoopForm& form, const ir::Bucket& bucket,
+                                const ir::Schedule& schedule,
+                                const std::function<void(llvm::Module&)>& rewrite = {});
 
-EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form, const ir::Schedule& schedule);
-EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form, const ir::Schedule& schedule);
-EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form, const ir::Schedule& schedule);
-EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form, const ir::Schedule& schedule);
-EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form, const ir::Schedule& schedule);
-EmittedKernel emit_compact(KernelBuilder& kernel, const ir::CompactForm& form);
-EmittedKernel emit_sort(KernelBuilder& kernel, const ir::SortForm& form, const ir::Schedule& schedule);
-
-// The kernel of one region and bucket: the emitter of its skeleton, compiled. `rewrite` is given the module before it is optimised: tests replace
-// instructions there that their processor lacks.
-ir::CompiledKernel compile_form(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket,
-                                const ir::Schedule& schedule, const std::function<void(llvm::Module&)>& rewrite = {});
-
-// The stages of one row, vectorised along the last inner iteration. Symbols of the row are defined in `row`.
+// The stages of one row, vectorised along the last inner iteration. Symbols of the row are defined
+// in `row`.
 struct RowStages {
   const std::vector<ir::Iteration>& inner;
   const std::vector<ir::RowStage>& stages;

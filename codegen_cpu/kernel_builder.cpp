@@ -27,12 +27,14 @@ void set_function_attributes(llvm::Function& function, const Target& target) {
   function.addFnAttr(llvm::Attribute::NoBuiltin);
   function.addFnAttr("no-builtins");
   function.addFnAttr("target-cpu", target.llvm_processor());
-  if (!target.llvm_features().empty()) function.addFnAttr("target-features", target.llvm_features());
+  if (!target.llvm_features().empty())
+    function.addFnAttr("target-features", target.llvm_features());
   function.addFnAttr("prefer-vector-width", std::to_string(target.vector_bytes() * 8));
   function.addFnAttr("min-legal-vector-width", std::to_string(target.vector_bytes() * 8));
 }
 
-KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket)
+KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region,
+                             const ir::LoopForm& form, const ir::Bucket& bucket)
     : target_(target), region_(region), form_(form), bucket_(bucket), symbols_(form.symbols),
       context_(std::make_unique<llvm::LLVMContext>()), machine_(make_machine(target)),
       module_(std::make_unique<llvm::Module>("kernel", *context_)), builder_(*context_) {
@@ -42,7 +44,8 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
   auto* pointer = llvm::PointerType::getUnqual(*context_);
   auto* i64 = builder_.getInt64Ty();
   auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, i64, i64, pointer}, false);
-  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, entry_name, *module_);
+  function_ =
+      llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, entry_name, *module_);
   function_->setDSOLocal(true);
   function_->setVisibility(llvm::GlobalValue::HiddenVisibility);
   set_function_attributes(*function_, target_);
@@ -65,7 +68,8 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
     return load;
   };
   const auto field = [&](unsigned position) {
-    return invariant(code.CreateLoad(pointer, code.CreateConstInBoundsGEP1_64(pointer, call, position)));
+    return invariant(
+        code.CreateLoad(pointer, code.CreateConstInBoundsGEP1_64(pointer, call, position)));
   };
   auto* buffers = field(BuffersField);
   auto* extents = field(ExtentsField);
@@ -75,7 +79,8 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
   const ir::Function& graph = region.body;
   parameters_ = graph.body.parameters.size();
   const auto add_buffer = [&](ir::ValueId value) {
-    buffers_.push_back(invariant(code.CreateLoad(pointer, code.CreateConstInBoundsGEP1_64(pointer, buffers, buffers_.size()))));
+    buffers_.push_back(invariant(code.CreateLoad(
+        pointer, code.CreateConstInBoundsGEP1_64(pointer, buffers, buffers_.size()))));
     buffer_types_.push_back(graph.tensor_type(value));
   };
   for (const ir::ValueId value : graph.body.parameters) add_buffer(value);
@@ -83,14 +88,17 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region, con
 
   const std::vector<std::string>& names = graph.symbols.names();
   for (std::size_t i = 0; i < names.size(); ++i) {
-    root_->define({.symbol = names[i]}, invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
+    root_->define(
+        {.symbol = names[i]},
+        invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
   }
   for (std::size_t i = 0; i < bucket.intervals.size() && i < region.keys.size(); ++i) {
     if (region.keys[i].kind() != ir::Dim::Kind::Symbol) continue;
     const ir::BucketInterval& interval = bucket.intervals[i];
     const std::string& name = region.keys[i].leaf().symbol;
     symbols_.narrow(name, {interval.low, interval.high}, "bucket");
-    if (const ir::SymbolInfo* known = symbols_.find(name); known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
+    if (const ir::SymbolInfo* known = symbols_.find(name);
+        known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
       ir::SymbolInfo info = *known;
       info.multiple = interval.multiple;
       symbols_.declare(name, info);
@@ -109,12 +117,16 @@ ir::Interval KernelBuilder::interval_of(const ir::Dim& dim) const {
 }
 
 llvm::AllocaInst* KernelBuilder::variable(llvm::Type* type, const std::string& name) {
-  return new llvm::AllocaInst(type, 0, nullptr, module_->getDataLayout().getPrefTypeAlign(type), name, variables_end_->getIterator());
+  return new llvm::AllocaInst(type, 0, nullptr, module_->getDataLayout().getPrefTypeAlign(type),
+                              name, variables_end_->getIterator());
 }
 
-void KernelBuilder::guarded(Scope& scope, llvm::Value* condition, const Body& body) { branch(scope, condition, body, {}); }
+void KernelBuilder::guarded(Scope& scope, llvm::Value* condition, const Body& body) {
+  branch(scope, condition, body, {});
+}
 
-void KernelBuilder::branch(Scope& scope, llvm::Value* condition, const Body& then, const Body& otherwise) {
+void KernelBuilder::branch(Scope& scope, llvm::Value* condition, const Body& then,
+                           const Body& otherwise) {
   llvm::Instruction* after = scope.anchor();
   llvm::BasicBlock* head = after->getParent();
   llvm::BasicBlock* rest = head->splitBasicBlock(after->getIterator(), "after");
@@ -127,7 +139,8 @@ void KernelBuilder::branch(Scope& scope, llvm::Value* condition, const Body& the
   llvm::Instruction* otherwise_end = otherwise ? add_block("else") : nullptr;
   llvm::Instruction* old = head->getTerminator();
   builder_.SetInsertPoint(old);
-  auto* choice = builder_.CreateCondBr(condition, then_end->getParent(), otherwise ? otherwise_end->getParent() : rest);
+  auto* choice = builder_.CreateCondBr(condition, then_end->getParent(),
+                                       otherwise ? otherwise_end->getParent() : rest);
   old->eraseFromParent();
   scope.move_anchor(choice);
   {
@@ -142,7 +155,8 @@ void KernelBuilder::branch(Scope& scope, llvm::Value* condition, const Body& the
   builder_.SetInsertPoint(after);
 }
 
-void KernelBuilder::loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step, const LoopBody& body) {
+void KernelBuilder::loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step,
+                         const LoopBody& body) {
   llvm::Instruction* after = scope.anchor();
   llvm::BasicBlock* head = after->getParent();
   llvm::BasicBlock* rest = head->splitBasicBlock(after->getIterator(), "after");
@@ -152,7 +166,8 @@ void KernelBuilder::loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std
   builder_.SetInsertPoint(block);
   llvm::PHINode* index = builder_.CreatePHI(builder_.getInt64Ty(), 2, "index");
   index->addIncoming(begin, head);
-  auto* next = llvm::cast<llvm::Instruction>(builder_.CreateAdd(index, constant(step), "next", true, true));
+  auto* next =
+      llvm::cast<llvm::Instruction>(builder_.CreateAdd(index, constant(step), "next", true, true));
   auto* more = builder_.CreateICmpSLT(next, end);
   builder_.CreateCondBr(more, block, rest);
   {
@@ -164,7 +179,8 @@ void KernelBuilder::loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std
   builder_.SetInsertPoint(after);
 }
 
-void KernelBuilder::for_range(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step, const LoopBody& body) {
+void KernelBuilder::for_range(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step,
+                              const LoopBody& body) {
   llvm::Value* some = at(scope).CreateICmpSLT(begin, end);
   guarded(scope, some, [&](Scope& inner) { loop(inner, begin, end, step, body); });
 }
@@ -202,16 +218,20 @@ llvm::Value* KernelBuilder::splat(llvm::Value* scalar, unsigned width) {
   return builder_.CreateVectorSplat(width, scalar);
 }
 
-llvm::Value* KernelBuilder::element_pointer(llvm::Value* pointer, ir::DType dtype, llvm::Value* offset) {
+llvm::Value* KernelBuilder::element_pointer(llvm::Value* pointer, ir::DType dtype,
+                                            llvm::Value* offset) {
   return builder_.CreateGEP(storage_type(dtype), pointer, offset);
 }
 
-llvm::Value* KernelBuilder::call_host(unsigned position, const std::vector<llvm::Value*>& arguments) {
+llvm::Value* KernelBuilder::call_host(unsigned position,
+                                      const std::vector<llvm::Value*>& arguments) {
   auto* pointer = builder_.getPtrTy();
-  auto* address = builder_.CreateLoad(pointer, builder_.CreateConstInBoundsGEP1_64(pointer, host_, position));
+  auto* address =
+      builder_.CreateLoad(pointer, builder_.CreateConstInBoundsGEP1_64(pointer, host_, position));
   address->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(*context_, {}));
   const std::vector<llvm::Type*> types(arguments.size(), builder_.getDoubleTy());
-  auto* call = builder_.CreateCall(llvm::FunctionType::get(builder_.getDoubleTy(), types, false), address, arguments);
+  auto* call = builder_.CreateCall(llvm::FunctionType::get(builder_.getDoubleTy(), types, false),
+                                   address, arguments);
   call->setDoesNotThrow();
   call->setDoesNotAccessMemory();
   return call;
@@ -231,13 +251,15 @@ llvm::Function* KernelBuilder::report_function() {
   auto* first = llvm::BasicBlock::Create(*context_, "first", report_);
   auto* done = llvm::BasicBlock::Create(*context_, "done", report_);
   llvm::IRBuilder<> code(entry);
-  auto* exchange = code.CreateAtomicCmpXchg(report_->getArg(0), code.getInt32(static_cast<std::uint32_t>(-1)), report_->getArg(1),
-                                            llvm::MaybeAlign(), llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
+  auto* exchange = code.CreateAtomicCmpXchg(
+      report_->getArg(0), code.getInt32(static_cast<std::uint32_t>(-1)), report_->getArg(1),
+      llvm::MaybeAlign(), llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
   code.CreateCondBr(code.CreateExtractValue(exchange, 1), first, done);
   code.SetInsertPoint(first);
   static_assert(offsetof(ir::KernelError, value) == 8);
   code.CreateStore(report_->getArg(2),
-                   code.CreateConstInBoundsGEP1_64(code.getInt8Ty(), report_->getArg(0), offsetof(ir::KernelError, value)));
+                   code.CreateConstInBoundsGEP1_64(code.getInt8Ty(), report_->getArg(0),
+                                                   offsetof(ir::KernelError, value)));
   code.CreateBr(done);
   code.SetInsertPoint(done);
   code.CreateRetVoid();
@@ -245,12 +267,14 @@ llvm::Function* KernelBuilder::report_function() {
 }
 
 void KernelBuilder::report(std::int32_t check, llvm::Value* value) {
-  builder_.CreateCall(report_function(), {error_, builder_.getInt32(static_cast<std::uint32_t>(check)), value});
+  builder_.CreateCall(report_function(),
+                      {error_, builder_.getInt32(static_cast<std::uint32_t>(check)), value});
 }
 
 ir::CompiledKernel KernelBuilder::finish(const ir::Dim& tasks, const ir::Dim& scratch_bytes) {
   const std::array<std::string, 2> entries{entry_name, "sizes"};
-  add_shape_function(*module_, target_, ir::shapes_over(region_, {tasks, scratch_bytes}), entries[1]);
+  add_shape_function(*module_, target_, ir::shapes_over(region_, {tasks, scratch_bytes}),
+                     entries[1]);
   Blob blob = compile_module(*module_, *machine_, entries);
   ir::CompiledKernel kernel;
   kernel.code = std::move(blob.bytes);

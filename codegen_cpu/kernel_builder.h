@@ -1,4 +1,5 @@
-// One kernel under construction: its LLVM module, its arguments, its loops. Every emitter works through one of these.
+// One kernel under construction: its LLVM module, its arguments, its loops. Every emitter works
+// through one of these.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -13,17 +14,19 @@
 #include <string>
 #include <vector>
 
-#include "codegen_cpu/scope.h"
+#include "codegen_cpu/scalars/scope.h"
 #include "codegen_cpu/target.h"
 #include "ir/backend.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 
 namespace anydim::codegen_cpu {
 
 class KernelBuilder {
  public:
-  // Starts void kernel(KernelCall*, i64 begin, i64 end, scratch). `symbols` are the form's, narrowed to `bucket`.
-  KernelBuilder(const Target& target, const ir::Region& region, const ir::LoopForm& form, const ir::Bucket& bucket);
+  // Starts void kernel(KernelCall*, i64 begin, i64 end, scratch). `symbols` are the form's,
+  // narrowed to `bucket`.
+  KernelBuilder(const Target& target, const ir::Region& region, const ir::LoopForm& form,
+                const ir::Bucket& bucket);
 
   const Target& target() const { return target_; }
   const ir::Region& region() const { return region_; }
@@ -45,10 +48,16 @@ class KernelBuilder {
   // Region parameters, then results. Distinct buffers never overlap.
   std::size_t parameters() const { return parameters_; }
   llvm::Value* buffer(std::size_t position) const { return buffers_.at(position); }
-  bool is_buffer(const llvm::Value* pointer) const { return std::find(buffers_.begin(), buffers_.end(), pointer) != buffers_.end(); }
-  const ir::TensorType& buffer_type(std::size_t position) const { return buffer_types_.at(position); }
+  bool is_buffer(const llvm::Value* pointer) const {
+    return std::find(buffers_.begin(), buffers_.end(), pointer) != buffers_.end();
+  }
+  const ir::TensorType& buffer_type(std::size_t position) const {
+    return buffer_types_.at(position);
+  }
   llvm::Value* output(std::size_t position) const { return buffers_.at(parameters_ + position); }
-  const ir::TensorType& output_type(std::size_t position) const { return buffer_types_.at(parameters_ + position); }
+  const ir::TensorType& output_type(std::size_t position) const {
+    return buffer_types_.at(parameters_ + position);
+  }
 
   // The IR builder, set to add code to `scope`.
   llvm::IRBuilder<>& at(Scope& scope) {
@@ -58,8 +67,8 @@ class KernelBuilder {
   // The builder as it stands.
   llvm::IRBuilder<>& here() { return builder_; }
 
-  // Memory on the kernel's stack, made once at entry; scalars and vectors of it become registers (loop-carried accumulators are
-  // variables that are loaded and stored).
+  // Memory on the kernel's stack, made once at entry; scalars and vectors of it become registers
+  // (loop-carried accumulators are variables that are loaded and stored).
   llvm::AllocaInst* variable(llvm::Type* type, const std::string& name);
 
   using Body = std::function<void(Scope&)>;
@@ -67,20 +76,28 @@ class KernelBuilder {
   // Runs body where condition (i1) holds.
   void guarded(Scope& scope, llvm::Value* condition, const Body& body);
   void branch(Scope& scope, llvm::Value* condition, const Body& then, const Body& otherwise);
-  // index = begin, begin + step, ... while index < end; the range is known not to be empty: the body runs at least once.
-  void loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step, const LoopBody& body);
+  // index = begin, begin + step, ... while index < end; the range is known not to be empty: the
+  // body runs at least once.
+  void loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step,
+            const LoopBody& body);
   // The same over a range that may be empty.
-  void for_range(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step, const LoopBody& body);
+  void for_range(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step,
+                 const LoopBody& body);
 
-  llvm::Value* constant(std::int64_t value) { return builder_.getInt64(static_cast<std::uint64_t>(value)); }
-  llvm::Type* storage_type(ir::DType dtype);                // of one element in memory: bool is i8, f16 and bf16 are i16
-  llvm::Type* value_type(ir::DType dtype);                  // of one element in a register: bool is i1, f16 and bf16 are float
+  llvm::Value* constant(std::int64_t value) {
+    return builder_.getInt64(static_cast<std::uint64_t>(value));
+  }
+  // of one element in memory: bool is i8, f16 and bf16 are i16
+  llvm::Type* storage_type(ir::DType dtype);
+  // of one element in a register: bool is i1, f16 and bf16 are float
+  llvm::Type* value_type(ir::DType dtype);
   llvm::Type* vector_of(llvm::Type* type, unsigned width);  // the type itself for width 1
   llvm::Value* splat(llvm::Value* scalar, unsigned width);  // at here(); a vector stays as it is
   // Address of element `offset` (i64) of a buffer of `dtype` at `pointer`.
   llvm::Value* element_pointer(llvm::Value* pointer, ir::DType dtype, llvm::Value* offset);
 
-  // host functions, at here(): double(double) or double(double, double), by position in HostFunctions
+  // host functions, at here(): double(double) or double(double, double), by position in
+  // HostFunctions
   llvm::Value* call_host(unsigned position, const std::vector<llvm::Value*>& arguments);
   // Sets the error slot (first failure wins), at here().
   void report(std::int32_t check, llvm::Value* value);
@@ -105,14 +122,16 @@ class KernelBuilder {
   llvm::Function* report_ = nullptr;
   llvm::Instruction* variables_end_ = nullptr;
   std::unique_ptr<Scope> root_;
-  llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *error_ = nullptr, *host_ = nullptr;
+  llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *error_ = nullptr,
+              *host_ = nullptr;
   std::size_t parameters_ = 0;
   std::vector<llvm::Value*> buffers_;
   std::vector<ir::TensorType> buffer_types_;
   std::uint32_t numbers_ = 0;
 };
 
-// Adds the attributes every generated function carries: no unwinding, no library calls, the target's features.
+// Adds the attributes every generated function carries: no unwinding, no library calls, the
+// target's features.
 void set_function_attributes(llvm::Function& function, const Target& target);
 
 }  // namespace anydim::codegen_cpu

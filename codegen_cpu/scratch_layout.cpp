@@ -1,6 +1,6 @@
 #include "codegen_cpu/scratch_layout.h"
 
-#include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/scalars/index_emitter.h"
 
 namespace anydim::codegen_cpu {
 

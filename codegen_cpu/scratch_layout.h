@@ -7,7 +7,8 @@ namespace anydim::codegen_cpu {
 
 class ScratchLayout {
  public:
-  // Address of the next `bytes` (over region symbols), aligned to 64; computed at the kernel's entry.
+  // Address of the next `bytes` (over region symbols), aligned to 64; computed at the kernel's
+  // entry.
   llvm::Value* reserve(KernelBuilder& kernel, const ir::Dim& bytes);
   // Of all parts.
   const ir::Dim& bytes() const { return bytes_; }

@@ -26,7 +26,8 @@ std::uint64_t saved_state() {
 
 // Linux keeps the tile registers' 8 KB of state from a process that has not asked for them.
 bool may_use_tiles() {
-  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  constexpr long request_permission = 0x1023,
+                 tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
@@ -56,7 +57,8 @@ constexpr NamedTarget all_targets[] = {
 };
 
 bool includes(const Target& more, const Target& less) {
-  return more.level >= less.level && more.avx512_bf16 >= less.avx512_bf16 && more.byte_dots >= less.byte_dots && more.amx >= less.amx;
+  return more.level >= less.level && more.avx512_bf16 >= less.avx512_bf16 &&
+         more.byte_dots >= less.byte_dots && more.amx >= less.amx;
 }
 
 }  // namespace
@@ -90,12 +92,15 @@ std::string Target::name() const {
   return name;
 }
 
-std::string Target::llvm_processor() const { return level == Level::Baseline ? "x86-64" : "x86-64-v3"; }
+std::string Target::llvm_processor() const {
+  return level == Level::Baseline ? "x86-64" : "x86-64-v3";
+}
 
 std::string Target::llvm_features() const {
   std::vector<std::string_view> features;
   // Without evex512 LLVM takes 512-bit registers away from processors other than its default.
-  if (level == Level::Avx512) features = {"+evex512", "+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"};
+  if (level == Level::Avx512)
+    features = {"+evex512", "+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"};
   if (avx512_bf16) features.emplace_back("+avx512bf16");
   if (byte_dots) features.emplace_back(level == Level::Avx512 ? "+avx512vnni" : "+avxvnni");
   if (amx) features.insert(features.end(), {"+amx-tile", "+amx-bf16", "+amx-int8"});
@@ -106,7 +111,8 @@ namespace {
 
 struct Processor {
   Target best;
-  bool avx_vnni = false;  // dot products of bytes without AVX-512, which not every processor with those of AVX-512 has
+  bool avx_vnni = false;  // dot products of bytes without AVX-512, which not every processor with
+                          // those of AVX-512 has
 };
 
 Processor detect_processor() {
@@ -118,10 +124,13 @@ Processor detect_processor() {
   const bool fma = bit(c, 12), f16c = bit(c, 29), avx = bit(c, 28), movbe = bit(c, 22);
   const std::uint64_t state = has_state ? saved_state() : 0;
   __get_cpuid_count(7, 0, &a, &b, &c, &d);
-  const bool avx2 = avx && bit(b, 5) && bit(b, 3) && bit(b, 8) && fma && f16c && movbe && (state & 0x6) == 0x6;
-  const bool avx512 = avx2 && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && (state & 0xe6) == 0xe6;
+  const bool avx2 =
+      avx && bit(b, 5) && bit(b, 3) && bit(b, 8) && fma && f16c && movbe && (state & 0x6) == 0x6;
+  const bool avx512 =
+      avx2 && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && (state & 0xe6) == 0xe6;
   const bool avx512_vnni = bit(c, 11);
-  const bool tiles = bit(d, 22) && bit(d, 24) && bit(d, 25) && (state & 0x60000) == 0x60000;  // bf16, tiles, bytes
+  // bf16, tiles, bytes
+  const bool tiles = bit(d, 22) && bit(d, 24) && bit(d, 25) && (state & 0x60000) == 0x60000;
   a = 0;
   __get_cpuid_count(7, 1, &a, &b, &c, &d);
   processor.avx_vnni = avx2 && bit(a, 4);
@@ -138,7 +147,8 @@ Processor detect_processor() {
 }
 
 bool offers(const Processor& processor, const Target& target) {
-  return includes(processor.best, target) && (processor.avx_vnni || !(target.level == Level::Avx2 && target.byte_dots));
+  return includes(processor.best, target) &&
+         (processor.avx_vnni || !(target.level == Level::Avx2 && target.byte_dots));
 }
 
 }  // namespace
@@ -146,22 +156,25 @@ bool offers(const Processor& processor, const Target& target) {
 std::vector<NamedTarget> offered_targets() {
   const Processor processor = detect_processor();
   std::vector<NamedTarget> offered;
-  std::ranges::copy_if(all_targets, std::back_inserter(offered), [&](const NamedTarget& named) { return offers(processor, named.target); });
+  std::ranges::copy_if(all_targets, std::back_inserter(offered),
+                       [&](const NamedTarget& named) { return offers(processor, named.target); });
   return offered;
 }
 
 Target detect_target(std::string_view most) {
   const Processor processor = detect_processor();
   if (most.empty()) return processor.best;
-  const auto wanted =
-      std::find_if(std::begin(all_targets), std::end(all_targets), [&](const NamedTarget& named) { return named.name == most; });
+  const auto wanted = std::find_if(std::begin(all_targets), std::end(all_targets),
+                                   [&](const NamedTarget& named) { return named.name == most; });
   if (wanted == std::end(all_targets))
-    throw Error(
-        ErrorKind::CommandLine,
-        fmt::format("unknown processor level {}: it is one of x86-64, avx2, avxvnni, avx512, avx512vnni, avx512bf16 and amx", most));
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("unknown processor level {}: it is one of x86-64, avx2, avxvnni, "
+                            "avx512, avx512vnni, avx512bf16 and amx",
+                            most));
   if (!offers(processor, wanted->target))
     throw Error(ErrorKind::Resource,
-                fmt::format("this processor offers {}, not {}: ask for a lower level", level_name(processor.best), most));
+                fmt::format("this processor offers {}, not {}: ask for a lower level",
+                            level_name(processor.best), most));
   return wanted->target;
 }
 

@@ -20,10 +20,10 @@ std::string_view name_of(Level level);
 
 struct Target {
   Level level = Level::Baseline;
-  bool avx512_bf16 = false;      // dot products of bf16 pairs
-  bool byte_dots = false;        // dot products of four bytes, u8 by i8, in the widest registers (VNNI)
-  bool amx = false;              // products of tiles of bf16 pairs and of bytes
-  int vector_bytes() const;      // widest register: 16, 32 or 64
+  bool avx512_bf16 = false;  // dot products of bf16 pairs
+  bool byte_dots = false;    // dot products of four bytes, u8 by i8, in the widest registers (VNNI)
+  bool amx = false;          // products of tiles of bf16 pairs and of bytes
+  int vector_bytes() const;  // widest register: 16, 32 or 64
   int vector_registers() const;  // 16, or 32 with AVX-512
   bool fused_multiply_add() const { return level != Level::Baseline; }
   int lanes(int element_bytes) const { return vector_bytes() / element_bytes; }
@@ -32,8 +32,9 @@ struct Target {
   std::string llvm_features() const;   // LLVM's feature string, beyond the processor's
 };
 
-// What kernels can be made for, from the least to the most: "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx". Each includes the ones
-// before it, but for "avxvnni", which only some processors with AVX-512 include.
+// What kernels can be made for, from the least to the most: "x86-64", "avx2", "avxvnni", "avx512",
+// "avx512vnni", "avx512bf16", "amx". Each includes the ones before it, but for "avxvnni", which
+// only some processors with AVX-512 include.
 struct NamedTarget {
   std::string_view name;
   Target target;
@@ -44,8 +45,9 @@ std::vector<NamedTarget> offered_targets();
 // The name of all that `target` has.
 std::string_view level_name(const Target& target);
 
-// What this processor and operating system offer. For tile registers the system is asked, once a process. `most`: a named target, which is what comes back;
-// Error{CommandLine} for another name, Error{Resource} where the processor lacks it.
+// What this processor and operating system offer. For tile registers the system is asked, once a
+// process. `most`: a named target, which is what comes back; Error{CommandLine} for another name,
+// Error{Resource} where the processor lacks it.
 Target detect_target(std::string_view most = {});
 
 }  // namespace anydim::codegen_cpu

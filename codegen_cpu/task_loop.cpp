@@ -1,13 +1,14 @@
 #include "codegen_cpu/task_loop.h"
 
-#include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/vector_loop.h"
 
 namespace anydim::codegen_cpu {
 
 using ir::Dim;
 
-TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, std::int64_t grain, std::int64_t multiple, bool whole_rows) {
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, std::int64_t grain,
+                    std::int64_t multiple, bool whole_rows) {
   TaskPlan plan;
   plan.length = length;
   plan.rows = Dim(1);
@@ -27,7 +28,8 @@ TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, std
 namespace {
 
 // The variables of row number `row`, the last fastest.
-void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, llvm::Value* row) {
+void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
+                  llvm::Value* row) {
   for (std::size_t i = outer.size(); i-- > 0;) {
     if (i == 0) {
       scope.define(outer[i].variable, row);
@@ -42,8 +44,8 @@ void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Itera
 
 }  // namespace
 
-void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, const TaskPlan& plan, llvm::Value* begin,
-                llvm::Value* end, const RowBody& body) {
+void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
+                const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body) {
   Scope& root = kernel.root();
   llvm::Value* rows = emit_index(kernel, root, plan.rows);
   llvm::Value* rows_per_task = emit_index(kernel, root, plan.rows_per_task);
@@ -65,7 +67,8 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
       body(task, first, last);
       return;
     }
-    llvm::Value* last_row = at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.CreateAdd(first_row, rows_per_task), rows);
+    llvm::Value* last_row = at.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                                     at.CreateAdd(first_row, rows_per_task), rows);
     kernel.loop(task, first_row, last_row, 1, [&](Scope& row, llvm::Value* number_of_row) {
       define_point(kernel, row, outer, number_of_row);
       body(row, first, last);
@@ -73,10 +76,13 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
   });
 }
 
-void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range, const std::function<void(Scope&, unsigned)>& body) {
-  const auto run = [&](Scope& inner, llvm::Value* position, unsigned width, unsigned copy, llvm::Value* mask) {
+void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
+                       const std::function<void(Scope&, unsigned)>& body) {
+  const auto run = [&](Scope& inner, llvm::Value* position, unsigned width, unsigned copy,
+                       llvm::Value* mask) {
     inner.define(range.variable, position);
-    inner.set_lanes(width == 1 ? Lanes{} : Lanes{.variable = range.variable, .width = width, .mask = mask});
+    inner.set_lanes(width == 1 ? Lanes{}
+                               : Lanes{.variable = range.variable, .width = width, .mask = mask});
     body(inner, copy);
   };
   const std::int64_t turn = std::int64_t{range.width} * range.unroll;
@@ -84,23 +90,32 @@ void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& r
   if (turn > 1) {
     auto& at = kernel.at(scope);
     llvm::Value* count = at.CreateSub(range.last, range.first);
-    llvm::Value* covered = range.whole ? count : at.CreateSub(count, at.CreateURem(count, kernel.constant(turn)));
+    llvm::Value* covered =
+        range.whole ? count : at.CreateSub(count, at.CreateURem(count, kernel.constant(turn)));
     rest_first = at.CreateAdd(range.first, covered);
   }
   if (turn > 1 || range.whole) {
-    kernel.for_range(scope, range.first, range.whole ? range.last : rest_first, turn, [&](Scope& inner, llvm::Value* position) {
-      for (unsigned copy = 0; copy < range.unroll; ++copy) {
-        Scope one(inner);
-        auto& at = kernel.at(one);
-        run(one, copy == 0 ? position : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "", true, true),
-            range.width, copy, nullptr);
-      }
-    });
+    kernel.for_range(
+        scope, range.first, range.whole ? range.last : rest_first, turn,
+        [&](Scope& inner, llvm::Value* position) {
+          for (unsigned copy = 0; copy < range.unroll; ++copy) {
+            Scope one(inner);
+            auto& at = kernel.at(one);
+            run(one,
+                copy == 0
+                    ? position
+                    : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "",
+                                   true, true),
+                range.width, copy, nullptr);
+          }
+        });
     if (range.whole) return;
   }
   const bool masked = range.width > 1 && kernel.target().level != Level::Baseline;
   if (!masked) {
-    kernel.for_range(scope, rest_first, range.last, 1, [&](Scope& inner, llvm::Value* position) { run(inner, position, 1, 0, nullptr); });
+    kernel.for_range(scope, rest_first, range.last, 1, [&](Scope& inner, llvm::Value* position) {
+      run(inner, position, 1, 0, nullptr);
+    });
     return;
   }
   const auto rest = [&](Scope& inner, llvm::Value* position) {

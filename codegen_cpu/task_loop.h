@@ -5,11 +5,12 @@
 #include <span>
 
 #include "codegen_cpu/kernel_builder.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 
 namespace anydim::codegen_cpu {
 
-// `rows` points of the outer iterations, each with a run of `length` elements: a task is either several whole rows or a piece of one.
+// `rows` points of the outer iterations, each with a run of `length` elements: a task is either
+// several whole rows or a piece of one.
 struct TaskPlan {
   ir::Dim rows;
   ir::Dim length;
@@ -19,19 +20,22 @@ struct TaskPlan {
   ir::Dim tasks;
 };
 
-// Tasks of about `grain` elements; pieces are multiples of `multiple` elements. Rows are not cut where `whole_rows`.
-TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length, std::int64_t grain, std::int64_t multiple,
-                    bool whole_rows);
+// Tasks of about `grain` elements; pieces are multiples of `multiple` elements. Rows are not cut
+// where `whole_rows`.
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length, std::int64_t grain,
+                    std::int64_t multiple, bool whole_rows);
 
-// Runs body for every row piece of tasks [begin, end), with the outer iterations' variables defined, on elements [first, last) of the row.
-// `begin` < `end` need not hold; every extent of `outer` is at least 1 where it does.
+// Runs body for every row piece of tasks [begin, end), with the outer iterations' variables
+// defined, on elements [first, last) of the row. `begin` < `end` need not hold; every extent of
+// `outer` is at least 1 where it does.
 using RowBody = std::function<void(Scope& row, llvm::Value* first, llvm::Value* last)>;
-void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer, const TaskPlan& plan, llvm::Value* begin,
-                llvm::Value* end, const RowBody& body);
+void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
+                const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body);
 
-// Loops over a range of one iteration in vectors. body(scope, copy): the iteration's variable and lanes are set in the scope; `copy` tells the
-// vectors of one turn of the loop apart (always 0 for what is left over). The rest that fills no whole turn comes vector by vector under a
-// mask, or element by element (width 1) where the target has no masked memory access.
+// Loops over a range of one iteration in vectors. body(scope, copy): the iteration's variable and
+// lanes are set in the scope; `copy` tells the vectors of one turn of the loop apart (always 0 for
+// what is left over). The rest that fills no whole turn comes vector by vector under a mask, or
+// element by element (width 1) where the target has no masked memory access.
 struct VectorRange {
   ir::DimLeaf variable;
   llvm::Value* first = nullptr;

@@ -1,12 +1,13 @@
 #include "codegen_cpu/task_split.h"
 
-#include "codegen_cpu/index_emitter.h"
+#include "codegen_cpu/scalars/index_emitter.h"
 
 namespace anydim::codegen_cpu {
 
 using llvm::Value;
 
-void define_batch(KernelBuilder& kernel, Scope& task, const std::vector<ir::Iteration>& batch, Value* point) {
+void define_batch(KernelBuilder& kernel, Scope& task, const std::vector<ir::Iteration>& batch,
+                  Value* point) {
   for (std::size_t i = batch.size(); i-- > 0;) {
     Value* extent = emit_index(kernel, kernel.root(), batch[i].extent);
     auto& builder = kernel.at(task);
@@ -18,14 +19,17 @@ void define_batch(KernelBuilder& kernel, Scope& task, const std::vector<ir::Iter
 Share even_share(KernelBuilder& kernel, Scope& scope, Value* total, Value* shares, Value* number) {
   auto& builder = kernel.at(scope);
   Value* first = builder.CreateUDiv(builder.CreateMul(number, total), shares);
-  Value* end = builder.CreateUDiv(builder.CreateMul(builder.CreateAdd(number, kernel.constant(1)), total), shares);
+  Value* end = builder.CreateUDiv(
+      builder.CreateMul(builder.CreateAdd(number, kernel.constant(1)), total), shares);
   return {.first = first, .count = builder.CreateSub(end, first), .number = number};
 }
 
-void for_even_blocks(KernelBuilder& kernel, Scope& scope, Value* total, std::int64_t most, const BlockBody& body) {
+void for_even_blocks(KernelBuilder& kernel, Scope& scope, Value* total, std::int64_t most,
+                     const BlockBody& body) {
   auto& builder = kernel.at(scope);
   // One division a scope instead of one a block: the first `longer` blocks have a row more.
-  Value* blocks = builder.CreateUDiv(builder.CreateAdd(total, kernel.constant(most - 1)), kernel.constant(most));
+  Value* blocks = builder.CreateUDiv(builder.CreateAdd(total, kernel.constant(most - 1)),
+                                     kernel.constant(most));
   Value* shorter = builder.CreateUDiv(total, blocks);
   Value* longer = builder.CreateURem(total, blocks);
   kernel.loop(scope, kernel.constant(0), blocks, 1, [&](Scope& block, Value* position) {

@@ -4,19 +4,25 @@
 
 namespace anydim::codegen_cpu {
 
-llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width, llvm::Value* count) {
+llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width,
+                         llvm::Value* count) {
   auto& builder = kernel.at(scope);
   std::vector<llvm::Constant*> numbers;
-  for (std::int64_t lane = 0; lane < width; ++lane) numbers.push_back(builder.getInt32(static_cast<std::uint32_t>(lane)));
-  llvm::Value* limit =
-      builder.CreateTrunc(builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, count, kernel.constant(width)), builder.getInt32Ty());
-  return builder.CreateICmpULT(llvm::ConstantVector::get(numbers), builder.CreateVectorSplat(static_cast<unsigned>(width), limit));
+  for (std::int64_t lane = 0; lane < width; ++lane)
+    numbers.push_back(builder.getInt32(static_cast<std::uint32_t>(lane)));
+  llvm::Value* limit = builder.CreateTrunc(
+      builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, count, kernel.constant(width)),
+      builder.getInt32Ty());
+  return builder.CreateICmpULT(llvm::ConstantVector::get(numbers),
+                               builder.CreateVectorSplat(static_cast<unsigned>(width), limit));
 }
 
-void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop, const KernelBuilder::LoopBody& body) {
+void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop,
+                 const KernelBuilder::LoopBody& body) {
   const auto run = [&](Scope& inner, llvm::Value* position, llvm::Value* mask) {
     inner.define(loop.variable, kernel.at(inner).CreateAdd(loop.first, position));
-    inner.set_lanes({.variable = loop.variable, .width = static_cast<unsigned>(loop.width), .mask = mask});
+    inner.set_lanes(
+        {.variable = loop.variable, .width = static_cast<unsigned>(loop.width), .mask = mask});
     body(inner, position);
   };
   auto& builder = kernel.at(scope);
@@ -26,7 +32,9 @@ void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop, co
                    [&](Scope& inner, llvm::Value* position) { run(inner, position, nullptr); });
   if (!loop.may_end_early) return;
   llvm::Value* left_over = kernel.at(scope).CreateICmpNE(ended, kernel.constant(0));
-  kernel.guarded(scope, left_over, [&](Scope& inner) { run(inner, whole, lanes_below(kernel, inner, loop.width, ended)); });
+  kernel.guarded(scope, left_over, [&](Scope& inner) {
+    run(inner, whole, lanes_below(kernel, inner, loop.width, ended));
+  });
 }
 
 }  // namespace anydim::codegen_cpu

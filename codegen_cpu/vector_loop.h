@@ -15,10 +15,13 @@ struct VectorLoop {
   bool may_end_early = true;     // count may not be a multiple of width
 };
 
-// Runs body at positions 0, width, ...; the last time under a mask where the count ends within a vector.
-void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop, const KernelBuilder::LoopBody& body);
+// Runs body at positions 0, width, ...; the last time under a mask where the count ends within a
+// vector.
+void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop,
+                 const KernelBuilder::LoopBody& body);
 
 // <width x i1>: lanes below `count` (i64).
-llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width, llvm::Value* count);
+llvm::Value* lanes_below(KernelBuilder& kernel, Scope& scope, std::int64_t width,
+                         llvm::Value* count);
 
 }  // namespace anydim::codegen_cpu

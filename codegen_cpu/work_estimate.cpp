@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/affine.h"
+#include "ir/dims/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -32,7 +32,8 @@ double access_cycles(Stride stride, int lanes) {
 }  // namespace
 
 double operation_cycles(const ScalarStep& step) {
-  constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18, library = 400;
+  constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18,
+                   library = 400;
   const bool is_f64 = step.dtype == ir::DType::F64;
   switch (ir::info(step.op).cost) {
     case ir::Cost::simple: return 0.5;
@@ -49,7 +50,8 @@ double operation_cycles(const ScalarStep& step) {
   internal_error("an op has one of the costs");
 }
 
-Stride stride_along(const Dim& offset, const ir::DimLeaf& variable, const ir::SymbolTable& symbols) {
+Stride stride_along(const Dim& offset, const ir::DimLeaf& variable,
+                    const ir::SymbolTable& symbols) {
   const Dim simple = ir::simplify(offset, symbols);
   if (!simple.mentions(variable)) return Stride::None;
   const auto affine = ir::affine_in(simple, variable);
@@ -57,11 +59,13 @@ Stride stride_along(const Dim& offset, const ir::DimLeaf& variable, const ir::Sy
 }
 
 const ir::TensorType& parameter_type(const PlanInputs& inputs, std::int32_t position) {
-  return inputs.region.body.tensor_type(inputs.region.body.body.parameters.at(static_cast<std::size_t>(position)));
+  return inputs.region.body.tensor_type(
+      inputs.region.body.body.parameters.at(static_cast<std::size_t>(position)));
 }
 
 const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t position) {
-  return inputs.region.body.tensor_type(inputs.region.body.body.results.at(static_cast<std::size_t>(position)));
+  return inputs.region.body.tensor_type(
+      inputs.region.body.body.results.at(static_cast<std::size_t>(position)));
 }
 
 Dim load_offset(const PlanInputs& inputs, const ScalarStep& load) {
@@ -72,20 +76,23 @@ Dim store_offset(const PlanInputs& inputs, const ir::Store& store) {
   return row_major(store.index, result_type(inputs, store.output).dims);
 }
 
-std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
+std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::ScalarProgram& program,
+                                      const std::vector<ir::Store>& stores,
                                       const ir::DimLeaf& variable) {
   const std::lock_guard lock(mutex_);
   const auto key = std::pair(&program, variable);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   std::vector<Stride> strides;
   for (const ScalarStep& step : program.steps)
-    if (step.kind == ScalarStep::Kind::Load) strides.push_back(stride_along(load_offset(inputs, step), variable, inputs.form.symbols));
-  for (const ir::Store& store : stores) strides.push_back(stride_along(store_offset(inputs, store), variable, inputs.form.symbols));
+    if (step.kind == ScalarStep::Kind::Load)
+      strides.push_back(stride_along(load_offset(inputs, step), variable, inputs.form.symbols));
+  for (const ir::Store& store : stores)
+    strides.push_back(stride_along(store_offset(inputs, store), variable, inputs.form.symbols));
   return known_.emplace(key, std::move(strides)).first->second;
 }
 
-double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                    const ir::DimLeaf& variable, int lanes) {
+double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
+                    const std::vector<ir::Store>& stores, const ir::DimLeaf& variable, int lanes) {
   const std::vector<Stride> strides = inputs.strides.of(inputs, program, stores, variable);
   auto stride = strides.begin();
   double cycles = 1;
@@ -93,14 +100,15 @@ double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, 
     if (step.kind == ScalarStep::Kind::Load) cycles += access_cycles(*stride++, lanes);
     if (step.kind == ScalarStep::Kind::Scratch) cycles += 1;
     if (step.kind == ScalarStep::Kind::Apply) cycles += operation_cycles(step);
-    if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded) cycles += 2;
+    if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded)
+      cycles += 2;
   }
   for (; stride != strides.end(); ++stride) cycles += access_cycles(*stride, lanes);
   return cycles / lanes;
 }
 
-int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-               const ir::DimLeaf& variable) {
+int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
+               const std::vector<ir::Store>& stores, const ir::DimLeaf& variable) {
   int balance = 0;
   for (const Stride stride : inputs.strides.of(inputs, program, stores, variable))
     balance += stride == Stride::One ? 1 : stride == Stride::Other ? -1 : 0;
@@ -112,7 +120,8 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
   const auto add = [&](const ir::TensorType& type) {
     // A buffer of unknown size is as large as the iteration space.
     const auto elements = ir::product(type.dims).constant();
-    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) * static_cast<double>(ir::size_of(type.dtype));
+    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
+             static_cast<double>(ir::size_of(type.dtype));
   };
   const ir::Block& body = inputs.region.body.body;
   for (const ir::ValueId value : body.parameters) add(inputs.region.body.tensor_type(value));
@@ -123,7 +132,8 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
 int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
   std::size_t widest = 1;
   for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Extent || step.kind == ScalarStep::Kind::CheckedIndex) continue;
+    if (step.kind == ScalarStep::Kind::Extent || step.kind == ScalarStep::Kind::CheckedIndex)
+      continue;
     widest = std::max(widest, ir::size_of(step.dtype));
   }
   // Halves are worked on as floats; wider types take two registers.
@@ -140,10 +150,12 @@ double launch_seconds(double cycles, double bytes, double tasks, int threads) {
   const double bandwidth = bytes / workers <= cache_bytes ? cached_bandwidth : memory_bandwidth;
   const double alone = launch + std::max(cycles / frequency, bytes / bandwidth);
   if (workers == 1) return alone;
-  return std::min(alone, launch + fork_and_join + std::max(cycles / frequency, bytes / bandwidth) / workers);
+  return std::min(
+      alone, launch + fork_and_join + std::max(cycles / frequency, bytes / bandwidth) / workers);
 }
 
-double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
+                 std::span<const std::int64_t> keys) {
   Dim points(1);
   for (const ir::Iteration& iteration : space) points = points * iteration.extent;
   if (const auto constant = points.constant()) return static_cast<double>(*constant);

@@ -1,4 +1,5 @@
-// How much work a scalar program is, for choosing schedules and for cost models. Plain counting; seconds are for ordering candidates.
+// How much work a scalar program is, for choosing schedules and for cost models. Plain counting;
+// seconds are for ordering candidates.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +9,22 @@
 #include <utility>
 #include <vector>
 
-#include "codegen_cpu/plans.h"
+#include "codegen_cpu/kernel_kind.h"
 
 namespace anydim::codegen_cpu {
 
 // Change of an access from one value of a leaf to the next.
 enum class Stride { None, One, Other };
-Stride stride_along(const ir::Dim& offset, const ir::DimLeaf& variable, const ir::SymbolTable& symbols);
+Stride stride_along(const ir::Dim& offset, const ir::DimLeaf& variable,
+                    const ir::SymbolTable& symbols);
 
-// Strides of one form's accesses, each found once, as costs are asked for many shapes. May be shared by threads.
+// Strides of one form's accesses, each found once, as costs are asked for many shapes. May be
+// shared by threads.
 class AccessStrides {
  public:
   // Of the loads of `program`, which is the form's own, then of its stores.
-  std::vector<Stride> of(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                         const ir::DimLeaf& variable);
+  std::vector<Stride> of(const PlanInputs& inputs, const ir::ScalarProgram& program,
+                         const std::vector<ir::Store>& stores, const ir::DimLeaf& variable);
 
  private:
   std::mutex mutex_;
@@ -37,19 +40,21 @@ const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t positio
 // Cycles of one vector operation of an Apply step, roughly: throughput on recent processors.
 double operation_cycles(const ir::ScalarStep& step);
 
-// Work of one point of a program whose lanes run along `variable`, in cycles of one core: arithmetic spread over `lanes`, accesses that aren't
-// contiguous one by one.
-double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-                    const ir::DimLeaf& variable, int lanes);
+// Work of one point of a program whose lanes run along `variable`, in cycles of one core:
+// arithmetic spread over `lanes`, accesses that aren't contiguous one by one.
+double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
+                    const std::vector<ir::Store>& stores, const ir::DimLeaf& variable, int lanes);
 // Accesses (loads and stores) that are contiguous along the variable, less those that are strided.
-int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program, const std::vector<ir::Store>& stores,
-               const ir::DimLeaf& variable);
-// Bytes that one launch must read and write at least: every buffer the programs touch, once, but no more than `points` elements of each.
+int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
+               const std::vector<ir::Store>& stores, const ir::DimLeaf& variable);
+// Bytes that one launch must read and write at least: every buffer the programs touch, once, but no
+// more than `points` elements of each.
 double traffic_bytes(const PlanInputs& inputs, double points);
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 
-// Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on `threads` workers, the launch included.
+// Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on `threads` workers,
+// the launch included.
 double launch_seconds(double cycles, double bytes, double tasks, int threads);
 
 }  // namespace anydim::codegen_cpu

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "codegen_cuda/compile.h"
-#include "codegen_cuda/library_product.h"
+#include "codegen_cuda/matmul/library_product.h"
 #include "codegen_cuda/source_hash.h"
 #include "ir/error.h"
 
@@ -15,57 +15,63 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-// The version that caches are filled with where NVRTC itself is not there to ask: kernels compiled elsewhere then still serve.
+// The version that caches are filled with where NVRTC itself is not there to ask: kernels compiled
+// elsewhere then still serve.
 constexpr const char* pinned_nvrtc = "13.0";
 
-using Skeletons = std::vector<std::unique_ptr<Skeleton>>;
+using KernelKinds = std::vector<std::unique_ptr<KernelKind>>;
 
-bool accepts(const Skeleton& skeleton, const PlanInputs& inputs) {
-  return (skeleton.takes_segments() || !ir::has_segments(inputs.form)) && skeleton.accepts(inputs);
+bool accepts(const KernelKind& kind, const PlanInputs& inputs) {
+  return (kind.takes_segments() || !ir::has_segments(inputs.form)) && kind.accepts(inputs);
 }
 
-// A region's form, and which skeletons compute it.
+// A region's form, and which kernel kinds compute it.
 struct KnownForm {
   ir::LoopForm form;
   std::shared_ptr<const FormFacts> facts;
-  std::vector<const Skeleton*> skeletons;
+  std::vector<const KernelKind*> kinds;
 
-  KnownForm(const CudaTarget& target, const Skeletons& all, const ir::Region& region)
+  KnownForm(const CudaTarget& target, const KernelKinds& all, const ir::Region& region)
       : form(ir::derive_loop_form(region)), facts(derive_facts(target, region, form)) {
-    for (const auto& skeleton : all)
-      if (accepts(*skeleton, {target, region, form, facts})) skeletons.push_back(skeleton.get());
+    for (const auto& kind : all)
+      if (accepts(*kind, {target, region, form, facts})) kinds.push_back(kind.get());
   }
   KnownForm(const KnownForm&) = delete;  // facts point into the form
   KnownForm& operator=(const KnownForm&) = delete;
 };
 
-const Skeleton& skeleton_of(const KnownForm& known, const CudaTarget& target, const ir::Schedule& schedule) {
-  for (const Skeleton* skeleton : known.skeletons) {
-    if (skeleton->name() == schedule.name) return *skeleton;
+const KernelKind& kernel_kind_of(const KnownForm& known, const CudaTarget& target,
+                                 const ir::Schedule& schedule) {
+  for (const KernelKind* kind : known.kinds) {
+    if (kind->name() == schedule.name) return *kind;
   }
-  throw Error(ErrorKind::Unsupported, fmt::format("the schedule `{}` does not compute a region of kind {} on {}", to_string(schedule),
-                                                  ir::skeleton_name(known.form), target.architecture));
+  throw Error(ErrorKind::Unsupported,
+              fmt::format("the schedule `{}` does not compute a region of kind {} on {}",
+                          to_string(schedule), ir::kind_name(known.form), target.architecture));
 }
 
-EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {
-  const Skeleton& skeleton = skeleton_of(known, inputs.target, schedule);
-  if (const auto why = skeleton.misfit(inputs, schedule)) {
-    throw Error(ErrorKind::Resource, fmt::format("the schedule `{}` does not fit {} ({}): {}", to_string(schedule), inputs.target.name,
-                                                 inputs.target.architecture, *why));
+EmittedKernel emit(const KnownForm& known, const PlanInputs& inputs, const ir::Bucket& bucket,
+                   const ir::Schedule& schedule, bool checked) {
+  const KernelKind& kind = kernel_kind_of(known, inputs.target, schedule);
+  if (const auto why = kind.misfit(inputs, schedule)) {
+    throw Error(ErrorKind::Resource,
+                fmt::format("the schedule `{}` does not fit {} ({}): {}", to_string(schedule),
+                            inputs.target.name, inputs.target.architecture, *why));
   }
-  return skeleton.emit(inputs, bucket, schedule, checked);
+  return kind.emit(inputs, bucket, schedule, checked);
 }
 
 class CudaBackend : public ir::Backend {
  public:
-  explicit CudaBackend(const CudaOptions& options) : options_(options), skeletons_(all_skeletons()) {
+  explicit CudaBackend(const CudaOptions& options) : options_(options), kinds_(all_kernel_kinds()) {
     if (options_.target.wants_ptx()) options_.output = CudaOutput::Ptx;
   }
 
   std::string target() const override {
     const CudaTarget& part = options_.target;
-    return fmt::format("cuda {} {} multiprocessors {} {} bytes shared{}{}{}", part.architecture, part.multiprocessors,
-                       part.shared_per_block, part.shared_per_multiprocessor, options_.output == CudaOutput::Ptx ? " ptx" : "",
+    return fmt::format("cuda {} {} multiprocessors {} {} bytes shared{}{}{}", part.architecture,
+                       part.multiprocessors, part.shared_per_block, part.shared_per_multiprocessor,
+                       options_.output == CudaOutput::Ptx ? " ptx" : "",
                        options_.checked ? " checked" : "", part.tf32 ? " tf32" : "");
   }
 
@@ -79,32 +85,44 @@ class CudaBackend : public ir::Backend {
     return fmt::format("{} NVRTC {}", source_hash, version);
   }
 
-  std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override { return std::nullopt; }
-  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor&, const Allocate&) const override {
+  std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override {
+    return std::nullopt;
+  }
+  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor&,
+                  const Allocate&) const override {
     internal_error("weights keep their layout on CUDA");
   }
 
-  std::vector<ir::Schedule> candidates(const ir::Region& region, const ir::Bucket& bucket) const override {
-    return offered(region, [&](const Skeleton& skeleton, const PlanInputs& inputs) { return skeleton.candidates(inputs, bucket); });
+  std::vector<ir::Schedule> candidates(const ir::Region& region,
+                                       const ir::Bucket& bucket) const override {
+    return offered(region, [&](const KernelKind& kind, const PlanInputs& inputs) {
+      return kind.candidates(inputs, bucket);
+    });
   }
 
-  std::vector<ir::Schedule> space(const ir::Region& region, const ir::Bucket& bucket) const override {
+  std::vector<ir::Schedule> space(const ir::Region& region,
+                                  const ir::Bucket& bucket) const override {
     return ir::joined(candidates(region, bucket),
-                      offered(region, [&](const Skeleton& skeleton, const PlanInputs& inputs) { return skeleton.space(inputs, bucket); }));
+                      offered(region, [&](const KernelKind& kind, const PlanInputs& inputs) {
+                        return kind.space(inputs, bucket);
+                      }));
   }
 
-  double estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys, int) const override {
+  double estimate(const ir::Region& region, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys, int) const override {
     const auto known = known_form(region);
-    return skeleton_of(*known, options_.target, schedule).estimate(inputs_of(region, *known), schedule, keys);
+    return kernel_kind_of(*known, options_.target, schedule)
+        .estimate(inputs_of(region, *known), schedule, keys);
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     const auto known = known_form(region);
     const PlanInputs inputs = inputs_of(region, *known);
     std::vector<std::vector<std::int64_t>> edges(region.keys.size());
-    for (const Skeleton* skeleton : known->skeletons) {
-      const auto own = skeleton->key_edges(inputs);
-      for (std::size_t i = 0; i < std::min(edges.size(), own.size()); ++i) edges[i].insert(edges[i].end(), own[i].begin(), own[i].end());
+    for (const KernelKind* kind : known->kinds) {
+      const auto own = kind->key_edges(inputs);
+      for (std::size_t i = 0; i < std::min(edges.size(), own.size()); ++i)
+        edges[i].insert(edges[i].end(), own[i].begin(), own[i].end());
     }
     for (auto& of_key : edges) {
       std::sort(of_key.begin(), of_key.end());
@@ -113,16 +131,19 @@ class CudaBackend : public ir::Backend {
     return edges;
   }
 
-  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket,
+                             const ir::Schedule& schedule) const override {
     const auto known = known_form(region);
-    const EmittedKernel emitted = emit(*known, inputs_of(region, *known), bucket, schedule, options_.checked);
+    const EmittedKernel emitted =
+        emit(*known, inputs_of(region, *known), bucket, schedule, options_.checked);
     if (emitted.source.empty()) {
       ir::CompiledKernel call;
       call.scratch_bytes = emitted.workspace_bytes;
       call.device = ir::CudaLaunches{.launches = emitted.launches};
       return call;
     }
-    const std::string name = fmt::format("{} `{}` {}", region.name, to_string(schedule), to_string(bucket));
+    const std::string name =
+        fmt::format("{} `{}` {}", region.name, to_string(schedule), to_string(bucket));
     return compile_emitted(*nvrtc(), options_.target, options_.output, emitted, name);
   }
 
@@ -140,7 +161,9 @@ class CudaBackend : public ir::Backend {
     return {ir::Schedule{.name = library_schedule_name, .fields = {}}, {}};
   }
 
-  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
+  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override {
+    return std::nullopt;
+  }
 
  private:
   std::shared_ptr<const Nvrtc> nvrtc() const {
@@ -151,7 +174,9 @@ class CudaBackend : public ir::Backend {
 
   // The form of a sealed region is derived once: costs are asked for many shapes.
   std::shared_ptr<const KnownForm> known_form(const ir::Region& region) const {
-    const auto derive = [&] { return std::make_shared<const KnownForm>(options_.target, skeletons_, region); };
+    const auto derive = [&] {
+      return std::make_shared<const KnownForm>(options_.target, kinds_, region);
+    };
     if (region.identity.empty()) return derive();
     const std::lock_guard lock(forms_mutex_);
     std::shared_ptr<const KnownForm>& known = forms_[region.identity];
@@ -159,17 +184,18 @@ class CudaBackend : public ir::Backend {
     return known;
   }
 
-  // What the region's skeletons answer, one after the other.
+  // What the region's kernel kinds answer, one after the other.
   template <typename Ask>
   std::vector<ir::Schedule> offered(const ir::Region& region, const Ask& ask) const {
     const auto known = known_form(region);
     const PlanInputs inputs = inputs_of(region, *known);
     std::vector<ir::Schedule> schedules;
-    for (const Skeleton* skeleton : known->skeletons)
-      for (ir::Schedule& schedule : ask(*skeleton, inputs)) schedules.push_back(std::move(schedule));
+    for (const KernelKind* kind : known->kinds)
+      for (ir::Schedule& schedule : ask(*kind, inputs)) schedules.push_back(std::move(schedule));
     if (schedules.empty()) {
-      throw Error(ErrorKind::Unsupported, fmt::format("the region {} of kind {} has no kernel for {}", region.name,
-                                                      ir::skeleton_name(known->form), options_.target.architecture));
+      throw Error(ErrorKind::Unsupported,
+                  fmt::format("the region {} of kind {} has no kernel for {}", region.name,
+                              ir::kind_name(known->form), options_.target.architecture));
     }
     return schedules;
   }
@@ -179,20 +205,23 @@ class CudaBackend : public ir::Backend {
   }
 
   CudaOptions options_;
-  Skeletons skeletons_;
+  KernelKinds kinds_;
   mutable std::mutex nvrtc_mutex_, forms_mutex_;
   mutable std::shared_ptr<const Nvrtc> nvrtc_;
-  mutable std::map<std::string, std::shared_ptr<const KnownForm>> forms_;  // by the region's identity
+  // by the region's identity
+  mutable std::map<std::string, std::shared_ptr<const KnownForm>> forms_;
 };
 
 }  // namespace
 
-std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options) { return std::make_unique<CudaBackend>(options); }
+std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
 
-EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
-                          bool checked) {
-  const Skeletons skeletons = all_skeletons();
-  const KnownForm known(target, skeletons, region);
+EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region,
+                          const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {
+  const KernelKinds kinds = all_kernel_kinds();
+  const KnownForm known(target, kinds, region);
   return emit(known, {target, region, known.form, known.facts}, bucket, schedule, checked);
 }
 

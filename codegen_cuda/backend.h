@@ -1,11 +1,12 @@
-// The CUDA code generator behind ir::Backend. It needs no GPU and no driver; kernels are compiled by NVRTC, which is opened when one is first needed.
+// The CUDA code generator behind ir::Backend. It needs no GPU and no driver; kernels are compiled
+// by NVRTC, which is opened when one is first needed.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "codegen_cuda/kernel_kind.h"
 #include "codegen_cuda/nvrtc.h"
-#include "codegen_cuda/skeleton.h"
 #include "codegen_cuda/target.h"
 #include "ir/backend.h"
 
@@ -14,15 +15,17 @@ namespace anydim::codegen_cuda {
 struct CudaOptions {
   CudaTarget target;
   CudaOutput output = CudaOutput::Cubin;
-  bool checked = false;      // the twins whose waits are bounded and that trap with where they stand
+  bool checked = false;  // the twins whose waits are bounded and that trap with where they stand
   std::string nvrtc_path{};  // library or its folder; empty: Nvrtc::open() looks for it
 };
 
-// Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing, Error{Unsupported} for a region that no skeleton computes on this device.
+// Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing,
+// Error{Unsupported} for a region that no kernel kind computes on this device.
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options);
 
 // The CUDA C++ of a region's kernel and what its schedule counts on, for looking and for tests.
-EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule,
+EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region,
+                          const ir::Bucket& bucket, const ir::Schedule& schedule,
                           bool checked = false);
 
 }  // namespace anydim::codegen_cuda

@@ -40,7 +40,8 @@ ir::KernelResources resources_in(const std::string& log) {
   for_lines(log, [&](std::string_view line) {
     raise(resources.registers, number_before(line, " registers"));
     raise(resources.stack_bytes, number_before(line, " bytes stack frame"));
-    raise(resources.spills, number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads"));
+    raise(resources.spills,
+          number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads"));
     raise(resources.shared_bytes, number_before(line, " bytes smem"));
   });
   return resources;
@@ -49,24 +50,27 @@ ir::KernelResources resources_in(const std::string& log) {
 std::string faults_in(const std::string& log) {
   std::string faults;
   for_lines(log, [&](std::string_view line) {
-    const bool spills = number_before(line, " bytes spill stores") > 0 || number_before(line, " bytes spill loads") > 0;
+    const bool spills = number_before(line, " bytes spill stores") > 0 ||
+                        number_before(line, " bytes spill loads") > 0;
     if (spills || line.find("(C75") != std::string_view::npos) faults += std::string(line) + "\n";
   });
   return faults;
 }
 
-ir::CompiledKernel compile_emitted(const Nvrtc& nvrtc, const CudaTarget& target, CudaOutput output, const EmittedKernel& emitted,
-                                   const std::string& name) {
+ir::CompiledKernel compile_emitted(const Nvrtc& nvrtc, const CudaTarget& target, CudaOutput output,
+                                   const EmittedKernel& emitted, const std::string& name) {
   NvrtcOutput produced = nvrtc.compile(emitted.source, name, target.architecture, output);
   if (const std::string faults = faults_in(produced.log); !faults.empty()) {
     throw Error(ErrorKind::Internal,
-                fmt::format("internal error: the kernel {} for {} was assembled with faults:\n{}", name, target.architecture, faults));
+                fmt::format("internal error: the kernel {} for {} was assembled with faults:\n{}",
+                            name, target.architecture, faults));
   }
   ir::CompiledKernel kernel;
   kernel.resources = resources_in(produced.log);
   kernel.resources.code_bytes = static_cast<std::int64_t>(produced.code.size());
   std::int64_t dynamic = 0;
-  for (const ir::DeviceLaunch& launch : emitted.launches) dynamic = std::max(dynamic, launch.shared_bytes);
+  for (const ir::DeviceLaunch& launch : emitted.launches)
+    dynamic = std::max(dynamic, launch.shared_bytes);
   kernel.resources.shared_bytes += dynamic;
   kernel.code = std::move(produced.code);
   kernel.scratch_bytes = emitted.workspace_bytes;

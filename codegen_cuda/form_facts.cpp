@@ -4,15 +4,17 @@
 
 namespace anydim::codegen_cuda {
 
-std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region, const ir::LoopForm& form) {
+std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region,
+                                              const ir::LoopForm& form) {
   FormFacts facts;
-  if (const auto* matmul = std::get_if<ir::MatmulForm>(&form.skeleton)) {
+  if (const auto* matmul = std::get_if<ir::MatmulForm>(&form.kind)) {
     facts.tensor = tensor_operands(region, *matmul, form.symbols);
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
-    if (target.has_wgmma() && facts.tensor) facts.boxed = boxed_operands(region, *matmul, *facts.tensor, form.symbols);
+    if (target.has_wgmma() && facts.tensor)
+      facts.boxed = boxed_operands(region, *matmul, *facts.tensor, form.symbols);
     facts.points = points_of(matmul->batch);
   }
-  if (const auto* attention = std::get_if<ir::AttentionForm>(&form.skeleton)) {
+  if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind)) {
     facts.attention = attention_operands(region, *attention, form.symbols);
     facts.score = attention_score(*attention);
     facts.key_range = key_range(*attention, form.symbols);

@@ -1,17 +1,19 @@
-// What is derived from a form once, for all the schedules and shapes that are asked about: costs are estimated thousands of times for one table.
+// What is derived from a form once, for all the schedules and shapes that are asked about: costs
+// are estimated thousands of times for one table.
 #pragma once
 
 #include <optional>
 
-#include "codegen_cuda/attention_operands.h"
-#include "codegen_cuda/attention_score.h"
-#include "codegen_cuda/matmul_operands.h"
-#include "codegen_cuda/matmul_wgmma.h"
-#include "codegen_cuda/skeleton.h"
+#include "codegen_cuda/attention/attention_operands.h"
+#include "codegen_cuda/attention/attention_score.h"
+#include "codegen_cuda/kernel_kind.h"
+#include "codegen_cuda/matmul/matmul_operands.h"
+#include "codegen_cuda/matmul/matmul_wgmma.h"
 
 namespace anydim::codegen_cuda {
 
-// Only what belongs to the form's kind is filled in. Operands are nullopt where their kind of tensor core does not take the form.
+// Only what belongs to the form's kind is filled in. Operands are nullopt where their kind of
+// tensor core does not take the form.
 struct FormFacts {
   // Of a product.
   std::optional<TensorOperands> tensor;

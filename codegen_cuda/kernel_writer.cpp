@@ -76,10 +76,12 @@ KernelWriter::KernelWriter(const PlanInputs& inputs, const ir::Bucket& bucket, s
     : inputs_(inputs), bucket_(bucket), about_(std::move(about)), symbols_(inputs.form.symbols) {
   const ir::Function& body = inputs.region.body;
   parameters_ = body.body.parameters.size();
-  for (const ir::ValueId value : body.body.parameters) buffer_types_.push_back(body.tensor_type(value));
-  for (const ir::ValueId value : body.body.results) buffer_types_.push_back(body.tensor_type(value));
-  for (const char* taken :
-       {"extents", "error", "workspace", "int", "long", "float", "double", "bool", "short", "char", "unsigned", "if", "for"}) {
+  for (const ir::ValueId value : body.body.parameters)
+    buffer_types_.push_back(body.tensor_type(value));
+  for (const ir::ValueId value : body.body.results)
+    buffer_types_.push_back(body.tensor_type(value));
+  for (const char* taken : {"extents", "error", "workspace", "int", "long", "float", "double",
+                            "bool", "short", "char", "unsigned", "if", "for"}) {
     names_.insert(taken);
   }
   for (std::size_t i = 0; i < buffers(); ++i) names_.insert(buffer(i));
@@ -88,7 +90,8 @@ KernelWriter::KernelWriter(const PlanInputs& inputs, const ir::Bucket& bucket, s
     const ir::BucketInterval& interval = bucket.intervals[i];
     const std::string& name = inputs.region.keys[i].leaf().symbol;
     symbols_.narrow(name, {interval.low, interval.high}, "bucket");
-    if (const ir::SymbolInfo* known = symbols_.find(name); known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
+    if (const ir::SymbolInfo* known = symbols_.find(name);
+        known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
       ir::SymbolInfo info = *known;
       info.multiple = interval.multiple;
       symbols_.declare(name, info);
@@ -115,19 +118,23 @@ ir::Interval KernelWriter::interval_of(const Dim& dim) const {
     }
     if (!known) continue;
     // dim == coefficient * rest * key / the key's own coefficient
-    interval.low = std::max(interval.low, saturated(low, bucket_.intervals[i].low) / key->coefficient);
-    interval.high = std::min(interval.high, saturated(high, bucket_.intervals[i].high) / key->coefficient);
+    interval.low =
+        std::max(interval.low, saturated(low, bucket_.intervals[i].low) / key->coefficient);
+    interval.high =
+        std::min(interval.high, saturated(high, bucket_.intervals[i].high) / key->coefficient);
   }
   return interval;
 }
 
 bool KernelWriter::fits_int(const Dim& dim) const {
   const ir::Interval interval = interval_of(dim);
-  return interval.low >= std::numeric_limits<std::int32_t>::min() && interval.high <= std::numeric_limits<std::int32_t>::max();
+  return interval.low >= std::numeric_limits<std::int32_t>::min() &&
+         interval.high <= std::numeric_limits<std::int32_t>::max();
 }
 
 std::string KernelWriter::buffer(std::size_t position) const {
-  return position < parameters_ ? fmt::format("in{}", position) : fmt::format("out{}", position - parameters_);
+  return position < parameters_ ? fmt::format("in{}", position)
+                                : fmt::format("out{}", position - parameters_);
 }
 
 std::string KernelWriter::fresh(std::string_view stem) {
@@ -138,7 +145,8 @@ std::string KernelWriter::fresh(std::string_view stem) {
   // A stem that ends in a digit stays apart from the number that follows it.
   std::string name = base;
   const std::string joint = std::isdigit(static_cast<unsigned char>(base.back())) != 0 ? "_" : "";
-  for (int number = 1; !names_.insert(name).second; ++number) name = base + joint + std::to_string(number);
+  for (int number = 1; !names_.insert(name).second; ++number)
+    name = base + joint + std::to_string(number);
   return name;
 }
 
@@ -155,31 +163,38 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
   internal_check(entry_ == nullptr, "one entry is written at a time");
   entry_ = std::make_unique<CodeScope>();
   const bool streams = options.blocks == 0;
-  const std::int64_t blocks = streams ? streaming_blocks(target(), options.threads) : options.blocks;
+  const std::int64_t blocks =
+      streams ? streaming_blocks(target(), options.threads) : options.blocks;
   const std::int64_t left = registers_left(target(), options.threads, blocks);
   plans_.push_back({.name = options.name,
                     .threads = options.threads,
                     .blocks = blocks,
                     .registers = streams ? std::min(streaming_registers(target()), left) : left});
-  const std::string bounds =
-      streams && !streaming_is_bound(target()) ? std::to_string(options.threads) : fmt::format("{}, {}", options.threads, blocks);
+  const std::string bounds = streams && !streaming_is_bound(target())
+                                 ? std::to_string(options.threads)
+                                 : fmt::format("{}, {}", options.threads, blocks);
   std::string parameters;
   for (std::size_t i = 0; i < buffers(); ++i) {
-    parameters += fmt::format("{}{}* {}, ", i < parameters_ ? "const " : "", storage_type(buffer_types_[i].dtype), buffer(i));
+    parameters += fmt::format("{}{}* {}, ", i < parameters_ ? "const " : "",
+                              storage_type(buffer_types_[i].dtype), buffer(i));
   }
   parameters += "const long long* extents, KernelError* error, void* workspace";
   if (options.tensor_maps > 0) use("tensor_map");
-  for (int i = 0; i < options.tensor_maps; ++i) parameters += fmt::format(", const __grid_constant__ TensorMap tensor_map{}", i);
-  entry_header_ = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", bounds, options.name, parameters);
+  for (int i = 0; i < options.tensor_maps; ++i)
+    parameters += fmt::format(", const __grid_constant__ TensorMap tensor_map{}", i);
+  entry_header_ = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n",
+                              bounds, options.name, parameters);
   const std::vector<std::string>& names = inputs_.region.body.symbols.names();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool wide = !fits_int(Dim::symbol(names[i]));
     const std::string name = fresh(names[i]);
-    entry_->line(fmt::format("const {} {} = {}extents[{}];", wide ? "long long" : "int", name, wide ? "" : "(int)", i));
+    entry_->line(fmt::format("const {} {} = {}extents[{}];", wide ? "long long" : "int", name,
+                             wide ? "" : "(int)", i));
     entry_->define({.symbol = names[i]}, {name, wide});
   }
   if (options.dependent && target().has_dependent_launch()) {
-    entry_->line("// The next launch may start now; what earlier ones wrote may be touched after the wait.");
+    entry_->line(
+        "// The next launch may start now; what earlier ones wrote may be touched after the wait.");
     entry_->line("asm volatile(\"griddepcontrol.launch_dependents;\");");
     entry_->line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");");
   }
@@ -192,7 +207,8 @@ void KernelWriter::end_entry() {
   entry_.reset();
 }
 
-void KernelWriter::block(CodeScope& scope, std::string_view header, const std::function<void(CodeScope&)>& body) {
+void KernelWriter::block(CodeScope& scope, std::string_view header,
+                         const std::function<void(CodeScope&)>& body) {
   CodeScope inner(&scope);
   body(inner);
   scope.line(header.empty() ? "{" : std::string(header) + " {");
@@ -204,17 +220,19 @@ std::string KernelWriter::finish() {
   internal_check(entry_ == nullptr, "every entry was ended");
   std::string source = about_;
   for (const DevicePiece& piece : device_pieces) {
-    if (piece.name == "prelude" || pieces_.contains(piece.name)) source += "\n" + std::string(piece.text);
+    if (piece.name == "prelude" || pieces_.contains(piece.name))
+      source += "\n" + std::string(piece.text);
   }
   for (const std::string& name : pieces_) {
-    internal_check(
-        std::any_of(std::begin(device_pieces), std::end(device_pieces), [&](const DevicePiece& piece) { return piece.name == name; }),
-        "there is a device piece " + name);
+    internal_check(std::any_of(std::begin(device_pieces), std::end(device_pieces),
+                               [&](const DevicePiece& piece) { return piece.name == name; }),
+                   "there is a device piece " + name);
   }
   return source + declarations_ + entries_;
 }
 
-void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body) {
+void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters,
+                  const std::function<void(CodeScope&)>& body) {
   CodeScope inner(&scope);
   body(inner);
   scope.line(fmt::format("const auto {} = [&]({}) {{", name, parameters));

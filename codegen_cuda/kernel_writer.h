@@ -1,4 +1,5 @@
-// One CUDA C++ program under construction: its entries, its scopes, its buffers and what is known of its sizes.
+// One CUDA C++ program under construction: its entries, its scopes, its buffers and what is known
+// of its sizes.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "codegen_cuda/skeleton.h"
-#include "ir/step_placer.h"
-#include "ir/symbols.h"
+#include "codegen_cuda/kernel_kind.h"
+#include "ir/dims/symbols.h"
+#include "ir/loops/step_placer.h"
 
 namespace anydim::codegen_cuda {
 
@@ -23,23 +24,28 @@ struct IndexVariable {
   bool wide = false;
 };
 
-// A block of statements. Text of an inner block is added to the outer one when the inner one ends, so that statements added to an outer
-// scope in between are hoisted out of the inner one. Scopes nest like the C++ objects do.
+// A block of statements. Text of an inner block is added to the outer one when the inner one ends,
+// so that statements added to an outer scope in between are hoisted out of the inner one. Scopes
+// nest like the C++ objects do.
 class CodeScope {
  public:
-  explicit CodeScope(CodeScope* parent = nullptr) : parent_(parent), depth_(parent ? parent->depth_ + 1 : 1) {}
+  explicit CodeScope(CodeScope* parent = nullptr)
+      : parent_(parent), depth_(parent ? parent->depth_ + 1 : 1) {}
   CodeScope(const CodeScope&) = delete;
   CodeScope& operator=(const CodeScope&) = delete;
 
   CodeScope* parent() const { return parent_; }
   int depth() const { return depth_; }
-  // Adds lines at this scope's indentation; `text` may hold several, indented relative to each other.
+  // Adds lines at this scope's indentation; `text` may hold several, indented relative to each
+  // other.
   void line(std::string_view text);
   const std::string& text() const { return text_; }
   void append(std::string_view indented) { text_ += indented; }
 
   // What a leaf of dims is called here and in inner scopes.
-  void define(const ir::DimLeaf& leaf, IndexVariable variable) { leaves_[leaf] = std::move(variable); }
+  void define(const ir::DimLeaf& leaf, IndexVariable variable) {
+    leaves_[leaf] = std::move(variable);
+  }
   const IndexVariable* find(const ir::DimLeaf& leaf, CodeScope** home = nullptr);
 
   // Values already computed in this very scope.
@@ -56,28 +62,37 @@ class CodeScope {
 struct EntryOptions {
   std::string name;
   int threads = 256;
-  int blocks = 0;          // intended blocks a multiprocessor (second launch bound); 0: as occupancy.h counts those of kernels that stream
-  int tensor_maps = 0;     // parameters tensor_map0, tensor_map1, ...
-  bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may be launched before its predecessor ends
+  int blocks = 0;       // intended blocks a multiprocessor (second launch bound); 0: as occupancy.h
+                        // counts those of kernels that stream
+  int tensor_maps = 0;  // parameters tensor_map0, tensor_map1, ...
+  bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may
+                           // be launched before its predecessor ends
 };
 
 class KernelWriter {
  public:
-  // Symbols are the form's, narrowed to the bucket. `about`: comment lines at the top of the program.
+  // Symbols are the form's, narrowed to the bucket. `about`: comment lines at the top of the
+  // program.
   KernelWriter(const PlanInputs& inputs, const ir::Bucket& bucket, std::string about);
 
   const PlanInputs& inputs() const { return inputs_; }
   const CudaTarget& target() const { return inputs_.target; }
   ir::SymbolTable& symbols() { return symbols_; }
-  // Values that `dim` takes within the bucket: ir::bounds, and the intervals of bucket keys and their multiples.
+  // Values that `dim` takes within the bucket: ir::bounds, and the intervals of bucket keys and
+  // their multiples.
   ir::Interval interval_of(const ir::Dim& dim) const;
   bool fits_int(const ir::Dim& dim) const;
 
-  // Buffers: region parameters, then results. In memory an element has storage_type of its dtype; pointers are named in0, ..., out0, ...
+  // Buffers: region parameters, then results. In memory an element has storage_type of its dtype;
+  // pointers are named in0, ..., out0, ...
   std::size_t parameters() const { return parameters_; }
   std::size_t buffers() const { return buffer_types_.size(); }
-  const ir::TensorType& buffer_type(std::size_t position) const { return buffer_types_.at(position); }
-  const ir::TensorType& output_type(std::size_t position) const { return buffer_types_.at(parameters_ + position); }
+  const ir::TensorType& buffer_type(std::size_t position) const {
+    return buffer_types_.at(position);
+  }
+  const ir::TensorType& output_type(std::size_t position) const {
+    return buffer_types_.at(parameters_ + position);
+  }
   std::string buffer(std::size_t position) const;
   std::string output(std::size_t position) const { return buffer(parameters_ + position); }
 
@@ -93,12 +108,14 @@ class KernelWriter {
   // Adds text before the entries: constants, types, device functions.
   void declare(std::string_view text) { declarations_ += text; }
 
-  // Begins extern "C" __global__ with the parameters that ir/backend.h lists, named as above plus `extents`, `error`, `workspace`. The
-  // region's symbols are read and defined. One entry at a time.
+  // Begins extern "C" __global__ with the parameters that ir/backend.h lists, named as above plus
+  // `extents`, `error`, `workspace`. The region's symbols are read and defined. One entry at a
+  // time.
   CodeScope& begin_entry(const EntryOptions& options);
   void end_entry();
   // `header {`, the body, `}`.
-  void block(CodeScope& scope, std::string_view header, const std::function<void(CodeScope&)>& body);
+  void block(CodeScope& scope, std::string_view header,
+             const std::function<void(CodeScope&)>& body);
 
   std::string finish();
   const std::vector<EntryPlan>& entries() const { return plans_; }  // that have begun
@@ -118,9 +135,11 @@ class KernelWriter {
 };
 
 // `const auto NAME = [&](parameters) { body };`
-void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters, const std::function<void(CodeScope&)>& body);
+void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters,
+                  const std::function<void(CodeScope&)>& body);
 
-std::string storage_type(ir::DType dtype);  // "float", "f16", "bf16", "boolean", ...: one element in memory
-std::string value_type(ir::DType dtype);    // in a register: f16 and bf16 are float, boolean is bool
+// "float", "f16", "bf16", "boolean", ...: one element in memory
+std::string storage_type(ir::DType dtype);
+std::string value_type(ir::DType dtype);  // in a register: f16 and bf16 are float, boolean is bool
 
 }  // namespace anydim::codegen_cuda

@@ -16,7 +16,8 @@ using Program = struct ProgramHandle*;
 constexpr int success = 0;
 
 constexpr const char* missing =
-    "the CUDA compiler library libnvrtc.so.13 was not found; install the CUDA 13 toolkit (package cuda-nvrtc-13-0) or the Python wheel "
+    "the CUDA compiler library libnvrtc.so.13 was not found; install the CUDA 13 toolkit (package "
+    "cuda-nvrtc-13-0) or the Python wheel "
     "nvidia-cuda-nvrtc, and set CUDA_PATH or LD_LIBRARY_PATH to where it lies";
 
 std::vector<std::string> library_paths(const std::string& path) {
@@ -25,7 +26,8 @@ std::vector<std::string> library_paths(const std::string& path) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(path, ignored)) return {path};
     std::vector<std::string> paths;
-    for (const std::string& name : names) paths.push_back((std::filesystem::path(path) / name).string());
+    for (const std::string& name : names)
+      paths.push_back((std::filesystem::path(path) / name).string());
     return paths;
   }
   std::vector<std::string> paths = names;
@@ -33,7 +35,8 @@ std::vector<std::string> library_paths(const std::string& path) {
     const char* root = std::getenv(variable);
     if (root == nullptr || *root == '\0') continue;
     for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib"}) {
-      for (const std::string& name : names) paths.push_back((std::filesystem::path(root) / folder / name).string());
+      for (const std::string& name : names)
+        paths.push_back((std::filesystem::path(root) / folder / name).string());
     }
   }
   return paths;
@@ -45,7 +48,8 @@ struct Nvrtc::Functions {
   void* library = nullptr;
   const char* (*get_error_string)(int) = nullptr;
   int (*version)(int*, int*) = nullptr;
-  int (*create_program)(Program*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*create_program)(Program*, const char*, const char*, int, const char* const*,
+                        const char* const*) = nullptr;
   int (*destroy_program)(Program*) = nullptr;
   int (*compile_program)(Program, int, const char* const*) = nullptr;
   int (*get_ptx_size)(Program, std::size_t*) = nullptr;
@@ -62,12 +66,16 @@ struct Nvrtc::Functions {
   void load(Function& function, const char* name) {
     function = reinterpret_cast<Function>(dlsym(library, name));
     if (function == nullptr) {
-      throw Error(ErrorKind::Resource, fmt::format("the CUDA compiler library lacks {}; install CUDA 12.4 or newer", name));
+      throw Error(
+          ErrorKind::Resource,
+          fmt::format("the CUDA compiler library lacks {}; install CUDA 12.4 or newer", name));
     }
   }
 
   void require(int result, const char* what) const {
-    if (result != success) throw Error(ErrorKind::Internal, fmt::format("NVRTC failed to {}: {}", what, get_error_string(result)));
+    if (result != success)
+      throw Error(ErrorKind::Internal,
+                  fmt::format("NVRTC failed to {}: {}", what, get_error_string(result)));
   }
 };
 
@@ -100,17 +108,21 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& path) {
   return result;
 }
 
-NvrtcOutput Nvrtc::compile(const std::string& source, const std::string& name, const std::string& architecture, CudaOutput output) const {
+NvrtcOutput Nvrtc::compile(const std::string& source, const std::string& name,
+                           const std::string& architecture, CudaOutput output) const {
   const Functions& nvrtc = *functions_;
   Program program = nullptr;
-  nvrtc.require(nvrtc.create_program(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr), "make a program");
+  nvrtc.require(nvrtc.create_program(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr),
+                "make a program");
   const auto destroy = [&nvrtc](ProgramHandle* handle) { nvrtc.destroy_program(&handle); };
   const std::unique_ptr<ProgramHandle, decltype(destroy)> owner(program, destroy);
 
   const std::string target = "--gpu-architecture=" + architecture;
   std::vector<const char*> options{target.c_str(), "-std=c++17", "-default-device"};
-  if (output == CudaOutput::Cubin) options.insert(options.end(), {"--ptxas-options=-v", "--ptxas-options=--warn-on-spills"});
-  const int result = nvrtc.compile_program(program, static_cast<int>(options.size()), options.data());
+  if (output == CudaOutput::Cubin)
+    options.insert(options.end(), {"--ptxas-options=-v", "--ptxas-options=--warn-on-spills"});
+  const int result =
+      nvrtc.compile_program(program, static_cast<int>(options.size()), options.data());
 
   NvrtcOutput produced;
   std::size_t size = 0;
@@ -119,15 +131,18 @@ NvrtcOutput Nvrtc::compile(const std::string& source, const std::string& name, c
   nvrtc.require(nvrtc.get_log(program, produced.log.data()), "give its messages");
   while (!produced.log.empty() && produced.log.back() == '\0') produced.log.pop_back();
   if (result != success) {
-    throw Error(ErrorKind::Internal, fmt::format("internal error: NVRTC rejected the generated kernel {} for {}: {}\n{}", name,
-                                                 architecture, nvrtc.get_error_string(result), produced.log));
+    throw Error(ErrorKind::Internal,
+                fmt::format("internal error: NVRTC rejected the generated kernel {} for {}: {}\n{}",
+                            name, architecture, nvrtc.get_error_string(result), produced.log));
   }
   const bool cubin = output == CudaOutput::Cubin;
-  nvrtc.require((cubin ? nvrtc.get_cubin_size : nvrtc.get_ptx_size)(program, &size), "give the code's size");
+  nvrtc.require((cubin ? nvrtc.get_cubin_size : nvrtc.get_ptx_size)(program, &size),
+                "give the code's size");
   produced.code.resize(size);
   auto* bytes = reinterpret_cast<char*>(produced.code.data());
   nvrtc.require((cubin ? nvrtc.get_cubin : nvrtc.get_ptx)(program, bytes), "give its code");
-  if (!cubin && !produced.code.empty() && produced.code.back() == std::byte{0}) produced.code.pop_back();
+  if (!cubin && !produced.code.empty() && produced.code.back() == std::byte{0})
+    produced.code.pop_back();
   return produced;
 }
 

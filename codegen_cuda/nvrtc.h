@@ -15,20 +15,24 @@ enum class CudaOutput : unsigned char {
 
 struct NvrtcOutput {
   std::vector<std::byte> code;
-  std::string log;  // warnings, and for cubins the assembler's report of registers, spills and memory
+  // warnings, and for cubins the assembler's report of registers, spills and memory
+  std::string log;
 };
 
 class Nvrtc {
  public:
-  // Looks at `path` (the library or the folder that holds it), where it is not empty, and nowhere else; else for libnvrtc.so.13 and .12 on the loader's path, then below
-  // $CUDA_PATH and $CUDA_HOME. Throws Error{Resource} that names the package to install.
+  // Looks at `path` (the library or the folder that holds it), where it is not empty, and nowhere
+  // else; else for libnvrtc.so.13 and .12 on the loader's path, then below $CUDA_PATH and
+  // $CUDA_HOME. Throws Error{Resource} that names the package to install.
   static std::shared_ptr<const Nvrtc> open(const std::string& path = {});
 
   std::string version() const { return version_; }  // "13.0"
 
-  // Compiles for `architecture` ("sm_90a"). `name` is for messages. Safe to call from several threads at once. Throws Error{Internal}
-  // with the compiler's messages: sources are generated, so a fault in one is ours.
-  NvrtcOutput compile(const std::string& source, const std::string& name, const std::string& architecture, CudaOutput output) const;
+  // Compiles for `architecture` ("sm_90a"). `name` is for messages. Safe to call from several
+  // threads at once. Throws Error{Internal} with the compiler's messages: sources are generated, so
+  // a fault in one is ours.
+  NvrtcOutput compile(const std::string& source, const std::string& name,
+                      const std::string& architecture, CudaOutput output) const;
 
  private:
   struct Functions;

@@ -4,11 +4,13 @@
 
 namespace anydim::codegen_cuda {
 
-std::int64_t resident_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t shared_bytes, std::int64_t registers) {
+std::int64_t resident_blocks(const CudaTarget& target, std::int64_t threads,
+                             std::int64_t shared_bytes, std::int64_t registers) {
   constexpr std::int64_t reserved = 1024;  // of each block, by the system
   const std::int64_t allocated = (registers + 7) / 8 * 8 * threads;
   return std::max<std::int64_t>(
-      1, std::min({target.shared_per_multiprocessor / (shared_bytes + reserved), target.registers_per_multiprocessor / allocated,
+      1, std::min({target.shared_per_multiprocessor / (shared_bytes + reserved),
+                   target.registers_per_multiprocessor / allocated,
                    static_cast<std::int64_t>(target.threads_per_multiprocessor) / threads,
                    static_cast<std::int64_t>(target.blocks_per_multiprocessor)}));
 }
@@ -20,9 +22,12 @@ std::int64_t registers_left(const CudaTarget& target, std::int64_t threads, std:
 
 bool streaming_is_bound(const CudaTarget& target) { return target.capability() >= 100; }
 
-std::int64_t streaming_registers(const CudaTarget& target) { return streaming_is_bound(target) ? 128 : 64; }
+std::int64_t streaming_registers(const CudaTarget& target) {
+  return streaming_is_bound(target) ? 128 : 64;
+}
 
-std::int64_t streaming_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t shared_bytes) {
+std::int64_t streaming_blocks(const CudaTarget& target, std::int64_t threads,
+                              std::int64_t shared_bytes) {
   return resident_blocks(target, threads, shared_bytes, streaming_registers(target));
 }
 

@@ -17,10 +17,12 @@ constexpr double reached_by_copies = 0.89;
 
 constexpr std::int64_t kib = 1024, mib = 1024 * 1024;
 
-// Data sheets: multiprocessors, caches, clocks, dense 16-bit rates. Bandwidth is what copies reach, about nine tenths of the sheet's.
+// Data sheets: multiprocessors, caches, clocks, dense 16-bit rates. Bandwidth is what copies reach,
+// about nine tenths of the sheet's.
 std::vector<CudaTarget> parts() {
-  const auto part = [](const char* name, const char* architecture, int multiprocessors, std::int64_t shared, int threads, int blocks,
-                       std::int64_t l2, double bandwidth, double clock, double flops) {
+  const auto part = [](const char* name, const char* architecture, int multiprocessors,
+                       std::int64_t shared, int threads, int blocks, std::int64_t l2,
+                       double bandwidth, double clock, double flops) {
     return CudaTarget{.name = name,
                       .architecture = architecture,
                       .multiprocessors = multiprocessors,
@@ -45,14 +47,16 @@ std::vector<CudaTarget> parts() {
       part("h200", "sm_90a", 132, 228, 2048, 32, 50, 4.3e12, 1.75e9, 4096),
       part("h100", "sm_90a", 132, 228, 2048, 32, 50, 3.0e12, 1.75e9, 4096),
       part("h100-pcie", "sm_90a", 114, 228, 2048, 32, 50, 1.8e12, 1.62e9, 4096),
-      part("b200", "sm_100", 148, 228, 2048, 32, 126, 7.0e12, 1.85e9, 4096),  // with mma.sync; tcgen05 would double it
+      part("b200", "sm_100", 148, 228, 2048, 32, 126, 7.0e12, 1.85e9,
+           4096),  // with mma.sync; tcgen05 would double it
       part("rtx5090", "sm_120", 170, 100, 1536, 24, 96, 1.6e12, 2.41e9, 512),
   };
 }
 
 std::string lower(std::string_view text) {
   std::string result;
-  for (const char c : text) result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : text)
+    result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return result;
 }
 
@@ -90,19 +94,24 @@ std::vector<std::string> target_names() {
 
 CudaTarget target_of(const DeviceDescription& device) {
   if (device.capability < 80) {
-    throw Error(ErrorKind::Resource, fmt::format("the GPU {} has compute capability {}.{}, and kernels need 8.0 or newer",
-                                                 device.driver_name, device.capability / 10, device.capability % 10));
+    throw Error(
+        ErrorKind::Resource,
+        fmt::format("the GPU {} has compute capability {}.{}, and kernels need 8.0 or newer",
+                    device.driver_name, device.capability / 10, device.capability % 10));
   }
   const std::vector<CudaTarget> known = parts();
   const std::string driver_name = lower(device.driver_name);
   const auto distance = [&](const CudaTarget& part) {
     std::string name = part.name;
     std::ranges::replace(name, '-', ' ');
-    if (driver_name.find(name) != std::string::npos && part.capability() == device.capability) return -static_cast<int>(name.size());
-    return std::abs(part.capability() - device.capability) * 1000 + std::abs(part.multiprocessors - device.multiprocessors);
+    if (driver_name.find(name) != std::string::npos && part.capability() == device.capability)
+      return -static_cast<int>(name.size());
+    return std::abs(part.capability() - device.capability) * 1000 +
+           std::abs(part.multiprocessors - device.multiprocessors);
   };
-  CudaTarget target =
-      *std::min_element(known.begin(), known.end(), [&](const CudaTarget& a, const CudaTarget& b) { return distance(a) < distance(b); });
+  CudaTarget target = *std::min_element(
+      known.begin(), known.end(),
+      [&](const CudaTarget& a, const CudaTarget& b) { return distance(a) < distance(b); });
   if (target.capability() != device.capability) {
     // PTX of an architecture runs on every later one.
     int newest = 0;
@@ -115,10 +124,14 @@ CudaTarget target_of(const DeviceDescription& device) {
   target.shared_per_multiprocessor = device.shared_per_multiprocessor;
   target.shared_per_block = device.shared_per_block;
   target.l2_bytes = device.l2_bytes;
-  if (device.threads_per_multiprocessor > 0) target.threads_per_multiprocessor = device.threads_per_multiprocessor;
-  if (device.blocks_per_multiprocessor > 0) target.blocks_per_multiprocessor = device.blocks_per_multiprocessor;
-  if (device.registers_per_multiprocessor > 0) target.registers_per_multiprocessor = device.registers_per_multiprocessor;
-  if (device.memory_bandwidth > 0) target.memory_bandwidth = reached_by_copies * device.memory_bandwidth;
+  if (device.threads_per_multiprocessor > 0)
+    target.threads_per_multiprocessor = device.threads_per_multiprocessor;
+  if (device.blocks_per_multiprocessor > 0)
+    target.blocks_per_multiprocessor = device.blocks_per_multiprocessor;
+  if (device.registers_per_multiprocessor > 0)
+    target.registers_per_multiprocessor = device.registers_per_multiprocessor;
+  if (device.memory_bandwidth > 0)
+    target.memory_bandwidth = reached_by_copies * device.memory_bandwidth;
   return target;
 }
 

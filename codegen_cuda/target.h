@@ -10,37 +10,44 @@
 namespace anydim::codegen_cuda {
 
 struct CudaTarget {
-  std::string name;  // part, e.g. "h200"; for people and for the cost model, no kernel depends on it but through what follows
-  std::string
-      architecture;  // as NVRTC names it: "sm_80", "sm_90a", "sm_100", ...; "compute_100" for a part that is not known: its driver gets PTX
+  std::string name;  // part, e.g. "h200"; for people and for the cost model, no kernel depends on
+                     // it but through what follows
+  std::string architecture;  // as NVRTC names it: "sm_80", "sm_90a", "sm_100", ...; "compute_100"
+                             // for a part that is not known: its driver gets PTX
   int multiprocessors = 0;
   std::int64_t shared_per_multiprocessor = 0;  // bytes
-  std::int64_t shared_per_block = 0;           // bytes of dynamic shared memory that one block may ask for
+  std::int64_t shared_per_block = 0;  // bytes of dynamic shared memory that one block may ask for
   int threads_per_multiprocessor = 2048;
   int blocks_per_multiprocessor = 32;
   std::int64_t registers_per_multiprocessor = 65536;
   std::int64_t l2_bytes = 0;
   double memory_bandwidth = 0;  // bytes a second, as measured copies reach it
   double clock = 0;             // Hz, sustained
-  double tensor_flops = 0;      // 16-bit multiplications and additions with f32 sums, per clock and multiprocessor
+  // 16-bit multiplications and additions with f32 sums, per clock and multiprocessor
+  double tensor_flops = 0;
 
-  // Not of the part: products of f32 numbers may be computed on TF32 tensor cores, whose operands keep 10 bits of the fraction.
+  // Not of the part: products of f32 numbers may be computed on TF32 tensor cores, whose operands
+  // keep 10 bits of the fraction.
   bool tf32 = false;
 
   int capability() const;  // 80, 90, 100: the digits of `architecture`
   bool wants_ptx() const { return architecture.starts_with("compute_"); }
-  bool has_wgmma() const { return architecture == "sm_90a"; }  // warpgroup matrix products, register reallocation
+  bool has_wgmma() const {
+    return architecture == "sm_90a";
+  }  // warpgroup matrix products, register reallocation
   bool has_tensor_memory_access() const { return capability() >= 90; }
   bool has_dependent_launch() const { return capability() >= 90; }
   bool operator==(const CudaTarget&) const = default;
 };
 
-// Parts by name ("a100", "h100", "h200", "l40s", "rtx4090", "b200", ...), and the most common part of an architecture ("sm_80": a100).
+// Parts by name ("a100", "h100", "h200", "l40s", "rtx4090", "b200", ...), and the most common part
+// of an architecture ("sm_80": a100).
 std::optional<CudaTarget> target_named(std::string_view name);
 std::vector<std::string> target_names();
 
-// A device as the driver describes it; clocks and rates under load, which no driver tells, come from the known part closest to it. Units as above;
-// `driver_name` as cuDeviceGetName. What is 0 is taken from the known part too.
+// A device as the driver describes it; clocks and rates under load, which no driver tells, come
+// from the known part closest to it. Units as above; `driver_name` as cuDeviceGetName. What is 0 is
+// taken from the known part too.
 struct DeviceDescription {
   std::string driver_name;
   int capability = 0;

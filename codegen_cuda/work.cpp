@@ -28,12 +28,14 @@ double operation_clocks(const ScalarStep& step) {
   internal_error("an op has one of the costs");
 }
 
-double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys, double middling) {
+double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
+                 std::span<const std::int64_t> keys, double middling) {
   if (const auto constant = extent.constant()) return static_cast<double>(*constant);
   for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
     if (inputs.region.keys[i] == extent) return static_cast<double>(keys[i]);
     // Keys leave constants out: an extent may be a multiple of one.
-    const ir::Dim rest = ir::simplify(ir::floor_div(extent, inputs.region.keys[i]), inputs.form.symbols);
+    const ir::Dim rest =
+        ir::simplify(ir::floor_div(extent, inputs.region.keys[i]), inputs.form.symbols);
     if (const auto factor = rest.constant(); factor && rest * inputs.region.keys[i] == extent) {
       return static_cast<double>(*factor) * static_cast<double>(keys[i]);
     }
@@ -47,7 +49,8 @@ ir::Dim points_of(std::span<const ir::Iteration> space) {
   return points;
 }
 
-double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys) {
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
+                 std::span<const std::int64_t> keys) {
   return extent_at(inputs, points_of(space), keys);
 }
 
@@ -57,7 +60,8 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
     const ir::TensorType& type = inputs.region.body.tensor_type(value);
     // A buffer of unknown size is as large as the iteration space.
     const auto elements = ir::product(type.dims).constant();
-    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) * static_cast<double>(ir::size_of(type.dtype));
+    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
+             static_cast<double>(ir::size_of(type.dtype));
   };
   for (const ir::ValueId value : inputs.region.body.body.parameters) add(value);
   for (const ir::ValueId value : inputs.region.body.body.results) add(value);
@@ -69,7 +73,8 @@ double point_clocks(const ir::ScalarProgram& program) {
   for (const ScalarStep& step : program.steps) {
     if (step.kind == ScalarStep::Kind::Apply) clocks += operation_clocks(step);
     else if (step.kind == ScalarStep::Kind::Load) clocks += 4;
-    else if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded) clocks += 4;
+    else if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded)
+      clocks += 4;
   }
   return clocks;
 }
@@ -77,7 +82,8 @@ double point_clocks(const ir::ScalarProgram& program) {
 std::int64_t vector_elements(const PlanInputs& inputs) {
   std::int64_t widest = 1, narrowest = 8, together = 0;
   const auto add = [&](ir::ValueId value) {
-    const auto bytes = static_cast<std::int64_t>(ir::size_of(inputs.region.body.tensor_type(value).dtype));
+    const auto bytes =
+        static_cast<std::int64_t>(ir::size_of(inputs.region.body.tensor_type(value).dtype));
     widest = std::max(widest, bytes);
     narrowest = std::min(narrowest, bytes);
     together += bytes;
@@ -85,21 +91,29 @@ std::int64_t vector_elements(const PlanInputs& inputs) {
   for (const ir::ValueId value : inputs.region.body.body.parameters) add(value);
   for (const ir::ValueId value : inputs.region.body.body.results) add(value);
   const std::int64_t most = std::min({16 / narrowest, 32 / widest, 256 / together});
-  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
-double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident, double bytes, double clocks) {
-  constexpr double launch = 2.0e-6;    // start, the first loads' latency and the end, as recalled; a graph's node costs about this
-  constexpr double l2_speedup = 2.5;   // bandwidth of the L2 cache over the memory's
-  constexpr double lanes = 128;        // of a multiprocessor
-  constexpr double saturating = 1024;  // threads of a multiprocessor that keep its share of the bandwidth busy
+double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident,
+                      double bytes, double clocks) {
+  constexpr double launch = 2.0e-6;   // start, the first loads' latency and the end, as recalled; a
+                                      // graph's node costs about this
+  constexpr double l2_speedup = 2.5;  // bandwidth of the L2 cache over the memory's
+  constexpr double lanes = 128;       // of a multiprocessor
+  // threads of a multiprocessor that keep its share of the bandwidth busy
+  constexpr double saturating = 1024;
   const double at_once = std::max(1.0, static_cast<double>(target.multiprocessors) * resident);
   const double waves = std::max(1.0, std::ceil(blocks / at_once));
-  const double busy = std::clamp(blocks * threads / (target.multiprocessors * saturating), 0.02, 1.0);
-  const double bandwidth = target.memory_bandwidth * (bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
+  const double busy =
+      std::clamp(blocks * threads / (target.multiprocessors * saturating), 0.02, 1.0);
+  const double bandwidth =
+      target.memory_bandwidth *
+      (bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
   // Blocks of the last wave take as long as those of a full one.
   const double used = std::min(1.0, blocks / (waves * at_once)) * waves * at_once;
-  const double multiprocessors = std::clamp(used / resident / waves, 1.0, static_cast<double>(target.multiprocessors));
+  const double multiprocessors =
+      std::clamp(used / resident / waves, 1.0, static_cast<double>(target.multiprocessors));
   const double computing = clocks / (lanes * target.clock * multiprocessors);
   return launch + std::max(bytes / bandwidth, computing);
 }

@@ -1,32 +1,41 @@
-// How much a launch moves and computes, for choosing schedules and for cost models. Plain counting, no code.
+// How much a launch moves and computes, for choosing schedules and for cost models. Plain counting,
+// no code.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "codegen_cuda/skeleton.h"
+#include "codegen_cuda/kernel_kind.h"
 
 namespace anydim::codegen_cuda {
 
-// Value of an extent of a loop form, or of a product of them: a constant is itself, else the region's keys give it; `middling` where they do not.
-double extent_at(const PlanInputs& inputs, const ir::Dim& extent, std::span<const std::int64_t> keys, double middling = 4096);
+// Value of an extent of a loop form, or of a product of them: a constant is itself, else the
+// region's keys give it; `middling` where they do not.
+double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
+                 std::span<const std::int64_t> keys, double middling = 4096);
 // The product of a space's extents, in order.
 ir::Dim points_of(std::span<const ir::Iteration> space);
 // Its value.
-double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space, std::span<const std::int64_t> keys);
-// Bytes that one launch must read and write at least: every buffer once, but no more than `points` elements of each.
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
+                 std::span<const std::int64_t> keys);
+// Bytes that one launch must read and write at least: every buffer once, but no more than `points`
+// elements of each.
 double traffic_bytes(const PlanInputs& inputs, double points);
-// Instructions of one operation, roughly; those of the special function unit count as the eight that could run meanwhile.
+// Instructions of one operation, roughly; those of the special function unit count as the eight
+// that could run meanwhile.
 double operation_clocks(const ir::ScalarStep& step);
-// Clocks of one thread for one point of a program, at the rate of its multiprocessor's four schedulers with 32 lanes each.
+// Clocks of one thread for one point of a program, at the rate of its multiprocessor's four
+// schedulers with 32 lanes each.
 double point_clocks(const ir::ScalarProgram& program);
-// Neighbouring elements that suit a thread: 16 bytes of the narrowest buffer, but no more than 32 of the widest and 256 of all buffers together, so
-// that they fit the registers. A power of two.
+// Neighbouring elements that suit a thread: 16 bytes of the narrowest buffer, but no more than 32
+// of the widest and 256 of all buffers together, so that they fit the registers. A power of two.
 std::int64_t vector_elements(const PlanInputs& inputs);
 
-// Seconds of one launch of `blocks` blocks of `threads` threads, `resident` of them on a multiprocessor at once, that moves `bytes` and computes for
-// `clocks` thread-clocks in all (as point_clocks counts): waves, bandwidth (of the L2 cache where what is moved fits it), launch.
-double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident, double bytes, double clocks);
+// Seconds of one launch of `blocks` blocks of `threads` threads, `resident` of them on a
+// multiprocessor at once, that moves `bytes` and computes for `clocks` thread-clocks in all (as
+// point_clocks counts): waves, bandwidth (of the L2 cache where what is moved fits it), launch.
+double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident,
+                      double bytes, double clocks);
 
 }  // namespace anydim::codegen_cuda

@@ -15,7 +15,8 @@
 
 namespace anydim::frontends {
 
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept
+    : number_(std::exchange(other.number_, -1)) {}
 
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
   std::swap(number_, other.number_);
@@ -29,16 +30,20 @@ FileDescriptor::~FileDescriptor() {
 FileMapping::FileMapping(const FileDescriptor& descriptor, const std::filesystem::path& file) {
   struct stat status{};
   if (::fstat(descriptor.number(), &status) != 0) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot read {}: {}", quoted_name(file.string()), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, fmt::format("cannot read {}: {}", quoted_name(file.string()),
+                                                  std::strerror(errno)));
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::Malformed, fmt::format("{} is not a regular file", quoted_name(file.string())));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{} is not a regular file", quoted_name(file.string())));
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;  // an empty mapping is refused by the kernel
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number(), 0);
   if (memory == MAP_FAILED) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot map {} into memory: {}", quoted_name(file.string()), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("cannot map {} into memory: {}", quoted_name(file.string()),
+                            std::strerror(errno)));
   }
   bytes_ = {static_cast<const std::byte*>(memory), size};
 }
@@ -48,10 +53,12 @@ FileMapping::~FileMapping() {
 }
 
 FileDescriptor open_file(const std::filesystem::path& file) {
-  // Not blocking: opening a named pipe would otherwise wait for its writer before it can be refused.
+  // Not blocking: opening a named pipe would otherwise wait for its writer before it can be
+  // refused.
   FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor.is_open()) {
-    throw Error(ErrorKind::Malformed, fmt::format("cannot open {}: {}", quoted_name(file.string()), std::strerror(errno)));
+    throw Error(ErrorKind::Malformed, fmt::format("cannot open {}: {}", quoted_name(file.string()),
+                                                  std::strerror(errno)));
   }
   return descriptor;
 }

@@ -23,10 +23,12 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-// The bytes of one whole file. They stay valid while the mapping lives; the file may be closed or unlinked meanwhile.
+// The bytes of one whole file. They stay valid while the mapping lives; the file may be closed or
+// unlinked meanwhile.
 class FileMapping {
  public:
-  // `file` is only for messages. Throws Error{Malformed} where the descriptor is no regular file or cannot be mapped.
+  // `file` is only for messages. Throws Error{Malformed} where the descriptor is no regular file or
+  // cannot be mapped.
   FileMapping(const FileDescriptor& descriptor, const std::filesystem::path& file);
   FileMapping(const FileMapping&) = delete;
   FileMapping& operator=(const FileMapping&) = delete;
@@ -39,7 +41,8 @@ class FileMapping {
 
 // Opens a file that the user named, for reading. Throws Error{Malformed} naming it.
 FileDescriptor open_file(const std::filesystem::path& file);
-// Opens and maps a file that the user named. Throws Error{Malformed} naming it where it is missing, unreadable or no regular file.
+// Opens and maps a file that the user named. Throws Error{Malformed} naming it where it is missing,
+// unreadable or no regular file.
 std::shared_ptr<const FileMapping> map_file(const std::filesystem::path& file);
 
 }  // namespace anydim::frontends

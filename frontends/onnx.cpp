@@ -14,7 +14,8 @@ namespace anydim::frontends {
 
 namespace {
 
-ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder, const WeightsApart& weights = {}) {
+ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder,
+                        const WeightsApart& weights = {}) {
   if (!model.has_graph()) throw Error(ErrorKind::Malformed, "the model has no graph");
   const Opsets opsets = opsets_of(model);
   inline_functions(model);
@@ -28,10 +29,12 @@ ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesys
 
 ir::Module read_onnx(const std::filesystem::path& file) {
   const std::string name = "model " + quoted_name(file.string());
-  WeightsApart weights{.file = std::make_shared<const ModelFile>(open_file(file), name), .places = {}};
+  WeightsApart weights{.file = std::make_shared<const ModelFile>(open_file(file), name),
+                       .places = {}};
   onnx::ModelProto model;
   {
-    // The mapping goes as soon as the messages are parsed: what the module keeps of them was moved, is read later or lies in other files.
+    // The mapping goes as soon as the messages are parsed: what the module keeps of them was moved,
+    // is read later or lies in other files.
     const FileMapping mapping(weights.file->descriptor(), file);
     if (auto left = leave_weights(mapping.bytes()); left && !left->weights.empty()) {
       model = parse_model(std::as_bytes(std::span(left->model)), name);
@@ -43,7 +46,8 @@ ir::Module read_onnx(const std::filesystem::path& file) {
   return import_model(std::move(model), file.parent_path(), weights);
 }
 
-ir::Module read_onnx(std::span<const std::byte> bytes, const std::optional<std::filesystem::path>& folder) {
+ir::Module read_onnx(std::span<const std::byte> bytes,
+                     const std::optional<std::filesystem::path>& folder) {
   return import_model(parse_model(bytes, "the model"), folder);
 }
 

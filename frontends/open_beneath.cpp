@@ -20,10 +20,12 @@ FileDescriptor open_beneath(const FileDescriptor& folder, const std::string& rel
   open_how how{};
   how.flags = file_flags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  // The kernel answers EAGAIN when a rename raced with the walk; a folder that is renamed without end is the user's to stop.
+  // The kernel answers EAGAIN when a rename raced with the walk; a folder that is renamed without
+  // end is the user's to stop.
   constexpr int attempts = 16;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const long number = ::syscall(SYS_openat2, folder.number(), relative.c_str(), &how, sizeof(how));
+    const long number =
+        ::syscall(SYS_openat2, folder.number(), relative.c_str(), &how, sizeof(how));
     if (number >= 0) return FileDescriptor(static_cast<int>(number));
     // A sandbox that does not know the call answers EPERM instead of ENOSYS.
     if (errno == ENOSYS || errno == EPERM) return open_without_links(folder, relative);
@@ -40,7 +42,8 @@ FileDescriptor open_without_links(const FileDescriptor& folder, const std::strin
     const std::size_t slash = rest.find('/');
     const std::string component(rest.substr(0, slash));
     const bool last = slash == std::string_view::npos;
-    FileDescriptor next(::openat(base, component.empty() ? "." : component.c_str(), file_flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
+    FileDescriptor next(::openat(base, component.empty() ? "." : component.c_str(),
+                                 file_flags | O_NOFOLLOW | (last ? 0 : O_DIRECTORY)));
     if (last || !next.is_open()) return next;
     holder = std::move(next);
     base = holder.number();

@@ -15,24 +15,29 @@ std::string quoted_name(std::string_view name) { return "'" + printable(name) + 
 void check_bools(const ir::Tensor& tensor, const std::string& what) {
   if (tensor.dtype() != ir::DType::Bool) return;
   const auto bytes = tensor.bytes();
-  const auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
+  const auto bad =
+      std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
   if (bad == bytes.end()) return;
-  throw Error(ErrorKind::Malformed, fmt::format("{} is bool, but element {} has the value {}: expected 0 or 1", what, bad - bytes.begin(),
-                                                std::to_integer<int>(*bad)));
+  throw Error(ErrorKind::Malformed,
+              fmt::format("{} is bool, but element {} has the value {}: expected 0 or 1", what,
+                          bad - bytes.begin(), std::to_integer<int>(*bad)));
 }
 
 std::string dims_text(const std::vector<std::int64_t>& dims) {
   constexpr std::size_t most = 16;
   if (dims.size() <= most) return fmt::format("[{}]", fmt::join(dims, ", "));
-  return fmt::format("[{}, ... {} dims]", fmt::join(dims.begin(), dims.begin() + most, ", "), dims.size());
+  return fmt::format("[{}, ... {} dims]", fmt::join(dims.begin(), dims.begin() + most, ", "),
+                     dims.size());
 }
 
-std::int64_t tensor_bytes(std::string_view tensor_name, ir::DType dtype, const std::vector<std::int64_t>& dims) {
+std::int64_t tensor_bytes(std::string_view tensor_name, ir::DType dtype,
+                          const std::vector<std::int64_t>& dims) {
   bool empty = false;
   for (const std::int64_t dim : dims) {
     if (dim < 0) {
       throw Error(ErrorKind::Malformed,
-                  fmt::format("tensor {} has the dims {}; a dim cannot be negative", quoted_name(tensor_name), dims_text(dims)));
+                  fmt::format("tensor {} has the dims {}; a dim cannot be negative",
+                              quoted_name(tensor_name), dims_text(dims)));
     }
     empty = empty || dim == 0;
   }
@@ -41,7 +46,8 @@ std::int64_t tensor_bytes(std::string_view tensor_name, ir::DType dtype, const s
   for (const std::int64_t dim : dims) {
     if (__builtin_mul_overflow(bytes, dim, &bytes)) {
       throw Error(ErrorKind::Malformed,
-                  fmt::format("tensor {} has the dims {}, whose size overflows 64 bits", quoted_name(tensor_name), dims_text(dims)));
+                  fmt::format("tensor {} has the dims {}, whose size overflows 64 bits",
+                              quoted_name(tensor_name), dims_text(dims)));
     }
   }
   return bytes;

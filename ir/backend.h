@@ -1,4 +1,5 @@
-// What a code generator offers to passes, tuner and runtime. api hands it over; nobody else names a concrete backend.
+// What a code generator offers to passes, tuner and runtime. api hands it over; nobody else names a
+// concrete backend.
 #pragma once
 
 #include <array>
@@ -14,25 +15,29 @@
 
 #include "ir/module.h"
 #include "ir/schedule.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "ir/tensor.h"
 
 namespace anydim::ir {
 
 // ---- Kernel ABI (CPU) ----
-// A kernel is a position-independent blob without unresolved symbols. Its entry covers tasks [begin, end) of a launch; tasks are independent, in any order,
-// on any thread. All buffers are contiguous row-major and 64-byte aligned unless they are a caller's input.
+// A kernel is a position-independent blob without unresolved symbols. Its entry covers tasks
+// [begin, end) of a launch; tasks are independent, in any order, on any thread. All buffers are
+// contiguous row-major and 64-byte aligned unless they are a caller's input.
 
-// Set by the first failing check of a launch (compare-exchange on `check` from -1); read after the launch.
+// Set by the first failing check of a launch (compare-exchange on `check` from -1); read after the
+// launch.
 struct KernelError {
   std::int32_t check = -1;  // index into LoopForm::checks; wait_ran_out
   std::int64_t value = 0;   // offending value
-  // A wait of a checked twin (Backend::twins) ended without what it waited for, and the launch with it. `value`: bits 40 and up the block, 28 to 39 the
-  // thread, 20 to 27 the barrier's number, 19 the parity waited for, below that the iteration.
+  // A wait of a checked twin (Backend::twins) ended without what it waited for, and the launch with
+  // it. `value`: bits 40 and up the block, 28 to 39 the thread, 20 to 27 the barrier's number, 19
+  // the parity waited for, below that the iteration.
   static constexpr std::int32_t wait_ran_out = -2;
 };
 
-struct HostFunctions;  // ir/host_functions.h: libm entry points that a kernel calls through its arguments
+struct HostFunctions;  // ir/host_functions.h: libm entry points that a kernel calls through its
+                       // arguments
 
 struct KernelCall {
   void* const* buffers;         // region parameters, then results
@@ -40,7 +45,8 @@ struct KernelCall {
   KernelError* error;
   const HostFunctions* host;
 };
-using KernelEntry = void (*)(const KernelCall* call, std::int64_t begin, std::int64_t end, void* scratch);
+using KernelEntry = void (*)(const KernelCall* call, std::int64_t begin, std::int64_t end,
+                             void* scratch);
 
 struct KernelResources {
   std::int64_t code_bytes = 0;
@@ -54,27 +60,31 @@ struct KernelResources {
 };
 
 // ---- Kernel ABI (CUDA) ----
-// A region is one or more launches, in order on one stream. Parameters of every entry, in order: a 64-bit device address for each buffer of the
-// region (parameters, then results); const int64* extents, the region's symbols, in device memory; KernelError* error, in device memory;
-// void* workspace (CompiledKernel::scratch_bytes, 256-byte aligned); then each tensor map by value (128 bytes, 64-byte aligned). Buffers are
-// contiguous row-major and 64-byte aligned. Kernels read every extent that varies from `extents`: a grid may be larger than the work.
+// A region is one or more launches, in order on one stream. Parameters of every entry, in order: a
+// 64-bit device address for each buffer of the region (parameters, then results); const int64*
+// extents, the region's symbols, in device memory; KernelError* error, in device memory; void*
+// workspace (CompiledKernel::scratch_bytes, 256-byte aligned); then each tensor map by value (128
+// bytes, 64-byte aligned). Buffers are contiguous row-major and 64-byte aligned. Kernels read every
+// extent that varies from `extents`: a grid may be larger than the work.
 
 // A descriptor of tensor memory access, which runtime encodes (cuTensorMapEncodeTiled).
 struct TensorMap {
-  std::int32_t buffer = 0;         // position among the region's buffers; -1: the workspace
-  DType dtype = DType::F32;        // what memory is seen as, as wide as its elements or wider
-  std::vector<Dim> dims;           // elements, innermost first, over the region's symbols
-  std::vector<Dim> strides;        // bytes, of dims 1 onwards (one fewer than dims), multiples of 16
-  std::vector<std::int32_t> box;   // elements, each at most 256
+  std::int32_t buffer = 0;        // position among the region's buffers; -1: the workspace
+  DType dtype = DType::F32;       // what memory is seen as, as wide as its elements or wider
+  std::vector<Dim> dims;          // elements, innermost first, over the region's symbols
+  std::vector<Dim> strides;       // bytes, of dims 1 onwards (one fewer than dims), multiples of 16
+  std::vector<std::int32_t> box;  // elements, each at most 256
   std::int32_t swizzle_bytes = 0;  // 0, 32, 64 or 128
   bool operator==(const TensorMap&) const = default;
 };
 
-// A product that runtime has cuBLASLt carry out: d[row, j] = activation(sum over i of x[row, i] * w[i, j] + bias[j]), row-major, all of one dtype
-// (f32, f16, bf16), sums in f32. Rows are independent, so a captured graph may compute more of them than a call has.
+// A product that runtime has cuBLASLt carry out: d[row, j] = activation(sum over i of x[row, i] *
+// w[i, j] + bias[j]), row-major, all of one dtype (f32, f16, bf16), sums in f32. Rows are
+// independent, so a captured graph may compute more of them than a call has.
 struct LibraryProduct {
   enum class Activation : std::uint8_t { None, Relu, GeluTanh };
-  std::int32_t x = 0, w = 0, bias = -1, d = 0;  // positions among the region's buffers; bias -1: none
+  std::int32_t x = 0, w = 0, bias = -1,
+               d = 0;  // positions among the region's buffers; bias -1: none
   DType dtype = DType::BF16;
   std::int64_t n = 0, k = 0;  // at least 1
   bool w_by_columns = false;  // w is stored as [n, k]
@@ -85,29 +95,34 @@ struct LibraryProduct {
 };
 
 struct DeviceLaunch {
-  std::string entry;                                // extern "C" name in the module
-  std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};  // blocks, over the region's symbols; 0 in any: nothing to launch
-  std::array<std::int32_t, 3> block{1, 1, 1};       // threads
-  std::array<std::int32_t, 3> cluster{1, 1, 1};     // blocks; 1, 1, 1: none
-  std::int64_t shared_bytes = 0;                    // dynamic shared memory
+  std::string entry;  // extern "C" name in the module
+  std::array<Dim, 3> grid{
+      Dim(1), Dim(1), Dim(1)};  // blocks, over the region's symbols; 0 in any: nothing to launch
+  std::array<std::int32_t, 3> block{1, 1, 1};    // threads
+  std::array<std::int32_t, 3> cluster{1, 1, 1};  // blocks; 1, 1, 1: none
+  std::int64_t shared_bytes = 0;                 // dynamic shared memory
   std::vector<TensorMap> tensor_maps{};
-  bool dependent = false;  // waits (griddepcontrol.wait) before it touches what an earlier launch wrote: may start before that one ends
-  std::optional<LibraryProduct> product{};  // instead of an entry: grid[0] is its rows, and the workspace its own
+  bool dependent = false;  // waits (griddepcontrol.wait) before it touches what an earlier launch
+                           // wrote: may start before that one ends
+  // instead of an entry: grid[0] is its rows, and the workspace its own
+  std::optional<LibraryProduct> product{};
   bool operator==(const DeviceLaunch&) const = default;
 };
 
 // Code is a blob, alignment 64. Offsets in it:
 struct CpuEntries {
-  std::int64_t kernel = 0;  // of the KernelEntry, or of a shape program's entry (Backend::compile_shapes)
-  std::int64_t sizes =
-      -1;  // of the native shape program {tasks, scratch_bytes} over the region's symbols, an entry as of compile_shapes; -1: interpreted
+  // of the KernelEntry, or of a shape program's entry (Backend::compile_shapes)
+  std::int64_t kernel = 0;
+  std::int64_t sizes = -1;  // of the native shape program {tasks, scratch_bytes} over the region's
+                            // symbols, an entry as of compile_shapes; -1: interpreted
   bool operator==(const CpuEntries&) const = default;
 };
 
 // Code is a cubin or the text of PTX; empty where all launches are products of a library.
 struct CudaLaunches {
   std::vector<DeviceLaunch> launches{};
-  bool waits = false;  // threads wait in loops for what others or copies do, so that a fault could hang the device
+  bool waits = false;  // threads wait in loops for what others or copies do, so that a fault could
+                       // hang the device
   bool operator==(const CudaLaunches&) const = default;
 };
 
@@ -115,7 +130,8 @@ struct CompiledKernel {
   std::vector<std::byte> code;
   std::variant<CpuEntries, CudaLaunches> device{};
   Dim tasks;          // number of tasks, over the region's symbols
-  Dim scratch_bytes;  // over the region's symbols; not initialised. CPU: scratch of one running worker, 64-byte aligned; CUDA: the workspace
+  Dim scratch_bytes;  // over the region's symbols; not initialised. CPU: scratch of one running
+                      // worker, 64-byte aligned; CUDA: the workspace
   KernelResources resources{};
 
   // Of a kernel for that device.
@@ -124,7 +140,8 @@ struct CompiledKernel {
   bool operator==(const CompiledKernel&) const = default;
 };
 
-// How a constant operand (a weight) is stored for the device: chosen before schedules, the same for all buckets of all regions that read it.
+// How a constant operand (a weight) is stored for the device: chosen before schedules, the same for
+// all buckets of all regions that read it.
 struct PackedLayout {
   std::string name;  // part of the kernel's key, e.g. "panels16 f32"
   std::vector<std::int64_t> fields;
@@ -135,33 +152,45 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Processor features or architecture, e.g. "x86-64 avx512f avx512bf16 ..."; part of the kernel's key.
+  // Processor features or architecture, e.g. "x86-64 avx512f avx512bf16 ..."; part of the kernel's
+  // key.
   virtual std::string target() const = 0;
-  // Hash of the generator's sources and its compiler's version; part of the kernel's key. Computed without running a compiler.
+  // Hash of the generator's sources and its compiler's version; part of the kernel's key. Computed
+  // without running a compiler.
   virtual std::string generator() const = 0;
 
   // Layout for constant parameter `parameter` of the region, or nullopt: read as it is.
-  virtual std::optional<PackedLayout> packed_layout(const Region& region, std::size_t parameter) const = 0;
+  virtual std::optional<PackedLayout> packed_layout(const Region& region,
+                                                    std::size_t parameter) const = 0;
   // `weight` in that layout, in memory from `allocate`, which gives writable tensors of zeros.
   using Allocate = std::function<Tensor(DType, std::vector<std::int64_t>)>;
-  virtual Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout, const Tensor& weight,
-                      const Allocate& allocate) const = 0;
+  virtual Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout,
+                      const Tensor& weight, const Allocate& allocate) const = 0;
 
-  // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a region that derive_loop_form accepts.
+  // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a
+  // region that derive_loop_form accepts.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;
-  // Every schedule that makes a right kernel for the bucket, for a search by measurement: the candidates first, then what the cost model leaves out. What is not among them
-  // must not be compiled for the bucket.
-  virtual std::vector<Schedule> space(const Region& region, const Bucket& bucket) const { return candidates(region, bucket); }
-  // Estimated seconds of one launch on `threads` workers, at concrete values of the region's bucket keys (Region::keys, in order;
-  // not its symbols: a matmul over [b, s, 384] has the one key b * s).
-  virtual double estimate(const Region& region, const Schedule& schedule, std::span<const std::int64_t> keys, int threads) const = 0;
-  // Values where the best schedule may change (first value of the upper side, ascending), one list a key; used to cut ranges into buckets.
+  // Every schedule that makes a right kernel for the bucket, for a search by measurement: the
+  // candidates first, then what the cost model leaves out. What is not among them must not be
+  // compiled for the bucket.
+  virtual std::vector<Schedule> space(const Region& region, const Bucket& bucket) const {
+    return candidates(region, bucket);
+  }
+  // Estimated seconds of one launch on `threads` workers, at concrete values of the region's bucket
+  // keys (Region::keys, in order; not its symbols: a matmul over [b, s, 384] has the one key b *
+  // s).
+  virtual double estimate(const Region& region, const Schedule& schedule,
+                          std::span<const std::int64_t> keys, int threads) const = 0;
+  // Values where the best schedule may change (first value of the upper side, ascending), one list
+  // a key; used to cut ranges into buckets.
   virtual std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const = 0;
-  // Safe to call from several threads at once. Throws Error{Internal} where a candidate does not compile.
-  virtual CompiledKernel compile(const Region& region, const Bucket& bucket, const Schedule& schedule) const = 0;
+  // Safe to call from several threads at once. Throws Error{Internal} where a candidate does not
+  // compile.
+  virtual CompiledKernel compile(const Region& region, const Bucket& bucket,
+                                 const Schedule& schedule) const = 0;
 
-  // Gives the checked twins of this backend's kernels: the same launches, but for their shared memory, with waits that end after a bounded time, then trap. Null: there
-  // are none.
+  // Gives the checked twins of this backend's kernels: the same launches, but for their shared
+  // memory, with waits that end after a bounded time, then trap. Null: there are none.
   virtual std::shared_ptr<const Backend> twins() const { return nullptr; }
 
   // The schedule that has a library compute the region, or why no library does (policy `library`).
@@ -169,11 +198,14 @@ class Backend {
     std::optional<Schedule> schedule;
     std::string reason;
   };
-  virtual LibraryChoice library_schedule(const Region&) const { return {std::nullopt, "this device has no library of kernels"}; }
+  virtual LibraryChoice library_schedule(const Region&) const {
+    return {std::nullopt, "this device has no library of kernels"};
+  }
 
-  // Native code for a shape program (ir/shape_program.h), or nullopt where this backend runs none (it is interpreted then).
-  // Entry: void(const int64_t* leaves, int64_t* values, int32_t* failed), failed = index of the first expression that overflowed or
-  // divided by zero, else -1. tasks and scratch_bytes are unused.
+  // Native code for a shape program (ir/shapes/shape_program.h), or nullopt where this backend runs
+  // none (it is interpreted then). Entry: void(const int64_t* leaves, int64_t* values, int32_t*
+  // failed), failed = index of the first expression that overflowed or divided by zero, else -1.
+  // tasks and scratch_bytes are unused.
   virtual std::optional<CompiledKernel> compile_shapes(const ShapeProgram& program) const = 0;
 };
 

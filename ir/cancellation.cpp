@@ -14,6 +14,8 @@ bool Cancellation::poll_now() const {
   return true;
 }
 
-void Cancellation::stop() { throw Error(ErrorKind::Cancelled, "the work was cancelled by its caller"); }
+void Cancellation::stop() {
+  throw Error(ErrorKind::Cancelled, "the work was cancelled by its caller");
+}
 
 }  // namespace anydim

@@ -8,12 +8,14 @@
 
 namespace anydim {
 
-// Work that was given one asks it at its safe points: between passes, kernels that are compiled, candidates of a tuning run and launches of a call. It then throws Error{Cancelled};
-// what was shared (a model, a cache, a database) stays whole.
+// Work that was given one asks it at its safe points: between passes, kernels that are compiled,
+// candidates of a tuning run and launches of a call. It then throws Error{Cancelled}; what was
+// shared (a model, a cache, a database) stays whole.
 class Cancellation {
  public:
   Cancellation() = default;
-  // `poll`: asked at safe points too, on the thread that has come to one, about every `poll_pause`; true: cancel. Must not throw.
+  // `poll`: asked at safe points too, on the thread that has come to one, about every `poll_pause`;
+  // true: cancel. Must not throw.
   explicit Cancellation(std::function<bool()> poll) : poll_(std::move(poll)) {}
   Cancellation(const Cancellation&) = delete;
   Cancellation& operator=(const Cancellation&) = delete;

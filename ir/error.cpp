@@ -6,11 +6,13 @@
 
 namespace anydim {
 
-Error::Error(ErrorKind kind, std::string_view message) : std::runtime_error(ir::printable_message(message)), kind_(kind) {}
+Error::Error(ErrorKind kind, std::string_view message)
+    : std::runtime_error(ir::printable_message(message)), kind_(kind) {}
 
 void internal_error(std::string_view condition, std::source_location place) {
-  throw Error(ErrorKind::Internal, fmt::format("internal error: {} ({}:{} in {}); please report this as a bug", condition,
-                                               place.file_name(), place.line(), place.function_name()));
+  throw Error(ErrorKind::Internal,
+              fmt::format("internal error: {} ({}:{} in {}); please report this as a bug",
+                          condition, place.file_name(), place.line(), place.function_name()));
 }
 
 }  // namespace anydim

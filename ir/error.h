@@ -1,5 +1,6 @@
-// Errors that end a request. Three kinds are kept apart: the user's (a command, model, file or input that is wrong), the run's
-// (a shape, bound or resource met at run time) and ours (a broken internal condition). The kind is the process's exit code.
+// Errors that end a request. Three kinds are kept apart: the user's (a command, model, file or
+// input that is wrong), the run's (a shape, bound or resource met at run time) and ours (a broken
+// internal condition). The kind is the process's exit code.
 #pragma once
 
 #include <source_location>
@@ -20,8 +21,9 @@ enum class ErrorKind {
   Internal = 70,    // a bug here
 };
 
-// The message is complete: what happened, where, expected, got, what to do. Its first line is one clear sentence. Whatever names of others it quotes, what()
-// is fit for a terminal and of bounded length (printable_message in ir/printable.h).
+// The message is complete: what happened, where, expected, got, what to do. Its first line is one
+// clear sentence. Whatever names of others it quotes, what() is fit for a terminal and of bounded
+// length (printable_message in ir/printable.h).
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string_view message);
@@ -31,9 +33,12 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Throws Error{Internal} naming the condition and the place. Never used for anything that a user can cause.
-[[noreturn]] void internal_error(std::string_view condition, std::source_location place = std::source_location::current());
-inline void internal_check(bool holds, std::string_view condition, std::source_location place = std::source_location::current()) {
+// Throws Error{Internal} naming the condition and the place. Never used for anything that a user
+// can cause.
+[[noreturn]] void internal_error(std::string_view condition,
+                                 std::source_location place = std::source_location::current());
+inline void internal_check(bool holds, std::string_view condition,
+                           std::source_location place = std::source_location::current()) {
   if (!holds) internal_error(condition, place);
 }
 

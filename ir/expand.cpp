@@ -5,36 +5,42 @@
 #include <numeric>
 
 #include "ir/error.h"
-#include "ir/scalar_access.h"
+#include "ir/loops/scalar_access.h"
 
 namespace anydim::ir {
 
-const Type& Stretch::type(ValueId id) const {
-  return id < function->values.size() ? function->values[id].type : extra.at(id - function->values.size()).type;
+const Type& Subgraph::type(ValueId id) const {
+  return id < function->values.size() ? function->values[id].type
+                                      : extra.at(id - function->values.size()).type;
 }
 
-const TensorType& Stretch::tensor(ValueId id) const {
+const TensorType& Subgraph::tensor(ValueId id) const {
   const Type& found = type(id);
   internal_check(found.is_tensor(), "a loop form reads tensors only");
   return found.tensor;
 }
 
-const std::string& Stretch::name(ValueId id) const {
-  return id < function->values.size() ? function->values[id].name : extra.at(id - function->values.size()).name;
+const std::string& Subgraph::name(ValueId id) const {
+  return id < function->values.size() ? function->values[id].name
+                                      : extra.at(id - function->values.size()).name;
 }
 
-const Binding* Stretch::definition(ValueId id) const {
+const Binding* Subgraph::definition(ValueId id) const {
   auto found = definitions.find(id);
   return found == definitions.end() ? nullptr : &bindings[found->second.binding];
 }
 
 std::vector<std::size_t> normalised_axes(const Binding& binding, std::size_t rank) {
   std::vector<std::size_t> axes;
-  auto add = [&](std::int64_t axis) { axes.push_back(static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis)); };
+  auto add = [&](std::int64_t axis) {
+    axes.push_back(
+        static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis));
+  };
   if (binding.op == Op::layer_norm) {
     add(integer_attribute(binding, "axis"));
     while (axes.back() + 1 < rank) axes.push_back(axes.back() + 1);
-  } else if (binding.op == Op::softmax || binding.op == Op::log_softmax || binding.op == Op::arg_max || binding.op == Op::arg_min) {
+  } else if (binding.op == Op::softmax || binding.op == Op::log_softmax ||
+             binding.op == Op::arg_max || binding.op == Op::arg_min) {
     add(integer_attribute(binding, "axis"));
   } else if (has_attribute(binding, "axes")) {
     for (std::int64_t axis : integers_attribute(binding, "axes")) add(axis);
@@ -51,7 +57,7 @@ namespace {
 
 class Expander {
  public:
-  Expander(Stretch& stretch) : stretch_(stretch) {}
+  Expander(Subgraph& subgraph) : subgraph_(subgraph) {}
 
   void add(const Binding& binding) {
     source_ = binding.source;
@@ -81,28 +87,35 @@ class Expander {
 
  private:
   void push(Binding binding) {
-    for (std::size_t i = 0; i < binding.results.size(); ++i) stretch_.definitions[binding.results[i]] = {stretch_.bindings.size(), i};
-    stretch_.bindings.push_back(std::move(binding));
+    for (std::size_t i = 0; i < binding.results.size(); ++i)
+      subgraph_.definitions[binding.results[i]] = {subgraph_.bindings.size(), i};
+    subgraph_.bindings.push_back(std::move(binding));
   }
 
   ValueId value(TensorType type) {
-    stretch_.extra.push_back({"expanded_" + std::to_string(stretch_.extra.size()), Type(std::move(type))});
-    return static_cast<ValueId>(stretch_.function->values.size() + stretch_.extra.size() - 1);
+    subgraph_.extra.push_back(
+        {"expanded_" + std::to_string(subgraph_.extra.size()), Type(std::move(type))});
+    return static_cast<ValueId>(subgraph_.function->values.size() + subgraph_.extra.size() - 1);
   }
 
-  // Result dims of elementwise ops here are those of the first operand (others broadcast to it), unless `result` names the value.
+  // Result dims of elementwise ops here are those of the first operand (others broadcast to it),
+  // unless `result` names the value.
   ValueId apply(Op op, std::vector<ValueId> operands, ValueId result = no_value) {
-    if (result == no_value) result = value(stretch_.tensor(operands[0]));
+    if (result == no_value) result = value(subgraph_.tensor(operands[0]));
     push({.op = op, .operands = std::move(operands), .results = {result}, .source = source_});
     return result;
   }
 
   ValueId cast(ValueId operand, DType to, ValueId result = no_value) {
     if (result == no_value) {
-      if (stretch_.tensor(operand).dtype == to) return operand;
-      result = value({to, stretch_.tensor(operand).dims});
+      if (subgraph_.tensor(operand).dtype == to) return operand;
+      result = value({to, subgraph_.tensor(operand).dims});
     }
-    push({.op = Op::cast, .operands = {operand}, .results = {result}, .attributes = {{"to", to}}, .source = source_});
+    push({.op = Op::cast,
+          .operands = {operand},
+          .results = {result},
+          .attributes = {{"to", to}},
+          .source = source_});
     return result;
   }
 
@@ -110,7 +123,10 @@ class Expander {
     Tensor tensor(dtype, {});
     tensor.set_real(0, number);
     ValueId result = value({dtype, {}});
-    push({.op = Op::constant, .results = {result}, .attributes = {{"value", tensor}}, .source = source_});
+    push({.op = Op::constant,
+          .results = {result},
+          .attributes = {{"value", tensor}},
+          .source = source_});
     return result;
   }
 
@@ -124,9 +140,10 @@ class Expander {
     return cast(result, dtype);
   }
 
-  ValueId reduce(Op op, ValueId operand, const std::vector<std::size_t>& axes, bool keep, ValueId result = no_value) {
+  ValueId reduce(Op op, ValueId operand, const std::vector<std::size_t>& axes, bool keep,
+                 ValueId result = no_value) {
     if (result == no_value) {
-      TensorType type = stretch_.tensor(operand);
+      TensorType type = subgraph_.tensor(operand);
       std::vector<Dim> dims;
       for (std::size_t i = 0; i < type.dims.size(); ++i) {
         bool reduced = std::binary_search(axes.begin(), axes.end(), i);
@@ -146,17 +163,21 @@ class Expander {
 
   // What sums and their counts are kept in: neither wraps in 64 bits where both would in 8.
   ValueId widened_for_mean(ValueId operand) {
-    const DType dtype = stretch_.tensor(operand).dtype;
-    return is_integer(dtype) ? cast(operand, is_signed(dtype) ? DType::I64 : DType::U64) : widened(operand);
+    const DType dtype = subgraph_.tensor(operand).dtype;
+    return is_integer(dtype) ? cast(operand, is_signed(dtype) ? DType::I64 : DType::U64)
+                             : widened(operand);
   }
 
-  ValueId widened(ValueId operand) { return is_half(stretch_.tensor(operand).dtype) ? cast(operand, DType::F32) : operand; }
+  ValueId widened(ValueId operand) {
+    return is_half(subgraph_.tensor(operand).dtype) ? cast(operand, DType::F32) : operand;
+  }
 
-  // `last(result)` writes the final value straight into `result`, or into a wide one that is then cast.
+  // `last(result)` writes the final value straight into `result`, or into a wide one that is then
+  // cast.
   template <typename Last>
   void finish(const Binding& binding, DType computed, Last last) {
     ValueId result = binding.results[0];
-    const TensorType& type = stretch_.tensor(result);
+    const TensorType& type = subgraph_.tensor(result);
     if (type.dtype == computed) {
       last(result);
     } else {
@@ -168,30 +189,35 @@ class Expander {
 
   void softmax(const Binding& binding) {
     ValueId x = widened(binding.operands[0]);
-    auto axes = normalised_axes(binding, stretch_.tensor(x).rank());
+    auto axes = normalised_axes(binding, subgraph_.tensor(x).rank());
     ValueId e = apply(Op::exp, {apply(Op::sub, {x, reduce(Op::reduce_max, x, axes, true)})});
     ValueId sum = reduce(Op::reduce_sum, e, axes, true);
-    finish(binding, stretch_.tensor(x).dtype, [&](ValueId result) { apply(Op::div, {e, sum}, result); });
+    finish(binding, subgraph_.tensor(x).dtype,
+           [&](ValueId result) { apply(Op::div, {e, sum}, result); });
   }
 
   void log_softmax(const Binding& binding) {
     ValueId x = widened(binding.operands[0]);
-    auto axes = normalised_axes(binding, stretch_.tensor(x).rank());
+    auto axes = normalised_axes(binding, subgraph_.tensor(x).rank());
     ValueId d = apply(Op::sub, {x, reduce(Op::reduce_max, x, axes, true)});
     ValueId log = apply(Op::log, {reduce(Op::reduce_sum, apply(Op::exp, {d}), axes, true)});
-    finish(binding, stretch_.tensor(x).dtype, [&](ValueId result) { apply(Op::sub, {d, log}, result); });
+    finish(binding, subgraph_.tensor(x).dtype,
+           [&](ValueId result) { apply(Op::sub, {d, log}, result); });
   }
 
   void layer_norm(const Binding& binding) {
     ValueId x = widened(binding.operands[0]);
-    DType dtype = stretch_.tensor(x).dtype;
-    TensorType type = stretch_.tensor(x);
+    DType dtype = subgraph_.tensor(x).dtype;
+    TensorType type = subgraph_.tensor(x);
     auto axes = normalised_axes(binding, type.rank());
     ValueId elements = count(type, axes, dtype);
     ValueId mean = apply(Op::div, {reduce(Op::reduce_sum, x, axes, true), elements});
     ValueId d = apply(Op::sub, {x, mean});
-    ValueId variance = apply(Op::div, {reduce(Op::reduce_sum, apply(Op::mul, {d, d}), axes, true), elements});
-    ValueId deviation = apply(Op::sqrt, {apply(Op::add, {variance, constant(dtype, real_attribute(binding, "epsilon"))})});
+    ValueId variance =
+        apply(Op::div, {reduce(Op::reduce_sum, apply(Op::mul, {d, d}), axes, true), elements});
+    ValueId deviation =
+        apply(Op::sqrt,
+              {apply(Op::add, {variance, constant(dtype, real_attribute(binding, "epsilon"))})});
     ValueId scaled = apply(Op::mul, {d, apply(Op::reciprocal, {deviation})});
     ValueId scale = cast(binding.operands[1], dtype);
     bool has_bias = binding.operands.size() > 2 && binding.operands[2] != no_value;
@@ -206,31 +232,37 @@ class Expander {
 
   // The same elements under other dims.
   ValueId reshaped(ValueId operand, std::vector<Dim> dims, ValueId result = no_value) {
-    if (result == no_value) result = value({stretch_.tensor(operand).dtype, std::move(dims)});
+    if (result == no_value) result = value({subgraph_.tensor(operand).dtype, std::move(dims)});
     push({.op = Op::reshape, .operands = {operand}, .results = {result}, .source = source_});
     return result;
   }
 
   void arg(const Binding& binding) {
     ValueId x = widened(binding.operands[0]);
-    const TensorType type = stretch_.tensor(x);
+    const TensorType type = subgraph_.tensor(x);
     const auto axes = normalised_axes(binding, type.rank());
     const bool last = integer_attribute(binding, "last") != 0;
     const bool keep = integer_attribute(binding, "keepdims") != 0;
-    const ValueId best = reduce(binding.op == Op::arg_max ? Op::reduce_max : Op::reduce_min, x, axes, true);
+    const ValueId best =
+        reduce(binding.op == Op::arg_max ? Op::reduce_max : Op::reduce_min, x, axes, true);
     const TensorType truth{DType::Bool, type.dims};
     ValueId found = apply(Op::equal, {x, best}, value(truth));
     // Nothing equals a NaN; where there is one, the extreme is NaN.
-    if (is_float(type.dtype)) found = apply(Op::logical_or, {found, apply(Op::is_nan, {x}, value(truth))}, value(truth));
+    if (is_float(type.dtype))
+      found = apply(Op::logical_or, {found, apply(Op::is_nan, {x}, value(truth))}, value(truth));
     const ValueId elsewhere = integer(last ? -1 : std::numeric_limits<std::int64_t>::max());
-    const ValueId candidates = apply(Op::where, {found, positions(type, axes[0]), elsewhere}, value({DType::I64, type.dims}));
+    const ValueId candidates = apply(Op::where, {found, positions(type, axes[0]), elsewhere},
+                                     value({DType::I64, type.dims}));
     reduce(last ? Op::reduce_max : Op::reduce_min, candidates, axes, keep, binding.results[0]);
   }
 
   ValueId integer(std::int64_t number) {
     ValueId result = value({DType::I64, {}});
     Attributes attributes{{"value", Tensor::of<std::int64_t>(DType::I64, {}, {number})}};
-    push({.op = Op::constant, .results = {result}, .attributes = std::move(attributes), .source = source_});
+    push({.op = Op::constant,
+          .results = {result},
+          .attributes = std::move(attributes),
+          .source = source_});
     return result;
   }
 
@@ -244,30 +276,39 @@ class Expander {
     const Dim& extent = type.dims[axis];
     std::vector<ValueId> range{literal(0), literal(extent), literal(1)};
     ValueId counted = value({DType::I64, {extent}});
-    push({.op = Op::dyn_arange, .operands = std::move(range), .results = {counted}, .source = source_});
+    push({.op = Op::dyn_arange,
+          .operands = std::move(range),
+          .results = {counted},
+          .source = source_});
     std::vector<Dim> dims(type.rank(), Dim(1));
     dims[axis] = extent;
     return reshaped(counted, std::move(dims));
   }
 
   void run_time_reduction(const Binding& binding) {
-    const TensorType type = stretch_.tensor(binding.operands[0]);
-    const auto axes = binding.operands.size() > 1 ? literal_elements(stretch_, binding.operands[1]) : std::nullopt;
+    const TensorType type = subgraph_.tensor(binding.operands[0]);
+    const auto axes = binding.operands.size() > 1 ? literal_elements(subgraph_, binding.operands[1])
+                                                  : std::nullopt;
     const auto op = static_twin(binding.op);
     internal_check(op.has_value(), "every dynamic reduction has a static twin");
     const bool absent = binding.operands.size() < 2 || binding.operands[1] == no_value;
     if (!axes && !absent) return push(binding);
     const bool none = absent || axes->empty();
     if (none || axes->size() == type.rank()) {
-      Binding all{.op = *op, .operands = {binding.operands[0]}, .results = binding.results, .source = source_};
+      Binding all{.op = *op,
+                  .operands = {binding.operands[0]},
+                  .results = binding.results,
+                  .source = source_};
       all.attributes.emplace("keepdims", integer_attribute(binding, "keepdims"));
-      if (none && integer_attribute(binding, "empty_keeps") != 0) all.attributes.emplace("axes", std::vector<std::int64_t>{});
+      if (none && integer_attribute(binding, "empty_keeps") != 0)
+        all.attributes.emplace("axes", std::vector<std::int64_t>{});
       return reduction(all);
     }
     std::vector<Dim> pairs, kept;
     std::vector<std::int64_t> reduced;
     for (std::size_t i = 0; i < type.rank(); ++i) {
-      const auto here = static_cast<std::int64_t>(i), from_back = here - static_cast<std::int64_t>(type.rank());
+      const auto here = static_cast<std::int64_t>(i),
+                 from_back = here - static_cast<std::int64_t>(type.rank());
       Dim outer = type.dims[i], inner = 1;
       for (const Dim& axis : *axes) {
         for (std::int64_t name : {here, from_back}) {
@@ -289,8 +330,8 @@ class Expander {
 
   // Along the middle one of the dims before the axis, at it and after it.
   void run_time_cumulative_sum(const Binding& binding) {
-    const TensorType type = stretch_.tensor(binding.operands[0]);
-    const auto given = literal_elements(stretch_, binding.operands[1]);
+    const TensorType type = subgraph_.tensor(binding.operands[0]);
+    const auto given = literal_elements(subgraph_, binding.operands[1]);
     if (!given) return push(binding);
     const auto rank = static_cast<std::int64_t>(type.rank());
     const Dim axis = select(Comparison::Less, given->at(0), 0, given->at(0) + rank, given->at(0));
@@ -303,15 +344,20 @@ class Expander {
     }
     const ValueId middle = reshaped(binding.operands[0], dims);
     const ValueId sums = value({type.dtype, dims});
-    Binding fixed{.op = Op::cumulative_sum, .operands = {middle}, .results = {sums}, .attributes = binding.attributes, .source = source_};
+    Binding fixed{.op = Op::cumulative_sum,
+                  .operands = {middle},
+                  .results = {sums},
+                  .attributes = binding.attributes,
+                  .source = source_};
     fixed.attributes["axis"] = std::int64_t{1};
     push(std::move(fixed));
     reshaped(sums, {}, binding.results[0]);
   }
 
   void reduction(const Binding& binding) {
-    ValueId x = binding.op == Op::reduce_mean ? widened_for_mean(binding.operands[0]) : widened(binding.operands[0]);
-    TensorType type = stretch_.tensor(x);
+    ValueId x = binding.op == Op::reduce_mean ? widened_for_mean(binding.operands[0])
+                                              : widened(binding.operands[0]);
+    TensorType type = subgraph_.tensor(x);
     auto axes = normalised_axes(binding, type.rank());
     bool keep = integer_attribute(binding, "keepdims") != 0;
     finish(binding, type.dtype, [&](ValueId result) {
@@ -328,21 +374,25 @@ class Expander {
 
   void segment_reduction(const Binding& binding) {
     ValueId x = widened(binding.operands[0]);
-    finish(binding, stretch_.tensor(x).dtype,
-           [&](ValueId result) { push({.op = binding.op, .operands = {x, binding.operands[1]}, .results = {result}, .source = source_}); });
+    finish(binding, subgraph_.tensor(x).dtype, [&](ValueId result) {
+      push({.op = binding.op,
+            .operands = {x, binding.operands[1]},
+            .results = {result},
+            .source = source_});
+    });
   }
 
-  Stretch& stretch_;
+  Subgraph& subgraph_;
   std::string source_;
 };
 
 }  // namespace
 
-Stretch expand_stretch(const Function& function, std::span<const Binding> bindings) {
-  Stretch stretch{.function = &function};
-  Expander expander(stretch);
+Subgraph expand_subgraph(const Function& function, std::span<const Binding> bindings) {
+  Subgraph subgraph{.function = &function};
+  Expander expander(subgraph);
   for (const Binding& binding : bindings) expander.add(binding);
-  return stretch;
+  return subgraph;
 }
 
 }  // namespace anydim::ir

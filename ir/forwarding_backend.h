@@ -14,25 +14,38 @@ class ForwardingBackend : public Backend {
 
   std::string target() const override { return inner_->target(); }
   std::string generator() const override { return inner_->generator(); }
-  std::optional<PackedLayout> packed_layout(const Region& region, std::size_t parameter) const override {
+  std::optional<PackedLayout> packed_layout(const Region& region,
+                                            std::size_t parameter) const override {
     return inner_->packed_layout(region, parameter);
   }
-  Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout, const Tensor& weight,
-              const Allocate& allocate) const override {
+  Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout,
+              const Tensor& weight, const Allocate& allocate) const override {
     return inner_->pack(region, parameter, layout, weight, allocate);
   }
-  std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override { return inner_->candidates(region, bucket); }
-  std::vector<Schedule> space(const Region& region, const Bucket& bucket) const override { return inner_->space(region, bucket); }
-  double estimate(const Region& region, const Schedule& schedule, std::span<const std::int64_t> keys, int threads) const override {
+  std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override {
+    return inner_->candidates(region, bucket);
+  }
+  std::vector<Schedule> space(const Region& region, const Bucket& bucket) const override {
+    return inner_->space(region, bucket);
+  }
+  double estimate(const Region& region, const Schedule& schedule,
+                  std::span<const std::int64_t> keys, int threads) const override {
     return inner_->estimate(region, schedule, keys, threads);
   }
-  std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const override { return inner_->key_edges(region); }
-  CompiledKernel compile(const Region& region, const Bucket& bucket, const Schedule& schedule) const override {
+  std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const override {
+    return inner_->key_edges(region);
+  }
+  CompiledKernel compile(const Region& region, const Bucket& bucket,
+                         const Schedule& schedule) const override {
     return inner_->compile(region, bucket, schedule);
   }
   std::shared_ptr<const Backend> twins() const override { return inner_->twins(); }
-  LibraryChoice library_schedule(const Region& region) const override { return inner_->library_schedule(region); }
-  std::optional<CompiledKernel> compile_shapes(const ShapeProgram& program) const override { return inner_->compile_shapes(program); }
+  LibraryChoice library_schedule(const Region& region) const override {
+    return inner_->library_schedule(region);
+  }
+  std::optional<CompiledKernel> compile_shapes(const ShapeProgram& program) const override {
+    return inner_->compile_shapes(program);
+  }
 
  protected:
   const Backend& inner() const { return *inner_; }

@@ -14,8 +14,8 @@ namespace anydim::ir {
 
 class FunctionVerifier {
  public:
-  FunctionVerifier(const Module& module, const Function& function, std::string_view keyword, const std::string& name,
-                   const VerifyOptions& options)
+  FunctionVerifier(const Module& module, const Function& function, std::string_view keyword,
+                   const std::string& name, const VerifyOptions& options)
       : module_(module), function_(function), keyword_(keyword), name_(name), options_(options) {}
 
   void verify();
@@ -51,11 +51,12 @@ class FunctionVerifier {
   void loop_types(const Binding& binding);
   void same_form(ValueId inner, ValueId outer, const std::string& role, std::size_t added_dims);
   void callee(const Binding& binding);
-  void callee_counts(const Binding& binding, const Function& target, const std::string& target_text);
+  void callee_counts(const Binding& binding, const Function& target,
+                     const std::string& target_text);
   void call_types(const Binding& binding, const Function& target);
   void region_types(const Binding& binding, const Region& target);
-  void region_type(ValueId outer, const Type& inner, const Function& target, const std::map<std::string, Dim>& dims,
-                   const std::string& role);
+  void region_type(ValueId outer, const Type& inner, const Function& target,
+                   const std::map<std::string, Dim>& dims, const std::string& role);
 
   const Module& module_;
   const Function& function_;

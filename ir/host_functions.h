@@ -1,5 +1,6 @@
-// libm entry points that kernels call through their arguments: a kernel blob has no unresolved symbols. Used where a vectorised
-// implementation isn't worth its code: f64 functions and rarely used f32 ones.
+// libm entry points that kernels call through their arguments: a kernel blob has no unresolved
+// symbols. Used where a vectorised implementation isn't worth its code: f64 functions and rarely
+// used f32 ones.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,8 @@
 namespace anydim::ir {
 
 template <int operands>
-using RealFunction = std::conditional_t<operands == 1, double (*)(double), double (*)(double, double)>;
+using RealFunction =
+    std::conditional_t<operands == 1, double (*)(double), double (*)(double, double)>;
 
 // Kernels index it as an array of pointers, in this order.
 struct HostFunctions {

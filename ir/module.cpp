@@ -17,7 +17,8 @@ template <typename Number>
 Number parse_default(std::string_view text) {
   Number number{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  internal_check(parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size(), "a default in ir/ops.def reads as a number");
+  internal_check(parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size(),
+                 "a default in ir/ops.def reads as a number");
   return number;
 }
 
@@ -48,7 +49,8 @@ const std::vector<Attributes>& defaults() {
     for (const OpInfo& row : all_ops()) {
       for (const AttributeInfo& attribute : attributes_of(row.op)) {
         if (auto value = default_of(attribute)) {
-          all[static_cast<std::size_t>(row.op)].emplace(std::string(attribute.name), *std::move(value));
+          all[static_cast<std::size_t>(row.op)].emplace(std::string(attribute.name),
+                                                        *std::move(value));
         }
       }
     }
@@ -64,13 +66,14 @@ const T& attribute_of(const Binding& binding, std::string_view name) {
     const Attributes& fallback = defaults()[static_cast<std::size_t>(info(binding.op).op)];
     found = fallback.find(name);
     if (found == fallback.end()) {
-      internal_error(fmt::format("{} '{}' has attribute '{}'", info(binding.op).text, binding.source, name));
+      internal_error(
+          fmt::format("{} '{}' has attribute '{}'", info(binding.op).text, binding.source, name));
     }
   }
   const T* value = std::get_if<T>(&found->second);
   if (value == nullptr) {
-    internal_error(
-        fmt::format("{} '{}' has attribute '{}' of the kind that ir/ops.def gives it", info(binding.op).text, binding.source, name));
+    internal_error(fmt::format("{} '{}' has attribute '{}' of the kind that ir/ops.def gives it",
+                               info(binding.op).text, binding.source, name));
   }
   return *value;
 }
@@ -78,7 +81,8 @@ const T& attribute_of(const Binding& binding, std::string_view name) {
 }  // namespace
 
 ValueId Function::add_value(std::string name, Type type) {
-  // One pass for the clash and for the highest suffix in use, so that many values of one stem stay cheap.
+  // One pass for the clash and for the highest suffix in use, so that many values of one stem stay
+  // cheap.
   bool taken = false;
   std::uint64_t highest = 0;
   for (const Value& value : values) {
@@ -91,7 +95,8 @@ ValueId Function::add_value(std::string name, Type type) {
     if (suffix[0] != '_' || suffix.size() > 10) continue;
     std::uint64_t number = 0;
     const auto parsed = std::from_chars(suffix.data() + 1, suffix.data() + suffix.size(), number);
-    if (parsed.ec == std::errc{} && parsed.ptr == suffix.data() + suffix.size()) highest = std::max(highest, number);
+    if (parsed.ec == std::errc{} && parsed.ptr == suffix.data() + suffix.size())
+      highest = std::max(highest, number);
   }
   if (taken) name += fmt::format("_{}", highest + 1);
   values.push_back({std::move(name), std::move(type)});
@@ -101,24 +106,39 @@ ValueId Function::add_value(std::string name, Type type) {
 const TensorType& Function::tensor_type(ValueId id) const {
   internal_check(id < values.size(), "a value id belongs to its function");
   if (!values[id].type.is_tensor()) {
-    internal_error(fmt::format("value %{} of function @{} is a tensor", values[id].name, this->name));
+    internal_error(
+        fmt::format("value %{} of function @{} is a tensor", values[id].name, this->name));
   }
   return values[id].type.tensor;
 }
 
-std::int64_t integer_attribute(const Binding& binding, std::string_view name) { return attribute_of<std::int64_t>(binding, name); }
-double real_attribute(const Binding& binding, std::string_view name) { return attribute_of<double>(binding, name); }
-const std::string& string_attribute(const Binding& binding, std::string_view name) { return attribute_of<std::string>(binding, name); }
+std::int64_t integer_attribute(const Binding& binding, std::string_view name) {
+  return attribute_of<std::int64_t>(binding, name);
+}
+double real_attribute(const Binding& binding, std::string_view name) {
+  return attribute_of<double>(binding, name);
+}
+const std::string& string_attribute(const Binding& binding, std::string_view name) {
+  return attribute_of<std::string>(binding, name);
+}
 const std::vector<std::int64_t>& integers_attribute(const Binding& binding, std::string_view name) {
   return attribute_of<std::vector<std::int64_t>>(binding, name);
 }
 
-std::vector<std::int64_t> integers_or_ones(const Binding& binding, std::string_view name, std::size_t count) {
-  return has_attribute(binding, name) ? integers_attribute(binding, name) : std::vector<std::int64_t>(count, 1);
+std::vector<std::int64_t> integers_or_ones(const Binding& binding, std::string_view name,
+                                           std::size_t count) {
+  return has_attribute(binding, name) ? integers_attribute(binding, name)
+                                      : std::vector<std::int64_t>(count, 1);
 }
-DType dtype_attribute(const Binding& binding, std::string_view name) { return attribute_of<DType>(binding, name); }
-const Tensor& tensor_attribute(const Binding& binding, std::string_view name) { return attribute_of<Tensor>(binding, name); }
-bool has_attribute(const Binding& binding, std::string_view name) { return binding.attributes.contains(name); }
+DType dtype_attribute(const Binding& binding, std::string_view name) {
+  return attribute_of<DType>(binding, name);
+}
+const Tensor& tensor_attribute(const Binding& binding, std::string_view name) {
+  return attribute_of<Tensor>(binding, name);
+}
+bool has_attribute(const Binding& binding, std::string_view name) {
+  return binding.attributes.contains(name);
+}
 
 std::string describe(const Function& function, const Binding& binding) {
   std::string text(info(binding.op).text);
@@ -126,7 +146,8 @@ std::string describe(const Function& function, const Binding& binding) {
   for (std::size_t i = 0; i < binding.results.size(); ++i) {
     const ValueId id = binding.results[i];
     const bool named = id < function.values.size();
-    text += fmt::format("{}%{}", i == 0 ? " (" : ", ", named ? printable(function.values[id].name) : "?");
+    text += fmt::format("{}%{}", i == 0 ? " (" : ", ",
+                        named ? printable(function.values[id].name) : "?");
   }
   if (!binding.results.empty()) text += ')';
   return text;

@@ -1,4 +1,5 @@
-// The graph: a module holds functions and regions; a function is a block of single-assignment bindings.
+// The graph: a module holds functions and regions; a function is a block of single-assignment
+// bindings.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +9,28 @@
 #include <variant>
 #include <vector>
 
-#include "ir/dim.h"
+#include "ir/dims/dim.h"
+#include "ir/dims/symbols.h"
 #include "ir/ops.h"
 #include "ir/policy.h"
-#include "ir/symbols.h"
 #include "ir/tensor.h"
 #include "ir/type.h"
 
 namespace anydim::ir {
 
-// Constants only: a symbol never stands in an attribute. Which attributes an op takes, of which kind, is in ir/ops.def.
-using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>, DType, Tensor>;
+// Constants only: a symbol never stands in an attribute. Which attributes an op takes, of which
+// kind, is in ir/ops.def.
+using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>,
+                               std::vector<double>, DType, Tensor>;
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 struct Value {
-  std::string name;  // unique in its function, without the leading %; any characters (the text form quotes where needed)
+  std::string name;  // unique in its function, without the leading %; any characters (the text form
+                     // quotes where needed)
   Type type;
-  // Where the type is what the module's author wrote: inference holds it against what it finds (ir/infer.h) and then takes the mark away.
-  // Demand: it must be so. Hint: it is said to be so, and may be wrong.
+  // Where the type is what the module's author wrote: inference holds it against what it finds
+  // (ir/shapes/infer.h) and then takes the mark away. Demand: it must be so. Hint: it is said to be
+  // so, and may be wrong.
   enum class Declared : std::uint8_t { Nothing, Demand, Hint };
   Declared declared = Declared::Nothing;
 };
@@ -46,11 +51,13 @@ struct Binding {
   std::vector<ValueId> operands{};
   std::vector<ValueId> results{};
   Attributes attributes{};
-  std::vector<Dim> dims{};      // shape, dim: the literal; check_shape: the demanded dims; bind: {symbol, upper bound};
-                                // region: the caller's dims for the region's symbols, in the order of its symbol table
+  std::vector<Dim> dims{};      // shape, dim: the literal; check_shape: the demanded dims; bind:
+                                // {symbol, upper bound}; region: the caller's dims for the region's
+                                // symbols, in the order of its symbol table
   std::vector<Block> blocks{};  // if: then, else; loop: body
-  std::uint32_t callee = 0;     // call: index into Module::functions; region: index into Module::regions
-  std::string source{};         // name of the node in the model that this came from, for messages
+  std::uint32_t callee =
+      0;                 // call: index into Module::functions; region: index into Module::regions
+  std::string source{};  // name of the node in the model that this came from, for messages
 };
 
 struct Function {
@@ -58,35 +65,41 @@ struct Function {
   std::vector<Value> values;              // indexed by ValueId
   Block body;                             // its parameters and results are the function's
   std::vector<std::string> result_names;  // outputs' names, one a result
-  SymbolTable symbols;                    // parameter symbols (the `where` clause) and symbols opened inside
+  SymbolTable symbols;  // parameter symbols (the `where` clause) and symbols opened inside
 
   ValueId add_value(std::string name, Type type = {});  // makes the name unique by a suffix
-  const TensorType& tensor_type(ValueId id) const;      // internal error where the value isn't a tensor
+  const TensorType& tensor_type(ValueId id) const;  // internal error where the value isn't a tensor
 };
 
-// What one kernel computes. The body is ordinary bindings over region-local symbols (named s0, s1, ... in order of first appearance), so that
-// the evaluator can run it and equal bodies print equally: `identity` (the printed body with values renumbered) is the key of kernels.
+// What one kernel computes. The body is ordinary bindings over region-local symbols (named s0, s1,
+// ... in order of first appearance), so that the evaluator can run it and equal bodies print
+// equally: `identity` (the printed body with values renumbered) is the key of kernels.
 struct Region {
-  std::string name;                    // for people: what it does and a number, e.g. "matmul_gelu_3"
-  Function body;                       // parameters: inputs (weights too); results: outputs
-  std::vector<std::uint32_t> weights;  // parameter positions that every caller gives constants: they may be packed
-  std::vector<Dim> keys;               // what buckets are cut by: bucket_keys() of ir/loop_form.h, over the body's symbols
-  std::string identity;                // set by seal() of ir/region.h; covers the body and `weights`
+  std::string name;  // for people: what it does and a number, e.g. "matmul_gelu_3"
+  Function body;     // parameters: inputs (weights too); results: outputs
+  // parameter positions that every caller gives constants: they may be packed
+  std::vector<std::uint32_t> weights;
+  std::vector<Dim> keys;  // what buckets are cut by: bucket_keys() of ir/loops/loop_form.h, over
+                          // the body's symbols
+  std::string identity;   // set by seal() of ir/region.h; covers the body and `weights`
 };
 
 struct Module {
   std::vector<Function> functions;  // functions[0] is the entry, @main
   std::vector<Region> regions;
-  std::vector<PolicyChoice> policies{};  // of what is compiled from it; later ones win (ir/policy.h)
+  // of what is compiled from it; later ones win (ir/policy.h)
+  std::vector<PolicyChoice> policies{};
 };
 
-// Attribute access with the table's default; an internal error where neither is there or the kind differs.
+// Attribute access with the table's default; an internal error where neither is there or the kind
+// differs.
 std::int64_t integer_attribute(const Binding& binding, std::string_view name);
 double real_attribute(const Binding& binding, std::string_view name);
 const std::string& string_attribute(const Binding& binding, std::string_view name);
 const std::vector<std::int64_t>& integers_attribute(const Binding& binding, std::string_view name);
 // The same, or `count` ones where the attribute is absent.
-std::vector<std::int64_t> integers_or_ones(const Binding& binding, std::string_view name, std::size_t count);
+std::vector<std::int64_t> integers_or_ones(const Binding& binding, std::string_view name,
+                                           std::size_t count);
 DType dtype_attribute(const Binding& binding, std::string_view name);
 const Tensor& tensor_attribute(const Binding& binding, std::string_view name);
 bool has_attribute(const Binding& binding, std::string_view name);

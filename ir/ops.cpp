@@ -14,8 +14,10 @@ namespace {
 using namespace traits;
 
 constexpr OpInfo table[] = {
-#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, cost, traits, attributes) \
-  {Op::name, text, minimum, maximum, results, Cost::cost, static_cast<unsigned>(traits), attributes},
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, cost, traits,  \
+                  attributes)                                                             \
+  {Op::name,  text, minimum, maximum, results, Cost::cost, static_cast<unsigned>(traits), \
+   attributes},
 #include "ir/ops.def"
 #undef ANYDIM_OP
 };
@@ -38,7 +40,8 @@ AttributeInfo::Kind kind_named(std::string_view text) {
 AttributeInfo parse_attribute(std::string_view text) {
   AttributeInfo attribute;
   const std::size_t colon = text.find(':');
-  internal_check(colon != std::string_view::npos, "an attribute in ir/ops.def is written name:kind");
+  internal_check(colon != std::string_view::npos,
+                 "an attribute in ir/ops.def is written name:kind");
   attribute.name = text.substr(0, colon);
   std::string_view kind = text.substr(colon + 1);
   if (const std::size_t equals = kind.find('='); equals != std::string_view::npos) {
@@ -88,7 +91,9 @@ const OpInfo& info(Op op) {
   return table[static_cast<std::size_t>(op)];
 }
 
-std::span<const AttributeInfo> attributes_of(Op op) { return index().attributes[static_cast<std::size_t>(info(op).op)]; }
+std::span<const AttributeInfo> attributes_of(Op op) {
+  return index().attributes[static_cast<std::size_t>(info(op).op)];
+}
 
 std::span<const OpInfo> all_ops() { return table; }
 
@@ -104,7 +109,9 @@ std::optional<Op> static_twin(Op op) {
   return op_named(text.substr(dynamic_prefix.size()));
 }
 
-std::optional<Op> dynamic_twin(Op op) { return op_named(std::string(dynamic_prefix) + std::string(info(op).text)); }
+std::optional<Op> dynamic_twin(Op op) {
+  return op_named(std::string(dynamic_prefix) + std::string(info(op).text));
+}
 
 std::size_t first_shape_operand(Op op) {
   const std::optional<Op> fixed = static_twin(op);

@@ -1,4 +1,5 @@
-// The table of ops: one row an op in ir/ops.def gives the enum, names, arity, attributes and traits.
+// The table of ops: one row an op in ir/ops.def gives the enum, names, arity, attributes and
+// traits.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +20,24 @@ enum class Op : std::uint16_t {
 namespace traits {
 enum Trait : unsigned {
   none = 0,
-  elementwise = 1u << 0,  // each result element depends on the operands' elements at the (broadcast) same index
+  elementwise =
+      1u
+      << 0,  // each result element depends on the operands' elements at the (broadcast) same index
   commutative = 1u << 1,
-  compares = 1u << 2,   // elementwise with bool results
-  logical = 1u << 3,    // elementwise on bool
-  moves = 1u << 4,      // result elements are operand elements (or a fill value) at computed indices
-  reduces = 1u << 5,    // reduces over axes
+  compares = 1u << 2,  // elementwise with bool results
+  logical = 1u << 3,   // elementwise on bool
+  moves = 1u << 4,     // result elements are operand elements (or a fill value) at computed indices
+  reduces = 1u << 5,   // reduces over axes
   composite = 1u << 6,  // has an expansion into primitive ops (ir/expand.h)
   dynamic = 1u << 7,    // "dyn." twin: shape-deciding operands are tensors
   control = 1u << 8,    // holds blocks or calls
   reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
   literal = 1u << 9,    // no tensor operands; result known from attributes or dims
-  anchors = 1u << 12,   // the main step of a kernel that others are fused into; so is whatever reduces
-  notable = 1u << 13,   // a kernel is named after it; so it is after composites and reductions
-  opens = 1u << 11,     // the count of result elements is a symbol of its own, which only the data tells
+  anchors =
+      1u << 12,  // the main step of a kernel that others are fused into; so is whatever reduces
+  notable = 1u << 13,  // a kernel is named after it; so it is after composites and reductions
+  opens =
+      1u << 11,  // the count of result elements is a symbol of its own, which only the data tells
 };
 }  // namespace traits
 
@@ -58,7 +63,8 @@ struct OpInfo {
   int results;           // -1: given by the binding
   Cost cost;
   unsigned traits;
-  std::string_view attributes;  // "axis:int=-1 epsilon:real" : name, kind (int real string ints reals dtype tensor), default if optional
+  std::string_view attributes;  // "axis:int=-1 epsilon:real" : name, kind (int real string ints
+                                // reals dtype tensor), default if optional
   bool has(traits::Trait trait) const { return (traits & trait) != 0; }
 };
 

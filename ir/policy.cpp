@@ -24,8 +24,9 @@ std::optional<Policy> policy_of(std::string_view name) {
 }
 
 const PolicyChoice* find_policy(const std::vector<PolicyChoice>& choices, std::string_view region) {
-  const auto last =
-      std::ranges::find_if(choices.rbegin(), choices.rend(), [&](const PolicyChoice& c) { return c.region.empty() || c.region == region; });
+  const auto last = std::ranges::find_if(
+      choices.rbegin(), choices.rend(),
+      [&](const PolicyChoice& c) { return c.region.empty() || c.region == region; });
   return last == choices.rend() ? nullptr : &*last;
 }
 

@@ -1,4 +1,5 @@
-// What serves sizes that aren't known when a program is compiled: a setting apart from typing and from shape functions.
+// What serves sizes that aren't known when a program is compiled: a setting apart from typing and
+// from shape functions.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,8 @@ namespace anydim::ir {
 enum class Policy {
   Symbolic,  // one kernel a region, extents as arguments
   Bucketed,  // a table of kernels over a total partition of the range; the default
-  Exact,     // a bucket's kernel answers until one for the sizes met has been compiled beside the calls
+  Exact,     // a bucket's kernel answers until one for the sizes met has been compiled beside the
+             // calls
   Library,   // the device's library where it computes such a region, bucketed elsewhere; CUDA only
 };
 

@@ -12,18 +12,21 @@ struct CodePoints {
   char32_t first, last;
 };
 
-// Control characters, separators of lines and paragraphs, and Unicode's default-ignorable characters, which include those that turn the direction of text.
-constexpr CodePoints hidden[] = {{0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
-                                 {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},  {0x2028, 0x202e},
-                                 {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0},
-                                 {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+// Control characters, separators of lines and paragraphs, and Unicode's default-ignorable
+// characters, which include those that turn the direction of text.
+constexpr CodePoints hidden[] = {
+    {0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},  {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
 
 // Length of the well-formed UTF-8 sequence at `at`, 0 where there is none.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);
   std::size_t length = 0;
-  unsigned char low = 0x80, high = 0xbf;  // of the second byte: excludes overlong forms, surrogates and what is past U+10FFFF
+  unsigned char low = 0x80, high = 0xbf;  // of the second byte: excludes overlong forms, surrogates
+                                          // and what is past U+10FFFF
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first <= 0xdf) {
     length = 2;
@@ -45,9 +48,11 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
 }
 
 char32_t code_point(std::string_view sequence) {
-  constexpr unsigned char leading[] = {0, 0x7f, 0x1f, 0x0f, 0x07};  // the bits of a first byte, by length
+  constexpr unsigned char leading[] = {0, 0x7f, 0x1f, 0x0f,
+                                       0x07};  // the bits of a first byte, by length
   char32_t point = static_cast<unsigned char>(sequence[0]) & leading[sequence.size()];
-  for (const char c : sequence.substr(1)) point = point << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  for (const char c : sequence.substr(1))
+    point = point << 6 | (static_cast<unsigned char>(c) & 0x3f);
   return point;
 }
 
@@ -81,7 +86,9 @@ std::size_t shown_length(std::string_view text, std::size_t at) {
   return range != std::end(hidden) && point >= range->first ? 0 : length;
 }
 
-void append_escaped(std::string& out, unsigned char byte) { fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte); }
+void append_escaped(std::string& out, unsigned char byte) {
+  fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+}
 
 std::string printable(std::string_view text) {
   Shown name = shown(text, longest_printable, false);

@@ -1,4 +1,5 @@
-// What runtime executes: flat lists of instructions over buffers, with every size a slot that a shape program fills.
+// What runtime executes: flat lists of instructions over buffers, with every size a slot that a
+// shape program fills.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +11,29 @@
 #include <vector>
 
 #include "ir/backend.h"
-#include "ir/dim.h"
-#include "ir/loop_form.h"
+#include "ir/dims/dim.h"
+#include "ir/dims/relation.h"
+#include "ir/dims/symbols.h"
+#include "ir/loops/loop_form.h"
 #include "ir/module.h"
-#include "ir/relation.h"
 #include "ir/schedule.h"
-#include "ir/shape_program.h"
-#include "ir/symbols.h"
+#include "ir/shapes/shape_program.h"
 #include "ir/tensor.h"
 
 namespace anydim::ir {
 
-// The code of one function. A call of it has a frame of its own: a table of 64-bit values (slots) and one of buffers' addresses.
+// The code of one function. A call of it has a frame of its own: a table of 64-bit values (slots)
+// and one of buffers' addresses.
 struct Code {
-  // A position in the frame's table of 64-bit values. Leaves (symbols bound from inputs, fetched tensor elements, extents that only
-  // the run tells) come first, the rest is filled by shape stages.
+  // A position in the frame's table of 64-bit values. Leaves (symbols bound from inputs, fetched
+  // tensor elements, extents that only the run tells) come first, the rest is filled by shape
+  // stages.
   using Slot = std::int32_t;
 
   struct Input {
     std::string name;
     DType dtype = DType::F32;
-    std::vector<Dim> dims;    // over symbols; how binding and its messages work: ir/bind.h
+    std::vector<Dim> dims;    // over symbols; how binding and its messages work: ir/shapes/bind.h
     std::int32_t buffer = 0;  // -1 where no instruction reads it
     Type type{};              // of what is not a tensor; dtype and dims mean nothing then
   };
@@ -42,15 +45,18 @@ struct Code {
   };
 
   struct Buffer {
-    // Arena: planned memory of the stage's segment, valid until the block that the stage belongs to ends. Pool: a counted reference
-    // to a block of memory or an object (list, tuple, function value), which instructions allocate and copy.
+    // Arena: planned memory of the stage's segment, valid until the block that the stage belongs to
+    // ends. Pool: a counted reference to a block of memory or an object (list, tuple, function
+    // value), which instructions allocate and copy.
     enum class Place : std::uint8_t { Input, Constant, Arena, Output, Pool };
     Place place = Place::Arena;
-    std::int32_t index = 0;    // Input: inputs[index]; Constant: Program::constants[index]; Output: outputs[index]
-    std::int32_t segment = 0;  // Arena, Output: the stage that sized it; every stage has an arena segment of its own
-    Slot offset = -1;          // Arena: bytes from the segment's base, a multiple of 64
-    Slot bytes = -1;           // Arena, Output and what Allocate takes
-    std::string name;          // value in the graph, for explain
+    // Input: inputs[index]; Constant: Program::constants[index]; Output: outputs[index]
+    std::int32_t index = 0;
+    // Arena, Output: the stage that sized it; every stage has an arena segment of its own
+    std::int32_t segment = 0;
+    Slot offset = -1;  // Arena: bytes from the segment's base, a multiple of 64
+    Slot bytes = -1;   // Arena, Output and what Allocate takes
+    std::string name;  // value in the graph, for explain
   };
 
   // Instructions
@@ -88,7 +94,8 @@ struct Code {
     Slot slot = 0;
     std::int32_t target = 0;
   };
-  // The head of a loop: goes on to the body while counter < trips and condition is not 0, else to `target`.
+  // The head of a loop: goes on to the body while counter < trips and condition is not 0, else to
+  // `target`.
   struct Iterate {
     Slot counter = 0;
     Slot trips = -1;      // -1: no limit
@@ -102,7 +109,7 @@ struct Code {
   struct SetSlots {                             // all read before any is written
     std::vector<std::pair<Slot, Slot>> copies;  // to, from
   };
-  struct MoveBuffers {                                          // references, not contents; all read before any is written
+  struct MoveBuffers {  // references, not contents; all read before any is written
     std::vector<std::pair<std::int32_t, std::int32_t>> copies;  // to, from
   };
   struct Enter {};  // a block: arena segments taken from here on last until Leave
@@ -120,11 +127,12 @@ struct Code {
   // One more element of a scanned result, which grows along its first dimension.
   struct Append {
     std::int32_t to = 0, from = 0;
-    Slot counter = 0;         // elements before this one
-    Slot expected = -1;       // elements in all, where it is known before the loop
-    Slot bytes = 0;           // of the element
-    std::vector<Slot> dims;   // of the element
-    std::vector<Slot> first;  // of the first element, kept here at counter 0, held against later ones
+    Slot counter = 0;        // elements before this one
+    Slot expected = -1;      // elements in all, where it is known before the loop
+    Slot bytes = 0;          // of the element
+    std::vector<Slot> dims;  // of the element
+    // of the first element, kept here at counter 0, held against later ones
+    std::vector<Slot> first;
     std::string source;
   };
   // A value given to something that keeps it: what it is, and where.
@@ -164,8 +172,9 @@ struct Code {
   struct ListInsert {
     std::int32_t to = 0, list = 0;
     Argument element;
-    Slot position = -1;     // -1: at the end; negative values count from the end
-    bool last_use = false;  // the list is not read again: taken over where nothing else refers to it
+    Slot position = -1;  // -1: at the end; negative values count from the end
+    // the list is not read again: taken over where nothing else refers to it
+    bool last_use = false;
     std::string source;
   };
   struct ListErase {
@@ -193,22 +202,25 @@ struct Code {
     std::string source;
   };
   using Instruction =
-      std::variant<RunStage, Launch, Fetch, Assert, Jump, JumpIfZero, Iterate, Next, SetSlots, MoveBuffers, Enter, Leave, Allocate,
-                   StoreScalar, Append, Call, MakeFunction, CallValue, MakeList, ListInsert, ListErase, ListAt, ListLength, ListConcat>;
+      std::variant<RunStage, Launch, Fetch, Assert, Jump, JumpIfZero, Iterate, Next, SetSlots,
+                   MoveBuffers, Enter, Leave, Allocate, StoreScalar, Append, Call, MakeFunction,
+                   CallValue, MakeList, ListInsert, ListErase, ListAt, ListLength, ListConcat>;
 
   std::string name;
   SymbolTable symbols;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  std::vector<std::string> leaf_symbols;  // symbol of each leaf slot bound from inputs; empty for other leaves
+  // symbol of each leaf slot bound from inputs; empty for other leaves
+  std::vector<std::string> leaf_symbols;
   std::int32_t slots = 0;
   std::vector<Buffer> buffers;
   std::vector<Instruction> instructions;
 };
 
-// The code of the entry function, and what all functions share.
-struct Program : Code {
-  // A weight as kernels read it. packed: by Backend::pack for parameter `parameter` of `region`, once, at load; then `tensor`'s pages are not needed.
+// The code of all functions, and what they share.
+struct Program {
+  // A weight as kernels read it. packed: by Backend::pack for parameter `parameter` of `region`,
+  // once, at load; then `tensor`'s pages are not needed.
   struct Constant {
     Tensor tensor;
     std::string name;
@@ -219,34 +231,44 @@ struct Program : Code {
 
   struct Check {  // evaluated with its stage; a failure is Error{Inputs}
     Relation relation;
-    Slot left, right;
+    Code::Slot left, right;
     std::string what;  // names node, tensor, dimension, as violation() takes it
   };
 
   struct Stage {
     ShapeProgram shapes;
-    std::vector<Slot> leaves;                  // slots of shapes.leaves
-    std::map<ValueId, std::string> tensors{};  // names of those whose elements are leaves, for messages
-    Slot first = 0;
+    std::vector<Code::Slot> leaves;  // slots of shapes.leaves
+    // names of those whose elements are leaves, for messages
+    std::map<ValueId, std::string> tensors{};
+    Code::Slot first = 0;
     std::vector<Check> checks;
-    Slot arena_bytes = -1;  // size of this stage's arena segment; -1: none
+    Code::Slot arena_bytes = -1;  // size of this stage's arena segment; -1: none
   };
   // One region with its table. Launches of equal regions (same identity) share one.
   struct Kernel {
     Region region;
     DispatchTable table;
-    std::vector<KernelCheck> checks;  // what kernels report (KernelError::check), over the region's symbols
+    // what kernels report (KernelError::check), over the region's symbols
+    std::vector<KernelCheck> checks;
   };
 
   std::vector<Constant> constants;
   std::vector<Stage> stages;  // of all functions; each belongs to one
   std::vector<Kernel> kernels;
-  std::vector<Code> functions;           // all but the entry
+  // The entry first. Where it is called, too, it has a second code, the last one: results of a call
+  // stay with the caller.
+  std::vector<Code> functions = std::vector<Code>(1);
   Dim arena_ceiling;                     // over the symbols, for explain
   std::vector<PolicyChoice> policies{};  // the module's
-  std::string unbounded{};               // why memory has no bound of that kind: the first cause and its node; empty: it has
+  std::string unbounded{};  // why memory has no bound of that kind: the first cause and its node;
+                            // empty: it has
+
+  const Code& entry() const { return functions.front(); }
+  Code& entry() { return functions.front(); }
 };
 
-std::string to_string(const Program& program);  // a listing, for looking and for tests
+// A listing for looking and for tests: constants without their elements, kernels with their tables,
+// stages, then each function's buffers and instructions.
+std::string to_string(const Program& program);
 
 }  // namespace anydim::ir

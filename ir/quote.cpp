@@ -14,10 +14,13 @@ bool is_name_character(char c) { return is_letter(c) || (c >= '0' && c <= '9') |
 }  // namespace
 
 bool is_plain_symbol(std::string_view name) {
-  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), is_name_character);
+  return !name.empty() && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-bool is_plain_name(std::string_view name) { return !name.empty() && std::all_of(name.begin(), name.end(), is_name_character); }
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_name_character);
+}
 
 std::string quote(std::string_view text) {
   std::string out = "\"";
@@ -45,8 +48,14 @@ std::string quote(std::string_view text) {
   return out;
 }
 
-std::string symbol_text(std::string_view name) { return is_plain_symbol(name) ? std::string(name) : quote(name); }
-std::string value_text(std::string_view name) { return "%" + (is_plain_name(name) ? std::string(name) : quote(name)); }
-std::string global_text(std::string_view name) { return "@" + (is_plain_name(name) ? std::string(name) : quote(name)); }
+std::string symbol_text(std::string_view name) {
+  return is_plain_symbol(name) ? std::string(name) : quote(name);
+}
+std::string value_text(std::string_view name) {
+  return "%" + (is_plain_name(name) ? std::string(name) : quote(name));
+}
+std::string global_text(std::string_view name) {
+  return "@" + (is_plain_name(name) ? std::string(name) : quote(name));
+}
 
 }  // namespace anydim::ir

@@ -1,4 +1,5 @@
-// Names and strings as the text form writes them: bare where they can be, otherwise quoted so that any bytes round-trip.
+// Names and strings as the text form writes them: bare where they can be, otherwise quoted so that
+// any bytes round-trip.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ bool is_plain_symbol(std::string_view name);
 // [A-Za-z0-9_.]+: a name that stands bare behind % or @.
 bool is_plain_name(std::string_view name);
 
-// In double quotes, with \" \\ \n \t \r and \xHH for the bytes of what must not be shown (ir/printable.h).
+// In double quotes, with \" \\ \n \t \r and \xHH for the bytes of what must not be shown
+// (ir/printable.h).
 std::string quote(std::string_view text);
 
 std::string symbol_text(std::string_view name);  // n, or "past length"

@@ -1,5 +1,6 @@
-// Bodies of elementwise ops on reals (f32 and f64 registers), written once over the steps of a machine that each code generator brings. What the ops mean is
-// ir/scalar.h's, whose evaluator shares nothing with these: it is what they are tested against.
+// Bodies of elementwise ops on reals (f32 and f64 registers), written once over the steps of a
+// machine that each code generator brings. What the ops mean is ir/scalar.h's, whose
+// evaluator shares nothing with these: it is what they are tested against.
 #pragma once
 
 #include <concepts>
@@ -14,25 +15,39 @@
 
 namespace anydim::ir {
 
-// A Value is a number of the operands' dtype or a truth. Steps are rounded to that dtype; nothing is contracted but multiply_add, which may be.
+// A Value is a number of the operands' dtype or a truth. Steps are rounded to that dtype; nothing
+// is contracted but multiply_add, which may be.
 template <typename Machine>
-concept RealMachine = requires(Machine& machine, typename Machine::Value a, Op op, LibraryFunction function, double number) {
+concept RealMachine = requires(Machine& machine, typename Machine::Value a, Op op,
+                               LibraryFunction function, double number) {
   { machine.real(number) } -> std::same_as<typename Machine::Value>;
-  { machine.is_literal(a, number) } -> std::same_as<bool>;                    // known to be that number when the code is generated
+  {
+    machine.is_literal(a, number)
+  } -> std::same_as<bool>;  // known to be that number when the code is generated
   { machine.arithmetic(op, a, a) } -> std::same_as<typename Machine::Value>;  // add, sub, mul, div
   { machine.multiply_add(a, a, a) } -> std::same_as<typename Machine::Value>;
-  { machine.compare(op, a, a) } -> std::same_as<typename Machine::Value>;  // false where an operand is NaN
+  {
+    machine.compare(op, a, a)
+  } -> std::same_as<typename Machine::Value>;  // false where an operand is NaN
   { machine.is_nan(a) } -> std::same_as<typename Machine::Value>;
   { machine.never() } -> std::same_as<typename Machine::Value>;
   { machine.differ(a, a) } -> std::same_as<typename Machine::Value>;  // of two truths
   { machine.select(a, a, a) } -> std::same_as<typename Machine::Value>;
   { machine.negate(a) } -> std::same_as<typename Machine::Value>;
   { machine.magnitude(a) } -> std::same_as<typename Machine::Value>;
-  { machine.copy_sign(a, a) } -> std::same_as<typename Machine::Value>;  // the magnitude of the first, the sign of the second
-  { machine.integral(op, a) } -> std::same_as<typename Machine::Value>;  // floor, ceil, round (halves to even)
+  {
+    machine.copy_sign(a, a)
+  } -> std::same_as<typename Machine::Value>;  // the magnitude of the first, the sign of the second
+  {
+    machine.integral(op, a)
+  } -> std::same_as<typename Machine::Value>;  // floor, ceil, round (halves to even)
   { machine.square_root(a) } -> std::same_as<typename Machine::Value>;
-  { machine.extreme(op, a, a) } -> std::same_as<typename Machine::Value>;  // min, max; NaN where either is
-  { machine.function(function, std::span<const typename Machine::Value>()) } -> std::same_as<typename Machine::Value>;
+  {
+    machine.extreme(op, a, a)
+  } -> std::same_as<typename Machine::Value>;  // min, max; NaN where either is
+  {
+    machine.function(function, std::span<const typename Machine::Value>())
+  } -> std::same_as<typename Machine::Value>;
   {
     machine.with(a, [](typename Machine::Value kept) { return kept; })
   } -> std::same_as<typename Machine::Value>;  // of a value that is used several times
@@ -43,7 +58,8 @@ class RealBody {
  public:
   using Value = typename Machine::Value;
 
-  RealBody(Machine& machine, const ScalarOp& op, std::span<const Value> operands) : m_(machine), op_(op), operands_(operands) {}
+  RealBody(Machine& machine, const ScalarOp& op, std::span<const Value> operands)
+      : m_(machine), op_(op), operands_(operands) {}
 
   Value value() {
     switch (op_.op) {  // NOLINT: the others are a library's functions, or not defined on reals
@@ -56,8 +72,11 @@ class RealBody {
       case Op::sqrt: return m_.square_root(a());
       case Op::reciprocal: return div(m_.real(1), a());
       case Op::relu: return m_.select(m_.compare(Op::less, a(), m_.real(0)), m_.real(0), a());
-      case Op::sigmoid: return div(m_.real(1), add(call(LibraryFunction::exp, m_.negate(a())), m_.real(1)));
-      case Op::gelu: return half_of_a_times_one_plus(call(LibraryFunction::erf, mul(a(), m_.real(std::numbers::sqrt2 / 2))));
+      case Op::sigmoid:
+        return div(m_.real(1), add(call(LibraryFunction::exp, m_.negate(a())), m_.real(1)));
+      case Op::gelu:
+        return half_of_a_times_one_plus(
+            call(LibraryFunction::erf, mul(a(), m_.real(std::numbers::sqrt2 / 2))));
       case Op::gelu_tanh: return gelu_tanh();
       case Op::is_nan: return m_.is_nan(a());
       case Op::is_inf: return is_infinite();
@@ -65,7 +84,8 @@ class RealBody {
       case Op::sub:
       case Op::mul:
       case Op::div: return m_.arithmetic(op_.op, a(), b());
-      case Op::mod: return op_.truncate ? m_.function(LibraryFunction::fmod, operands_) : floored_remainder();
+      case Op::mod:
+        return op_.truncate ? m_.function(LibraryFunction::fmod, operands_) : floored_remainder();
       case Op::pow: return power();
       case Op::min:
       case Op::max: return m_.extreme(op_.op, a(), b());
@@ -87,9 +107,13 @@ class RealBody {
   Value add(const Value& x, const Value& y) { return m_.arithmetic(Op::add, x, y); }
   Value mul(const Value& x, const Value& y) { return m_.arithmetic(Op::mul, x, y); }
   Value div(const Value& x, const Value& y) { return m_.arithmetic(Op::div, x, y); }
-  Value call(LibraryFunction function, const Value& x) { return m_.function(function, std::span(&x, 1)); }
+  Value call(LibraryFunction function, const Value& x) {
+    return m_.function(function, std::span(&x, 1));
+  }
 
-  Value half_of_a_times_one_plus(const Value& inner) { return mul(mul(a(), m_.real(0.5)), add(inner, m_.real(1))); }
+  Value half_of_a_times_one_plus(const Value& inner) {
+    return mul(mul(a(), m_.real(0.5)), add(inner, m_.real(1)));
+  }
 
   // The argument is sqrt(2 / pi) (x + 0.044715 x^3).
   Value gelu_tanh() {
@@ -99,15 +123,18 @@ class RealBody {
   }
 
   Value sign() {
-    const Value positive = m_.select(m_.compare(Op::greater, a(), m_.real(0)), m_.real(1), m_.real(0));
+    const Value positive =
+        m_.select(m_.compare(Op::greater, a(), m_.real(0)), m_.real(1), m_.real(0));
     const Value known = m_.select(m_.compare(Op::less, a(), m_.real(0)), m_.real(-1), positive);
     return m_.select(m_.is_nan(a()), a(), known);
   }
 
   Value is_infinite() {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (op_.negative && op_.positive) return m_.compare(Op::equal, m_.magnitude(a()), m_.real(infinity));
-    if (op_.negative || op_.positive) return m_.compare(Op::equal, a(), m_.real(op_.positive ? infinity : -infinity));
+    if (op_.negative && op_.positive)
+      return m_.compare(Op::equal, m_.magnitude(a()), m_.real(infinity));
+    if (op_.negative || op_.positive)
+      return m_.compare(Op::equal, a(), m_.real(op_.positive ? infinity : -infinity));
     return m_.never();
   }
 
@@ -115,7 +142,8 @@ class RealBody {
   Value floored_remainder() {
     return m_.with(m_.function(LibraryFunction::fmod, operands_), [&](const Value& rest) {
       const Value zero = m_.real(0);
-      const Value off = m_.differ(m_.compare(Op::less, rest, zero), m_.compare(Op::less, b(), zero));
+      const Value off =
+          m_.differ(m_.compare(Op::less, rest, zero), m_.compare(Op::less, b(), zero));
       const Value moved = m_.select(off, add(rest, b()), rest);
       return m_.select(m_.compare(Op::equal, rest, zero), m_.copy_sign(rest, b()), moved);
     });

@@ -1,6 +1,6 @@
 #include "ir/region.h"
 
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir {
 
@@ -16,7 +16,8 @@ void seal(Region& region) { region.identity = identity_of(region); }
 
 ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions) {
   ShapeProgram program;
-  for (const std::string& name : region.body.symbols.names()) program.leaves.push_back({.symbol = name});
+  for (const std::string& name : region.body.symbols.names())
+    program.leaves.push_back({.symbol = name});
   program.expressions = std::move(expressions);
   return program;
 }

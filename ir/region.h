@@ -5,20 +5,23 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 
 namespace anydim::ir {
 
-// The region's body as text with values numbered in order of appearance, and the positions of its weights. It covers types, ops,
-// attributes, the bits of constants, symbols with ranges, divisibility and bounds (kernels rely on them); it leaves out names of
-// values and results, sources, the reasons of ranges and where constants come from. Two regions with equal identities may share
-// kernels. The maker of a region names its symbols s0, s1, ... in order of first appearance, which makes equal work print equally.
+// The region's body as text with values numbered in order of appearance, and the positions of its
+// weights. It covers types, ops, attributes, the bits of constants, symbols with ranges,
+// divisibility and bounds (kernels rely on them); it leaves out names of values and results,
+// sources, the reasons of ranges and where constants come from. Two regions with equal identities
+// may share kernels. The maker of a region names its symbols s0, s1, ... in order of first
+// appearance, which makes equal work print equally.
 std::string identity_of(const Region& region);
 
 // Sets region.identity.
 void seal(Region& region);
 
-// Dims over the region's symbols; the symbols' values in their order are the leaves, as kernels get them.
+// Dims over the region's symbols; the symbols' values in their order are the leaves, as kernels get
+// them.
 ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions);
 
 }  // namespace anydim::ir

@@ -73,7 +73,8 @@ std::vector<ValueId> definition_order(const Function& function) {
 }
 
 void renumber(Function& function, const std::vector<ValueId>& order) {
-  internal_check(order.size() == function.values.size(), "an order of values names each of them once");
+  internal_check(order.size() == function.values.size(),
+                 "an order of values names each of them once");
   std::vector<ValueId> new_ids(order.size());
   std::vector<Value> values;
   for (ValueId i = 0; i < order.size(); ++i) {

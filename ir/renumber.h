@@ -7,8 +7,8 @@
 
 namespace anydim::ir {
 
-// Values in the order in which their definitions end: parameters, then per binding what its blocks define, then its results. Values that
-// nothing defines come last.
+// Values in the order in which their definitions end: parameters, then per binding what its blocks
+// define, then its results. Values that nothing defines come last.
 std::vector<ValueId> definition_order(const Function& function);
 
 // Gives value order[i] the id i, everywhere in the function. `order` names every value once.

@@ -37,7 +37,8 @@ Real greater(Real a, Real b) {
 // Unsigned arithmetic wraps; signed overflow has no meaning in C++.
 template <typename Integer, typename Operation>
 Integer wrapping(Integer a, Integer b, Operation operation) {
-  return static_cast<Integer>(operation(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+  return static_cast<Integer>(
+      operation(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
 }
 
 template <typename Integer>
@@ -79,8 +80,9 @@ Integer remainder_of(Integer a, Integer b, bool truncate) {
   }
 }
 
-// A count is unsigned, and one of the width or more leaves nothing. Narrower integers come here widened, where bits that a narrow
-// integer loses are lost when the caller wraps; a count between the widths does so too.
+// A count is unsigned, and one of the width or more leaves nothing. Narrower integers come here
+// widened, where bits that a narrow integer loses are lost when the caller wraps; a count between
+// the widths does so too.
 template <typename Integer>
 Integer shifted_left(Integer a, Integer count) {
   const auto bits = static_cast<std::uint64_t>(count);
@@ -120,7 +122,9 @@ std::optional<double> function_of_reals(Op op, double a, double b) {
 #undef ANYDIM_FUNCTION
     case Op::sigmoid: return 1 / (1 + std::exp(-a));
     case Op::gelu: return 0.5 * a * (1 + std::erf(a / std::numbers::sqrt2));
-    case Op::gelu_tanh: return 0.5 * a * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (a + 0.044715 * a * a * a)));
+    case Op::gelu_tanh:
+      return 0.5 * a *
+             (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (a + 0.044715 * a * a * a)));
     default: return std::nullopt;
   }
 }
@@ -151,7 +155,8 @@ Real apply_real(const ScalarOp& op, Real a, Real b) {
     default: break;
   }
   // In f64 for f32 as well: an oracle should be off by no more than its last rounding.
-  if (const std::optional<double> value = function_of_reals(op.op, a, b)) return static_cast<Real>(*value);
+  if (const std::optional<double> value = function_of_reals(op.op, a, b))
+    return static_cast<Real>(*value);
   internal_error("the op has a body for reals");
 }
 
@@ -215,14 +220,19 @@ std::int64_t truncate_to_integer(double value, DType to) {
   if (std::isnan(value)) return 0;
   const double truncated = std::trunc(value);
   const int bits = static_cast<int>(size_of(to)) * 8;
-  const double high = std::ldexp(1.0, is_signed(to) ? bits - 1 : bits);  // the first number out of range
+  // the first number out of range
+  const double high = std::ldexp(1.0, is_signed(to) ? bits - 1 : bits);
   const double low = is_signed(to) ? -high : 0.0;
-  if (truncated <= low) return bits == 64 && is_signed(to) ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(low);
+  if (truncated <= low)
+    return bits == 64 && is_signed(to) ? std::numeric_limits<std::int64_t>::min()
+                                       : static_cast<std::int64_t>(low);
   if (truncated >= high) {
     if (bits < 64) return static_cast<std::int64_t>(high) - 1;
-    return is_signed(to) ? std::numeric_limits<std::int64_t>::max() : -1;  // -1 has the bits of u64's highest
+    return is_signed(to) ? std::numeric_limits<std::int64_t>::max()
+                         : -1;  // -1 has the bits of u64's highest
   }
-  return is_signed(to) ? static_cast<std::int64_t>(truncated) : static_cast<std::int64_t>(static_cast<std::uint64_t>(truncated));
+  return is_signed(to) ? static_cast<std::int64_t>(truncated)
+                       : static_cast<std::int64_t>(static_cast<std::uint64_t>(truncated));
 }
 
 std::optional<std::int64_t> arange_length(double start, double stop, double step) {

@@ -1,8 +1,9 @@
-// Scalar bodies of elementwise ops: one element in, one element out. Shared by the reference evaluator and by constant folding.
+// Scalar bodies of elementwise ops: one element in, one element out. Shared by the reference
+// evaluator and by constant folding.
 //
-// Arithmetic on reals is done in the type given (float for f32, f16 and bf16, double for f64), functions such as exp in
-// double; the caller rounds into narrower floats. Integers are computed in 64 bits and wrap; the caller wraps into narrower
-// ones. Bools are the integers 0 and 1.
+// Arithmetic on reals is done in the type given (float for f32, f16 and bf16, double for f64),
+// functions such as exp in double; the caller rounds into narrower floats. Integers are computed in
+// 64 bits and wrap; the caller wraps into narrower ones. Bools are the integers 0 and 1.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,17 @@ struct ScalarOp {
 
 ScalarOp scalar_op(const Binding& binding);
 
-// Rounded by a library, and so not to the same last bit by every kernel; the others are exact or rounded once.
+// Rounded by a library, and so not to the same last bit by every kernel; the others are exact or
+// rounded once.
 bool is_function_of_reals(Op op);
 
-// Elementwise ops on float or double, except comparisons, cast and where; `b` is ignored by ops of one operand.
+// Elementwise ops on float or double, except comparisons, cast and where; `b` is ignored by ops of
+// one operand.
 template <typename Real>
 Real apply_real(const ScalarOp& op, Real a, Real b);
 
-// The same on std::int64_t or std::uint64_t and for logical ops on bools. Division and mod by zero are the caller's to refuse.
+// The same on std::int64_t or std::uint64_t and for logical ops on bools. Division and mod by zero
+// are the caller's to refuse.
 template <typename Integer>
 Integer apply_integer(const ScalarOp& op, Integer a, Integer b);
 

@@ -27,7 +27,8 @@ std::optional<std::int64_t> Schedule::find(std::string_view key) const {
 
 std::int64_t Schedule::field(std::string_view key) const {
   const auto found = find(key);
-  if (!found) internal_error(fmt::format("the schedule `{}` has a field {}", to_string(*this), key));
+  if (!found)
+    internal_error(fmt::format("the schedule `{}` has a field {}", to_string(*this), key));
   return *found;
 }
 
@@ -39,7 +40,9 @@ std::string to_string(const Schedule& schedule) {
 
 Schedule parse_schedule(std::string_view text) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::Malformed, fmt::format("the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}", printable(text), why));
+    throw Error(
+        ErrorKind::Malformed,
+        fmt::format("the schedule `{}` is not `NAME FIELD=INTEGER ...`: {}", printable(text), why));
   };
   Schedule schedule;
   bool first = true;
@@ -55,14 +58,17 @@ Schedule parse_schedule(std::string_view text) {
       continue;
     }
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos || equals == 0) refuse(fmt::format("`{}` is no field", printable(word)));
+    if (equals == std::string_view::npos || equals == 0)
+      refuse(fmt::format("`{}` is no field", printable(word)));
     std::int64_t value = 0;
     const char* last = word.data() + word.size();
     const auto [stop, problem] = std::from_chars(word.data() + equals + 1, last, value);
-    if (problem != std::errc() || stop != last) refuse(fmt::format("`{}` has no 64-bit integer", printable(word)));
+    if (problem != std::errc() || stop != last)
+      refuse(fmt::format("`{}` has no 64-bit integer", printable(word)));
     const std::string key(word.substr(0, equals));
     if (schedule.find(key)) refuse(fmt::format("the field {} appears twice", printable(key)));
-    if (schedule.fields.size() == most_fields) refuse(fmt::format("it has more than {} fields", most_fields));
+    if (schedule.fields.size() == most_fields)
+      refuse(fmt::format("it has more than {} fields", most_fields));
     schedule.fields.emplace_back(key, value);
   }
   if (first) refuse("it has no name");
@@ -73,15 +79,17 @@ bool Bucket::contains(std::span<const std::int64_t> keys) const {
   internal_check(keys.size() == intervals.size(), "a bucket has an interval a key");
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const BucketInterval& interval = intervals[i];
-    if (keys[i] < interval.low || keys[i] > interval.high || keys[i] % interval.multiple != 0) return false;
+    if (keys[i] < interval.low || keys[i] > interval.high || keys[i] % interval.multiple != 0)
+      return false;
   }
   return true;
 }
 
 bool contains(const Bucket& outer, const Bucket& inner) {
-  return std::ranges::equal(outer.intervals, inner.intervals, [](const BucketInterval& out, const BucketInterval& in) {
-    return out.low <= in.low && out.high >= in.high && in.multiple % out.multiple == 0;
-  });
+  return std::ranges::equal(
+      outer.intervals, inner.intervals, [](const BucketInterval& out, const BucketInterval& in) {
+        return out.low <= in.low && out.high >= in.high && in.multiple % out.multiple == 0;
+      });
 }
 
 std::string_view name_of(EntryOrigin origin) {

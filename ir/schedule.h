@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "ir/symbols.h"
+#include "ir/dims/symbols.h"
 
 namespace anydim::ir {
 
-// A name and ordered integer fields, e.g. `matmul rows=8 columns=48`. Only its backend understands it.
+// A name and ordered integer fields, e.g. `matmul rows=8 columns=48`. Only its backend understands
+// it.
 struct Schedule {
   std::string name;
   std::vector<std::pair<std::string, std::int64_t>> fields;
@@ -36,7 +37,8 @@ struct Bucket {
   bool contains(std::span<const std::int64_t> keys) const;
   bool operator==(const Bucket&) const = default;
 };
-std::string to_string(const Bucket& bucket);  // e.g. "[1, 15] x [0, 512] multiple 8"; "any" without intervals
+// e.g. "[1, 15] x [0, 512] multiple 8"; "any" without intervals
+std::string to_string(const Bucket& bucket);
 
 // Whether every shape of `inner` is one of `outer`.
 bool contains(const Bucket& outer, const Bucket& inner);
@@ -52,13 +54,16 @@ enum class EntryOrigin : std::uint8_t {
 };
 std::string_view name_of(EntryOrigin origin);  // "predicted", "tuned, predicted", "tuned, measured"
 
-// The kernels of one region: entries are tried in order, the last contains every shape in the declared range, so dispatch is total.
+// The kernels of one region: entries are tried in order, the last contains every shape in the
+// declared range, so dispatch is total.
 struct DispatchTable {
   struct Entry {
     Bucket bucket;  // shapes that it serves
     Schedule schedule;
-    double estimated_seconds = 0;  // cost model at the bucket's middle, or what tuning expects; for explain
-    // Shapes that its code is compiled for, where these are more: entries with equal compiled_for() and schedule share code.
+    // cost model at the bucket's middle, or what tuning expects; for explain
+    double estimated_seconds = 0;
+    // Shapes that its code is compiled for, where these are more: entries with equal compiled_for()
+    // and schedule share code.
     std::optional<Bucket> kernel{};
     EntryOrigin origin = EntryOrigin::CostModel;
     const Bucket& compiled_for() const { return kernel ? *kernel : bucket; }

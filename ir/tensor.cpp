@@ -20,15 +20,17 @@ namespace {
 constexpr std::size_t alignment = 64;
 
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
-  void* memory = ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{alignment}, std::nothrow);
+  void* memory =
+      ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{alignment}, std::nothrow);
   if (memory == nullptr) {
     throw Error(ErrorKind::Resource, fmt::format("out of memory: a tensor needs {} bytes", bytes));
   }
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { ::operator delete(p, std::align_val_t{alignment}); }};
+  return {static_cast<std::byte*>(memory),
+          [](std::byte* p) { ::operator delete(p, std::align_val_t{alignment}); }};
 }
 
-// Rounds towards zero and makes the last bit odd where that lost something; a second rounding to a narrower float is
-// then exact.
+// Rounds towards zero and makes the last bit odd where that lost something; a second rounding to a
+// narrower float is then exact.
 float rounded_to_odd(long double value) {
   const auto nearest = static_cast<float>(value);
   if (std::isnan(nearest) || static_cast<long double>(nearest) == value) return nearest;
@@ -73,7 +75,8 @@ auto with_storage(DType dtype, Use&& use) {
 
 class Tensor::Sourced {
  public:
-  Sourced(std::shared_ptr<const TensorSource> source, std::size_t size) : source_(std::move(source)), size_(size) {}
+  Sourced(std::shared_ptr<const TensorSource> source, std::size_t size)
+      : source_(std::move(source)), size_(size) {}
 
   void copy_to(std::span<std::byte> to) const { source_->read(to); }
 
@@ -108,11 +111,14 @@ class Tensor::Sourced {
   std::atomic<const std::byte*> address_ = nullptr;  // of kept_
 };
 
-Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::shared_ptr<const TensorSource> source)
-    : dtype_(dtype), dims_(std::move(dims)), byte_size_(static_cast<std::size_t>(byte_count(dtype_, dims_))),
+Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims,
+               std::shared_ptr<const TensorSource> source)
+    : dtype_(dtype), dims_(std::move(dims)),
+      byte_size_(static_cast<std::size_t>(byte_count(dtype_, dims_))),
       sourced_(std::make_shared<Sourced>(std::move(source), byte_size_)), owner_(sourced_) {}
 
-Tensor Tensor::over(DType dtype, std::vector<std::int64_t> dims, std::span<std::byte> zeros, std::shared_ptr<const void> owner) {
+Tensor Tensor::over(DType dtype, std::vector<std::int64_t> dims, std::span<std::byte> zeros,
+                    std::shared_ptr<const void> owner) {
   Tensor tensor(dtype, std::move(dims), zeros, std::move(owner));
   tensor.writable_ = zeros.data();
   return tensor;
@@ -133,7 +139,8 @@ void Tensor::copy_to(std::span<std::byte> to) const {
   if (!to.empty()) std::memcpy(to.data(), bytes_.data(), to.size());
 }
 
-Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims) : dtype_(dtype), dims_(std::move(dims)) {
+Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims)
+    : dtype_(dtype), dims_(std::move(dims)) {
   const auto bytes = static_cast<std::size_t>(byte_count(dtype_, dims_));
   auto memory = allocate(bytes);
   writable_ = memory.get();
@@ -143,19 +150,23 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims) : dtype_(dtype), dim
   owner_ = std::move(memory);
 }
 
-Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-               TensorOrigin origin)
-    : dtype_(dtype), dims_(std::move(dims)), bytes_(bytes), byte_size_(bytes.size()), owner_(std::move(owner)), origin_(std::move(origin)) {
-  internal_check(static_cast<std::int64_t>(bytes.size()) == byte_count(dtype_, dims_), "shared bytes have the tensor's exact size");
+Tensor::Tensor(DType dtype, std::vector<std::int64_t> dims, std::span<const std::byte> bytes,
+               std::shared_ptr<const void> owner, TensorOrigin origin)
+    : dtype_(dtype), dims_(std::move(dims)), bytes_(bytes), byte_size_(bytes.size()),
+      owner_(std::move(owner)), origin_(std::move(origin)) {
+  internal_check(static_cast<std::int64_t>(bytes.size()) == byte_count(dtype_, dims_),
+                 "shared bytes have the tensor's exact size");
 }
 
 std::span<std::byte> Tensor::mutable_bytes() {
-  internal_check(writable_ != nullptr || bytes_.empty(), "a tensor is written only in memory that it allocated");
+  internal_check(writable_ != nullptr || bytes_.empty(),
+                 "a tensor is written only in memory that it allocated");
   return {writable_, bytes_.size()};
 }
 
 double Tensor::real_at(std::int64_t index) const {
-  internal_check(index >= 0 && static_cast<std::size_t>(index) < byte_size_ / size_of(dtype_), "an index is inside its tensor");
+  internal_check(index >= 0 && static_cast<std::size_t>(index) < byte_size_ / size_of(dtype_),
+                 "an index is inside its tensor");
   const auto i = static_cast<std::size_t>(index);
   if (dtype_ == DType::F16) return half_to_float(as<std::uint16_t>()[i]);
   if (dtype_ == DType::BF16) return bfloat16_to_float(as<std::uint16_t>()[i]);
@@ -165,13 +176,17 @@ double Tensor::real_at(std::int64_t index) const {
 
 std::int64_t Tensor::integer_at(std::int64_t index) const {
   if (is_float(dtype_) || dtype_ == DType::Bool) return saturate<std::int64_t>(real_at(index));
-  internal_check(index >= 0 && static_cast<std::size_t>(index) < byte_size_ / size_of(dtype_), "an index is inside its tensor");
-  return with_storage(dtype_, [&]<typename T>(T) { return static_cast<std::int64_t>(as<T>()[static_cast<std::size_t>(index)]); });
+  internal_check(index >= 0 && static_cast<std::size_t>(index) < byte_size_ / size_of(dtype_),
+                 "an index is inside its tensor");
+  return with_storage(dtype_, [&]<typename T>(T) {
+    return static_cast<std::int64_t>(as<T>()[static_cast<std::size_t>(index)]);
+  });
 }
 
 void Tensor::set_real(std::int64_t index, double value) {
   const auto i = static_cast<std::size_t>(index);
-  internal_check(index >= 0 && i < bytes_.size() / size_of(dtype_), "an index is inside its tensor");
+  internal_check(index >= 0 && i < bytes_.size() / size_of(dtype_),
+                 "an index is inside its tensor");
   if (dtype_ == DType::F16) {
     mutable_as<std::uint16_t>()[i] = float_to_half(rounded_to_odd(value));
   } else if (dtype_ == DType::BF16) {
@@ -191,11 +206,13 @@ void Tensor::set_real(std::int64_t index, double value) {
 
 void Tensor::set_integer(std::int64_t index, std::int64_t value) {
   const auto i = static_cast<std::size_t>(index);
-  internal_check(index >= 0 && i < bytes_.size() / size_of(dtype_), "an index is inside its tensor");
+  internal_check(index >= 0 && i < bytes_.size() / size_of(dtype_),
+                 "an index is inside its tensor");
   if (dtype_ == DType::F16) {
     mutable_as<std::uint16_t>()[i] = float_to_half(rounded_to_odd(static_cast<long double>(value)));
   } else if (dtype_ == DType::BF16) {
-    mutable_as<std::uint16_t>()[i] = float_to_bfloat16(rounded_to_odd(static_cast<long double>(value)));
+    mutable_as<std::uint16_t>()[i] =
+        float_to_bfloat16(rounded_to_odd(static_cast<long double>(value)));
   } else if (dtype_ == DType::Bool) {
     mutable_as<std::uint8_t>()[i] = value != 0 ? 1 : 0;
   } else {
@@ -205,7 +222,8 @@ void Tensor::set_integer(std::int64_t index, std::int64_t value) {
 
 bool Tensor::same_bits(const Tensor& other) const {
   if (dtype_ != other.dtype_ || dims_ != other.dims_) return false;
-  return byte_size_ == 0 || shares(other) || std::memcmp(bytes().data(), other.bytes().data(), byte_size_) == 0;
+  return byte_size_ == 0 || shares(other) ||
+         std::memcmp(bytes().data(), other.bytes().data(), byte_size_) == 0;
 }
 
 float half_to_float(std::uint16_t bits) {
@@ -225,9 +243,11 @@ std::uint16_t float_to_half(float value) {
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   constexpr std::uint32_t infinity = 0x7f800000u;
-  constexpr std::uint32_t overflow = 0x477ff000u;         // 65520: half way past the largest half, which ties to infinity
+  // 65520: half way past the largest half, which ties to infinity
+  constexpr std::uint32_t overflow = 0x477ff000u;
   constexpr std::uint32_t smallest_normal = 0x38800000u;  // 2^-14
-  constexpr std::uint32_t underflow = 0x33000000u;        // 2^-25: half the smallest subnormal, which ties to zero
+  // 2^-25: half the smallest subnormal, which ties to zero
+  constexpr std::uint32_t underflow = 0x33000000u;
   std::uint32_t result = 0;
   if (magnitude > infinity) {
     result = 0x7e00u | ((magnitude >> 13) & 0x3ffu);  // stays a (quiet) NaN
@@ -247,7 +267,9 @@ std::uint16_t float_to_half(float value) {
   return static_cast<std::uint16_t>(sign | result);
 }
 
-float bfloat16_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float bfloat16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 std::uint16_t float_to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

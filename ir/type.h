@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/dim.h"
+#include "ir/dims/dim.h"
 
 namespace anydim::ir {
 
@@ -38,16 +38,19 @@ struct Type {
   std::vector<Type> results;   // Function
 
   Type() = default;
-  Type(TensorType type) : kind(Kind::Tensor), tensor(std::move(type)) {}  // NOLINT: implicit on purpose
+  Type(TensorType type)
+      : kind(Kind::Tensor), tensor(std::move(type)) {}  // NOLINT: implicit on purpose
   bool is_tensor() const { return kind == Kind::Tensor; }
   bool operator==(const Type&) const = default;
 };
 
-// `?` inside the type of a tuple, list or function: an extent that opens a symbol where it is taken out or called.
+// `?` inside the type of a tuple, list or function: an extent that opens a symbol where it is taken
+// out or called.
 Dim any_extent();
 bool is_any_extent(const Dim& dim);
 
-// Elements (product of dims, 1 for rank 0) and bytes of a concrete shape; a negative dim or int64 overflow throws Error{Inputs}.
+// Elements (product of dims, 1 for rank 0) and bytes of a concrete shape; a negative dim or int64
+// overflow throws Error{Inputs}.
 std::int64_t element_count(const std::vector<std::int64_t>& dims);
 std::int64_t byte_count(DType dtype, const std::vector<std::int64_t>& dims);
 

@@ -6,14 +6,15 @@
 #include <set>
 
 #include "ir/function_verifier.h"
-#include "ir/print.h"
 #include "ir/printable.h"
 #include "ir/quote.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir {
 namespace {
 
-constexpr std::string_view kind_names[] = {"an integer", "a real", "a string", "integers", "reals", "a dtype", "a tensor"};
+constexpr std::string_view kind_names[] = {"an integer", "a real",  "a string", "integers",
+                                           "reals",      "a dtype", "a tensor"};
 
 // The index of the alternative of Attribute that holds this kind.
 std::size_t alternative(AttributeInfo::Kind kind) {
@@ -29,15 +30,18 @@ std::size_t alternative(AttributeInfo::Kind kind) {
   return std::variant_npos;
 }
 
-std::string count_text(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string count_text(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 template <typename List>
 void check_names(const List& list, std::string_view what, const VerifyOptions& options) {
   std::set<std::string_view> names;
   for (const auto& item : list) {
     if (!names.insert(item.name).second) {
-      throw Error(options.kind, fmt::format("{}{}the module has two {} named {}", options.stage, options.stage.empty() ? "" : ": ", what,
-                                            global_text(item.name)));
+      throw Error(options.kind,
+                  fmt::format("{}{}the module has two {} named {}", options.stage,
+                              options.stage.empty() ? "" : ": ", what, global_text(item.name)));
     }
   }
 }
@@ -53,7 +57,9 @@ void FunctionVerifier::verify() {
   for (const ValueId id : function_.body.results) use(id, [] { return std::string("a result"); });
   const std::size_t named = function_.result_names.size();
   if (named != 0 && named != function_.body.results.size()) {
-    fail(fmt::format("has {}, but {} of results", count_text(function_.body.results.size(), "result"), count_text(named, "name")));
+    fail(fmt::format("has {}, but {} of results",
+                     count_text(function_.body.results.size(), "result"),
+                     count_text(named, "name")));
   }
   types();
 }
@@ -61,17 +67,23 @@ void FunctionVerifier::verify() {
 void FunctionVerifier::fail(const std::string& what) const {
   const std::string stage = options_.stage.empty() ? "" : options_.stage + ": ";
   const std::string place = binding_ == nullptr ? "" : ", " + describe(function_, *binding_);
-  throw Error(options_.kind, fmt::format("{}{} {}{}: {}", stage, keyword_, global_text(name_), place, what));
+  throw Error(options_.kind,
+              fmt::format("{}{} {}{}: {}", stage, keyword_, global_text(name_), place, what));
 }
 
 void FunctionVerifier::symbols() {
   for (const std::string& name : function_.symbols.names()) {
     const SymbolInfo& symbol = *function_.symbols.find(name);
-    if (symbol.low > symbol.high) fail(fmt::format("symbol {} has the empty range [{}, {}]", symbol_text(name), symbol.low, symbol.high));
-    if (symbol.multiple < 1) fail(fmt::format("symbol {} is a multiple of {}", symbol_text(name), symbol.multiple));
+    if (symbol.low > symbol.high)
+      fail(fmt::format("symbol {} has the empty range [{}, {}]", symbol_text(name), symbol.low,
+                       symbol.high));
+    if (symbol.multiple < 1)
+      fail(fmt::format("symbol {} is a multiple of {}", symbol_text(name), symbol.multiple));
     if (symbol.below) {
       for (const DimLeaf& leaf : symbol.below->leaves()) {
-        if (leaf.is_symbol()) declared(leaf.symbol, [&] { return fmt::format("the bound of symbol {}", symbol_text(name)); });
+        if (leaf.is_symbol())
+          declared(leaf.symbol,
+                   [&] { return fmt::format("the bound of symbol {}", symbol_text(name)); });
       }
     }
   }
@@ -80,19 +92,22 @@ void FunctionVerifier::symbols() {
 void FunctionVerifier::names() {
   std::set<std::string_view> seen;
   for (const Value& value : function_.values) {
-    if (!seen.insert(value.name).second) fail(fmt::format("has two values named {}", value_text(value.name)));
+    if (!seen.insert(value.name).second)
+      fail(fmt::format("has two values named {}", value_text(value.name)));
   }
 }
 
 void FunctionVerifier::declared(const std::string& symbol, const Words& where) {
   if (!function_.symbols.contains(symbol)) {
-    fail(fmt::format("{} uses the symbol {}, which the function does not declare", where(), symbol_text(symbol)));
+    fail(fmt::format("{} uses the symbol {}, which the function does not declare", where(),
+                     symbol_text(symbol)));
   }
 }
 
 void FunctionVerifier::define(ValueId id, std::string_view role) {
   if (id >= function_.values.size()) {
-    fail(fmt::format("{} has the id {}, but there are {}", role, id, count_text(function_.values.size(), "value")));
+    fail(fmt::format("{} has the id {}, but there are {}", role, id,
+                     count_text(function_.values.size(), "value")));
   }
   if (states_[id] != State::Undefined) fail(fmt::format("{} is assigned a second time", name(id)));
   states_[id] = State::InScope;
@@ -100,10 +115,13 @@ void FunctionVerifier::define(ValueId id, std::string_view role) {
 
 void FunctionVerifier::use(ValueId id, const Words& role) {
   if (id >= function_.values.size()) {
-    fail(fmt::format("{} has the id {}, but there are {}", role(), id, count_text(function_.values.size(), "value")));
+    fail(fmt::format("{} has the id {}, but there are {}", role(), id,
+                     count_text(function_.values.size(), "value")));
   }
-  if (states_[id] == State::Undefined) fail(fmt::format("{}, {}, is not defined before this use", role(), name(id)));
-  if (states_[id] == State::OutOfScope) fail(fmt::format("{}, {}, is used outside the block that defines it", role(), name(id)));
+  if (states_[id] == State::Undefined)
+    fail(fmt::format("{}, {}, is not defined before this use", role(), name(id)));
+  if (states_[id] == State::OutOfScope)
+    fail(fmt::format("{}, {}, is used outside the block that defines it", role(), name(id)));
 }
 
 void FunctionVerifier::bindings(const Block& block) {
@@ -124,10 +142,12 @@ void FunctionVerifier::operands(const Binding& binding) {
   const OpInfo& row = info(binding.op);
   const auto minimum = static_cast<std::size_t>(row.minimum_operands);
   const std::size_t count = binding.operands.size();
-  if (count < minimum || (row.maximum_operands >= 0 && count > static_cast<std::size_t>(row.maximum_operands))) {
+  if (count < minimum ||
+      (row.maximum_operands >= 0 && count > static_cast<std::size_t>(row.maximum_operands))) {
     std::string wanted = count_text(minimum, "operand");
     if (row.maximum_operands < 0) wanted = "at least " + wanted;
-    if (row.maximum_operands > row.minimum_operands) wanted = fmt::format("{} to {} operands", minimum, row.maximum_operands);
+    if (row.maximum_operands > row.minimum_operands)
+      wanted = fmt::format("{} to {} operands", minimum, row.maximum_operands);
     fail(fmt::format("takes {}, has {}", wanted, count));
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -135,7 +155,8 @@ void FunctionVerifier::operands(const Binding& binding) {
       use(binding.operands[i], [&] { return fmt::format("operand {}", i); });
       continue;
     }
-    const bool optional = binding.op == Op::loop ? i < 2 : row.maximum_operands >= 0 && i >= minimum;
+    const bool optional =
+        binding.op == Op::loop ? i < 2 : row.maximum_operands >= 0 && i >= minimum;
     if (!optional) fail(fmt::format("operand {} is none, which only optional operands can be", i));
   }
 }
@@ -147,12 +168,13 @@ void FunctionVerifier::attributes(const Binding& binding) {
     if (found == binding.attributes.end()) {
       if (!row.optional) fail(fmt::format("attribute '{}' is missing", row.name));
     } else if (found->second.index() != alternative(row.kind)) {
-      fail(
-          fmt::format("attribute '{}' is {}, expected {}", row.name, kind_names[found->second.index()], kind_names[alternative(row.kind)]));
+      fail(fmt::format("attribute '{}' is {}, expected {}", row.name,
+                       kind_names[found->second.index()], kind_names[alternative(row.kind)]));
     }
   }
   for (const auto& [name, value] : binding.attributes) {
-    if (std::none_of(rows.begin(), rows.end(), [&](const AttributeInfo& row) { return row.name == name; })) {
+    if (std::none_of(rows.begin(), rows.end(),
+                     [&](const AttributeInfo& row) { return row.name == name; })) {
       fail(fmt::format("has no attribute '{}'", printable(name)));
     }
   }
@@ -160,7 +182,8 @@ void FunctionVerifier::attributes(const Binding& binding) {
 
 void FunctionVerifier::dims(const Binding& binding) {
   const auto expect = [&](std::size_t count) {
-    if (binding.dims.size() != count) fail(fmt::format("carries {}, expected {}", count_text(binding.dims.size(), "dim"), count));
+    if (binding.dims.size() != count)
+      fail(fmt::format("carries {}, expected {}", count_text(binding.dims.size(), "dim"), count));
   };
   const bool any_number = binding.op == Op::shape || binding.op == Op::check_shape;
   const bool of_region = binding.op == Op::region && binding.callee < module_.regions.size();
@@ -169,7 +192,8 @@ void FunctionVerifier::dims(const Binding& binding) {
   } else if (!any_number && binding.op != Op::region) {
     expect(binding.op == Op::dim ? 1 : binding.op == Op::bind || binding.op == Op::check ? 2 : 0);
   }
-  if (binding.op == Op::bind && (binding.dims[0].kind() != Dim::Kind::Symbol || !binding.dims[0].leaf().is_symbol())) {
+  if (binding.op == Op::bind &&
+      (binding.dims[0].kind() != Dim::Kind::Symbol || !binding.dims[0].leaf().is_symbol())) {
     fail(fmt::format("opens a symbol, not {}", print(function_, binding.dims[0])));
   }
   for (const Dim& dim : binding.dims) {
@@ -177,13 +201,15 @@ void FunctionVerifier::dims(const Binding& binding) {
       if (leaf.is_symbol()) {
         declared(leaf.symbol, [&] { return fmt::format("the dim {}", print(function_, dim)); });
       } else {
-        use(leaf.value, [&] { return fmt::format("the tensor in the dim {}", print(function_, dim)); });
+        use(leaf.value,
+            [&] { return fmt::format("the tensor in the dim {}", print(function_, dim)); });
       }
     }
   }
   if (binding.op == Op::check_shape && type_of(binding.operands[0]) != nullptr &&
       type_of(binding.operands[0])->rank() != binding.dims.size()) {
-    fail(fmt::format("demands {} of {}, which is {}", count_text(binding.dims.size(), "dim"), name(binding.operands[0]),
+    fail(fmt::format("demands {} of {}, which is {}", count_text(binding.dims.size(), "dim"),
+                     name(binding.operands[0]),
                      print(function_, function_.values[binding.operands[0]].type)));
   }
 }
@@ -191,7 +217,8 @@ void FunctionVerifier::dims(const Binding& binding) {
 void FunctionVerifier::results(const Binding& binding) {
   const OpInfo& row = info(binding.op);
   if (row.results >= 0 && binding.results.size() != static_cast<std::size_t>(row.results)) {
-    fail(fmt::format("has {}, expected {}", count_text(binding.results.size(), "result"), row.results));
+    fail(fmt::format("has {}, expected {}", count_text(binding.results.size(), "result"),
+                     row.results));
   }
   for (const ValueId id : binding.results) define(id, "a result");
 }
@@ -213,7 +240,8 @@ void FunctionVerifier::type_symbols(const Type& type, ValueId id) {
       if (leaf.is_symbol()) {
         declared(leaf.symbol, [&] { return fmt::format("the type of {}", name(id)); });
       } else if (leaf.value >= function_.values.size() || states_[leaf.value] == State::Undefined) {
-        fail(fmt::format("the type of {} reads a tensor that is not defined: {}", name(id), print(function_, dim)));
+        fail(fmt::format("the type of {} reads a tensor that is not defined: {}", name(id),
+                         print(function_, dim)));
       }
     }
   }
@@ -224,10 +252,14 @@ void FunctionVerifier::type_symbols(const Type& type, ValueId id) {
 }
 
 const TensorType* FunctionVerifier::type_of(ValueId id) const {
-  return id < function_.values.size() && function_.values[id].type.is_tensor() ? &function_.values[id].type.tensor : nullptr;
+  return id < function_.values.size() && function_.values[id].type.is_tensor()
+             ? &function_.values[id].type.tensor
+             : nullptr;
 }
 
-std::string FunctionVerifier::name(ValueId id) const { return value_text(function_.values[id].name); }
+std::string FunctionVerifier::name(ValueId id) const {
+  return value_text(function_.values[id].name);
+}
 
 void verify(const Module& module, const VerifyOptions& options) {
   check_names(module.functions, "functions", options);

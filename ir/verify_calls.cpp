@@ -4,37 +4,43 @@
 #include <set>
 
 #include "ir/function_verifier.h"
-#include "ir/print.h"
 #include "ir/quote.h"
 #include "ir/region.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir {
 namespace {
 
-std::string count_text(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string count_text(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 }  // namespace
 
 void FunctionVerifier::blocks(const Binding& binding) {
   const std::size_t wanted = binding.op == Op::branch ? 2 : binding.op == Op::loop ? 1 : 0;
-  if (binding.blocks.size() != wanted) fail(fmt::format("has {}, expected {}", count_text(binding.blocks.size(), "block"), wanted));
+  if (binding.blocks.size() != wanted)
+    fail(fmt::format("has {}, expected {}", count_text(binding.blocks.size(), "block"), wanted));
   if (binding.op == Op::branch) {
     for (const Block& block : binding.blocks) {
       if (!block.parameters.empty()) fail("the blocks of if take no parameters");
       if (block.results.size() != binding.results.size()) {
-        fail(fmt::format("a block yields {}, expected {}", count_text(block.results.size(), "value"), binding.results.size()));
+        fail(fmt::format("a block yields {}, expected {}",
+                         count_text(block.results.size(), "value"), binding.results.size()));
       }
     }
   } else if (binding.op == Op::loop) {
     const Block& body = binding.blocks[0];
     const std::size_t carried = binding.operands.size() < 2 ? 0 : binding.operands.size() - 2;
-    if (binding.operands.size() < 2) fail("takes a trip count and a condition (or none) before the carried values");
+    if (binding.operands.size() < 2)
+      fail("takes a trip count and a condition (or none) before the carried values");
     if (body.parameters.size() != carried + 2) {
       fail(fmt::format("its body takes {}, expected {}: iteration, condition, carried values",
                        count_text(body.parameters.size(), "parameter"), carried + 2));
     }
     if (body.results.size() < carried + 1 || body.results.size() != binding.results.size() + 1) {
-      fail(fmt::format("its body yields {}, expected {}: condition, carried and scanned values", count_text(body.results.size(), "value"),
+      fail(fmt::format("its body yields {}, expected {}: condition, carried and scanned values",
+                       count_text(body.results.size(), "value"),
                        std::max(carried, binding.results.size()) + 1));
     }
   }
@@ -48,25 +54,30 @@ void FunctionVerifier::inner_block(const Binding& binding, const Block& block) {
   for (const ValueId id : block.parameters) define(id, "a parameter of a block");
   bindings(block);
   binding_ = &binding;
-  for (const ValueId id : block.results) use(id, [] { return std::string("a value that a block yields"); });
+  for (const ValueId id : block.results)
+    use(id, [] { return std::string("a value that a block yields"); });
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (before[i] == State::Undefined && states_[i] == State::InScope) states_[i] = State::OutOfScope;
+    if (before[i] == State::Undefined && states_[i] == State::InScope)
+      states_[i] = State::OutOfScope;
   }
 }
 
 // Dims may differ, because what leaves a block closes to an opaque symbol; dtype and rank may not.
-void FunctionVerifier::same_form(ValueId inner, ValueId outer, const std::string& role, std::size_t added_dims) {
+void FunctionVerifier::same_form(ValueId inner, ValueId outer, const std::string& role,
+                                 std::size_t added_dims) {
   const TensorType* from = type_of(inner);
   const TensorType* to = type_of(outer);
   if (from == nullptr || to == nullptr) return;
   if (from->dtype == to->dtype && from->rank() + added_dims == to->rank()) return;
-  fail(fmt::format("{} {} is {}, but {} is {}", role, name(inner), print(function_, function_.values[inner].type), name(outer),
+  fail(fmt::format("{} {} is {}, but {} is {}", role, name(inner),
+                   print(function_, function_.values[inner].type), name(outer),
                    print(function_, function_.values[outer].type)));
 }
 
 void FunctionVerifier::branch_types(const Binding& binding) {
   for (const Block& block : binding.blocks) {
-    for (std::size_t i = 0; i < block.results.size(); ++i) same_form(block.results[i], binding.results[i], "the yielded", 0);
+    for (std::size_t i = 0; i < block.results.size(); ++i)
+      same_form(block.results[i], binding.results[i], "the yielded", 0);
   }
 }
 
@@ -85,7 +96,8 @@ void FunctionVerifier::loop_types(const Binding& binding) {
 void FunctionVerifier::callee(const Binding& binding) {
   if (binding.op == Op::call) {
     if (binding.callee >= module_.functions.size()) {
-      fail(fmt::format("calls function {}, but there are {}", binding.callee, module_.functions.size()));
+      fail(fmt::format("calls function {}, but there are {}", binding.callee,
+                       module_.functions.size()));
     }
     const Function& target = module_.functions[binding.callee];
     callee_counts(binding, target, "function " + global_text(target.name));
@@ -100,14 +112,16 @@ void FunctionVerifier::callee(const Binding& binding) {
   }
 }
 
-void FunctionVerifier::callee_counts(const Binding& binding, const Function& target, const std::string& target_text) {
+void FunctionVerifier::callee_counts(const Binding& binding, const Function& target,
+                                     const std::string& target_text) {
   if (binding.operands.size() != target.body.parameters.size()) {
-    fail(fmt::format("{} takes {}, is given {}", target_text, count_text(target.body.parameters.size(), "parameter"),
+    fail(fmt::format("{} takes {}, is given {}", target_text,
+                     count_text(target.body.parameters.size(), "parameter"),
                      binding.operands.size()));
   }
   if (binding.results.size() != target.body.results.size()) {
-    fail(fmt::format("{} has {}, the binding names {}", target_text, count_text(target.body.results.size(), "result"),
-                     binding.results.size()));
+    fail(fmt::format("{} has {}, the binding names {}", target_text,
+                     count_text(target.body.results.size(), "result"), binding.results.size()));
   }
 }
 
@@ -119,24 +133,32 @@ void FunctionVerifier::call_types(const Binding& binding, const Function& target
     const TensorType* ours = type_of(outer);
     if (ours == nullptr || !theirs.is_tensor()) return;
     if (ours->dtype == theirs.tensor.dtype && ours->rank() == theirs.tensor.rank()) return;
-    fail(fmt::format("{} is {}, but {} {} of function {} is {}", name(outer), print(function_, function_.values[outer].type), role,
-                     value_text(target.values[inner].name), global_text(target.name), print(target, theirs)));
+    fail(fmt::format("{} is {}, but {} {} of function {} is {}", name(outer),
+                     print(function_, function_.values[outer].type), role,
+                     value_text(target.values[inner].name), global_text(target.name),
+                     print(target, theirs)));
   };
-  for (std::size_t i = 0; i < binding.operands.size(); ++i) compare(binding.operands[i], target.body.parameters[i], "parameter");
-  for (std::size_t i = 0; i < binding.results.size(); ++i) compare(binding.results[i], target.body.results[i], "result");
+  for (std::size_t i = 0; i < binding.operands.size(); ++i)
+    compare(binding.operands[i], target.body.parameters[i], "parameter");
+  for (std::size_t i = 0; i < binding.results.size(); ++i)
+    compare(binding.results[i], target.body.results[i], "result");
 }
 
 void FunctionVerifier::region_types(const Binding& binding, const Region& target) {
   const Function& body = target.body;
   std::map<std::string, Dim> dims;
-  for (std::size_t i = 0; i < binding.dims.size(); ++i) dims.emplace(body.symbols.names()[i], binding.dims[i]);
+  for (std::size_t i = 0; i < binding.dims.size(); ++i)
+    dims.emplace(body.symbols.names()[i], binding.dims[i]);
   const auto compare = [&](ValueId outer, ValueId inner, std::string_view role) {
     if (inner >= body.values.size()) return;
-    const std::string text = fmt::format("{} {} of region {}", role, value_text(body.values[inner].name), global_text(target.name));
+    const std::string text = fmt::format(
+        "{} {} of region {}", role, value_text(body.values[inner].name), global_text(target.name));
     region_type(outer, body.values[inner].type, body, dims, text);
   };
-  for (std::size_t i = 0; i < binding.operands.size(); ++i) compare(binding.operands[i], body.body.parameters[i], "parameter");
-  for (std::size_t i = 0; i < binding.results.size(); ++i) compare(binding.results[i], body.body.results[i], "result");
+  for (std::size_t i = 0; i < binding.operands.size(); ++i)
+    compare(binding.operands[i], body.body.parameters[i], "parameter");
+  for (std::size_t i = 0; i < binding.results.size(); ++i)
+    compare(binding.results[i], body.body.results[i], "result");
 }
 
 namespace {
@@ -148,7 +170,8 @@ bool differ_somewhere(const Dim& a, const Dim& b) {
   for (std::int64_t round = 0; round < 16; ++round) {
     std::map<DimLeaf, std::int64_t> values;
     for (const DimLeaf& leaf : leaves)
-      values[leaf] = (round * 5 + static_cast<std::int64_t>(values.size()) * 3) % 13 - (leaf.is_symbol() ? 0 : 1);
+      values[leaf] = (round * 5 + static_cast<std::int64_t>(values.size()) * 3) % 13 -
+                     (leaf.is_symbol() ? 0 : 1);
     auto lookup = [&](const DimLeaf& leaf) { return values.at(leaf); };
     try {
       if (a.evaluate(lookup) != b.evaluate(lookup)) return true;
@@ -161,21 +184,27 @@ bool differ_somewhere(const Dim& a, const Dim& b) {
 
 }  // namespace
 
-void FunctionVerifier::region_type(ValueId outer, const Type& inner, const Function& target, const std::map<std::string, Dim>& dims,
+void FunctionVerifier::region_type(ValueId outer, const Type& inner, const Function& target,
+                                   const std::map<std::string, Dim>& dims,
                                    const std::string& role) {
   const TensorType* ours = type_of(outer);
   if (ours == nullptr || !inner.is_tensor()) return;
   const auto differ = [&](const std::string& detail) {
-    fail(fmt::format("{} is {}, but {} is {}{}", name(outer), print(function_, function_.values[outer].type), role, print(target, inner),
+    fail(fmt::format("{} is {}, but {} is {}{}", name(outer),
+                     print(function_, function_.values[outer].type), role, print(target, inner),
                      detail));
   };
   if (ours->dtype != inner.tensor.dtype || ours->rank() != inner.tensor.rank()) differ("");
   for (std::size_t i = 0; i < ours->rank(); ++i) {
     const auto leaves = inner.tensor.dims[i].leaves();
     // value(%t, i) of the region's own tensors has no counterpart here.
-    if (std::any_of(leaves.begin(), leaves.end(), [](const DimLeaf& leaf) { return !leaf.is_symbol(); })) continue;
+    if (std::any_of(leaves.begin(), leaves.end(),
+                    [](const DimLeaf& leaf) { return !leaf.is_symbol(); }))
+      continue;
     const Dim theirs = inner.tensor.dims[i].substitute(dims);
-    if (ours->dims[i] == theirs || prove_equal(ours->dims[i], theirs, function_.symbols) == Proof::Yes) continue;
+    if (ours->dims[i] == theirs ||
+        prove_equal(ours->dims[i], theirs, function_.symbols) == Proof::Yes)
+      continue;
     if (!differ_somewhere(ours->dims[i], theirs)) continue;
     differ(fmt::format(", where dimension {} becomes {}", i, print(function_, theirs)));
   }
@@ -184,7 +213,8 @@ void FunctionVerifier::region_type(ValueId outer, const Type& inner, const Funct
 void FunctionVerifier::region(const Region& region) {
   for (const std::uint32_t position : region.weights) {
     if (position >= region.body.body.parameters.size()) {
-      fail(fmt::format("weight {} is out of range: it has {}", position, count_text(region.body.body.parameters.size(), "parameter")));
+      fail(fmt::format("weight {} is out of range: it has {}", position,
+                       count_text(region.body.body.parameters.size(), "parameter")));
     }
   }
   if (!region.identity.empty() && region.identity != identity_of(region)) {

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "ir/derive.h"
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/scalar_program.h"
-#include "ir/scalar_simplify.h"
+#include "ir/loops/derive.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/loops/scalar_simplify.h"
+#include "ir/reference/evaluate.h"
 
 namespace anydim::passes {
 
@@ -19,16 +19,24 @@ namespace {
 
 using Kind = ScalarStep::Kind;
 
-ScalarStep real_step(DType dtype, double value) { return {.kind = Kind::Constant, .dtype = dtype, .real = value}; }
-ScalarStep integer_step(DType dtype, std::int64_t value) { return {.kind = Kind::Constant, .dtype = dtype, .integer = value}; }
-bool is_zero(const ScalarStep& step) { return step.kind == Kind::Constant && (is_float(step.dtype) ? step.real == 0 : step.integer == 0); }
+ScalarStep real_step(DType dtype, double value) {
+  return {.kind = Kind::Constant, .dtype = dtype, .real = value};
+}
+ScalarStep integer_step(DType dtype, std::int64_t value) {
+  return {.kind = Kind::Constant, .dtype = dtype, .integer = value};
+}
+bool is_zero(const ScalarStep& step) {
+  return step.kind == Kind::Constant && (is_float(step.dtype) ? step.real == 0 : step.integer == 0);
+}
 
 ScalarStep number_step(DType dtype, double value) {
-  return is_float(dtype) ? real_step(dtype, value) : integer_step(dtype, static_cast<std::int64_t>(value));
+  return is_float(dtype) ? real_step(dtype, value)
+                         : integer_step(dtype, static_cast<std::int64_t>(value));
 }
 
 ScalarStep element_step(const Tensor& tensor, std::int64_t at = 0) {
-  return is_float(tensor.dtype()) ? real_step(tensor.dtype(), tensor.real_at(at)) : integer_step(tensor.dtype(), tensor.integer_at(at));
+  return is_float(tensor.dtype()) ? real_step(tensor.dtype(), tensor.real_at(at))
+                                  : integer_step(tensor.dtype(), tensor.integer_at(at));
 }
 
 // A matrix with one number where column <= row + diagonal and another elsewhere.
@@ -39,12 +47,14 @@ struct Triangle {
 
 bool is_matrix(const Tensor& tensor) {
   if (tensor.rank() < 2) return false;
-  const std::int64_t rows = tensor.dims()[tensor.rank() - 2], columns = tensor.dims()[tensor.rank() - 1];
+  const std::int64_t rows = tensor.dims()[tensor.rank() - 2],
+                     columns = tensor.dims()[tensor.rank() - 1];
   return rows > 1 && columns > 1 && tensor.elements() == rows * columns;
 }
 
 std::optional<Triangle> triangle_of(const Tensor& tensor) {
-  const std::int64_t rows = tensor.dims()[tensor.rank() - 2], columns = tensor.dims()[tensor.rank() - 1];
+  const std::int64_t rows = tensor.dims()[tensor.rank() - 2],
+                     columns = tensor.dims()[tensor.rank() - 1];
   Triangle triangle{element_step(tensor, (rows - 1) * columns), element_step(tensor, columns - 1)};
   std::int64_t leading = 0, row = 0;
   while (leading < columns && element_step(tensor, leading) == triangle.below) ++leading;
@@ -53,7 +63,9 @@ std::optional<Triangle> triangle_of(const Tensor& tensor) {
   triangle.diagonal = leading > 0 ? leading - 1 : -row;
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j)
-      if (!(element_step(tensor, i * columns + j) == (j <= i + triangle.diagonal ? triangle.below : triangle.above))) return std::nullopt;
+      if (!(element_step(tensor, i * columns + j) ==
+            (j <= i + triangle.diagonal ? triangle.below : triangle.above)))
+        return std::nullopt;
   return triangle;
 }
 
@@ -92,8 +104,12 @@ class Folding {
     return keys == Keys::Before ? row_index() - Dim::of(between) : row_index() + Dim::of(between);
   }
 
-  const ScalarStep& at(std::int32_t position) const { return steps_[static_cast<std::size_t>(position)]; }
-  const ValueRange& range_of(std::int32_t position) const { return ranges_[static_cast<std::size_t>(position)]; }
+  const ScalarStep& at(std::int32_t position) const {
+    return steps_[static_cast<std::size_t>(position)];
+  }
+  const ValueRange& range_of(std::int32_t position) const {
+    return ranges_[static_cast<std::size_t>(position)];
+  }
 
   std::vector<Dim> replaced(std::vector<Dim> dims) const {
     for (Dim& dim : dims) dim = dim.substitute(replaced_);
@@ -105,13 +121,16 @@ class Folding {
     const ScalarStep& original = element_.program.steps[step];
     for (const Assumption& assumption : assumptions_.entries) {
       if (assumption.function.steps.empty()) {
-        if (original.kind == Kind::Load && original.buffer == assumption.buffer && replaced(original.index) == assumption.place)
+        if (original.kind == Kind::Load && original.buffer == assumption.buffer &&
+            replaced(original.index) == assumption.place)
           return assumption.is;
         continue;
       }
-      if (original.kind != Kind::Apply || original.op != assumption.function.steps.back().op) continue;
+      if (original.kind != Kind::Apply || original.op != assumption.function.steps.back().op)
+        continue;
       const auto found = entry_function(element_.program, step);
-      if (found && found->buffer == assumption.buffer && found->function.steps == assumption.function.steps &&
+      if (found && found->buffer == assumption.buffer &&
+          found->function.steps == assumption.function.steps &&
           replaced(found->place) == assumption.place)
         return assumption.is;
     }
@@ -121,7 +140,8 @@ class Folding {
   ValueRange new_range(const ScalarStep& step) const {
     if (step.kind == Kind::Load) return loaded_range(step);
     std::vector<OperandRange> operands;
-    for (const std::int32_t operand : step.operands) operands.push_back({range_of(operand), at(operand).dtype});
+    for (const std::int32_t operand : step.operands)
+      operands.push_back({range_of(operand), at(operand).dtype});
     return range_of_step(step, operands, symbols_);
   }
 
@@ -146,7 +166,8 @@ class Folding {
   }
 
   std::int32_t folded(ScalarStep step) {
-    for (std::int32_t& operand : step.operands) operand = position_[static_cast<std::size_t>(operand)];
+    for (std::int32_t& operand : step.operands)
+      operand = position_[static_cast<std::size_t>(operand)];
     for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(replaced_); });
     switch (step.kind) {
       case Kind::Load: return loaded(std::move(step));
@@ -154,11 +175,13 @@ class Folding {
       case Kind::Apply: return applied(std::move(step));
       case Kind::CheckedIndex: {
         const std::int32_t position = push(std::move(step));
-        replaced_.emplace(step_leaf(static_cast<std::int32_t>(position_.size())), Dim::of(step_leaf(position)));
+        replaced_.emplace(step_leaf(static_cast<std::int32_t>(position_.size())),
+                          Dim::of(step_leaf(position)));
         return position;
       }
       case Kind::Extent:
-        if (const auto constant = step.index[0].constant()) return push(integer_step(DType::I64, *constant));
+        if (const auto constant = step.index[0].constant())
+          return push(integer_step(DType::I64, *constant));
         return push(std::move(step));
       case Kind::Constant:
       case Kind::Accumulated:
@@ -199,28 +222,37 @@ class Folding {
       if (const auto constant = dim->constant()) return push(integer_step(DType::I64, *constant));
       return push({.kind = Kind::Extent, .dtype = DType::I64, .index = {*dim}});
     }
-    if (const bool* truth = std::get_if<bool>(&simple)) return push(integer_step(DType::Bool, *truth ? 1 : 0));
-    if (const double* real = std::get_if<double>(&simple)) return push(real_step(step.dtype, *real));
-    if (const Forwarded* forwarded = std::get_if<Forwarded>(&simple)) return step.operands[forwarded->operand];
+    if (const bool* truth = std::get_if<bool>(&simple))
+      return push(integer_step(DType::Bool, *truth ? 1 : 0));
+    if (const double* real = std::get_if<double>(&simple))
+      return push(real_step(step.dtype, *real));
+    if (const Forwarded* forwarded = std::get_if<Forwarded>(&simple))
+      return step.operands[forwarded->operand];
     if (step.op == Op::where && step.operands[1] == step.operands[2]) return step.operands[1];
     const bool equal = step.operands.size() == 2 && step.operands[0] == step.operands[1];
     if (equal && !range_of(step.operands[0]).nan && info(step.op).has(traits::compares)) {
-      const bool holds = step.op == Op::equal || step.op == Op::less_equal || step.op == Op::greater_equal;
+      const bool holds =
+          step.op == Op::equal || step.op == Op::less_equal || step.op == Op::greater_equal;
       return push(integer_step(DType::Bool, holds ? 1 : 0));
     }
-    if (equal && step.op == Op::sub && range_of(step.operands[0]).finite()) return push(number_step(step.dtype, 0));
+    if (equal && step.op == Op::sub && range_of(step.operands[0]).finite())
+      return push(number_step(step.dtype, 0));
     if (step.op == Op::mul) {
       for (const std::size_t i : {0u, 1u})
-        if (is_zero(*operands[i]) && (element_.finite || range_of(step.operands[1 - i]).finite())) return push(number_step(step.dtype, 0));
+        if (is_zero(*operands[i]) && (element_.finite || range_of(step.operands[1 - i]).finite()))
+          return push(number_step(step.dtype, 0));
     }
     if (step.op == Op::add && is_zero(*operands[0])) return step.operands[1];
-    if ((step.op == Op::add || step.op == Op::sub) && is_zero(*operands[1])) return step.operands[0];
-    if (const ValueRange range = new_range(step); range.single() && (std::abs(range.low) < 0x1p53 || std::isinf(range.low)))
+    if ((step.op == Op::add || step.op == Op::sub) && is_zero(*operands[1]))
+      return step.operands[0];
+    if (const ValueRange range = new_range(step);
+        range.single() && (std::abs(range.low) < 0x1p53 || std::isinf(range.low)))
       return push(number_step(step.dtype, range.low));
     return push(std::move(step));
   }
 
-  // Kernels and libraries differ in a function's last bits, and kernels need not round between ops on narrow floats.
+  // Kernels and libraries differ in a function's last bits, and kernels need not round between ops
+  // on narrow floats.
   bool is_exact(const ScalarStep& step, const ScalarStep& number) const {
     if (!is_float(step.dtype) || number.real == 0) return true;
     return is_function_of_reals(step.op) ? std::isinf(number.real) : new_range(step).single();
@@ -228,7 +260,8 @@ class Folding {
 
   std::int32_t computed(ScalarStep step) {
     std::vector<Tensor> operands;
-    for (const std::int32_t operand : step.operands) operands.push_back(constant_tensor(at(operand)));
+    for (const std::int32_t operand : step.operands)
+      operands.push_back(constant_tensor(at(operand)));
     const auto result = apply_elementwise(scalar_op(step), step.dtype, operands);
     if (!result) return push(std::move(step));  // an integer divided by zero
     ScalarStep number = element_step(*result);
@@ -274,8 +307,8 @@ void add_buffer(ElementProgram& element, ValueId value) {
 }
 
 void begin(ElementProgram& element, const Function& function, const Block& block) {
-  element.stretch = expand_stretch(function, block.bindings);
-  element.context.stretch = &element.stretch;
+  element.subgraph = expand_subgraph(function, block.bindings);
+  element.context.subgraph = &element.subgraph;
   element.context.symbols = function.symbols;
   for (const ValueId parameter : function.body.parameters) add_buffer(element, parameter);
 }
@@ -292,26 +325,37 @@ void finish(ElementProgram& element, ValueId value, const std::vector<Dim>& inde
 // Rows are fewer than 2^31.
 bool counts_exactly(DType dtype) { return is_integer(dtype) && size_of(dtype) >= 4; }
 
-// The parameter whose entries an integer sum over the second of two dims has, conversions between integers aside.
+// The parameter whose entries an integer sum over the second of two dims has, conversions between
+// integers aside.
 std::optional<ValueId> summed_parameter(const ElementProgram& element, const Binding& sum) {
-  const Stretch& stretch = element.stretch;
-  if (sum.op != Op::reduce_sum || !counts_exactly(stretch.tensor(sum.results[0]).dtype)) return std::nullopt;
+  const Subgraph& subgraph = element.subgraph;
+  if (sum.op != Op::reduce_sum || !counts_exactly(subgraph.tensor(sum.results[0]).dtype))
+    return std::nullopt;
   ValueId entries = sum.operands[0];
-  if (stretch.tensor(entries).rank() != 2 || normalised_axes(sum, 2) != std::vector<std::size_t>{1}) return std::nullopt;
-  for (const Binding* cast = stretch.definition(entries); cast != nullptr; cast = stretch.definition(entries)) {
-    if (cast->op != Op::cast || !is_integer(stretch.tensor(cast->operands[0]).dtype)) return std::nullopt;
+  if (subgraph.tensor(entries).rank() != 2 ||
+      normalised_axes(sum, 2) != std::vector<std::size_t>{1})
+    return std::nullopt;
+  for (const Binding* cast = subgraph.definition(entries); cast != nullptr;
+       cast = subgraph.definition(entries)) {
+    if (cast->op != Op::cast || !is_integer(subgraph.tensor(cast->operands[0]).dtype))
+      return std::nullopt;
     entries = cast->operands[0];
   }
-  const std::vector<ValueId>& parameters = stretch.function->body.parameters;
-  return std::ranges::find(parameters, entries) == parameters.end() ? std::nullopt : std::optional(entries);
+  const std::vector<ValueId>& parameters = subgraph.function->body.parameters;
+  return std::ranges::find(parameters, entries) == parameters.end() ? std::nullopt
+                                                                    : std::optional(entries);
 }
 
-// `key < sum` becomes the key's entry. `sums`: by buffer of a sum, the buffer of what it sums. Throws NoLoopForm where a sum is read in another way.
+// `key < sum` becomes the key's entry. `sums`: by buffer of a sum, the buffer of what it sums.
+// Throws NoLoopForm where a sum is read in another way.
 void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int32_t>& sums) {
   if (sums.empty()) return;
   std::vector<ScalarStep>& steps = bias.program.steps;
-  std::map<std::int32_t, std::int32_t> sum_of;  // steps that are a sum, by the Load that they come from
-  const auto other_use = [] { throw NoLoopForm{"the number of rows that a mask leaves is more than compared with a key"}; };
+  // steps that are a sum, by the Load that they come from
+  std::map<std::int32_t, std::int32_t> sum_of;
+  const auto other_use = [] {
+    throw NoLoopForm{"the number of rows that a mask leaves is more than compared with a key"};
+  };
   const auto is_key = [&](std::int32_t at) {
     const ScalarStep* step = &steps[static_cast<std::size_t>(at)];
     if (step->kind == Kind::Apply && step->op == Op::cast && counts_exactly(step->dtype))
@@ -326,12 +370,19 @@ void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int
       sum_of.emplace(i, i);
       continue;
     }
-    const auto from_sum = [&](std::size_t operand) { return sum_of.contains(step.operands[operand]); };
-    if (std::ranges::none_of(step.operands, [&](std::int32_t operand) { return sum_of.contains(operand); })) continue;
+    const auto from_sum = [&](std::size_t operand) {
+      return sum_of.contains(step.operands[operand]);
+    };
+    if (std::ranges::none_of(step.operands,
+                             [&](std::int32_t operand) { return sum_of.contains(operand); }))
+      continue;
     if (step.kind != Kind::Apply) other_use();
-    if (step.op == Op::cast && counts_exactly(step.dtype)) sum_of.emplace(i, sum_of.at(step.operands[0]));
-    else if (step.op == Op::less && from_sum(1) && is_key(step.operands[0])) compared.emplace(i, sum_of.at(step.operands[1]));
-    else if (step.op == Op::greater && from_sum(0) && is_key(step.operands[1])) compared.emplace(i, sum_of.at(step.operands[0]));
+    if (step.op == Op::cast && counts_exactly(step.dtype))
+      sum_of.emplace(i, sum_of.at(step.operands[0]));
+    else if (step.op == Op::less && from_sum(1) && is_key(step.operands[0]))
+      compared.emplace(i, sum_of.at(step.operands[1]));
+    else if (step.op == Op::greater && from_sum(0) && is_key(step.operands[1]))
+      compared.emplace(i, sum_of.at(step.operands[0]));
     else other_use();
   }
   for (const auto& [at, load] : compared) {
@@ -342,7 +393,10 @@ void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int
     if (at != load) continue;
     ScalarStep& entry = steps[static_cast<std::size_t>(at)];
     entry.buffer = sums.at(entry.buffer);
-    entry.dtype = bias.stretch.tensor(bias.stretch.function->body.parameters[static_cast<std::size_t>(entry.buffer)]).dtype;
+    entry.dtype =
+        bias.subgraph
+            .tensor(bias.subgraph.function->body.parameters[static_cast<std::size_t>(entry.buffer)])
+            .dtype;
     entry.index = {entry.index[0], key_index()};
   }
   bias.counts_rows = !sum_of.empty();
@@ -352,19 +406,22 @@ void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int
 
 }  // namespace
 
-Dim batch_index(std::size_t axis) { return Dim::of(loop_leaf(LoopRole::Batch, static_cast<std::int64_t>(axis))); }
+Dim batch_index(std::size_t axis) {
+  return Dim::of(loop_leaf(LoopRole::Batch, static_cast<std::int64_t>(axis)));
+}
 Dim row_index() { return Dim::of(loop_leaf(LoopRole::Query)); }
 Dim key_index() { return Dim::of(loop_leaf(LoopRole::Key)); }
 
-void build_bias(ElementProgram& bias, const Function& function, const Block& block, const Binding& attention) {
+void build_bias(ElementProgram& bias, const Function& function, const Block& block,
+                const Binding& attention) {
   begin(bias, function, block);
-  for (const Binding& binding : bias.stretch.bindings) {
+  for (const Binding& binding : bias.subgraph.bindings) {
     if (binding.op != Op::constant || tensor_attribute(binding, "value").elements() < 2) continue;
     bias.constants.push_back(binding.results[0]);
     add_buffer(bias, binding.results[0]);
   }
   std::map<std::int32_t, std::int32_t> sums;
-  for (const Binding& binding : bias.stretch.bindings) {
+  for (const Binding& binding : bias.subgraph.bindings) {
     const auto parameter = summed_parameter(bias, binding);
     if (!parameter) continue;
     add_buffer(bias, binding.results[0]);
@@ -385,16 +442,19 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
   index.push_back(row_index());
   index.push_back(key_index());
   const ValueId operand = attention.operands[3];
-  if (function.tensor_type(operand).dtype == DType::Bool) bias.fill = real_attribute(attention, "fill");
-  finish(bias, operand, broadcast_index(index, scores, bias.stretch.tensor(operand).dims, bias.context.symbols));
+  if (function.tensor_type(operand).dtype == DType::Bool)
+    bias.fill = real_attribute(attention, "fill");
+  finish(bias, operand,
+         broadcast_index(index, scores, bias.subgraph.tensor(operand).dims, bias.context.symbols));
   compare_entries(bias, sums);
 }
 
 const Tensor* constant_of(const ElementProgram& element, const ScalarStep& load) {
-  const std::size_t parameters = element.stretch.function->body.parameters.size();
+  const std::size_t parameters = element.subgraph.function->body.parameters.size();
   const auto buffer = static_cast<std::size_t>(load.buffer);
   if (buffer < parameters || buffer >= parameters + element.constants.size()) return nullptr;
-  return &tensor_attribute(*element.stretch.definition(element.constants[buffer - parameters]), "value");
+  return &tensor_attribute(*element.subgraph.definition(element.constants[buffer - parameters]),
+                           "value");
 }
 
 ElementProgram as_added(const ElementProgram& bias, DType dtype) {
@@ -404,20 +464,25 @@ ElementProgram as_added(const ElementProgram& bias, DType dtype) {
   const auto condition = static_cast<std::int32_t>(steps.size()) - 1;
   steps.push_back(real_step(dtype, 0));
   steps.push_back(real_step(dtype, *bias.fill));
-  steps.push_back({.kind = Kind::Apply, .dtype = dtype, .op = Op::where, .operands = {condition, condition + 1, condition + 2}});
+  steps.push_back({.kind = Kind::Apply,
+                   .dtype = dtype,
+                   .op = Op::where,
+                   .operands = {condition, condition + 1, condition + 2}});
   return added;
 }
 
-void build_element(ElementProgram& element, const Function& function, const Block& block, ValueId value, const std::vector<Dim>& index,
+void build_element(ElementProgram& element, const Function& function, const Block& block,
+                   ValueId value, const std::vector<Dim>& index,
                    const std::vector<Iteration>& space) {
   begin(element, function, block);
   element.finite = true;
-  for (const Binding& binding : element.stretch.bindings) {
+  for (const Binding& binding : element.subgraph.bindings) {
     if (is_scalar_form(binding)) continue;
     for (const ValueId result : binding.results)
-      if (element.stretch.type(result).is_tensor()) add_buffer(element, result);
+      if (element.subgraph.type(result).is_tensor()) add_buffer(element, result);
   }
-  for (const Iteration& iteration : space) element.context.declare(iteration.variable, iteration.extent);
+  for (const Iteration& iteration : space)
+    element.context.declare(iteration.variable, iteration.extent);
   finish(element, value, index);
 }
 
@@ -427,7 +492,8 @@ std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::s
   for (auto next = needed.rbegin(); next != needed.rend(); ++next) {
     const ScalarStep& at = program.steps[*next];
     if (at.kind == Kind::Load) {
-      if (found.buffer >= 0 && (found.buffer != at.buffer || found.place != at.index)) return std::nullopt;
+      if (found.buffer >= 0 && (found.buffer != at.buffer || found.place != at.index))
+        return std::nullopt;
       found.buffer = at.buffer;
       found.place = at.index;
     } else if (at.kind != Kind::Constant && (at.kind != Kind::Apply || at.check >= 0)) {
@@ -440,7 +506,8 @@ std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::s
   for (const std::size_t at : needed) {
     ScalarStep copy = program.steps[at];
     if (copy.kind == Kind::Load) copy.index.clear();
-    for (std::int32_t& operand : copy.operands) operand = position.at(static_cast<std::size_t>(operand));
+    for (std::int32_t& operand : copy.operands)
+      operand = position.at(static_cast<std::size_t>(operand));
     const auto same = std::ranges::find(found.function.steps, copy);
     position[at] = static_cast<std::int32_t>(same - found.function.steps.begin());
     if (same == found.function.steps.end()) found.function.steps.push_back(std::move(copy));
@@ -451,30 +518,37 @@ std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::s
 std::optional<double> only_entry(const ScalarProgram& function, bool truth) {
   const std::vector<ScalarStep>& steps = function.steps;
   const ScalarStep* step = &steps.back();
-  const auto operand = [&](std::size_t i) { return &steps[static_cast<std::size_t>(step->operands[i])]; };
+  const auto operand = [&](std::size_t i) {
+    return &steps[static_cast<std::size_t>(step->operands[i])];
+  };
   while (step->kind == Kind::Apply && step->op == Op::logical_not) {
     truth = !truth;
     step = operand(0);
   }
   if (step->kind == Kind::Load && step->dtype == DType::Bool) return truth ? 1 : 0;
   if (step->kind != Kind::Apply) return std::nullopt;
-  if (step->op == Op::cast && step->dtype == DType::Bool && operand(0)->kind == Kind::Load && !truth) return 0;
+  if (step->op == Op::cast && step->dtype == DType::Bool && operand(0)->kind == Kind::Load &&
+      !truth)
+    return 0;
   if (step->op != Op::equal || !truth) return std::nullopt;
   for (const std::size_t i : {0u, 1u}) {
     const ScalarStep* number = operand(1 - i);
     if (operand(i)->kind != Kind::Load || number->kind != Kind::Constant) continue;
     if (is_float(number->dtype)) return number->real;
     // As a double it would be another number.
-    if (std::abs(static_cast<double>(number->integer)) < 0x1p53) return static_cast<double>(number->integer);
+    if (std::abs(static_cast<double>(number->integer)) < 0x1p53)
+      return static_cast<double>(number->integer);
   }
   return std::nullopt;
 }
 
-std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DType dtype, bool truth) {
+std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DType dtype,
+                                               bool truth) {
   std::vector<std::int64_t> entries{truth ? 1 : 0, truth ? 0 : 1};
   for (const ScalarStep& step : function.steps) {
     if (step.kind != Kind::Constant) continue;
-    const std::int64_t number = is_float(step.dtype) ? truncate_to_integer(step.real, DType::I32) : step.integer;
+    const std::int64_t number =
+        is_float(step.dtype) ? truncate_to_integer(step.real, DType::I32) : step.integer;
     for (const std::int64_t near : {number, number - 1, number + 1})
       if (near >= 0 && near < (1 << 24)) entries.push_back(near);
   }
@@ -487,6 +561,8 @@ std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DT
   return std::nullopt;
 }
 
-Folded fold(const ElementProgram& element, const Assumptions& assumptions, Keys keys) { return Folding(element, assumptions, keys).run(); }
+Folded fold(const ElementProgram& element, const Assumptions& assumptions, Keys keys) {
+  return Folding(element, assumptions, keys).run();
+}
 
 }  // namespace anydim::passes

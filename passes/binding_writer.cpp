@@ -4,13 +4,18 @@ namespace anydim::passes {
 
 using namespace ir;
 
-ValueId BindingWriter::emit(Op op, std::vector<ValueId> operands, Attributes attributes, ValueId result) {
+ValueId BindingWriter::emit(Op op, std::vector<ValueId> operands, Attributes attributes,
+                            ValueId result) {
   if (result == no_value) result = new_value();
-  push({.op = op, .operands = std::move(operands), .results = {result}, .attributes = std::move(attributes)});
+  push({.op = op,
+        .operands = std::move(operands),
+        .results = {result},
+        .attributes = std::move(attributes)});
   return result;
 }
 
-std::vector<ValueId> BindingWriter::emit_many(Op op, std::vector<ValueId> operands, std::size_t results) {
+std::vector<ValueId> BindingWriter::emit_many(Op op, std::vector<ValueId> operands,
+                                              std::size_t results) {
   std::vector<ValueId> made;
   for (std::size_t i = 0; i < results; ++i) made.push_back(new_value());
   push({.op = op, .operands = std::move(operands), .results = made});
@@ -47,7 +52,9 @@ ValueId BindingWriter::number(DType dtype, double value) {
   return constant(std::move(tensor));
 }
 
-ValueId BindingWriter::cast(ValueId value, DType to) { return emit(Op::cast, {value}, {{"to", to}}); }
+ValueId BindingWriter::cast(ValueId value, DType to) {
+  return emit(Op::cast, {value}, {{"to", to}});
+}
 
 ValueId BindingWriter::counted(const Dim& extent) {
   std::vector<ValueId> range{dim(0), dim(extent), dim(1)};

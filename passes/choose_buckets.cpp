@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 
 namespace anydim::passes {
 
@@ -22,7 +22,8 @@ constexpr std::size_t maximum_cells = 64;
 // Samples of the open cell reach to this multiple of its lower edge.
 constexpr std::int64_t open_cell_factor = 4;
 
-std::vector<BucketInterval> cut(const BucketInterval& range, const std::vector<std::int64_t>& edges) {
+std::vector<BucketInterval> cut(const BucketInterval& range,
+                                const std::vector<std::int64_t>& edges) {
   std::vector<BucketInterval> cells;
   std::int64_t low = range.low;
   for (std::int64_t edge : edges) {
@@ -43,7 +44,8 @@ std::int64_t top_sample(const BucketInterval& interval) {
 std::vector<std::vector<std::int64_t>> samples(const Bucket& bucket) {
   std::vector<std::vector<std::int64_t>> points(3);
   for (const BucketInterval& interval : bucket.intervals) {
-    std::int64_t low = std::max<std::int64_t>(interval.low, std::min<std::int64_t>(1, interval.high));
+    std::int64_t low =
+        std::max<std::int64_t>(interval.low, std::min<std::int64_t>(1, interval.high));
     std::int64_t high = std::max(low, top_sample(interval));
     points[0].push_back(low);
     points[1].push_back(low + (high - low) / 2);
@@ -57,7 +59,8 @@ struct Chosen {
   double seconds = 0;
 };
 
-Chosen best(const Region& region, const Bucket& bucket, const std::vector<std::vector<std::int64_t>>& points, const PassContext& context) {
+Chosen best(const Region& region, const Bucket& bucket,
+            const std::vector<std::vector<std::int64_t>>& points, const PassContext& context) {
   std::vector<Schedule> candidates = context.backend->candidates(region, bucket);
   internal_check(!candidates.empty(), "a backend has a schedule for every region");
   // Relative to the best at each point, so that the slow end of a cell does not decide alone.
@@ -65,7 +68,8 @@ Chosen best(const Region& region, const Bucket& bucket, const std::vector<std::v
   std::vector<double> least(points.size(), std::numeric_limits<double>::infinity());
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     for (std::size_t p = 0; p < points.size(); ++p) {
-      seconds[c].push_back(context.backend->estimate(region, candidates[c], points[p], context.options.threads));
+      seconds[c].push_back(
+          context.backend->estimate(region, candidates[c], points[p], context.options.threads));
       least[p] = std::min(least[p], seconds[c][p]);
     }
   }
@@ -73,7 +77,8 @@ Chosen best(const Region& region, const Bucket& bucket, const std::vector<std::v
   double chosen_ratio = std::numeric_limits<double>::infinity();
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     double ratio = 0;
-    for (std::size_t p = 0; p < points.size(); ++p) ratio += least[p] > 0 ? seconds[c][p] / least[p] : 1;
+    for (std::size_t p = 0; p < points.size(); ++p)
+      ratio += least[p] > 0 ? seconds[c][p] / least[p] : 1;
     if (ratio < chosen_ratio) {
       chosen_ratio = ratio;
       chosen = c;
@@ -83,11 +88,13 @@ Chosen best(const Region& region, const Bucket& bucket, const std::vector<std::v
 }
 
 // The whole range, with samples spread over its orders of magnitude.
-DispatchTable::Entry general_entry(const Region& region, const Bucket& whole, const PassContext& context) {
+DispatchTable::Entry general_entry(const Region& region, const Bucket& whole,
+                                   const PassContext& context) {
   std::vector<std::vector<std::int64_t>> points;
   for (std::int64_t size : {1, 16, 128, 1024}) {
     std::vector<std::int64_t> point;
-    for (const BucketInterval& interval : whole.intervals) point.push_back(std::clamp(size, interval.low, interval.high));
+    for (const BucketInterval& interval : whole.intervals)
+      point.push_back(std::clamp(size, interval.low, interval.high));
     points.push_back(std::move(point));
   }
   Chosen chosen = best(region, whole, points, context);
@@ -97,7 +104,8 @@ DispatchTable::Entry general_entry(const Region& region, const Bucket& whole, co
 bool joins(const DispatchTable::Entry& a, const DispatchTable::Entry& b, std::size_t key) {
   if (!(a.schedule == b.schedule)) return false;
   for (std::size_t i = 0; i < a.bucket.intervals.size(); ++i) {
-    if (i == key ? a.bucket.intervals[i].high + 1 != b.bucket.intervals[i].low : !(a.bucket.intervals[i] == b.bucket.intervals[i]))
+    if (i == key ? a.bucket.intervals[i].high + 1 != b.bucket.intervals[i].low
+                 : !(a.bucket.intervals[i] == b.bucket.intervals[i]))
       return false;
   }
   return true;
@@ -118,13 +126,15 @@ void merge_neighbours(std::vector<DispatchTable::Entry>& entries, std::size_t ke
   }
 }
 
-// What a backend has for a region's buckets, each asked once: rows share kernels, and a space holds a thousand schedules.
+// What a backend has for a region's buckets, each asked once: rows share kernels, and a space holds
+// a thousand schedules.
 class Offers {
  public:
   Offers(const Backend& backend, const Region& region) : backend_(backend), region_(region) {}
 
-  // A backend may offer a schedule for the shapes that it serves best, and not for all those that its code is compiled for. Also what only a search by
-  // measurement considers: that is where tuned rows come from.
+  // A backend may offer a schedule for the shapes that it serves best, and not for all those that
+  // its code is compiled for. Also what only a search by measurement considers: that is where tuned
+  // rows come from.
   bool have(const TunedEntry& row) {
     for (const bool all : {false, true})
       for (const Bucket* bucket : {&row.kernel, &row.bucket}) {
@@ -137,7 +147,8 @@ class Offers {
  private:
   const std::vector<Schedule>& of(const Bucket& bucket, bool all) {
     const auto [known, fresh] = known_.try_emplace({to_string(bucket), all});
-    if (fresh) known->second = all ? backend_.space(region_, bucket) : backend_.candidates(region_, bucket);
+    if (fresh)
+      known->second = all ? backend_.space(region_, bucket) : backend_.candidates(region_, bucket);
     return known->second;
   }
 
@@ -147,12 +158,16 @@ class Offers {
 };
 
 bool fits(const TunedEntry& row, const Bucket& whole, Offers& offers) {
-  return row.bucket.intervals.size() == whole.intervals.size() && contains(row.kernel, row.bucket) &&
-         std::ranges::all_of(row.bucket.intervals, [](const BucketInterval& i) { return i.multiple >= 1 && i.low <= i.high; }) &&
+  return row.bucket.intervals.size() == whole.intervals.size() &&
+         contains(row.kernel, row.bucket) &&
+         std::ranges::all_of(
+             row.bucket.intervals,
+             [](const BucketInterval& i) { return i.multiple >= 1 && i.low <= i.high; }) &&
          offers.have(row);
 }
 
-std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Bucket& whole, const PassContext& context) {
+std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Bucket& whole,
+                                                const PassContext& context) {
   std::vector<DispatchTable::Entry> entries;
   if (context.tuning == nullptr) return entries;
   const auto rows = context.tuning->regions.find(region.identity);
@@ -160,8 +175,8 @@ std::vector<DispatchTable::Entry> tuned_entries(const Region& region, const Buck
   Offers offers(*context.backend, region);
   for (const TunedEntry& row : rows->second) {
     if (!fits(row, whole, offers)) continue;
-    entries.push_back(
-        {row.bucket, row.schedule, row.seconds, std::nullopt, row.measured ? EntryOrigin::TunedMeasured : EntryOrigin::TunedPredicted});
+    entries.push_back({row.bucket, row.schedule, row.seconds, std::nullopt,
+                       row.measured ? EntryOrigin::TunedMeasured : EntryOrigin::TunedPredicted});
     if (!(row.kernel == row.bucket)) entries.back().kernel = row.kernel;
   }
   return entries;
@@ -171,25 +186,28 @@ Bucket whole_range(const Region& region) {
   Bucket whole;
   for (const Dim& key : region.keys) {
     Interval range = bounds(key, region.body.symbols);
-    whole.intervals.push_back(
-        {std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
+    whole.intervals.push_back({std::max<std::int64_t>(range.low, 0), range.high,
+                               std::max<std::int64_t>(divisor(key, region.body.symbols), 1)});
   }
   return whole;
 }
 
-// The library's one entry, or nothing where it does not compute the region. `named`: the policy was asked for this very region.
-std::optional<DispatchTable> library_table(const Region& region, bool named, const PassContext& context) {
+// The library's one entry, or nothing where it does not compute the region. `named`: the policy was
+// asked for this very region.
+std::optional<DispatchTable> library_table(const Region& region, bool named,
+                                           const PassContext& context) {
   const Backend::LibraryChoice choice = context.backend->library_schedule(region);
   if (!choice.schedule) {
     if (!named) return std::nullopt;
-    throw Error(
-        ErrorKind::CommandLine,
-        fmt::format("the policy library was chosen for the region {0}, which no library computes: {1}; leave its policy out, or ask "
-                    "for symbolic, bucketed or exact",
-                    region.name, choice.reason));
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("the policy library was chosen for the region {0}, which no library "
+                            "computes: {1}; leave its policy out, or ask "
+                            "for symbolic, bucketed or exact",
+                            region.name, choice.reason));
   }
   const Bucket whole = whole_range(region);
-  const double seconds = context.backend->estimate(region, *choice.schedule, samples(whole)[1], context.options.threads);
+  const double seconds = context.backend->estimate(region, *choice.schedule, samples(whole)[1],
+                                                   context.options.threads);
   return DispatchTable{{{whole, *choice.schedule, seconds}}};
 }
 
@@ -198,7 +216,8 @@ DispatchTable choose(const Region& region, bool bucketed, const PassContext& con
   DispatchTable table;
   if (bucketed) table.entries = tuned_entries(region, whole, context);
   if (!table.entries.empty()) {
-    if (!contains(table.entries.back().bucket, whole)) table.entries.push_back(general_entry(region, whole, context));
+    if (!contains(table.entries.back().bucket, whole))
+      table.entries.push_back(general_entry(region, whole, context));
     return table;
   }
   DispatchTable::Entry general = general_entry(region, whole, context);
@@ -236,10 +255,12 @@ void choose_buckets(Module& module, PassContext& context) {
   // The text form leaves keys out, because they follow from the region.
   for (Region& region : module.regions)
     if (region.keys.empty()) region.keys = bucket_keys(derive_loop_form(region));
-  for (const Region& region : module.regions) context.tables.push_back(choose_table(region, module.policies, context));
+  for (const Region& region : module.regions)
+    context.tables.push_back(choose_table(region, module.policies, context));
 }
 
-DispatchTable choose_table(const Region& region, const std::vector<PolicyChoice>& policies, const PassContext& context) {
+DispatchTable choose_table(const Region& region, const std::vector<PolicyChoice>& policies,
+                           const PassContext& context) {
   check_cancelled(context.options.cancellation);
   const PolicyChoice* choice = find_policy(policies, region.name);
   if (choice != nullptr && choice->policy == Policy::Library) {

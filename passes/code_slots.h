@@ -7,7 +7,8 @@
 
 namespace anydim::passes {
 
-// Calls visit(Code::Slot&) for each slot of the instruction, absent ones (-1) left out; not for slots of another function's frame.
+// Calls visit(Code::Slot&) for each slot of the instruction, absent ones (-1) left out; not for
+// slots of another function's frame.
 template <typename Visit>
 void for_each_slot(ir::Code::Instruction& instruction, const Visit& visit) {
   using ir::Code;
@@ -29,8 +30,10 @@ void for_each_slot(ir::Code::Instruction& instruction, const Visit& visit) {
         if constexpr (std::is_same_v<Kind, Code::Launch>) {
           all(step.extents);
           all(step.keys);
-        } else if constexpr (std::is_same_v<Kind, Code::Fetch> || std::is_same_v<Kind, Code::JumpIfZero> ||
-                             std::is_same_v<Kind, Code::StoreScalar> || std::is_same_v<Kind, Code::ListLength>) {
+        } else if constexpr (std::is_same_v<Kind, Code::Fetch> ||
+                             std::is_same_v<Kind, Code::JumpIfZero> ||
+                             std::is_same_v<Kind, Code::StoreScalar> ||
+                             std::is_same_v<Kind, Code::ListLength>) {
           one(step.slot);
         } else if constexpr (std::is_same_v<Kind, Code::Assert>) {
           one(step.slot);
@@ -73,10 +76,11 @@ void for_each_slot(ir::Code::Instruction& instruction, const Visit& visit) {
         } else if constexpr (std::is_same_v<Kind, Code::ListConcat>) {
           opened(step.opened);
         } else {
-          static_assert(std::is_same_v<Kind, Code::RunStage> || std::is_same_v<Kind, Code::Jump> ||
-                            std::is_same_v<Kind, Code::MoveBuffers> || std::is_same_v<Kind, Code::Enter> ||
-                            std::is_same_v<Kind, Code::Leave> || std::is_same_v<Kind, Code::Allocate>,
-                        "an instruction without slots");
+          static_assert(
+              std::is_same_v<Kind, Code::RunStage> || std::is_same_v<Kind, Code::Jump> ||
+                  std::is_same_v<Kind, Code::MoveBuffers> || std::is_same_v<Kind, Code::Enter> ||
+                  std::is_same_v<Kind, Code::Leave> || std::is_same_v<Kind, Code::Allocate>,
+              "an instruction without slots");
         }
       },
       instruction);

@@ -12,7 +12,8 @@ using namespace ir;
 namespace {
 
 bool same(const Binding& a, const Binding& b) {
-  if (a.op != b.op || a.operands != b.operands || a.dims != b.dims || a.callee != b.callee || a.results.size() != b.results.size())
+  if (a.op != b.op || a.operands != b.operands || a.dims != b.dims || a.callee != b.callee ||
+      a.results.size() != b.results.size())
     return false;
   return same_attributes(a.attributes, b.attributes);
 }
@@ -24,13 +25,15 @@ std::size_t hash_of(const Binding& binding) {
   for (const Dim& dim : binding.dims) mix(dim.hash());
   for (const auto& [name, attribute] : binding.attributes) {
     mix(std::hash<std::string>{}(name));
-    if (const auto* number = std::get_if<std::int64_t>(&attribute)) mix(static_cast<std::size_t>(*number));
+    if (const auto* number = std::get_if<std::int64_t>(&attribute))
+      mix(static_cast<std::size_t>(*number));
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(&attribute))
       for (std::int64_t number : *list) mix(static_cast<std::size_t>(number));
     if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
       for (std::int64_t dim : tensor->dims()) mix(static_cast<std::size_t>(dim));
       if (tensor->byte_size() <= compared_by_bits)
-        mix(std::hash<std::string_view>{}({reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
+        mix(std::hash<std::string_view>{}(
+            {reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
     }
   }
   return hash;
@@ -48,11 +51,13 @@ class Scope {
       replacements_.apply(binding);
       for (Block& nested : binding.blocks) Scope(function_, replacements_, this).run(nested);
       // What opens a symbol stays: dims mention it.
-      bool pure = !info(binding.op).has(traits::control) && binding.op != Op::bind && !opens_extents(function_, binding);
+      bool pure = !info(binding.op).has(traits::control) && binding.op != Op::bind &&
+                  !opens_extents(function_, binding);
       if (pure && !binding.results.empty()) {
         std::size_t hash = hash_of(binding);
         if (const Binding* first = find(hash, binding)) {
-          for (std::size_t i = 0; i < binding.results.size(); ++i) replacements_.replace(binding.results[i], first->results[i]);
+          for (std::size_t i = 0; i < binding.results.size(); ++i)
+            replacements_.replace(binding.results[i], first->results[i]);
           continue;
         }
         known_.emplace(hash, binding);

@@ -4,7 +4,8 @@
 
 namespace anydim::passes {
 
-// Bindings of equal op, operands, attributes and dims become one. Large constants are equal where they share memory or origin.
+// Bindings of equal op, operands, attributes and dims become one. Large constants are equal where
+// they share memory or origin.
 void common_subexpressions(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

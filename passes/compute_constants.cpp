@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "ir/infer.h"
-#include "ir/shape_rules.h"
+#include "ir/shapes/infer.h"
+#include "ir/shapes/shape_rules.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
 
@@ -20,7 +20,8 @@ using namespace ir;
 
 namespace {
 
-// Beyond what the constants take already, so that modules of few and small ones are not denied theirs.
+// Beyond what the constants take already, so that modules of few and small ones are not denied
+// theirs.
 constexpr std::int64_t spare_bytes = 1 << 20;
 
 // nullopt: no tensor of known size, or of one that no memory has, which is the run's to report.
@@ -30,7 +31,9 @@ std::optional<std::int64_t> bytes_of(const Function& function, ValueId id) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
   std::int64_t bytes = static_cast<std::int64_t>(size_of(type.tensor.dtype));
   for (const std::int64_t extent : constant_extents(type.tensor.dims)) {
-    if (extent < 0 || extent > most || __builtin_mul_overflow(bytes, extent, &bytes) || bytes > most) return std::nullopt;
+    if (extent < 0 || extent > most || __builtin_mul_overflow(bytes, extent, &bytes) ||
+        bytes > most)
+      return std::nullopt;
   }
   return bytes;
 }
@@ -77,7 +80,8 @@ class ConstantPart {
     Function& main = part.functions.front();
     main.name = "main";
     std::vector<bool> needed(function_.values.size());
-    for (const std::size_t position : positions) needed[function_.body.bindings[position].results[0]] = true;
+    for (const std::size_t position : positions)
+      needed[function_.body.bindings[position].results[0]] = true;
     std::vector<const Binding*> kept;
     for (std::size_t i = positions.back() + 1; i-- > 0;) {
       const Binding& binding = function_.body.bindings[i];
@@ -111,13 +115,19 @@ class ConstantPart {
 
   void place(const Binding& binding) {
     const OpInfo& row = info(binding.op);
-    const bool fits =
-        binding.blocks.empty() && !row.has(traits::control) && !row.has(traits::dynamic) && !row.has(traits::opens) &&
-        binding.op != Op::check_shape && binding.op != Op::bind && binding.results.size() == 1 && all_constant(binding.dims) &&
-        std::ranges::all_of(binding.operands, [&](ValueId operand) { return operand == no_value || facts_[operand].constant; });
+    const bool fits = binding.blocks.empty() && !row.has(traits::control) &&
+                      !row.has(traits::dynamic) && !row.has(traits::opens) &&
+                      binding.op != Op::check_shape && binding.op != Op::bind &&
+                      binding.results.size() == 1 && all_constant(binding.dims) &&
+                      std::ranges::all_of(binding.operands, [&](ValueId operand) {
+                        return operand == no_value || facts_[operand].constant;
+                      });
     const auto bytes = fits ? bytes_of(function_, binding.results[0]) : std::nullopt;
     if (!bytes) return;
-    Fact fact{.constant = true, .bytes = *bytes, .heavy = row.has(traits::anchors) || row.has(traits::reduces), .largest = 0};
+    Fact fact{.constant = true,
+              .bytes = *bytes,
+              .heavy = row.has(traits::anchors) || row.has(traits::reduces),
+              .largest = 0};
     if (binding.op == Op::constant) {
       fact.largest = *bytes;
       constant_bytes_ += *bytes;
@@ -130,7 +140,9 @@ class ConstantPart {
     facts_[binding.results[0]] = fact;
   }
 
-  bool belongs(const Binding& binding) const { return binding.results.size() == 1 && facts_[binding.results[0]].constant; }
+  bool belongs(const Binding& binding) const {
+    return binding.results.size() == 1 && facts_[binding.results[0]].constant;
+  }
 
   bool is_worth_it(const Binding& binding) const {
     const Fact& fact = facts_[binding.results[0]];
@@ -167,10 +179,14 @@ void compute_constants(Module& module, PassContext& context) {
     if (positions.empty()) continue;
     const std::optional<std::vector<Tensor>> values = context.compute(part.module_of(positions));
     if (!values) continue;
-    internal_check(values->size() == positions.size(), "a computed module gives each of its results");
+    internal_check(values->size() == positions.size(),
+                   "a computed module gives each of its results");
     for (std::size_t i = 0; i < positions.size(); ++i) {
       Binding& binding = function.body.bindings[positions[i]];
-      binding = {.op = Op::constant, .results = binding.results, .attributes = {{"value", (*values)[i]}}, .source = binding.source};
+      binding = {.op = Op::constant,
+                 .results = binding.results,
+                 .attributes = {{"value", (*values)[i]}},
+                 .source = binding.source};
     }
     drop_dead(function);
   }

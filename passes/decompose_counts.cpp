@@ -13,7 +13,8 @@ namespace {
 class CountedOp {
  public:
   CountedOp(Function& function, const Binding& binding, std::vector<Binding>& into)
-      : function_(function), binding_(binding), writer_(function, into, binding.source, std::string(info(binding.op).text)),
+      : function_(function), binding_(binding),
+        writer_(function, into, binding.source, std::string(info(binding.op).text)),
         x_(binding.operands[0]), type_(function.tensor_type(x_)) {}
 
   void write() {
@@ -29,8 +30,8 @@ class CountedOp {
   }
 
  private:
-  // Positions of those of a mask's `elements` that are true; as many as the symbol `count` says, which is bound here.
-  // By value: new values move those that there are.
+  // Positions of those of a mask's `elements` that are true; as many as the symbol `count` says,
+  // which is bound here. By value: new values move those that there are.
   ValueId selected(ValueId mask, Dim count, Dim elements) {
     internal_check(count.kind() == Dim::Kind::Symbol, "a count is a symbol");
     const std::vector<ValueId> found = writer_.emit_many(Op::compact, {mask}, 2);
@@ -43,20 +44,25 @@ class CountedOp {
     ValueId index = positions;
     const Dim stride = product({dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end()});
     if (!stride.is_constant(1)) index = writer_.emit(Op::div, {index, writer_.dim(stride)});
-    if (axis > 0) index = writer_.emit(Op::mod, {index, writer_.dim(dims[axis])}, {{"truncate", std::int64_t{1}}});
+    if (axis > 0)
+      index =
+          writer_.emit(Op::mod, {index, writer_.dim(dims[axis])}, {{"truncate", std::int64_t{1}}});
     return index;
   }
 
   void nonzero() {
     const Dim count = function_.tensor_type(binding_.results[0]).dims[1];
-    const ValueId positions = selected(type_.dtype == DType::Bool ? x_ : writer_.cast(x_, DType::Bool), count, product(type_.dims));
+    const ValueId positions =
+        selected(type_.dtype == DType::Bool ? x_ : writer_.cast(x_, DType::Bool), count,
+                 product(type_.dims));
     if (type_.rank() == 0) {
       const ValueId shape = writer_.shape({0, count});
       writer_.emit(Op::dyn_zeros, {shape}, {{"dtype", DType::I64}}, binding_.results[0]);
       return;
     }
     std::vector<ValueId> rows;
-    for (std::size_t axis = 0; axis < type_.rank(); ++axis) rows.push_back(writer_.with_axis(coordinate(positions, type_.dims, axis), 0));
+    for (std::size_t axis = 0; axis < type_.rank(); ++axis)
+      rows.push_back(writer_.with_axis(coordinate(positions, type_.dims, axis), 0));
     writer_.emit(Op::concat, rows, {{"axis", std::int64_t{0}}}, binding_.results[0]);
   }
 
@@ -64,7 +70,8 @@ class CountedOp {
   std::size_t along() {
     if (has_attribute(binding_, "axis")) {
       const std::int64_t given = integer_attribute(binding_, "axis");
-      return static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(type_.rank()) : given);
+      return static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(type_.rank())
+                                                : given);
     }
     type_.dims = {product(type_.dims)};
     x_ = writer_.reshaped(x_, type_.dims);
@@ -87,16 +94,23 @@ class CountedOp {
       numbers.push_back(writer_.cast(scalar ? operand : writer_.reshaped(operand, {}), DType::F64));
     }
     const TensorType type = function_.tensor_type(binding_.results[0]);
-    const ValueId steps = writer_.emit(Op::ceil, {writer_.emit(Op::div, {writer_.emit(Op::sub, {numbers[1], numbers[0]}), numbers[2]})});
+    const ValueId steps = writer_.emit(
+        Op::ceil,
+        {writer_.emit(Op::div, {writer_.emit(Op::sub, {numbers[1], numbers[0]}), numbers[2]})});
     const auto limit = static_cast<double>(default_symbol_maximum);
-    const ValueId finite = writer_.emit(Op::less, {writer_.emit(Op::abs, {steps}), writer_.number(DType::F64, limit)});
-    Binding check{.op = Op::assertion, .operands = {finite, binding_.operands[0], binding_.operands[1], binding_.operands[2]}};
+    const ValueId finite =
+        writer_.emit(Op::less, {writer_.emit(Op::abs, {steps}), writer_.number(DType::F64, limit)});
+    Binding check{
+        .op = Op::assertion,
+        .operands = {finite, binding_.operands[0], binding_.operands[1], binding_.operands[2]}};
     check.attributes.emplace("message", std::string(arange_demand));
     writer_.push(std::move(check));
     const ValueId count = writer_.emit(Op::max, {writer_.cast(steps, DType::I64), writer_.dim(0)});
-    writer_.push({.op = Op::bind, .operands = {count}, .dims = {type.dims[0], Dim(default_symbol_maximum)}});
+    writer_.push(
+        {.op = Op::bind, .operands = {count}, .dims = {type.dims[0], Dim(default_symbol_maximum)}});
     const ValueId places = writer_.cast(writer_.counted(type.dims[0]), DType::F64);
-    const ValueId reals = writer_.emit(Op::add, {numbers[0], writer_.emit(Op::mul, {places, numbers[2]})});
+    const ValueId reals =
+        writer_.emit(Op::add, {numbers[0], writer_.emit(Op::mul, {places, numbers[2]})});
     writer_.emit(Op::cast, {reals}, {{"to", type.dtype}}, binding_.results[0]);
   }
 
@@ -106,13 +120,15 @@ class CountedOp {
   ValueId starts_group(ValueId order, std::size_t axis) {
     const Dim& extent = type_.dims[axis];
     const ValueId place = writer_.counted(extent);
-    const ValueId before = writer_.emit(Op::max, {writer_.emit(Op::sub, {place, writer_.dim(1)}), writer_.dim(0)});
+    const ValueId before =
+        writer_.emit(Op::max, {writer_.emit(Op::sub, {place, writer_.dim(1)}), writer_.dim(0)});
     const auto along = static_cast<std::int64_t>(axis);
     const ValueId own = writer_.gathered(x_, order, along);
     const ValueId other = writer_.gathered(x_, writer_.gathered(order, before), along);
     ValueId same = writer_.emit(Op::equal, {own, other});
     if (is_float(type_.dtype)) {
-      const ValueId both = writer_.emit(Op::logical_and, {writer_.emit(Op::is_nan, {own}), writer_.emit(Op::is_nan, {other})});
+      const ValueId both = writer_.emit(
+          Op::logical_and, {writer_.emit(Op::is_nan, {own}), writer_.emit(Op::is_nan, {other})});
       same = writer_.emit(Op::logical_or, {same, both});
     }
     ValueId differs = writer_.emit(Op::logical_not, {same});
@@ -120,21 +136,26 @@ class CountedOp {
       std::vector<std::int64_t> others;
       for (std::size_t i = 0; i < type_.rank(); ++i)
         if (i != axis) others.push_back(static_cast<std::int64_t>(i));
-      const ValueId any = writer_.emit(Op::reduce_max, {writer_.cast(differs, DType::I32)}, {{"axes", others}});
+      const ValueId any =
+          writer_.emit(Op::reduce_max, {writer_.cast(differs, DType::I32)}, {{"axes", others}});
       differs = writer_.emit(Op::greater, {any, writer_.number(DType::I32, 0)});
     }
-    return writer_.emit(Op::logical_or, {differs, writer_.emit(Op::equal, {place, writer_.dim(0)})});
+    return writer_.emit(Op::logical_or,
+                        {differs, writer_.emit(Op::equal, {place, writer_.dim(0)})});
   }
 
   // Element order[i] is values[i].
-  ValueId scattered(ValueId order, ValueId values, const Dim& extent, DType dtype, ValueId result = no_value) {
+  ValueId scattered(ValueId order, ValueId values, const Dim& extent, DType dtype,
+                    ValueId result = no_value) {
     const ValueId shape = writer_.shape({extent});
     const ValueId empty = writer_.emit(Op::dyn_zeros, {shape}, {{"dtype", dtype}});
-    return writer_.emit(Op::scatter_elements, {empty, order, values}, {{"axis", std::int64_t{0}}}, result);
+    return writer_.emit(Op::scatter_elements, {empty, order, values}, {{"axis", std::int64_t{0}}},
+                        result);
   }
 
   ValueId running_count(ValueId mask) {
-    const ValueId sums = writer_.emit(Op::cumulative_sum, {writer_.cast(mask, DType::I64)}, {{"axis", std::int64_t{0}}});
+    const ValueId sums = writer_.emit(Op::cumulative_sum, {writer_.cast(mask, DType::I64)},
+                                      {{"axis", std::int64_t{0}}});
     return writer_.emit(Op::sub, {sums, writer_.dim(1)});
   }
 
@@ -154,7 +175,8 @@ class CountedOp {
     const Dim extent = type_.dims[axis];
     const Dim count = function_.tensor_type(binding_.results[1]).dims[0];
     const std::vector<ValueId>& results = binding_.results;
-    const ValueId order = writer_.emit(Op::argsort, {x_}, {{"axis", position}, {"slices", std::int64_t{1}}});
+    const ValueId order =
+        writer_.emit(Op::argsort, {x_}, {{"axis", position}, {"slices", std::int64_t{1}}});
     const ValueId starts_here = starts_group(order, axis);
     const ValueId group = running_count(starts_here);
     const ValueId starts = selected(starts_here, count, extent);
@@ -167,10 +189,13 @@ class CountedOp {
     }
     // Groups are renumbered by their first positions.
     const ValueId first_here = scattered(order, starts_here, extent, DType::Bool);
-    writer_.emit(Op::dyn_strided_slice, {writer_.emit_many(Op::compact, {first_here}, 2)[0], writer_.shape({0}), writer_.shape({count})},
+    writer_.emit(Op::dyn_strided_slice,
+                 {writer_.emit_many(Op::compact, {first_here}, 2)[0], writer_.shape({0}),
+                  writer_.shape({count})},
                  {}, results[1]);
     writer_.gathered(x_, results[1], position, results[0]);
-    const ValueId number = writer_.gathered(running_count(first_here), writer_.gathered(order, starts));
+    const ValueId number =
+        writer_.gathered(running_count(first_here), writer_.gathered(order, starts));
     const ValueId sorted_group = scattered(order, group, extent, DType::I64);
     writer_.gathered(number, sorted_group, 0, results[2]);
     const ValueId sorted_lengths = lengths(starts, count, extent, no_value);
@@ -187,7 +212,8 @@ class CountedOp {
   Sides sorted_sides(ValueId order, const std::vector<Dim>& dims) {
     const bool centred = integer_attribute(binding_, "center_point_box") != 0;
     const auto sorted = [&](ValueId of_box) {
-      const ValueId spread = writer_.emit(Op::dyn_broadcast_to, {writer_.with_axis(of_box, 1), writer_.shape(dims)});
+      const ValueId spread =
+          writer_.emit(Op::dyn_broadcast_to, {writer_.with_axis(of_box, 1), writer_.shape(dims)});
       return writer_.emit(Op::gather_elements, {spread, order}, {{"axis", std::int64_t{2}}});
     };
     Sides sides{};
@@ -207,14 +233,18 @@ class CountedOp {
     return sides;
   }
 
-  // Box after box of each class, as far as it is still there, takes away those after it that overlap it.
+  // Box after box of each class, as far as it is still there, takes away those after it that
+  // overlap it.
   ValueId left_over(const Sides& sides, ValueId candidates, const Dim& boxes) {
     Block body;
-    const ValueId i = writer_.new_value(), going_on = writer_.new_value(), kept = writer_.new_value();
+    const ValueId i = writer_.new_value(), going_on = writer_.new_value(),
+                  kept = writer_.new_value();
     body.parameters = {i, going_on, kept};
     const ValueId trips = writer_.dim(boxes);
     std::vector<Binding>* outside = writer_.write_to(body.bindings);
-    const auto here = [&](ValueId value) { return writer_.with_axis(writer_.gathered(value, i, 2), 2); };
+    const auto here = [&](ValueId value) {
+      return writer_.with_axis(writer_.gathered(value, i, 2), 2);
+    };
     const ValueId zero = writer_.number(type_.dtype, 0);
     ValueId common[2];
     for (int side = 0; side < 2; ++side) {
@@ -223,12 +253,16 @@ class CountedOp {
       common[side] = writer_.emit(Op::max, {writer_.emit(Op::sub, {end, begin}), zero});
     }
     const ValueId both = writer_.emit(Op::mul, {common[0], common[1]});
-    const ValueId all = writer_.emit(Op::sub, {writer_.emit(Op::add, {here(sides.area), sides.area}), both});
-    const ValueId share = writer_.emit(Op::where, {writer_.emit(Op::greater, {all, zero}), writer_.emit(Op::div, {both, all}), zero});
+    const ValueId all =
+        writer_.emit(Op::sub, {writer_.emit(Op::add, {here(sides.area), sides.area}), both});
+    const ValueId share = writer_.emit(Op::where, {writer_.emit(Op::greater, {all, zero}),
+                                                   writer_.emit(Op::div, {both, all}), zero});
     const ValueId over = writer_.emit(Op::greater, {share, binding_.operands[3]});
     const ValueId later = writer_.emit(Op::greater, {writer_.counted(boxes), i});
-    const ValueId taken = writer_.emit(Op::logical_and, {writer_.emit(Op::logical_and, {here(kept), over}), later});
-    const ValueId next = writer_.emit(Op::logical_and, {kept, writer_.emit(Op::logical_not, {taken})});
+    const ValueId taken =
+        writer_.emit(Op::logical_and, {writer_.emit(Op::logical_and, {here(kept), over}), later});
+    const ValueId next =
+        writer_.emit(Op::logical_and, {kept, writer_.emit(Op::logical_not, {taken})});
     writer_.write_to(*outside);
     body.results = {going_on, next};
     const ValueId result = writer_.new_value();
@@ -242,23 +276,29 @@ class CountedOp {
     const ValueId scores = binding_.operands[1];
     const std::vector<Dim> dims = function_.tensor_type(scores).dims;
     const std::int64_t last = 2;
-    const ValueId order = writer_.emit(Op::argsort, {scores}, {{"axis", last}, {"descending", std::int64_t{1}}});
+    const ValueId order =
+        writer_.emit(Op::argsort, {scores}, {{"axis", last}, {"descending", std::int64_t{1}}});
     const bool threshold = binding_.operands.size() > 4 && binding_.operands[4] != no_value;
     ValueId candidates;
     if (threshold) {
       const ValueId sorted = writer_.emit(Op::gather_elements, {scores, order}, {{"axis", last}});
       candidates = writer_.emit(Op::greater, {sorted, binding_.operands[4]});
     } else {
-      candidates = writer_.emit(Op::dyn_full, {writer_.number(DType::Bool, 1), writer_.shape(dims)});
+      candidates =
+          writer_.emit(Op::dyn_full, {writer_.number(DType::Bool, 1), writer_.shape(dims)});
     }
     const ValueId kept = left_over(sorted_sides(order, dims), candidates, dims[2]);
-    const ValueId number = writer_.emit(Op::cumulative_sum, {writer_.cast(kept, DType::I64)}, {{"axis", last}});
-    const ValueId few = writer_.emit(Op::less_equal, {number, writer_.cast(binding_.operands[2], DType::I64)});
+    const ValueId number =
+        writer_.emit(Op::cumulative_sum, {writer_.cast(kept, DType::I64)}, {{"axis", last}});
+    const ValueId few =
+        writer_.emit(Op::less_equal, {number, writer_.cast(binding_.operands[2], DType::I64)});
     const ValueId chosen = writer_.emit(Op::logical_and, {kept, few});
-    const ValueId positions = selected(chosen, function_.tensor_type(binding_.results[0]).dims[0], product(dims));
+    const ValueId positions =
+        selected(chosen, function_.tensor_type(binding_.results[0]).dims[0], product(dims));
     const ValueId box = writer_.gathered(writer_.reshaped(order, {product(dims)}), positions);
     std::vector<ValueId> columns;
-    for (const ValueId column : {coordinate(positions, dims, 0), coordinate(positions, dims, 1), box})
+    for (const ValueId column :
+         {coordinate(positions, dims, 0), coordinate(positions, dims, 1), box})
       columns.push_back(writer_.with_axis(column, 1));
     writer_.emit(Op::concat, columns, {{"axis", std::int64_t{1}}}, binding_.results[0]);
   }
@@ -272,6 +312,8 @@ class CountedOp {
 
 }  // namespace
 
-void write_counted(Function& function, const Binding& binding, std::vector<Binding>& into) { CountedOp(function, binding, into).write(); }
+void write_counted(Function& function, const Binding& binding, std::vector<Binding>& into) {
+  CountedOp(function, binding, into).write();
+}
 
 }  // namespace anydim::passes

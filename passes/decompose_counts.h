@@ -7,8 +7,9 @@
 
 namespace anydim::passes {
 
-// Writes a binding with traits::opens as kernels at its upper bound, a `bind` of the exact count, and what reads that many elements. Results keep
-// their ids; new values have no types.
-void write_counted(ir::Function& function, const ir::Binding& binding, std::vector<ir::Binding>& into);
+// Writes a binding with traits::opens as kernels at its upper bound, a `bind` of the exact count,
+// and what reads that many elements. Results keep their ids; new values have no types.
+void write_counted(ir::Function& function, const ir::Binding& binding,
+                   std::vector<ir::Binding>& into);
 
 }  // namespace anydim::passes

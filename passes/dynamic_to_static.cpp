@@ -14,14 +14,15 @@ using namespace ir;
 
 namespace {
 
-// Every round of a chain of shape arithmetic resolves at least one link that inference could not; models need two or three.
+// Every round of a chain of shape arithmetic resolves at least one link that inference could not;
+// models need two or three.
 constexpr int round_budget = 16;
 
 class Round {
  public:
   Round(Function& function, const FunctionInference& inference)
-      : function_(function), inference_(inference), replacements_(function), constants_(function.values.size(), nullptr),
-        literals_(function.values.size(), false) {
+      : function_(function), inference_(inference), replacements_(function),
+        constants_(function.values.size(), nullptr), literals_(function.values.size(), false) {
     for (const Requirement& requirement : inference.requirements)
       if (requirement.argument < 0) demanded_.emplace(requirement.value, &requirement);
   }
@@ -66,11 +67,13 @@ class Round {
     block.bindings = std::move(result);
   }
 
-  // What must hold at run time for a binding that goes: what takes its place relies on it and may not demand it itself.
+  // What must hold at run time for a binding that goes: what takes its place relies on it and may
+  // not demand it itself.
   void state_demands(const Binding& binding, std::vector<Binding>& result) {
     if (binding.results.empty()) return;
     const auto [first, last] = demanded_.equal_range(binding.results[0]);
-    for (auto each = first; each != last; ++each) push(result, check_of(each->second->precondition, each->second->source));
+    for (auto each = first; each != last; ++each)
+      push(result, check_of(each->second->precondition, each->second->source));
   }
 
   // An `if` whose condition is known is the block that runs.
@@ -105,7 +108,8 @@ class Round {
     constants_.resize(function_.values.size(), nullptr);
     literals_.resize(function_.values.size(), false);
     for (ValueId result : binding.results)
-      literals_[result] = binding.op == Op::constant || binding.op == Op::shape || binding.op == Op::dim;
+      literals_[result] =
+          binding.op == Op::constant || binding.op == Op::shape || binding.op == Op::dim;
     list.push_back(std::move(binding));
     if (list.back().op == Op::constant) {
       tensors_.push_back(tensor_attribute(list.back(), "value"));
@@ -124,10 +128,12 @@ class Round {
   bool changed_ = false;
 };
 
-void report(const Function& function, const Block& block, const RuleFacts& facts, std::vector<std::string>& reasons) {
+void report(const Function& function, const Block& block, const RuleFacts& facts,
+            std::vector<std::string>& reasons) {
   for (const Binding& binding : block.bindings) {
     for (const Block& nested : binding.blocks) report(function, nested, facts, reasons);
-    if (std::string why = why_dynamic(facts, binding); !why.empty()) reasons.push_back(std::move(why));
+    if (std::string why = why_dynamic(facts, binding); !why.empty())
+      reasons.push_back(std::move(why));
   }
 }
 

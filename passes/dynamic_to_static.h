@@ -4,8 +4,9 @@
 
 namespace anydim::passes {
 
-// To a fixpoint: dynamic ops over constants become their static twins, over known dims they read a shape literal; integer results with known
-// elements become literals; small results of constants are computed; ops that change nothing go away. What stays dynamic is listed in
+// To a fixpoint: dynamic ops over constants become their static twins, over known dims they read a
+// shape literal; integer results with known elements become literals; small results of constants
+// are computed; ops that change nothing go away. What stays dynamic is listed in
 // PassContext::unresolved with its reason.
 void dynamic_to_static(ir::Module& module, PassContext& context);
 

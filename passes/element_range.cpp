@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "ir/expand.h"
+#include "ir/loops/scalar_access.h"
 #include "ir/scalar.h"
-#include "ir/scalar_access.h"
 
 namespace anydim::passes {
 
@@ -16,10 +16,13 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 // What rounding of operands to bfloat16, of products, quotients and roots may add.
 constexpr double slack = 1 + 0x1p-6;
-// Roundings of a sum of so many terms in f32 add less than a quarter of the sum of their absolute values.
+// Roundings of a sum of so many terms in f32 add less than a quarter of the sum of their absolute
+// values.
 constexpr double many_terms = 0x1p22;
 
-double magnitude(const ValueRange& range) { return std::max(std::abs(range.low), std::abs(range.high)); }
+double magnitude(const ValueRange& range) {
+  return std::max(std::abs(range.low), std::abs(range.high));
+}
 
 ValueRange within(double bound, bool nan) { return {-bound, bound, nan}; }
 
@@ -29,7 +32,9 @@ ValueRange limited(const ValueRange& range, DType dtype) {
 }
 
 // The result is one of the operands' elements, or of none at all an infinity.
-bool chooses(Op op) { return op == Op::max || op == Op::min || op == Op::reduce_max || op == Op::reduce_min; }
+bool chooses(Op op) {
+  return op == Op::max || op == Op::min || op == Op::reduce_max || op == Op::reduce_min;
+}
 
 double most(const Dim& extent, const SymbolTable& symbols) {
   const std::int64_t high = bounds(extent, symbols).high;
@@ -43,7 +48,8 @@ double square(double x) { return x * x; }
 
 }  // namespace
 
-ElementRanges::ElementRanges(const Function& function, const Block& block, double input_limit, Norms norms)
+ElementRanges::ElementRanges(const Function& function, const Block& block, double input_limit,
+                             Norms norms)
     : function_(function), input_limit_(input_limit), norms_(norms) {
   for (const Binding& binding : block.bindings)
     for (const ValueId result : binding.results) definitions_[result] = &binding;
@@ -80,7 +86,8 @@ std::vector<ValueId> ElementRanges::needed(ValueId value) const {
   const auto some = [&](std::initializer_list<std::size_t> which) {
     std::vector<ValueId> operands;
     for (const std::size_t i : which)
-      if (i < binding->operands.size() && binding->operands[i] != no_value) operands.push_back(binding->operands[i]);
+      if (i < binding->operands.size() && binding->operands[i] != no_value)
+        operands.push_back(binding->operands[i]);
     return operands;
   };
   const OpInfo& op = info(binding->op);
@@ -100,7 +107,8 @@ std::vector<ValueId> ElementRanges::needed(ValueId value) const {
     case Op::one_hot:
     case Op::dyn_one_hot: return some({1, 2});
     case Op::softmax: return numbers ? some({0}) : std::vector<ValueId>{};
-    default: return op.has(traits::moves) || op.has(traits::reduces) ? some({0}) : std::vector<ValueId>{};
+    default:
+      return op.has(traits::moves) || op.has(traits::reduces) ? some({0}) : std::vector<ValueId>{};
   }
 }
 
@@ -127,7 +135,8 @@ ElementRange ElementRanges::computed(ValueId value) {
   } else if (binding->op == Op::matmul || binding->op == Op::attention) {
     found = of_product(*binding);
   } else if (binding->op == Op::softmax) {
-    found.range = {0, slack, norms_ == Norms::Bounded || !known(binding->operands[0]).range.finite()};
+    found.range = {0, slack,
+                   norms_ == Norms::Bounded || !known(binding->operands[0]).range.finite()};
   }
   if (is_float(dtype) && !chooses(binding->op)) found.range = limited(found.range, dtype);
   const std::vector<Dim>& dims = type(value).dims;
@@ -150,7 +159,8 @@ ElementRange ElementRanges::of_constant(const Tensor& tensor) const {
     const Tensor opened = tensor.opened();
     const std::span<const float> elements = opened.as<float>();
     const auto [low, high] = std::ranges::minmax(elements);
-    const bool nan = std::ranges::any_of(elements, [](float element) { return std::isnan(element); });
+    const bool nan =
+        std::ranges::any_of(elements, [](float element) { return std::isnan(element); });
     return nan ? found : ElementRange{{low, high, false}};
   }
   const Reals elements(tensor);
@@ -169,7 +179,8 @@ ElementRange ElementRanges::of_constant(const Tensor& tensor) const {
     longest = std::max(longest, row);
   }
   found.range = united(number_range(low), number_range(high));
-  if (nan) found.range = united(found.range, number_range(std::numeric_limits<double>::quiet_NaN()));
+  if (nan)
+    found.range = united(found.range, number_range(std::numeric_limits<double>::quiet_NaN()));
   found.row_norm = std::sqrt(longest);
   return found;
 }
@@ -180,7 +191,8 @@ ElementRange ElementRanges::of_input(ValueId value) {
   inputs_read_.insert(value);
   if (!std::isfinite(input_limit_)) return {every_value(dtype)};
   const std::vector<Dim>& dims = type(value).dims;
-  return {within(input_limit_, false), std::sqrt(dims.empty() ? 1 : most(dims.back(), function_.symbols)) * input_limit_};
+  return {within(input_limit_, false),
+          std::sqrt(dims.empty() ? 1 : most(dims.back(), function_.symbols)) * input_limit_};
 }
 
 ElementRange ElementRanges::of_layer_norm(const Binding& binding) const {
@@ -191,7 +203,8 @@ ElementRange ElementRanges::of_layer_norm(const Binding& binding) const {
   if (axis < 0) axis += rank;
   if (!(real_attribute(binding, "epsilon") >= least_epsilon)) return unknown;
   double count = 1;
-  for (auto i = static_cast<std::size_t>(axis); i < result.rank(); ++i) count *= most(result.dims[i], function_.symbols);
+  for (auto i = static_cast<std::size_t>(axis); i < result.rank(); ++i)
+    count *= most(result.dims[i], function_.symbols);
   const double length = std::sqrt(count) * slack;
   const ElementRange& gain = known(binding.operands[1]);
   bool nan = !has_numeric_norm(binding.operands[0]) || !gain.range.finite();
@@ -212,25 +225,33 @@ ElementRange ElementRanges::of_elementwise(const Binding& binding) const {
   if (binding.op == Op::mod) step.flags = scalar.truncate ? 1 : 0;
   if (binding.op == Op::is_inf) return {{0, 1, false}};
   std::vector<OperandRange> operands;
-  for (const ValueId operand : binding.operands) operands.push_back({known(operand).range, type(operand).dtype});
+  for (const ValueId operand : binding.operands)
+    operands.push_back({known(operand).range, type(operand).dtype});
   ElementRange found{range_of_step(step, operands, function_.symbols)};
   // Rows of an operand are rows of the result; a narrower operand repeats its elements along them.
   const auto row = [&](std::size_t i) {
     const std::vector<Dim>& dims = type(binding.operands[i]).dims;
-    return !dims.empty() && !result.dims.empty() && dims.back() == result.dims.back() ? known(binding.operands[i]).row_norm : infinity;
+    return !dims.empty() && !result.dims.empty() && dims.back() == result.dims.back()
+               ? known(binding.operands[i]).row_norm
+               : infinity;
   };
   const auto largest = [&](std::size_t i) { return magnitude(known(binding.operands[i]).range); };
   const double width = result.dims.empty() ? 1 : most(result.dims.back(), function_.symbols);
-  const auto spread = [&](std::size_t i) { return std::min(row(i), std::sqrt(width) * largest(i)); };
+  const auto spread = [&](std::size_t i) {
+    return std::min(row(i), std::sqrt(width) * largest(i));
+  };
   switch (binding.op) {  // NOLINT: others have the length that their elements give
-    case Op::mul: found.row_norm = slack * std::fmin(row(0) * largest(1), row(1) * largest(0)); break;
+    case Op::mul:
+      found.row_norm = slack * std::fmin(row(0) * largest(1), row(1) * largest(0));
+      break;
     case Op::add:
     case Op::sub: found.row_norm = slack * (spread(0) + spread(1)); break;
     case Op::neg:
     case Op::abs:
     case Op::relu: found.row_norm = row(0); break;
     case Op::cast:
-      if (is_float(type(binding.operands[0]).dtype) && is_float(result.dtype)) found.row_norm = slack * row(0);
+      if (is_float(type(binding.operands[0]).dtype) && is_float(result.dtype))
+        found.row_norm = slack * row(0);
       break;
     default: break;
   }
@@ -244,10 +265,13 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
     // Weights are positive and sum to 1, each rounded; the largest of their exponentials is 1.
     const ValueId values = binding.operands[2];
     const std::vector<Dim>& dims = type(values).dims;
-    const double keys = most(dims[dims.size() - 2], function_.symbols), factor = keys <= many_terms ? 2 : 2 * keys * summed(keys);
-    const bool numbers = norms_ == Norms::Numbers && known(values).range.finite() &&
-                         (integer_attribute(binding, "zero_nan") != 0 || scores_are_finite(binding));
-    return {within(factor * magnitude(known(values).range), !numbers), factor * known(values).row_norm};
+    const double keys = most(dims[dims.size() - 2], function_.symbols),
+                 factor = keys <= many_terms ? 2 : 2 * keys * summed(keys);
+    const bool numbers =
+        norms_ == Norms::Numbers && known(values).range.finite() &&
+        (integer_attribute(binding, "zero_nan") != 0 || scores_are_finite(binding));
+    return {within(factor * magnitude(known(values).range), !numbers),
+            factor * known(values).row_norm};
   }
   const ValueId left = binding.operands[0], right = binding.operands[1];
   const ElementRange &a = known(left), &b = known(right);
@@ -255,9 +279,11 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
   const double terms = most(depth, function_.symbols), factor = slack * summed(terms);
   double largest = terms * magnitude(a.range) * magnitude(b.range), norm = infinity;
   const Binding* weights = definition(right);
-  if (norms_ == Norms::Bounded && weights != nullptr && weights->op == Op::constant && type(right).rank() == 2) {
+  if (norms_ == Norms::Bounded && weights != nullptr && weights->op == Op::constant &&
+      type(right).rank() == 2) {
     const Tensor& matrix = tensor_attribute(*weights, "value");
-    const auto rows = static_cast<std::size_t>(matrix.dims()[0]), columns = static_cast<std::size_t>(matrix.dims()[1]);
+    const auto rows = static_cast<std::size_t>(matrix.dims()[0]),
+               columns = static_cast<std::size_t>(matrix.dims()[1]);
     const Reals elements(matrix);
     std::vector<double> squares(columns, 0.0), sums(columns, 0.0);
     for (std::size_t i = 0; i < rows; ++i) {
@@ -285,8 +311,10 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
 ElementRange ElementRanges::of_integer_product(const Binding& binding) const {
   const DType dtype = type(binding.results[0]).dtype;
   const double terms = most(type(binding.operands[0]).dims.back(), function_.symbols);
-  const double bound = terms * magnitude(known(binding.operands[0]).range) * magnitude(known(binding.operands[1]).range);
-  return {bound <= every_value(dtype).high && bound < 0x1p53 ? within(bound, false) : every_value(dtype)};
+  const double bound = terms * magnitude(known(binding.operands[0]).range) *
+                       magnitude(known(binding.operands[1]).range);
+  return {bound <= every_value(dtype).high && bound < 0x1p53 ? within(bound, false)
+                                                             : every_value(dtype)};
 }
 
 ElementRange ElementRanges::of_reduction(const Binding& binding) const {
@@ -297,8 +325,10 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
   const ValueRange& elements = known(source).range;
   const bool mean = binding.op == Op::reduce_mean;
   // Of no element at all they are infinite.
-  if (binding.op == Op::reduce_max) return {{every_value(result.dtype).low, elements.high, elements.nan}};
-  if (binding.op == Op::reduce_min) return {{elements.low, every_value(result.dtype).high, elements.nan}};
+  if (binding.op == Op::reduce_max)
+    return {{every_value(result.dtype).low, elements.high, elements.nan}};
+  if (binding.op == Op::reduce_min)
+    return {{elements.low, every_value(result.dtype).high, elements.nan}};
   if (!mean && binding.op != Op::reduce_sum) return unknown;
   double terms = 1;
   bool empty = false;
@@ -307,7 +337,8 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
     terms *= most(extent, function_.symbols);
     empty = empty || bounds(extent, function_.symbols).low < 1;
   }
-  return {within(slack * summed(terms) * (mean ? 1 : terms) * magnitude(elements), (mean && empty) || !elements.finite())};
+  return {within(slack * summed(terms) * (mean ? 1 : terms) * magnitude(elements),
+                 (mean && empty) || !elements.finite())};
 }
 
 // ---- No NaN ----
@@ -316,7 +347,8 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
 constexpr double largest_normed = 1e15;
 
 bool ElementRanges::has_numeric_norm(ValueId value) const {
-  return norms_ == Norms::Numbers && known(value).range.finite() && magnitude(known(value).range) <= largest_normed;
+  return norms_ == Norms::Numbers && known(value).range.finite() &&
+         magnitude(known(value).range) <= largest_normed;
 }
 
 // Scores that are no larger than this leave the largest finite number that is added to them finite.
@@ -328,7 +360,9 @@ bool ElementRanges::scores_are_finite(const Binding& attention) const {
   if (!q.finite() || !k.finite() || (dtype != DType::F32 && dtype != DType::F64)) return false;
   const double terms = most(type(attention.operands[0]).dims.back(), function_.symbols);
   const double product = terms * magnitude(q) * magnitude(k) * slack * summed(terms);
-  if (!(product <= largest_score) || !(product * std::abs(real_attribute(attention, "scale")) <= largest_score)) return false;
+  if (!(product <= largest_score) ||
+      !(product * std::abs(real_attribute(attention, "scale")) <= largest_score))
+    return false;
   if (attention.operands.size() < 4 || attention.operands[3] == no_value) return true;
   const ValueId bias = attention.operands[3];
   if (type(bias).dtype == DType::Bool) return std::isfinite(real_attribute(attention, "fill"));
@@ -337,7 +371,8 @@ bool ElementRanges::scores_are_finite(const Binding& attention) const {
 
 bool ElementRanges::weights_are_numbers(const Binding& attention) {
   for (const std::size_t i : {0u, 1u, 3u})
-    if (i < attention.operands.size() && attention.operands[i] != no_value) of(attention.operands[i]);
+    if (i < attention.operands.size() && attention.operands[i] != no_value)
+      of(attention.operands[i]);
   return norms_ == Norms::Numbers && scores_are_finite(attention);
 }
 
@@ -351,7 +386,8 @@ bool ElementRanges::keeps_rows(const Binding& binding) const {
     case Op::broadcast_to:
     case Op::dyn_broadcast_to: return true;
     case Op::gather: {
-      const std::int64_t axis = integer_attribute(binding, "axis"), rank = static_cast<std::int64_t>(from.size());
+      const std::int64_t axis = integer_attribute(binding, "axis"),
+                         rank = static_cast<std::int64_t>(from.size());
       return rank > 1 && axis != rank - 1 && axis != -1;
     }
     default: return false;
@@ -363,7 +399,8 @@ ElementRange ElementRanges::of_moved(const Binding& binding) const {
   const ElementRange unknown{every_value(dtype)};
   const auto all = [&](std::initializer_list<std::size_t> which, ValueRange with) {
     for (const std::size_t i : which)
-      if (i < binding.operands.size() && binding.operands[i] != no_value) with = united(with, known(binding.operands[i]).range);
+      if (i < binding.operands.size() && binding.operands[i] != no_value)
+        with = united(with, known(binding.operands[i]).range);
     return ElementRange{with};
   };
   switch (binding.op) {  // NOLINT: the others are elements of the first operand, or zeros
@@ -400,11 +437,13 @@ std::optional<double> ElementRanges::positive_number(ValueId value) const {
   const Binding* binding = definition(value);
   if (binding == nullptr || binding->op != Op::constant) return std::nullopt;
   const Tensor& tensor = tensor_attribute(*binding, "value");
-  if (!is_float(tensor.dtype()) || tensor.elements() != 1 || !(tensor.real_at(0) > 0)) return std::nullopt;
+  if (!is_float(tensor.dtype()) || tensor.elements() != 1 || !(tensor.real_at(0) > 0))
+    return std::nullopt;
   return tensor.real_at(0);
 }
 
-std::optional<ElementRanges::RootMeanSquare> ElementRanges::root_mean_square_norm(ValueId value) const {
+std::optional<ElementRanges::RootMeanSquare> ElementRanges::root_mean_square_norm(
+    ValueId value) const {
   const Binding* binding = definition(value);
   if (binding == nullptr || (binding->op != Op::mul && binding->op != Op::div)) return std::nullopt;
   const auto applied = [&](ValueId of, Op op) {
@@ -416,22 +455,29 @@ std::optional<ElementRanges::RootMeanSquare> ElementRanges::root_mean_square_nor
     const ValueId x = binding->operands[i], factor = binding->operands[1 - i];
     const Binding* root = nullptr;
     if (binding->op == Op::div) root = applied(factor, Op::sqrt);
-    else if (const Binding* inverse = applied(factor, Op::reciprocal)) root = applied(inverse->operands[0], Op::sqrt);
-    else if (const Binding* quotient = applied(factor, Op::div); quotient != nullptr && positive_number(quotient->operands[0]) == 1.0)
+    else if (const Binding* inverse = applied(factor, Op::reciprocal))
+      root = applied(inverse->operands[0], Op::sqrt);
+    else if (const Binding* quotient = applied(factor, Op::div);
+             quotient != nullptr && positive_number(quotient->operands[0]) == 1.0)
       root = applied(quotient->operands[1], Op::sqrt);
     const Binding* sum = root != nullptr ? applied(root->operands[0], Op::add) : nullptr;
     if (sum == nullptr || type(x).rank() == 0) continue;
     for (const std::size_t j : {0u, 1u}) {
       const Binding* mean = applied(sum->operands[j], Op::reduce_mean);
       const auto epsilon = positive_number(sum->operands[1 - j]);
-      if (mean == nullptr || !epsilon || *epsilon < least_epsilon || integer_attribute(*mean, "keepdims") == 0) continue;
+      if (mean == nullptr || !epsilon || *epsilon < least_epsilon ||
+          integer_attribute(*mean, "keepdims") == 0)
+        continue;
       const std::size_t rank = type(mean->operands[0]).rank();
       if (normalised_axes(*mean, rank) != std::vector{rank - 1} || rank != type(x).rank()) continue;
       const Binding* power = applied(mean->operands[0], Op::pow);
       const Binding* product = applied(mean->operands[0], Op::mul);
-      const bool squares = (power != nullptr && power->operands[0] == x && positive_number(power->operands[1]) == 2.0) ||
-                           (product != nullptr && product->operands[0] == x && product->operands[1] == x);
-      if (squares) return RootMeanSquare{x, std::sqrt(most(type(x).dims.back(), function_.symbols))};
+      const bool squares =
+          (power != nullptr && power->operands[0] == x &&
+           positive_number(power->operands[1]) == 2.0) ||
+          (product != nullptr && product->operands[0] == x && product->operands[1] == x);
+      if (squares)
+        return RootMeanSquare{x, std::sqrt(most(type(x).dims.back(), function_.symbols))};
     }
   }
   return std::nullopt;

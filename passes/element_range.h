@@ -1,4 +1,5 @@
-// What the elements of a block's values can be, whatever a call's inputs: intervals, and how long rows can be.
+// What the elements of a block's values can be, whatever a call's inputs: intervals, and how long
+// rows can be.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,29 @@ struct ElementRange {
   double row_norm = std::numeric_limits<double>::infinity();
 };
 
-// Elementwise ops have the ranges of scalar steps (passes/value_range.h); moved elements those of what they are moved from (tables that ids are looked up in);
-// sums, means, products with weights and attention's mixtures are bounded by how many terms they have, rounded in any order. Rows of a layer norm over n elements, or of
-// x / sqrt(mean(x^2) + epsilon), are at most sqrt(n) long before their gain. Everything else, and whatever may overflow, may be anything.
+// Elementwise ops have the ranges of scalar steps (passes/value_range.h); moved elements those of
+// what they are moved from (tables that ids are looked up in); sums, means, products with weights
+// and attention's mixtures are bounded by how many terms they have, rounded in any order. Rows of a
+// layer norm over n elements, or of x / sqrt(mean(x^2) + epsilon), are at most sqrt(n) long before
+// their gain. Everything else, and whatever may overflow, may be anything.
 class ElementRanges {
  public:
   // What rows of norms and softmax are known to be.
   enum class Norms : std::uint8_t {
-    Bounded,  // as long as they can be, whatever they are norms of, or NaN: no range before a norm is looked at
-    Numbers,  // no NaN where what they are norms of is finite; products are bounded by magnitudes alone, which is quick
+    Bounded,  // as long as they can be, whatever they are norms of, or NaN: no range before a norm
+              // is looked at
+    Numbers,  // no NaN where what they are norms of is finite; products are bounded by magnitudes
+              // alone, which is quick
   };
-  // `block` is the body of `function`. Elements of its float inputs are taken to be at most `input_limit` either way and no NaN; infinity: they may be anything.
-  ElementRanges(const ir::Function& function, const ir::Block& block, double input_limit = std::numeric_limits<double>::infinity(),
+  // `block` is the body of `function`. Elements of its float inputs are taken to be at most
+  // `input_limit` either way and no NaN; infinity: they may be anything.
+  ElementRanges(const ir::Function& function, const ir::Block& block,
+                double input_limit = std::numeric_limits<double>::infinity(),
                 Norms norms = Norms::Bounded);
 
   const ElementRange& of(ir::ValueId value);
-  // Whether no weight of an attention over at least one key can be NaN: its scores are finite numbers. Only with Norms::Numbers.
+  // Whether no weight of an attention over at least one key can be NaN: its scores are finite
+  // numbers. Only with Norms::Numbers.
   bool weights_are_numbers(const ir::Binding& attention);
   // The float inputs that ranges asked for so far rest on.
   const std::set<ir::ValueId>& inputs_read() const { return inputs_read_; }
@@ -73,7 +81,8 @@ class ElementRanges {
   std::set<ir::ValueId> inputs_read_;
 };
 
-// A squared deviation below this is lost in float32, where only epsilon keeps the quotient of nearly equal elements small.
+// A squared deviation below this is lost in float32, where only epsilon keeps the quotient of
+// nearly equal elements small.
 inline constexpr double least_epsilon = 1e-30;
 
 }  // namespace anydim::passes

@@ -9,13 +9,13 @@
 #include <unordered_set>
 
 #include "ir/error.h"
-#include "ir/loop_form.h"
-#include "ir/scalar_program.h"
+#include "ir/loops/loop_form.h"
+#include "ir/loops/scalar_program.h"
 #include "passes/fusible.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
 #include "passes/rewrite.h"
-#include "passes/stretch_key.h"
+#include "passes/subgraph_key.h"
 #include "passes/views.h"
 
 namespace anydim::passes {
@@ -25,11 +25,14 @@ using namespace ir;
 namespace {
 
 constexpr std::size_t maximum_program_steps = 256;
-// Of all stages of a row kernel: each computes again what it needs of those before it, so that a chain of softmaxes grows with its square.
+// Of all stages of a row kernel: each computes again what it needs of those before it, so that a
+// chain of softmaxes grows with its square.
 constexpr std::size_t maximum_row_steps = 512;
-// Terms and operands of an index: views of views in each other; beyond, a value in memory is cheaper to read.
+// Terms and operands of an index: views of views in each other; beyond, a value in memory is
+// cheaper to read.
 constexpr std::size_t largest_fused_index = 256;
-// Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its own; in more of them the numbers are inputs of one.
+// Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its
+// own; in more of them the numbers are inputs of one.
 constexpr std::size_t most_alike = 16;
 // Bindings of one kernel: deriving its form takes time and stack by their number.
 constexpr std::size_t most_members = 512;
@@ -41,19 +44,22 @@ constexpr std::size_t longest_sort_key = 4;  // steps
 class Regions {
  public:
   explicit Regions(Module& module) : module_(module) {
-    for (std::size_t i = 0; i < module.regions.size(); ++i) numbers_.emplace(module.regions[i].identity, static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < module.regions.size(); ++i)
+      numbers_.emplace(module.regions[i].identity, static_cast<std::uint32_t>(i));
   }
 
-  // Whether this stretch shall read its scalar constants, as there are enough kernels already that differ from it in these alone.
-  bool reads_scalars(const StretchKey& without_scalars, StretchKey whole) {
-    std::set<StretchKey>& alike = alike_[without_scalars];
+  // Whether this subgraph shall read its scalar constants, as there are enough kernels already that
+  // differ from it in these alone.
+  bool reads_scalars(const SubgraphKey& without_scalars, SubgraphKey whole) {
+    std::set<SubgraphKey>& alike = alike_[without_scalars];
     if (alike.size() >= most_alike) return !alike.contains(whole);
     alike.insert(std::move(whole));
     return false;
   }
 
   std::uint32_t intern(Region region) {
-    const auto [found, fresh] = numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
+    const auto [found, fresh] =
+        numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
     if (!fresh) return found->second;
     region.name += "_" + std::to_string(module_.regions.size());
     region.body.name = region.name;
@@ -64,7 +70,8 @@ class Regions {
  private:
   Module& module_;
   std::unordered_map<std::string, std::uint32_t> numbers_;  // by identity
-  std::map<StretchKey, std::set<StretchKey>> alike_;        // stretches by what they are without their scalar constants
+  // subgraphs by what they are without their scalar constants
+  std::map<SubgraphKey, std::set<SubgraphKey>> alike_;
 };
 
 // ---- One block ----
@@ -97,7 +104,8 @@ class BlockFuser {
 
   bool has_form(const Members& members, const std::vector<ValueId>& outputs) const {
     std::vector<Binding> list = bindings_of(members);
-    auto [found, fresh] = forms_.try_emplace(stretch_key(function_, list, outputs, facts_.constants), false);
+    auto [found, fresh] =
+        forms_.try_emplace(subgraph_key(function_, list, outputs, facts_.constants), false);
     if (fresh) {
       LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
       found->second = result.form && is_small(*result.form);
@@ -115,16 +123,21 @@ class BlockFuser {
   }
 
   static bool is_small(const LoopForm& form) {
-    if (const auto* map = std::get_if<MapForm>(&form.skeleton))
+    if (const auto* map = std::get_if<MapForm>(&form.kind))
       return std::all_of(map->parts.begin(), map->parts.end(), [](const MapPart& part) {
-        return part.program.steps.size() <= maximum_program_steps && largest_index(part.program) <= largest_fused_index;
+        return part.program.steps.size() <= maximum_program_steps &&
+               largest_index(part.program) <= largest_fused_index;
       });
     // A key is computed twice a comparison.
-    if (const auto* sort = std::get_if<SortForm>(&form.skeleton)) return sort->program.steps.size() <= longest_sort_key;
-    if (const auto* attention = std::get_if<AttentionForm>(&form.skeleton)) return attention->score.steps.size() <= maximum_program_steps;
-    if (const auto* rows = std::get_if<RowForm>(&form.skeleton)) return fits(rows->stages);
-    if (const auto* matmul = std::get_if<MatmulForm>(&form.skeleton))
-      return matmul->rows.empty() || (fits(matmul->rows) && bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);
+    if (const auto* sort = std::get_if<SortForm>(&form.kind))
+      return sort->program.steps.size() <= longest_sort_key;
+    if (const auto* attention = std::get_if<AttentionForm>(&form.kind))
+      return attention->score.steps.size() <= maximum_program_steps;
+    if (const auto* rows = std::get_if<RowForm>(&form.kind)) return fits(rows->stages);
+    if (const auto* matmul = std::get_if<MatmulForm>(&form.kind))
+      return matmul->rows.empty() ||
+             (fits(matmul->rows) &&
+              bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);
     return true;
   }
 
@@ -150,8 +163,10 @@ class BlockFuser {
     }
   }
 
-  std::optional<std::size_t> next_user(const FusionGraph& graph, const Members& members, ValueId frontier) const {
-    // What is kept anyway is read back by whoever needs it; going on would only write a second result.
+  std::optional<std::size_t> next_user(const FusionGraph& graph, const Members& members,
+                                       ValueId frontier) const {
+    // What is kept anyway is read back by whoever needs it; going on would only write a second
+    // result.
     if (graph.escapes(frontier)) return std::nullopt;
     const auto& users = graph.users(frontier);
     if (users.size() != 1 || owner_[users[0]] >= 0) return std::nullopt;
@@ -175,34 +190,43 @@ class BlockFuser {
       const Binding& binding = block_.bindings[user];
       if (is_product(binding.op)) return true;
       return is_view(binding.op) &&
-             std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId result) { return feeds_product(graph, result); });
+             std::any_of(binding.results.begin(), binding.results.end(),
+                         [&](ValueId result) { return feeds_product(graph, result); });
     });
   }
 
-  // Where others read the wide value too, its conversion to 16 bits is a second, smaller result of the same kernel instead of another pass over memory.
+  // Where others read the wide value too, its conversion to 16 bits is a second, smaller result of
+  // the same kernel instead of another pass over memory.
   void add_narrowings(const FusionGraph& graph, Members& members, ValueId frontier) const {
     for (std::size_t user : graph.users(frontier)) {
       const Binding& binding = block_.bindings[user];
-      if (owner_[user] >= 0 || !is_narrowing(function_, binding) || members.contains(user)) continue;
+      if (owner_[user] >= 0 || !is_narrowing(function_, binding) || members.contains(user))
+        continue;
       Members extended = members;
       extended.insert(user);
       if (has_form(extended, {frontier, binding.results[0]})) members = std::move(extended);
     }
   }
 
-  static bool is_extreme(const Binding& binding) { return binding.op == Op::reduce_max || binding.op == Op::reduce_min; }
+  static bool is_extreme(const Binding& binding) {
+    return binding.op == Op::reduce_max || binding.op == Op::reduce_min;
+  }
 
-  // The largest and the smallest element of each row, by which rows are quantised, are results of the kernel that computes the rows, and of one kernel where
-  // that is another's.
+  // The largest and the smallest element of each row, by which rows are quantised, are results of
+  // the kernel that computes the rows, and of one kernel where that is another's.
   void add_extremes(const FusionGraph& graph, Members& members, ValueId frontier) const {
-    // A product whose rows no one needs whole is computed in blocks of columns too, which share its weights among few rows.
-    const bool multiplies = std::ranges::any_of(members, [&](std::size_t member) { return is_product(block_.bindings[member].op); });
-    const bool whole_rows = std::ranges::any_of(
-        members, [&](std::size_t member) { return is_anchor(block_.bindings[member].op) && !is_product(block_.bindings[member].op); });
+    // A product whose rows no one needs whole is computed in blocks of columns too, which share its
+    // weights among few rows.
+    const bool multiplies = std::ranges::any_of(
+        members, [&](std::size_t member) { return is_product(block_.bindings[member].op); });
+    const bool whole_rows = std::ranges::any_of(members, [&](std::size_t member) {
+      return is_anchor(block_.bindings[member].op) && !is_product(block_.bindings[member].op);
+    });
     if (multiplies && !whole_rows) return;
     std::vector<ValueId> outputs{frontier};
     std::vector<std::size_t> users = graph.users(frontier);
-    if (const Binding& only = block_.bindings[*members.begin()]; members.size() == 1 && is_extreme(only))
+    if (const Binding& only = block_.bindings[*members.begin()];
+        members.size() == 1 && is_extreme(only))
       users = graph.users(only.operands[0]);
     for (std::size_t user : users) {
       const Binding& binding = block_.bindings[user];
@@ -215,15 +239,19 @@ class BlockFuser {
     }
   }
 
-  // Literals that members read belong to the group: they cost nothing, and an op is understood only together with all of them.
+  // Literals that members read belong to the group: they cost nothing, and an op is understood only
+  // together with all of them.
   void add_literals(const FusionGraph& graph, Members& members) const {
     Members found;
     for (std::size_t member : members)
       for (std::size_t o = 0; o < block_.bindings[member].operands.size(); ++o) {
         const ValueId operand = block_.bindings[member].operands[o];
-        if (operand == no_value || graph.producer(operand) < 0 || is_offsets(block_.bindings[member].op, o)) continue;
+        if (operand == no_value || graph.producer(operand) < 0 ||
+            is_offsets(block_.bindings[member].op, o))
+          continue;
         auto source = static_cast<std::size_t>(graph.producer(operand));
-        if (is_literal(block_.bindings[source]) && !stays_outside(block_.bindings[source])) found.insert(source);
+        if (is_literal(block_.bindings[source]) && !stays_outside(block_.bindings[source]))
+          found.insert(source);
       }
     members.merge(found);
   }
@@ -261,20 +289,24 @@ class BlockFuser {
         reversed.push_back(binding);  // read as it lies, like larger ones
         continue;
       }
-      if (binding.op == Op::dim && counts_.contains(binding.results[0]) && !is_needed(graph, binding.results[0])) {
+      if (binding.op == Op::dim && counts_.contains(binding.results[0]) &&
+          !is_needed(graph, binding.results[0])) {
         reversed.push_back(binding);
         continue;
       }
-      // Control flow whose results nobody reads stays for the sizes that it makes known: dead code is gone.
+      // Control flow whose results nobody reads stays for the sizes that it makes known: dead code
+      // is gone.
       bool wanted = binding.results.empty() || info(binding.op).has(traits::control) ||
-                    std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return is_needed(graph, id); });
+                    std::any_of(binding.results.begin(), binding.results.end(),
+                                [&](ValueId id) { return is_needed(graph, id); });
       if (!wanted) continue;
       if (stays_outside(binding)) {
         for (std::size_t o = 0; o < binding.operands.size(); ++o) {
           ValueId operand = binding.operands[o];
           if (operand == no_value) continue;
           const std::ptrdiff_t source = graph.producer(operand);
-          const bool literal = source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::dim;
+          const bool literal =
+              source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::dim;
           if (literal && is_host_integer(binding.op, o)) counts_.insert(operand);
           else needed_.insert(operand);
         }
@@ -287,7 +319,9 @@ class BlockFuser {
     block_.bindings = std::move(reversed);
   }
 
-  bool is_needed(const FusionGraph& graph, ValueId value) const { return graph.escapes(value) || needed_.contains(value); }
+  bool is_needed(const FusionGraph& graph, ValueId value) const {
+    return graph.escapes(value) || needed_.contains(value);
+  }
 
   void add_region(const FusionGraph& graph, Members members, std::vector<Binding>& reversed) {
     std::vector<ValueId> outputs;
@@ -300,33 +334,37 @@ class BlockFuser {
     std::vector<Binding> list = bindings_of(members);
     Binding call = call_of(list, outputs);
     for (ValueId input : call.operands) needed_.insert(input);
-    auto anchor = std::find_if(list.begin(), list.end(), [](const Binding& binding) { return is_anchor(binding.op); });
+    auto anchor = std::find_if(list.begin(), list.end(),
+                               [](const Binding& binding) { return is_anchor(binding.op); });
     call.source = anchor != list.end() ? anchor->source : list.back().source;
     reversed.push_back(std::move(call));
   }
 
   void share_scalars(Members& members, const std::vector<ValueId>& outputs) {
     Members others = members;
-    std::erase_if(others, [&](std::size_t member) { return block_.bindings[member].op == Op::constant; });
+    std::erase_if(others,
+                  [&](std::size_t member) { return block_.bindings[member].op == Op::constant; });
     if (others.empty() || others.size() == members.size()) return;
     // Scales of quantised products differ from layer to layer; the layers are one kernel.
     const bool quantised = std::any_of(others.begin(), others.end(), [&](std::size_t member) {
       const Binding& binding = block_.bindings[member];
-      return binding.op == Op::matmul && is_integer(function_.tensor_type(binding.results[0]).dtype);
+      return binding.op == Op::matmul &&
+             is_integer(function_.tensor_type(binding.results[0]).dtype);
     });
     if (quantised && has_form(others, outputs)) {
       members = std::move(others);
       return;
     }
-    if (known_.reads_scalars(stretch_key(function_, bindings_of(others), outputs, facts_.constants),
-                             stretch_key(function_, bindings_of(members), outputs, facts_.constants)) &&
+    if (known_.reads_scalars(
+            subgraph_key(function_, bindings_of(others), outputs, facts_.constants),
+            subgraph_key(function_, bindings_of(members), outputs, facts_.constants)) &&
         has_form(others, outputs))
       members = std::move(others);
   }
 
-  // The binding that runs this work as a region, made where no equal stretch came before.
+  // The binding that runs this work as a region, made where no equal subgraph came before.
   Binding call_of(const std::vector<Binding>& list, const std::vector<ValueId>& outputs) {
-    StretchKey key = stretch_key(function_, list, outputs, facts_.constants);
+    SubgraphKey key = subgraph_key(function_, list, outputs, facts_.constants);
     if (auto found = regions_.find(key); found != regions_.end()) {
       Binding call = found->second;
       call.operands = inputs_of(list);
@@ -334,19 +372,23 @@ class BlockFuser {
       return call;
     }
     LoopFormResult form = derive_loop_form(function_, list, inputs_of(list), outputs);
-    if (!form.form) throw Error(ErrorKind::Unsupported, "cannot compile " + describe(function_, list.back()) + ": " + form.reason);
+    if (!form.form)
+      throw Error(ErrorKind::Unsupported,
+                  "cannot compile " + describe(function_, list.back()) + ": " + form.reason);
     Outlined outlined = outline(function_, list, outputs, facts_.constants);
     outlined.call.callee = known_.intern(std::move(outlined.region));
     regions_.emplace(std::move(key), outlined.call);
     return std::move(outlined.call);
   }
 
-  // Producers that may join a group, in the order of their users; a producer that must wait for another user is met again when that one has joined.
+  // Producers that may join a group, in the order of their users; a producer that must wait for
+  // another user is met again when that one has joined.
   class Frontier {
    public:
     void open(const FusionGraph& graph, const Binding& binding, std::size_t member) {
       for (std::size_t i = 0; i < binding.operands.size(); ++i)
-        if (binding.operands[i] != no_value && graph.producer(binding.operands[i]) >= 0) open_.emplace(member, i);
+        if (binding.operands[i] != no_value && graph.producer(binding.operands[i]) >= 0)
+          open_.emplace(member, i);
     }
     std::optional<std::pair<std::size_t, std::size_t>> take() {
       if (open_.empty()) return std::nullopt;
@@ -362,7 +404,8 @@ class BlockFuser {
     Frontier frontier;
   };
 
-  // Takes producers into the group: all that may come at once, as most often they fit; else fewer, down to one at a time.
+  // Takes producers into the group: all that may come at once, as most often they fit; else fewer,
+  // down to one at a time.
   void absorb(const FusionGraph& graph, Members& members, const std::vector<ValueId>& outputs) {
     add_literals(graph, members);
     const std::set<ValueId> product_operands = operands_of_products(graph, members);
@@ -397,10 +440,12 @@ class BlockFuser {
     Members joining{source};
     add_literals(graph, joining);
     for (std::size_t member : joining)
-      if (grown.members.insert(member).second) grown.frontier.open(graph, block_.bindings[member], member);
+      if (grown.members.insert(member).second)
+        grown.frontier.open(graph, block_.bindings[member], member);
   }
 
-  std::optional<std::size_t> next_producer(const FusionGraph& graph, Growth& grown, const Members& refused,
+  std::optional<std::size_t> next_producer(const FusionGraph& graph, Growth& grown,
+                                           const Members& refused,
                                            const std::set<ValueId>& product_operands) const {
     while (const auto place = grown.frontier.take()) {
       const ValueId input = block_.bindings[place->first].operands[place->second];
@@ -411,7 +456,8 @@ class BlockFuser {
     return std::nullopt;
   }
 
-  bool may_absorb(const FusionGraph& graph, const Members& members, std::size_t source, bool feeds_product) const {
+  bool may_absorb(const FusionGraph& graph, const Members& members, std::size_t source,
+                  bool feeds_product) const {
     const Binding& binding = block_.bindings[source];
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
     if (is_free(function_, binding)) return true;
@@ -420,12 +466,14 @@ class BlockFuser {
     return is_read_only_in(graph, members, binding) || is_mask_arithmetic(members, binding);
   }
 
-  // Bytes of a weight times their scales, both constants behind views, or their conversion: a product reads a fourth of what they would be in memory.
+  // Bytes of a weight times their scales, both constants behind views, or their conversion: a
+  // product reads a fourth of what they would be in memory.
   bool makes_weight_real(const FusionGraph& graph, const Binding& binding) const {
     if (function_.tensor_type(binding.results[0]).dtype != DType::F32) return false;
     if (binding.op == Op::cast) {
       const DType from = function_.tensor_type(binding.operands[0]).dtype;
-      return (from == DType::I8 || from == DType::U8) && is_constant_behind_views(graph, binding.operands[0]);
+      return (from == DType::I8 || from == DType::U8) &&
+             is_constant_behind_views(graph, binding.operands[0]);
     }
     if (binding.op != Op::mul) return false;
     const auto is_real = [&](ValueId value) {
@@ -434,37 +482,48 @@ class BlockFuser {
              makes_weight_real(graph, block_.bindings[static_cast<std::size_t>(source)]);
     };
     const ValueId a = binding.operands[0], b = binding.operands[1];
-    return (is_real(a) && is_constant_behind_views(graph, b)) || (is_real(b) && is_constant_behind_views(graph, a));
+    return (is_real(a) && is_constant_behind_views(graph, b)) ||
+           (is_real(b) && is_constant_behind_views(graph, a));
   }
 
   bool is_constant_behind_views(const FusionGraph& graph, ValueId value) const {
     for (;;) {
       if (facts_.constants[value]) return true;
       const std::ptrdiff_t source = graph.producer(value);
-      if (source < 0 || !is_view(block_.bindings[static_cast<std::size_t>(source)].op)) return false;
+      if (source < 0 || !is_view(block_.bindings[static_cast<std::size_t>(source)].op))
+        return false;
       value = block_.bindings[static_cast<std::size_t>(source)].operands[0];
     }
   }
 
-  // Views are taken in by all that read them, so a value that one group reads through a view may be read by others through the same view.
-  bool is_read_only_in(const FusionGraph& graph, const Members& members, const Binding& binding) const {
+  // Views are taken in by all that read them, so a value that one group reads through a view may be
+  // read by others through the same view.
+  bool is_read_only_in(const FusionGraph& graph, const Members& members,
+                       const Binding& binding) const {
     return std::ranges::all_of(binding.results, [&](ValueId result) {
-      return !is_needed(graph, result) && std::ranges::all_of(graph.users(result), [&](std::size_t user) {
-        const Binding& reader = block_.bindings[user];
-        return members.contains(user) && (!is_free(function_, reader) || is_read_only_in(graph, members, reader));
-      });
+      return !is_needed(graph, result) &&
+             std::ranges::all_of(graph.users(result), [&](std::size_t user) {
+               const Binding& reader = block_.bindings[user];
+               return members.contains(user) &&
+                      (!is_free(function_, reader) || is_read_only_in(graph, members, reader));
+             });
     });
   }
 
-  // Comparisons, logic and selections in front of an attention are cheaper to repeat in every layer than to keep as [batch, 1, seq, seq].
+  // Comparisons, logic and selections in front of an attention are cheaper to repeat in every layer
+  // than to keep as [batch, 1, seq, seq].
   bool is_mask_arithmetic(const Members& members, const Binding& binding) const {
-    bool attention =
-        std::any_of(members.begin(), members.end(), [&](std::size_t member) { return block_.bindings[member].op == Op::attention; });
+    bool attention = std::any_of(members.begin(), members.end(), [&](std::size_t member) {
+      return block_.bindings[member].op == Op::attention;
+    });
     if (!attention) return false;
     const OpInfo& row = info(binding.op);
-    if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical)) return true;
-    return binding.op == Op::where || binding.op == Op::cast || binding.op == Op::add || binding.op == Op::sub || binding.op == Op::mul ||
-           binding.op == Op::neg || binding.op == Op::abs || binding.op == Op::min || binding.op == Op::max || binding.op == Op::dyn_arange;
+    if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical))
+      return true;
+    return binding.op == Op::where || binding.op == Op::cast || binding.op == Op::add ||
+           binding.op == Op::sub || binding.op == Op::mul || binding.op == Op::neg ||
+           binding.op == Op::abs || binding.op == Op::min || binding.op == Op::max ||
+           binding.op == Op::dyn_arange;
   }
 
   // Values that reach a product's matrix operands through views and widening conversions.
@@ -496,9 +555,9 @@ class BlockFuser {
   std::ptrdiff_t groups_ = 0;
   std::unordered_set<ValueId> needed_;  // besides those that escape
   std::set<ValueId> counts_;            // literals that control flow reads on the host
-  // Answers by what the stretch is: models repeat their layers.
-  mutable std::map<StretchKey, bool> forms_;
-  std::map<StretchKey, Binding> regions_;
+  // Answers by what the subgraph is: models repeat their layers.
+  mutable std::map<SubgraphKey, bool> forms_;
+  std::map<SubgraphKey, Binding> regions_;
 };
 
 void find_constants(const Block& block, std::vector<bool>& constants) {
@@ -519,7 +578,8 @@ void fuse_block(Regions& regions, Function& function, Block& block, const Functi
 void fuse(Module& module, PassContext&) {
   Regions regions(module);
   for (Function& function : module.functions) {
-    FunctionFacts known{.constants = std::vector<bool>(function.values.size(), false), .in_types = values_in_types(function)};
+    FunctionFacts known{.constants = std::vector<bool>(function.values.size(), false),
+                        .in_types = values_in_types(function)};
     find_constants(function.body, known.constants);
     fuse_block(regions, function, function.body, known);
   }

@@ -6,7 +6,9 @@ namespace anydim::passes {
 
 using namespace ir;
 
-bool is_literal(const Binding& binding) { return info(binding.op).has(traits::literal) || binding.op == Op::shape_of; }
+bool is_literal(const Binding& binding) {
+  return info(binding.op).has(traits::literal) || binding.op == Op::shape_of;
+}
 
 bool is_free(const Function& function, const Binding& binding) {
   switch (binding.op) {
@@ -29,12 +31,14 @@ bool is_product(Op op) { return op == Op::matmul || op == Op::attention; }
 
 bool is_pointwise(const Binding& binding) {
   const OpInfo& row = info(binding.op);
-  return row.has(traits::elementwise) || row.has(traits::moves) || is_literal(binding) || binding.op == Op::dyn_arange;
+  return row.has(traits::elementwise) || row.has(traits::moves) || is_literal(binding) ||
+         binding.op == Op::dyn_arange;
 }
 
 bool stays_outside(const Binding& binding) {
-  return info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check || binding.op == Op::assertion ||
-         binding.op == Op::check_shape || (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
+  return info(binding.op).has(traits::control) || binding.op == Op::bind ||
+         binding.op == Op::check || binding.op == Op::assertion || binding.op == Op::check_shape ||
+         (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
 }
 
 bool is_offsets(Op op, std::size_t operand) {

@@ -36,7 +36,8 @@ std::unordered_set<ValueId> values_in_types(const Function& function) {
   return found;
 }
 
-FusionGraph::FusionGraph(const Function& function, const Block& block, const std::unordered_set<ValueId>& in_types)
+FusionGraph::FusionGraph(const Function& function, const Block& block,
+                         const std::unordered_set<ValueId>& in_types)
     : block_(block), in_types_(in_types) {
   for (std::size_t i = 0; i < block.bindings.size(); ++i) {
     const Binding& binding = block.bindings[i];
@@ -78,7 +79,8 @@ void collect_reads(const Binding& binding, std::set<ValueId>& reads) {
 
 }  // namespace
 
-// Sizes that control flow, bind and check_shape make known come before whoever mentions them, and values before the blocks that read them.
+// Sizes that control flow, bind and check_shape make known come before whoever mentions them, and
+// values before the blocks that read them.
 void FusionGraph::find_openers(const Function& function) {
   std::map<DimLeaf, std::size_t> opened;
   for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
@@ -88,17 +90,20 @@ void FusionGraph::find_openers(const Function& function) {
     for (const DimLeaf& leaf : leaves) {
       if (!leaf.is_symbol()) {
         const std::ptrdiff_t source = producer(leaf.value);
-        if (source >= 0 && static_cast<std::size_t>(source) < i) openers_.emplace_back(static_cast<std::size_t>(source), i);
+        if (source >= 0 && static_cast<std::size_t>(source) < i)
+          openers_.emplace_back(static_cast<std::size_t>(source), i);
       } else if (auto found = opened.find(leaf); found != opened.end()) {
         openers_.emplace_back(found->second, i);
-      } else if (info(binding.op).has(traits::control) || binding.op == Op::bind || binding.op == Op::check_shape) {
+      } else if (info(binding.op).has(traits::control) || binding.op == Op::bind ||
+                 binding.op == Op::check_shape) {
         opened.emplace(leaf, i);
       }
     }
     std::set<ValueId> reads;
     collect_reads(binding, reads);
     for (ValueId value : reads)
-      if (value != no_value && producer(value) >= 0) openers_.emplace_back(static_cast<std::size_t>(producer(value)), i);
+      if (value != no_value && producer(value) >= 0)
+        openers_.emplace_back(static_cast<std::size_t>(producer(value)), i);
   }
 }
 
@@ -109,7 +114,8 @@ const std::vector<std::size_t>& FusionGraph::users(ValueId value) const {
 }
 
 bool FusionGraph::path_around(const std::set<std::size_t>& group, std::size_t to) const {
-  // Backwards from `to` through outside bindings; meeting a member means that the group would wait for itself.
+  // Backwards from `to` through outside bindings; meeting a member means that the group would wait
+  // for itself.
   std::set<std::size_t> seen;
   std::vector<std::size_t> open;
   auto visit_operands = [&](std::size_t binding, bool direct) {
@@ -133,8 +139,10 @@ bool FusionGraph::path_around(const std::set<std::size_t>& group, std::size_t to
   return false;
 }
 
-std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const Block& block, const std::vector<std::ptrdiff_t>& owner) {
-  // Kahn's algorithm over groups and single bindings; among those that are ready, the one whose last binding came first.
+std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const Block& block,
+                                          const std::vector<std::ptrdiff_t>& owner) {
+  // Kahn's algorithm over groups and single bindings; among those that are ready, the one whose
+  // last binding came first.
   std::size_t count = block.bindings.size();
   std::map<std::ptrdiff_t, std::vector<std::size_t>> members;
   std::vector<std::size_t> last(count);
@@ -145,7 +153,8 @@ std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const Block&
   std::vector<std::set<std::size_t>> successors(count);
   std::vector<std::size_t> waiting(count, 0);
   auto before = [&](std::size_t first, std::size_t second) {
-    if (last[first] != last[second] && successors[last[first]].insert(last[second]).second) ++waiting[last[second]];
+    if (last[first] != last[second] && successors[last[first]].insert(last[second]).second)
+      ++waiting[last[second]];
   };
   for (std::size_t i = 0; i < count; ++i)
     for (ValueId result : block.bindings[i].results)

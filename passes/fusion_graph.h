@@ -19,12 +19,15 @@ std::unordered_set<ir::ValueId> values_in_types(const ir::Function& function);
 class FusionGraph {
  public:
   // `in_types`: values_in_types(function), which outlives the graph.
-  FusionGraph(const ir::Function& function, const ir::Block& block, const std::unordered_set<ir::ValueId>& in_types);
+  FusionGraph(const ir::Function& function, const ir::Block& block,
+              const std::unordered_set<ir::ValueId>& in_types);
 
   // Distinct bindings of the block that read the value, ascending.
   const std::vector<std::size_t>& users(ir::ValueId value) const;
   // Read by a nested block, a result of the block, or the host.
-  bool escapes(ir::ValueId value) const { return escaping_.contains(value) || in_types_.contains(value); }
+  bool escapes(ir::ValueId value) const {
+    return escaping_.contains(value) || in_types_.contains(value);
+  }
   // The binding of the block that defines the value, or -1.
   std::ptrdiff_t producer(ir::ValueId value) const {
     const auto found = producer_.find(value);
@@ -46,8 +49,9 @@ class FusionGraph {
   std::vector<std::pair<std::size_t, std::size_t>> openers_;
 };
 
-// An order of all bindings in which each group's members stand together, at the place of its last; `owner[i]` is a group or -1. Bindings
-// without an owner keep their order.
-std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const ir::Block& block, const std::vector<std::ptrdiff_t>& owner);
+// An order of all bindings in which each group's members stand together, at the place of its last;
+// `owner[i]` is a group or -1. Bindings without an owner keep their order.
+std::vector<std::size_t> contiguous_order(const FusionGraph& graph, const ir::Block& block,
+                                          const std::vector<std::ptrdiff_t>& owner);
 
 }  // namespace anydim::passes

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ir/expand.h"
-#include "ir/infer.h"
-#include "ir/scalar_program.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/shapes/infer.h"
 #include "passes/mask_proof.h"
 #include "passes/row_axes.h"
 
@@ -48,9 +48,12 @@ class RowHider {
     const ValueId hidden = hidden_in_clean_calls(options);
     for (Binding& binding : bindings) {
       if (binding.op == Op::attention) {
-        binding.operands[1] = within_or_zero(binding.operands[1], limits.at(bias_of(binding)), hidden, binding.source);
-        binding.operands[2] = within_or_zero(binding.operands[2], largest(binding), hidden, binding.source);
-      } else if ((binding.op == Op::reduce_sum || binding.op == Op::reduce_mean) && sums_rows(binding)) {
+        binding.operands[1] = within_or_zero(binding.operands[1], limits.at(bias_of(binding)),
+                                             hidden, binding.source);
+        binding.operands[2] =
+            within_or_zero(binding.operands[2], largest(binding), hidden, binding.source);
+      } else if ((binding.op == Op::reduce_sum || binding.op == Op::reduce_mean) &&
+                 sums_rows(binding)) {
         binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
       }
       function_.body.bindings.push_back(std::move(binding));
@@ -62,14 +65,17 @@ class RowHider {
     const ValueId hidden = hidden_rows();
     for (std::size_t i = 0; i < function_.body.results.size(); ++i) {
       ValueId& result = function_.body.results[i];
-      if (rows(result).several) return fmt::format("result %{} has rows along several dims", function_.values[result].name);
+      if (rows(result).several)
+        return fmt::format("result %{} has rows along several dims", function_.values[result].name);
       result = without_rows(result, hidden, "");
     }
     return "";
   }
 
  private:
-  FoundRows rows(ValueId value) const { return find_row_axes(function_.values[value].type, mask_.dims[0], mask_.dims[1]); }
+  FoundRows rows(ValueId value) const {
+    return find_row_axes(function_.values[value].type, mask_.dims[0], mask_.dims[1]);
+  }
 
   bool sums_rows(const Binding& binding) const {
     const ValueId source = binding.operands[0];
@@ -79,7 +85,8 @@ class RowHider {
     return over == std::vector{axes->sequence} || over == std::vector{axes->batch, axes->sequence};
   }
 
-  ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {}, const Dims& dims = {}, const std::string& source = "") {
+  ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {},
+              const Dims& dims = {}, const std::string& source = "") {
     const ValueId result = function_.add_value("hidden");
     function_.body.bindings.push_back({.op = op,
                                        .operands = std::move(operands),
@@ -99,10 +106,13 @@ class RowHider {
     std::vector<ValueId> values;
     for (const ScalarStep& step : finding_.question.steps) {
       std::vector<ValueId> operands;
-      for (const std::int32_t operand : step.operands) operands.push_back(values[static_cast<std::size_t>(operand)]);
+      for (const std::int32_t operand : step.operands)
+        operands.push_back(values[static_cast<std::size_t>(operand)]);
       switch (step.kind) {
         case ScalarStep::Kind::Load: values.push_back(finding_.mask); break;
-        case ScalarStep::Kind::Constant: values.push_back(add(Op::constant, {}, {{"value", constant_tensor(step)}})); break;
+        case ScalarStep::Kind::Constant:
+          values.push_back(add(Op::constant, {}, {{"value", constant_tensor(step)}}));
+          break;
         default: values.push_back(add(step.op, std::move(operands), step_attributes(step))); break;
       }
     }
@@ -112,19 +122,22 @@ class RowHider {
   // (batch, sequence), bool
   ValueId hidden_rows() {
     const bool asked = !finding_.question.steps.empty();
-    if (!asked && mask_.dtype != DType::Bool) return add(Op::equal, {finding_.mask, number(mask_.dtype, 1 - finding_.kept)});
+    if (!asked && mask_.dtype != DType::Bool)
+      return add(Op::equal, {finding_.mask, number(mask_.dtype, 1 - finding_.kept)});
     const ValueId truth = asked ? question() : finding_.mask;
     return finding_.kept != 0 ? add(Op::logical_not, {truth}) : truth;
   }
 
-  // None where an entry is neither 0 nor 1, or an input beyond its limit: what such a row sees is not known.
+  // None where an entry is neither 0 nor 1, or an input beyond its limit: what such a row sees is
+  // not known.
   ValueId hidden_in_clean_calls(const HideOptions& options) {
     ValueId hidden = hidden_rows();
     const auto all_hold = [&](ValueId truth, std::size_t rank) {
       std::vector<std::int64_t> axes(rank);
       std::iota(axes.begin(), axes.end(), std::int64_t{0});
-      const ValueId count =
-          add(Op::reduce_sum, {add(Op::cast, {add(Op::logical_not, {truth})}, {{"to", DType::I64}})}, {{"axes", std::move(axes)}});
+      const ValueId count = add(
+          Op::reduce_sum, {add(Op::cast, {add(Op::logical_not, {truth})}, {{"to", DType::I64}})},
+          {{"axes", std::move(axes)}});
       hidden = add(Op::logical_and, {hidden, add(Op::equal, {count, number(DType::I64, 0)})});
     };
     if (finding_.question.steps.empty() && mask_.dtype != DType::Bool) {
@@ -141,18 +154,23 @@ class RowHider {
 
   // Neither NaN nor larger than the limit either way.
   ValueId within(ValueId value, double limit, const std::string& source) {
-    const ValueId most = add(Op::constant, {}, {{"value", constant_tensor({.dtype = function_.tensor_type(value).dtype, .real = limit})}});
+    const ValueId most = add(
+        Op::constant, {},
+        {{"value", constant_tensor({.dtype = function_.tensor_type(value).dtype, .real = limit})}});
     return add(Op::less_equal, {add(Op::abs, {value}, {}, {}, source), most}, {}, {}, source);
   }
 
-  // `hidden` with the dims of batch and sequence where the value has them and 1 elsewhere; nothing where the value has no rows.
+  // `hidden` with the dims of batch and sequence where the value has them and 1 elsewhere; nothing
+  // where the value has no rows.
   std::optional<ValueId> placed(ValueId value, ValueId hidden, const std::string& source) {
     const auto axes = rows(value).axes;
     if (!axes) return std::nullopt;
     const TensorType& type = function_.tensor_type(value);
     Dims dims(type.rank(), Dim(1));
     for (const std::size_t axis : {axes->batch, axes->sequence}) dims[axis] = type.dims[axis];
-    if (axes->sequence < axes->batch) hidden = add(Op::transpose, {hidden}, {{"perm", std::vector<std::int64_t>{1, 0}}}, {}, source);
+    if (axes->sequence < axes->batch)
+      hidden =
+          add(Op::transpose, {hidden}, {{"perm", std::vector<std::int64_t>{1, 0}}}, {}, source);
     return add(Op::dyn_reshape, {hidden, add(Op::shape, {}, {}, dims, source)}, {}, {}, source);
   }
 
@@ -160,25 +178,34 @@ class RowHider {
   ValueId without_rows(ValueId value, ValueId hidden, const std::string& source) {
     const auto where = placed(value, hidden, source);
     if (!where) return value;
-    return add(Op::where, {*where, number(function_.tensor_type(value).dtype, 0), value}, {}, {}, source);
+    return add(Op::where, {*where, number(function_.tensor_type(value).dtype, 0), value}, {}, {},
+               source);
   }
 
-  static ValueId bias_of(const Binding& attention) { return attention.operands.size() > 3 ? attention.operands[3] : no_value; }
-  double largest(const Binding& attention) const { return every_finite_value(function_.tensor_type(attention.results[0]).dtype).high; }
+  static ValueId bias_of(const Binding& attention) {
+    return attention.operands.size() > 3 ? attention.operands[3] : no_value;
+  }
+  double largest(const Binding& attention) const {
+    return every_finite_value(function_.tensor_type(attention.results[0]).dtype).high;
+  }
 
-  // A finite fill hides because scores have a bound. Beside an infinite one they may overflow, and infinity less infinity is NaN.
+  // A finite fill hides because scores have a bound. Beside an infinite one they may overflow, and
+  // infinity less infinity is NaN.
   double key_limit(const Binding& attention) const {
     const MaskVerdict verdict = find_mask(function_, function_.body, attention);
     return verdict.finding && std::isfinite(verdict.finding->fill) ? largest(attention) : 1e15;
   }
 
-  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where they are numbers within the limit: hidden rows that a model reads see them.
+  // Keys and values at hidden rows, which weigh nothing where rows take part, as they are where
+  // they are numbers within the limit: hidden rows that a model reads see them.
   ValueId within_or_zero(ValueId value, double limit, ValueId hidden, const std::string& source) {
     const auto where = placed(value, hidden, source);
     if (!where) return value;
     const DType dtype = function_.tensor_type(value).dtype;
     const ValueId other =
-        add(Op::logical_and, {*where, add(Op::logical_not, {within(value, limit, source)}, {}, {}, source)}, {}, {}, source);
+        add(Op::logical_and,
+            {*where, add(Op::logical_not, {within(value, limit, source)}, {}, {}, source)}, {}, {},
+            source);
     return add(Op::where, {other, number(dtype, 0), value}, {}, {}, source);
   }
 
@@ -200,7 +227,8 @@ HiddenRows hide_rows(const Module& module, const HideOptions& options) {
   }
   const TensorType mask = function.tensor_type(verdict.finding->mask);
   if (mask.dims[0].is_constant() || mask.dims[1].is_constant() || mask.dims[0] == mask.dims[1]) {
-    result.reason = fmt::format("batch and sequence of %{} are not two unknown dims", function.values[verdict.finding->mask].name);
+    result.reason = fmt::format("batch and sequence of %{} are not two unknown dims",
+                                function.values[verdict.finding->mask].name);
     return result;
   }
   RowHider hider(function, *verdict.finding);

@@ -1,6 +1,6 @@
 #include "passes/infer_types.h"
 
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 
 namespace anydim::passes {
 

@@ -4,7 +4,7 @@
 
 namespace anydim::passes {
 
-// Infers every value's type (ir/infer.h).
+// Infers every value's type (ir/shapes/infer.h).
 void infer_types(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

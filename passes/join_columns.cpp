@@ -16,7 +16,9 @@ namespace {
 
 constexpr int most_depth = 8;  // of expressions that are joined
 
-bool is_one_number_a_row(const TensorType& type) { return type.rank() == 0 || type.dims.back().is_constant(1); }
+bool is_one_number_a_row(const TensorType& type) {
+  return type.rank() == 0 || type.dims.back().is_constant(1);
+}
 
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b) {
   std::vector<Dim> result = a.size() >= b.size() ? a : b;
@@ -40,10 +42,12 @@ std::optional<Tensor> as_vector(const Tensor& tensor, std::int64_t columns) {
   return result;
 }
 
-// Tensors side by side along an axis. Weights are large: they are joined when they are read, and read no sooner than that.
+// Tensors side by side along an axis. Weights are large: they are joined when they are read, and
+// read no sooner than that.
 class SideBySide : public TensorSource {
  public:
-  SideBySide(std::vector<Tensor> tensors, std::size_t axis) : tensors_(std::move(tensors)), axis_(axis) {}
+  SideBySide(std::vector<Tensor> tensors, std::size_t axis)
+      : tensors_(std::move(tensors)), axis_(axis) {}
 
   void read(std::span<std::byte> to) const override {
     std::size_t rows = 1, place = 0;
@@ -72,15 +76,19 @@ Tensor side_by_side(const std::vector<const Tensor*>& tensors, std::size_t axis)
     dims[axis] += tensor->dims()[axis];
     parts.push_back(*tensor);
   }
-  return Tensor(tensors[0]->dtype(), std::move(dims), std::make_shared<SideBySide>(std::move(parts), axis));
+  return Tensor(tensors[0]->dtype(), std::move(dims),
+                std::make_shared<SideBySide>(std::move(parts), axis));
 }
 
 }  // namespace
 
-ColumnJoiner::ColumnJoiner(Function& function, const Block& block, std::size_t place, std::vector<std::int64_t> columns)
-    : function_(function), block_(block), place_(place), columns_(std::move(columns)), defined_at_(function.values.size(), -1) {
+ColumnJoiner::ColumnJoiner(Function& function, const Block& block, std::size_t place,
+                           std::vector<std::int64_t> columns)
+    : function_(function), block_(block), place_(place), columns_(std::move(columns)),
+      defined_at_(function.values.size(), -1) {
   for (std::size_t i = 0; i < block.bindings.size(); ++i)
-    for (const ValueId result : block.bindings[i].results) defined_at_[result] = static_cast<std::ptrdiff_t>(i);
+    for (const ValueId result : block.bindings[i].results)
+      defined_at_[result] = static_cast<std::ptrdiff_t>(i);
 }
 
 const Binding* ColumnJoiner::definition(ValueId value) const {
@@ -88,11 +96,16 @@ const Binding* ColumnJoiner::definition(ValueId value) const {
   return at < 0 ? nullptr : &block_.bindings[static_cast<std::size_t>(at)];
 }
 
-ValueId ColumnJoiner::write(Op op, std::vector<ValueId> operands, TensorType type, Attributes attributes) {
+ValueId ColumnJoiner::write(Op op, std::vector<ValueId> operands, TensorType type,
+                            Attributes attributes) {
   const Binding& near = block_.bindings[place_];
-  const ValueId result = function_.add_value(function_.values[near.results[0]].name + "_merged", std::move(type));
-  made_.push_back(
-      {.op = op, .operands = std::move(operands), .results = {result}, .attributes = std::move(attributes), .source = near.source});
+  const ValueId result =
+      function_.add_value(function_.values[near.results[0]].name + "_merged", std::move(type));
+  made_.push_back({.op = op,
+                   .operands = std::move(operands),
+                   .results = {result},
+                   .attributes = std::move(attributes),
+                   .source = near.source});
   return result;
 }
 
@@ -116,14 +129,16 @@ std::optional<ValueId> ColumnJoiner::constants(const std::vector<ValueId>& value
   return constant(tensors, 0);
 }
 
-std::optional<ValueId> ColumnJoiner::elementwise(const std::vector<const Binding*>& bindings, std::optional<std::size_t> position,
-                                                 ValueId whole, int depth) {
+std::optional<ValueId> ColumnJoiner::elementwise(const std::vector<const Binding*>& bindings,
+                                                 std::optional<std::size_t> position, ValueId whole,
+                                                 int depth) {
   const Binding& first = *bindings[0];
   if (!info(first.op).has(traits::elementwise) || first.results.size() != 1) return std::nullopt;
   const DType dtype = function_.tensor_type(first.results[0]).dtype;
   for (const Binding* binding : bindings) {
     if (binding->op != first.op || binding->operands.size() != first.operands.size() ||
-        !same_attributes(binding->attributes, first.attributes) || function_.tensor_type(binding->results[0]).dtype != dtype)
+        !same_attributes(binding->attributes, first.attributes) ||
+        function_.tensor_type(binding->results[0]).dtype != dtype)
       return std::nullopt;
   }
   std::vector<ValueId> operands;
@@ -144,7 +159,8 @@ std::optional<ValueId> ColumnJoiner::elementwise(const std::vector<const Binding
 
 std::optional<ValueId> ColumnJoiner::attempt(const std::vector<ValueId>& values, int depth) {
   const bool same = std::ranges::all_of(values, [&](ValueId value) { return value == values[0]; });
-  const bool early = values[0] < defined_at_.size() && defined_at_[values[0]] < static_cast<std::ptrdiff_t>(place_);
+  const bool early = values[0] < defined_at_.size() &&
+                     defined_at_[values[0]] < static_cast<std::ptrdiff_t>(place_);
   if (same && early && is_one_number_a_row(function_.tensor_type(values[0]))) return values[0];
   if (auto found = constants(values)) return found;
   if (depth == most_depth) return std::nullopt;
@@ -156,7 +172,8 @@ std::optional<ValueId> ColumnJoiner::attempt(const std::vector<ValueId>& values,
   return elementwise(bindings, std::nullopt, no_value, depth);
 }
 
-std::optional<ValueId> ColumnJoiner::joined(const std::vector<const Binding*>& bindings, std::size_t position, ValueId whole) {
+std::optional<ValueId> ColumnJoiner::joined(const std::vector<const Binding*>& bindings,
+                                            std::size_t position, ValueId whole) {
   const std::size_t before = made_.size();
   auto result = elementwise(bindings, position, whole, 0);
   if (!result) made_.resize(before);

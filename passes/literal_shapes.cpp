@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 #include "passes/fusible.h"
 #include "passes/rewrite.h"
 
@@ -46,7 +46,8 @@ void make_literals(Function& function, Block& block, const FunctionInference& fa
     }
     for (std::size_t i = 0; i < binding.operands.size(); ++i) {
       ValueId operand = binding.operands[i];
-      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.contents[operand]) continue;
+      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.contents[operand])
+        continue;
       Binding literal{.op = Op::dim, .dims = *facts.contents[operand], .source = binding.source};
       literal.results = {function.add_value("position", TensorType{DType::I64, {}})};
       binding.operands[i] = literal.results[0];

@@ -1,4 +1,4 @@
-// Blocks become stretches of the flat code with jumps; calls have frames of their own.
+// Blocks become parts of the flat code with jumps; calls have frames of their own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ std::vector<Code::Opened> FunctionLowering::open_results(const Binding& binding)
     if (!type.is_tensor()) continue;
     for (std::size_t axis = 0; axis < type.tensor.rank(); ++axis) {
       const Dim& dim = type.tensor.dims[axis];
-      if (dim.kind() != Dim::Kind::Symbol || slots_.knows(dim.leaf()) || is_pending(dim.leaf())) continue;
+      if (dim.kind() != Dim::Kind::Symbol || slots_.knows(dim.leaf()) || is_pending(dim.leaf()))
+        continue;
       Id id = slots_.add_variable();
       scopes_.back().pending.emplace_back(dim.leaf(), id);
       opened.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(axis), id});
@@ -45,7 +46,8 @@ std::vector<Code::Opened> FunctionLowering::open_results(const Binding& binding)
 
 SlotTable::Id FunctionLowering::condition(ValueId value) {
   if (auto known = scalars_.find(value); known != scalars_.end()) return size(known->second);
-  if (auto constant = constants_.find(value); constant != constants_.end()) return size(constant->second.integer_at(0));
+  if (auto constant = constants_.find(value); constant != constants_.end())
+    return size(constant->second.integer_at(0));
   return size(Dim::value(value, 0));
 }
 
@@ -69,19 +71,22 @@ void FunctionLowering::add_branch(const Binding& binding) {
   std::size_t over_then = emit(Code::JumpIfZero{wanted, 0});
   add_branch_block(binding.blocks[0], binding, opened);
   std::size_t over_else = emit(Code::Jump{0});
-  std::get<Code::JumpIfZero>(code_.instructions[over_then]).target = static_cast<std::int32_t>(position());
+  std::get<Code::JumpIfZero>(code_.instructions[over_then]).target =
+      static_cast<std::int32_t>(position());
   add_branch_block(binding.blocks[1], binding, opened);
-  std::get<Code::Jump>(code_.instructions[over_else]).target = static_cast<std::int32_t>(position());
+  std::get<Code::Jump>(code_.instructions[over_else]).target =
+      static_cast<std::int32_t>(position());
 }
 
-void FunctionLowering::add_branch_block(const Block& block, const Binding& binding, const std::vector<Code::Opened>& opened) {
+void FunctionLowering::add_branch_block(const Block& block, const Binding& binding,
+                                        const std::vector<Code::Opened>& opened) {
   open_block();
   emit(Code::RunStage{stage_});
   add_bindings(block);
   Code::SetSlots set;
   for (const Code::Opened& extent : opened) {
-    const Dim& dim =
-        function_.tensor_type(block.results[static_cast<std::size_t>(extent.result)]).dims[static_cast<std::size_t>(extent.axis)];
+    const Dim& dim = function_.tensor_type(block.results[static_cast<std::size_t>(extent.result)])
+                         .dims[static_cast<std::size_t>(extent.axis)];
     set.copies.emplace_back(extent.slot, size(dim));
   }
   Code::MoveBuffers move;
@@ -121,9 +126,11 @@ void FunctionLowering::add_loop(const Binding& binding) {
   const std::size_t carried = binding.operands.size() - 2;
   const std::size_t scanned = binding.results.size() - carried;
   Id trips = binding.operands[0] == no_value ? -1 : condition(binding.operands[0]);
-  Id first_condition = binding.operands[1] == no_value ? size(Dim(1)) : condition(binding.operands[1]);
+  Id first_condition =
+      binding.operands[1] == no_value ? size(Dim(1)) : condition(binding.operands[1]);
   for (std::size_t i = 0; i < carried; ++i)
-    if (const Type& type = function_.values[binding.operands[i + 2]].type; type.is_tensor()) make_known(type.tensor.dims);
+    if (const Type& type = function_.values[binding.operands[i + 2]].type; type.is_tensor())
+      make_known(type.tensor.dims);
   Id zero = size(Dim(0));
   Id counter = slots_.add_variable(), going_on = slots_.add_variable();
 
@@ -131,12 +138,15 @@ void FunctionLowering::add_loop(const Binding& binding) {
   std::vector<Code::Opened> opened = open_results(binding);
   const auto opened_at = [&](std::size_t result, std::size_t axis) -> Id {
     for (const Code::Opened& extent : opened)
-      if (extent.result == static_cast<std::int32_t>(result) && extent.axis == static_cast<std::int32_t>(axis)) return extent.slot;
+      if (extent.result == static_cast<std::int32_t>(result) &&
+          extent.axis == static_cast<std::int32_t>(axis))
+        return extent.slot;
     return -1;
   };
   Code::SetSlots start{{{counter, zero}, {going_on, first_condition}}};
   Code::MoveBuffers enter;
-  std::vector<std::tuple<std::size_t, std::size_t, DimLeaf, Id>> varying;  // carried value, axis, symbol inside, slot
+  // carried value, axis, symbol inside, slot
+  std::vector<std::tuple<std::size_t, std::size_t, DimLeaf, Id>> varying;
   for (std::size_t i = 0; i < carried; ++i) {
     ValueId initial = binding.operands[i + 2], parameter = body.parameters[i + 2];
     std::int32_t from = buffer_of(initial);
@@ -147,8 +157,11 @@ void FunctionLowering::add_loop(const Binding& binding) {
     const Type& type = function_.values[parameter].type;
     for (std::size_t axis = 0; type.is_tensor() && axis < type.tensor.rank(); ++axis) {
       const Dim& dim = type.tensor.dims[axis];
-      if (dim.kind() != Dim::Kind::Symbol || slots_.knows(dim.leaf()) || is_pending(dim.leaf())) continue;
-      if (std::any_of(varying.begin(), varying.end(), [&](const auto& known) { return std::get<2>(known) == dim.leaf(); })) continue;
+      if (dim.kind() != Dim::Kind::Symbol || slots_.knows(dim.leaf()) || is_pending(dim.leaf()))
+        continue;
+      if (std::any_of(varying.begin(), varying.end(),
+                      [&](const auto& known) { return std::get<2>(known) == dim.leaf(); }))
+        continue;
       Id id = opened_at(i, axis);
       if (id < 0) id = slots_.add_variable();
       varying.emplace_back(i, axis, dim.leaf(), id);
@@ -156,7 +169,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
       start.copies.emplace_back(id, slots_.add(function_.tensor_type(initial).dims[axis]));
     }
   }
-  // Scanned values grow by an element each time; without any their other extents are as far known as their type says.
+  // Scanned values grow by an element each time; without any their other extents are as far known
+  // as their type says.
   std::vector<std::vector<Id>> first(scanned);
   std::vector<Id> expected(scanned, -1);
   for (std::size_t j = 0; j < scanned; ++j) {
@@ -188,7 +202,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
   slots_.alias_leaf(element_leaf(body.parameters[1], 0), going_on, stage_);
   add_scalar(body.parameters[0], counter, DType::I64);
   add_scalar(body.parameters[1], going_on, DType::Bool);
-  for (std::size_t i = 0; i < carried; ++i) define(body.parameters[i + 2], buffer_of_[binding.results[i]]);
+  for (std::size_t i = 0; i < carried; ++i)
+    define(body.parameters[i + 2], buffer_of_[binding.results[i]]);
   add_bindings(body);
 
   Code::SetSlots next;
@@ -203,8 +218,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
     Id bytes = size(product(type.dims) * static_cast<std::int64_t>(size_of(type.dtype)));
     std::int32_t from = buffer_of(element);
     touch(from);
-    emit(Code::Append{buffer_of_[binding.results[carried + j]], from, counter, expected[j], bytes, dims, first[j],
-                      describe(function_, binding)});
+    emit(Code::Append{buffer_of_[binding.results[carried + j]], from, counter, expected[j], bytes,
+                      dims, first[j], describe(function_, binding)});
   }
   for (std::size_t i = 0; i < carried; ++i) {
     std::int32_t from = buffer_of(body.results[i + 1]);
@@ -216,7 +231,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
   close_block();
   emit(Code::Next{counter, head});
   keep_through(begin);
-  std::get<Code::Iterate>(code_.instructions[static_cast<std::size_t>(head)]).target = static_cast<std::int32_t>(position());
+  std::get<Code::Iterate>(code_.instructions[static_cast<std::size_t>(head)]).target =
+      static_cast<std::int32_t>(position());
 
   // The extents that results open, where they have no slot in common with a parameter's.
   Code::SetSlots end;
@@ -226,7 +242,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
       if (extent.axis == 0) end.copies.emplace_back(extent.slot, counter);
       continue;
     }
-    const Dim& inside = function_.tensor_type(body.parameters[result + 2]).dims[static_cast<std::size_t>(extent.axis)];
+    const Dim& inside = function_.tensor_type(body.parameters[result + 2])
+                            .dims[static_cast<std::size_t>(extent.axis)];
     Id from = -1;
     for (const auto& [value, axis, leaf, id] : varying)
       if (inside.kind() == Dim::Kind::Symbol && inside.leaf() == leaf) from = id;
@@ -234,7 +251,8 @@ void FunctionLowering::add_loop(const Binding& binding) {
     end.copies.emplace_back(extent.slot, from >= 0 ? from : size(inside));
   }
   if (!end.copies.empty()) emit(std::move(end));
-  if (scanned > 0 && unbounded_.empty() && std::any_of(expected.begin(), expected.end(), [](Id id) { return id < 0; }))
+  if (scanned > 0 && unbounded_.empty() &&
+      std::any_of(expected.begin(), expected.end(), [](Id id) { return id < 0; }))
     has_no_bound(describe(function_, binding));
 }
 
@@ -255,7 +273,9 @@ void FunctionLowering::add_call(const Binding& binding) {
       const Dim& dim = parameter.tensor.dims[axis];
       if (dim.kind() != Dim::Kind::Symbol) continue;
       const std::string& name = dim.leaf().symbol;
-      if (std::any_of(symbols.bound.begin(), symbols.bound.end(), [&](const auto& known) { return known.first == name; })) continue;
+      if (std::any_of(symbols.bound.begin(), symbols.bound.end(),
+                      [&](const auto& known) { return known.first == name; }))
+        continue;
       symbols.bound.emplace_back(name, size(function_.tensor_type(operand).dims[axis]));
     }
   }

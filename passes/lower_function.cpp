@@ -6,9 +6,9 @@
 #include <limits>
 #include <set>
 
-#include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
+#include "ir/shapes/bind.h"
 #include "passes/code_slots.h"
 #include "passes/plan_memory.h"
 
@@ -17,8 +17,8 @@ namespace anydim::passes {
 using namespace ir;
 
 FunctionLowering::FunctionLowering(LoweredModule& shared, const Function& function, bool entry)
-    : shared_(shared), function_(function), entry_(entry), pooled_(function.values.size(), false), uses_(function.values.size(), 0),
-      buffer_of_(function.values.size(), -1) {}
+    : shared_(shared), function_(function), entry_(entry), pooled_(function.values.size(), false),
+      uses_(function.values.size(), 0), buffer_of_(function.values.size(), -1) {}
 
 Code FunctionLowering::run() {
   code_.name = function_.name;
@@ -60,14 +60,17 @@ void FunctionLowering::want(const Dim& dim) {
 void FunctionLowering::find_wanted_elements(const Block& block) {
   for (const Binding& binding : block.bindings) {
     for (const Dim& dim : binding.dims) want(dim);
-    const std::size_t conditions = binding.op == Op::branch || binding.op == Op::assertion ? 1 : binding.op == Op::loop ? 2 : 0;
+    const std::size_t conditions = binding.op == Op::branch || binding.op == Op::assertion ? 1
+                                   : binding.op == Op::loop                                ? 2
+                                                                                           : 0;
     for (std::size_t i = 0; i < conditions; ++i)
       if (binding.operands[i] != no_value) wanted_[binding.operands[i]].insert(0);
     for (const Block& nested : binding.blocks) find_wanted_elements(nested);
   }
 }
 
-// Values that outlive the block or the frame that computes them, or that something keeps, are counted references to the pool.
+// Values that outlive the block or the frame that computes them, or that something keeps, are
+// counted references to the pool.
 void FunctionLowering::find_pooled(const Block& block) {
   for (std::size_t i = block.bindings.size(); i-- > 0;) {
     const Binding& binding = block.bindings[i];
@@ -76,16 +79,19 @@ void FunctionLowering::find_pooled(const Block& block) {
       find_pooled(nested);
     }
     const OpInfo& row = info(binding.op);
-    const bool kept = row.has(traits::control) && binding.op != Op::region && binding.op != Op::call && binding.op != Op::branch;
+    const bool kept = row.has(traits::control) && binding.op != Op::region &&
+                      binding.op != Op::call && binding.op != Op::branch;
     for (std::size_t o = binding.op == Op::loop ? 2 : 0; kept && o < binding.operands.size(); ++o)
       if (binding.operands[o] != no_value) pooled_[binding.operands[o]] = true;
-    if (binding.op == Op::check_shape && pooled_[binding.results[0]]) pooled_[binding.operands[0]] = true;
+    if (binding.op == Op::check_shape && pooled_[binding.results[0]])
+      pooled_[binding.operands[0]] = true;
   }
 }
 
 void FunctionLowering::count_uses(const Block& block, int each, std::set<ValueId>& inside) {
   inside.insert(block.parameters.begin(), block.parameters.end());
-  for (const Binding& binding : block.bindings) inside.insert(binding.results.begin(), binding.results.end());
+  for (const Binding& binding : block.bindings)
+    inside.insert(binding.results.begin(), binding.results.end());
   const auto use = [&](ValueId value) {
     if (value != no_value) uses_[value] += inside.contains(value) ? 1 : each;
   };
@@ -93,7 +99,8 @@ void FunctionLowering::count_uses(const Block& block, int each, std::set<ValueId
     std::for_each(binding.operands.begin(), binding.operands.end(), use);
     for (const Block& nested : binding.blocks) {
       std::set<ValueId> of_loop;
-      count_uses(nested, binding.op == Op::loop ? 2 : each, binding.op == Op::loop ? of_loop : inside);
+      count_uses(nested, binding.op == Op::loop ? 2 : each,
+                 binding.op == Op::loop ? of_loop : inside);
     }
   }
   std::for_each(block.results.begin(), block.results.end(), use);
@@ -121,11 +128,13 @@ void FunctionLowering::fetch(ValueId value, std::int64_t element) {
   if (slots_.knows(leaf)) return;
   std::int32_t buffer = buffer_of(value);
   slots_.add_leaf(leaf, stage_);
-  emit(Code::Fetch{buffer, function_.tensor_type(value).dtype, element, slots_.add(Dim::value(value, element))});
+  emit(Code::Fetch{buffer, function_.tensor_type(value).dtype, element,
+                   slots_.add(Dim::value(value, element))});
   touch(buffer);
 }
 
-// Before something that needs `dims`: fetches what is computed by now and starts a stage for the sizes that become known.
+// Before something that needs `dims`: fetches what is computed by now and starts a stage for the
+// sizes that become known.
 void FunctionLowering::make_known(const std::vector<Dim>& dims) {
   std::set<DimLeaf> missing;
   for (const Dim& dim : dims)
@@ -140,14 +149,16 @@ void FunctionLowering::make_known(const std::vector<Dim>& dims) {
     if (innermost) scope.pending.clear();
   }
   for (ValueId value : scopes_.back().defined)
-    if (auto found = wanted_.find(value); found != wanted_.end() && function_.values[value].type.is_tensor())
+    if (auto found = wanted_.find(value);
+        found != wanted_.end() && function_.values[value].type.is_tensor())
       for (std::int64_t element : found->second) fetch(value, element);
   for (const DimLeaf& leaf : missing)
     if (!leaf.is_symbol()) fetch(leaf.value, leaf.element);
   emit(Code::RunStage{stage_});
 }
 
-// From this stage on the leaf has a value. Where it is a symbol, kernels and proofs rely on its range: the stage checks it.
+// From this stage on the leaf has a value. Where it is a symbol, kernels and proofs rely on its
+// range: the stage checks it.
 void FunctionLowering::admit(const DimLeaf& leaf, SlotTable::Id id) {
   slots_.alias_leaf(leaf, id, stage_);
   const SymbolInfo* known = leaf.is_symbol() ? function_.symbols.find(leaf.symbol) : nullptr;
@@ -155,9 +166,12 @@ void FunctionLowering::admit(const DimLeaf& leaf, SlotTable::Id id) {
   const Dim symbol = Dim::symbol(leaf.symbol);
   const auto cause = unknown_because_.find(leaf.symbol);
   const std::string what =
-      cause == unknown_because_.end() ? leaf.symbol : fmt::format("{}: {}, an extent of its result", cause->second, leaf.symbol);
+      cause == unknown_because_.end()
+          ? leaf.symbol
+          : fmt::format("{}: {}, an extent of its result", cause->second, leaf.symbol);
   if (known->low > 0) check(Relation::GreaterEqual, symbol, known->low, what);
-  if (known->high < std::numeric_limits<std::int64_t>::max()) check(Relation::LessEqual, symbol, known->high, what);
+  if (known->high < std::numeric_limits<std::int64_t>::max())
+    check(Relation::LessEqual, symbol, known->high, what);
   if (known->multiple > 1) check(Relation::MultipleOf, symbol, known->multiple, what);
 }
 
@@ -185,7 +199,9 @@ std::int32_t FunctionLowering::add_buffer(Code::Buffer buffer) {
   return static_cast<std::int32_t>(code_.buffers.size() - 1);
 }
 
-void FunctionLowering::touch(std::int32_t buffer) { lifetimes_[static_cast<std::size_t>(buffer)].last = position(); }
+void FunctionLowering::touch(std::int32_t buffer) {
+  lifetimes_[static_cast<std::size_t>(buffer)].last = position();
+}
 
 std::int32_t FunctionLowering::add_pool_buffer(ValueId value) {
   std::int32_t buffer = add_buffer({.place = Place::Pool, .name = function_.values[value].name});
@@ -200,19 +216,23 @@ void FunctionLowering::define(ValueId value, std::int32_t buffer) {
 
 std::int32_t FunctionLowering::buffer_of(ValueId value) {
   if (constants_.contains(value)) return constant_buffer(value, std::nullopt, -1, -1);
-  internal_check(buffer_of_[value] >= 0, "a value is computed before it is used: %" + function_.values[value].name);
+  internal_check(buffer_of_[value] >= 0,
+                 "a value is computed before it is used: %" + function_.values[value].name);
   return buffer_of_[value];
 }
 
-std::int32_t FunctionLowering::constant_buffer(ValueId value, const std::optional<PackedLayout>& layout, std::int32_t region,
-                                               std::int32_t parameter) {
+std::int32_t FunctionLowering::constant_buffer(ValueId value,
+                                               const std::optional<PackedLayout>& layout,
+                                               std::int32_t region, std::int32_t parameter) {
   // One copy a layout: regions that read a weight alike share it.
   for (const auto& [known, buffer] : constant_buffers_[value])
     if (known == layout) return buffer;
   auto& constants = shared_.program.constants;
   auto index = static_cast<std::int32_t>(constants.size());
-  constants.push_back({constants_.at(value), function_.values[value].name, layout, region, parameter});
-  std::int32_t buffer = add_buffer({.place = Place::Constant, .index = index, .name = function_.values[value].name});
+  constants.push_back(
+      {constants_.at(value), function_.values[value].name, layout, region, parameter});
+  std::int32_t buffer =
+      add_buffer({.place = Place::Constant, .index = index, .name = function_.values[value].name});
   constant_buffers_[value].emplace_back(layout, buffer);
   return buffer;
 }
@@ -222,21 +242,26 @@ void FunctionLowering::add_inputs() {
     const Value& value = function_.values[parameter];
     if (entry_ && !value.type.is_tensor())
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("input %{} of @{} is no tensor; inputs of a program are tensors", value.name, function_.name));
+                  fmt::format("input %{} of @{} is no tensor; inputs of a program are tensors",
+                              value.name, function_.name));
     auto index = static_cast<std::int32_t>(code_.inputs.size());
     const bool read = !entry_ || uses_[parameter] > 0 || wanted_.contains(parameter);
-    if (read) define(parameter, add_buffer({.place = Place::Input, .index = index, .name = value.name}));
-    Code::Input input{value.name, value.type.tensor.dtype, value.type.tensor.dims, buffer_of_[parameter]};
+    if (read)
+      define(parameter, add_buffer({.place = Place::Input, .index = index, .name = value.name}));
+    Code::Input input{value.name, value.type.tensor.dtype, value.type.tensor.dims,
+                      buffer_of_[parameter]};
     if (!value.type.is_tensor()) input.type = value.type;
     code_.inputs.push_back(std::move(input));
   }
-  // A symbol that no input mentions has no value, and no size needs one. A caller binds what a parameter names alone.
+  // A symbol that no input mentions has no value, and no size needs one. A caller binds what a
+  // parameter names alone.
   std::set<DimLeaf> bound;
   for (const Code::Input& input : code_.inputs)
     for (const Dim& dim : input.dims)
       if (entry_ || dim.kind() == Dim::Kind::Symbol) dim.collect_leaves(bound);
   for (const std::string& name : function_.symbols.names())
-    if (DimLeaf leaf = Dim::symbol(name).leaf(); bound.contains(leaf)) slots_.add_leaf(leaf, stage_, true);
+    if (DimLeaf leaf = Dim::symbol(name).leaf(); bound.contains(leaf))
+      slots_.add_leaf(leaf, stage_, true);
   for (ValueId parameter : function_.body.parameters)
     if (auto found = wanted_.find(parameter); found != wanted_.end())
       for (std::int64_t element : found->second) fetch(parameter, element);
@@ -251,7 +276,9 @@ void FunctionLowering::add_bindings(const Block& block) {
 
 void FunctionLowering::add(const Binding& binding) {
   switch (binding.op) {  // NOLINT: what fuse leaves outside of regions
-    case Op::constant: constants_.emplace(binding.results[0], tensor_attribute(binding, "value")); return;
+    case Op::constant:
+      constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
+      return;
     case Op::dim: scalars_.emplace(binding.results[0], binding.dims[0]); return;
     case Op::region: return add_launch(binding);
     case Op::check_shape: return add_check_shape(binding);
@@ -267,17 +294,20 @@ void FunctionLowering::add(const Binding& binding) {
 
 namespace {
 
-// Sizes of what exists inside of a kernel alone, as far as ranges don't prove that they fit 64 bits: kernels compute such indices unchecked.
+// Sizes of what exists inside of a kernel alone, as far as ranges don't prove that they fit 64
+// bits: kernels compute such indices unchecked.
 std::vector<Dim> uncounted_bytes(const Region& region) {
   std::set<Dim> sizes;
   for (const Value& value : region.body.values) {
     if (!value.type.is_tensor()) continue;
-    const Dim bytes = product(value.type.tensor.dims) * static_cast<std::int64_t>(size_of(value.type.tensor.dtype));
+    const Dim bytes = product(value.type.tensor.dims) *
+                      static_cast<std::int64_t>(size_of(value.type.tensor.dtype));
     if (!bytes.is_constant()) sizes.insert(bytes);
   }
   std::vector<Dim> uncounted;
   for (const Dim& bytes : sizes)
-    if (bounds(bytes, region.body.symbols).high == std::numeric_limits<std::int64_t>::max()) uncounted.push_back(bytes);
+    if (bounds(bytes, region.body.symbols).high == std::numeric_limits<std::int64_t>::max())
+      uncounted.push_back(bytes);
   return uncounted;
 }
 
@@ -287,7 +317,8 @@ void FunctionLowering::add_launch(const Binding& binding) {
   const Region& region = shared_.module.regions[binding.callee];
   std::vector<Dim> keys, needed = binding.dims;
   std::map<std::string, Dim> arguments;
-  for (std::size_t i = 0; i < binding.dims.size(); ++i) arguments.emplace(region.body.symbols.names()[i], binding.dims[i]);
+  for (std::size_t i = 0; i < binding.dims.size(); ++i)
+    arguments.emplace(region.body.symbols.names()[i], binding.dims[i]);
   for (const Dim& key : region.keys) keys.push_back(key.substitute(arguments));
   for (ValueId result : binding.results)
     for (const Dim& dim : function_.tensor_type(result).dims) needed.push_back(dim);
@@ -295,7 +326,8 @@ void FunctionLowering::add_launch(const Binding& binding) {
   for (const Dim& bytes : uncounted_bytes(region)) counted.push_back(bytes.substitute(arguments));
   needed.insert(needed.end(), counted.begin(), counted.end());
   make_known(needed);
-  for (const Dim& bytes : counted) slots_.add(bytes);  // a stage computes them, which fails where they leave 64 bits
+  for (const Dim& bytes : counted)
+    slots_.add(bytes);  // a stage computes them, which fails where they leave 64 bits
 
   Code::Launch launch;
   launch.kernel = static_cast<std::int32_t>(binding.callee);
@@ -304,9 +336,11 @@ void FunctionLowering::add_launch(const Binding& binding) {
   for (std::size_t i = 0; i < binding.operands.size(); ++i) {
     ValueId operand = binding.operands[i];
     if (constants_.contains(operand)) {
-      bool weight = std::find(region.weights.begin(), region.weights.end(), i) != region.weights.end();
+      bool weight =
+          std::find(region.weights.begin(), region.weights.end(), i) != region.weights.end();
       auto layout = weight && backend != nullptr ? backend->packed_layout(region, i) : std::nullopt;
-      launch.buffers.push_back(constant_buffer(operand, layout, layout ? launch.kernel : -1, layout ? static_cast<std::int32_t>(i) : -1));
+      launch.buffers.push_back(constant_buffer(operand, layout, layout ? launch.kernel : -1,
+                                               layout ? static_cast<std::int32_t>(i) : -1));
     } else {
       launch.buffers.push_back(buffer_of(operand));
     }
@@ -351,12 +385,14 @@ void FunctionLowering::add_check_shape(const Binding& binding) {
   std::vector<bool> opened(got.size(), false);
   for (std::size_t i = 0; i < binding.dims.size(); ++i) {
     const Dim& dim = binding.dims[i];
-    opened[i] = dim.kind() == Dim::Kind::Symbol && !slots_.knows(dim.leaf()) && !is_pending(dim.leaf());
+    opened[i] =
+        dim.kind() == Dim::Kind::Symbol && !slots_.knows(dim.leaf()) && !is_pending(dim.leaf());
     if (opened[i]) scopes_.back().pending.emplace_back(dim.leaf(), slots_.add(got[i]));
   }
   make_known(binding.dims);
   for (std::size_t i = 0; i < binding.dims.size(); ++i)
-    if (!opened[i]) check(Relation::Equal, got[i], binding.dims[i], shape_check_text(function_, binding, i));
+    if (!opened[i])
+      check(Relation::Equal, got[i], binding.dims[i], shape_check_text(function_, binding, i));
   if (auto constant = constants_.find(operand); constant != constants_.end()) {
     constants_.emplace(result, constant->second);
   } else {
@@ -379,7 +415,8 @@ void FunctionLowering::add_assertion(const Binding& binding) {
     const ValueId value = binding.operands[i];
     const TensorType& type = function_.tensor_type(value);
     std::vector<Id> dims = sizes(type.dims);
-    check.shown.push_back({function_.values[value].name, buffer_of(value), type.dtype, std::move(dims)});
+    check.shown.push_back(
+        {function_.values[value].name, buffer_of(value), type.dtype, std::move(dims)});
   }
   for (const Code::Assert::Shown& tensor : check.shown) touch(tensor.buffer);
   emit(std::move(check));
@@ -396,10 +433,12 @@ void FunctionLowering::add_bind(const Binding& binding) {
   scopes_.back().pending.emplace_back(binding.dims[0].leaf(), slots_.add(count));
 }
 
-void FunctionLowering::check(Relation relation, const Dim& left, const Dim& right, std::string what) {
+void FunctionLowering::check(Relation relation, const Dim& left, const Dim& right,
+                             std::string what) {
   auto& stages = shared_.program.stages;
   std::int32_t stage = std::max(slots_.stage_of(left), slots_.stage_of(right));
-  check_ids_.push_back({stage, stages[static_cast<std::size_t>(stage)].checks.size(), slots_.add(left), slots_.add(right)});
+  check_ids_.push_back({stage, stages[static_cast<std::size_t>(stage)].checks.size(),
+                        slots_.add(left), slots_.add(right)});
   stages[static_cast<std::size_t>(stage)].checks.push_back({relation, -1, -1, std::move(what)});
 }
 
@@ -412,10 +451,12 @@ void FunctionLowering::add_outputs() {
     const std::string name = i < function_.result_names.size() ? function_.result_names[i] : "";
     if (entry_ && !type.is_tensor())
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("output '{}' of @{} is no tensor; outputs of a program are tensors", name, function_.name));
+                  fmt::format("output '{}' of @{} is no tensor; outputs of a program are tensors",
+                              name, function_.name));
     std::int32_t buffer = buffer_of(body.results[i]);
     touch(buffer);
-    code_.outputs.push_back({name, type.tensor.dtype, type.is_tensor() ? ids(type.tensor.dims) : std::vector<Id>{}, buffer});
+    code_.outputs.push_back({name, type.tensor.dtype,
+                             type.is_tensor() ? ids(type.tensor.dims) : std::vector<Id>{}, buffer});
   }
 }
 
@@ -423,7 +464,8 @@ void FunctionLowering::add_outputs() {
 
 void FunctionLowering::count_memory(const Dim& bytes) {
   for (const DimLeaf& leaf : bytes.leaves())
-    if (auto cause = unknown_because_.find(leaf.symbol); leaf.is_symbol() && cause != unknown_because_.end())
+    if (auto cause = unknown_because_.find(leaf.symbol);
+        leaf.is_symbol() && cause != unknown_because_.end())
       return has_no_bound(cause->second);
   ceiling_ = ceiling_ + bytes;
 }
@@ -458,7 +500,8 @@ void FunctionLowering::plan_arena(const std::vector<std::int32_t>& stages) {
 void FunctionLowering::number_slots() {
   auto& stages = shared_.program.stages;
   slots_.finish(stages, code_);
-  for (Code::Instruction& instruction : code_.instructions) for_each_slot(instruction, [&](Code::Slot& slot) { slot = slots_.slot(slot); });
+  for (Code::Instruction& instruction : code_.instructions)
+    for_each_slot(instruction, [&](Code::Slot& slot) { slot = slots_.slot(slot); });
   for (Code::Output& output : code_.outputs)
     for (Code::Slot& dim : output.dims) dim = slots_.slot(dim);
   for (const CheckIds& ids : check_ids_) {
@@ -466,11 +509,14 @@ void FunctionLowering::number_slots() {
     check.left = slots_.slot(ids.left);
     check.right = slots_.slot(ids.right);
   }
-  for (const auto& [buffer, id] : offset_ids_) code_.buffers[static_cast<std::size_t>(buffer)].offset = slots_.slot(id);
-  for (const auto& [buffer, id] : byte_ids_) code_.buffers[static_cast<std::size_t>(buffer)].bytes = slots_.slot(id);
+  for (const auto& [buffer, id] : offset_ids_)
+    code_.buffers[static_cast<std::size_t>(buffer)].offset = slots_.slot(id);
+  for (const auto& [buffer, id] : byte_ids_)
+    code_.buffers[static_cast<std::size_t>(buffer)].bytes = slots_.slot(id);
   for (std::size_t stage = first_stage_; stage < stages.size(); ++stage)
     for (const DimLeaf& leaf : stages[stage].shapes.leaves)
-      if (!leaf.is_symbol()) stages[stage].tensors.emplace(leaf.value, function_.values[leaf.value].name);
+      if (!leaf.is_symbol())
+        stages[stage].tensors.emplace(leaf.value, function_.values[leaf.value].name);
   for (const auto& [stage, id] : arena_ids_) stages[stage].arena_bytes = slots_.slot(id);
 }
 

@@ -20,22 +20,25 @@ struct LoweredModule {
   const PassContext& context;
   ir::Program program{};
 
-  // Index into Program::functions. The entry's code stands there, too, where something calls it: last.
+  // Index into Program::functions. The entry's code stands there, too, where something calls it:
+  // last.
   std::int32_t function_index(std::uint32_t callee) const {
-    return static_cast<std::int32_t>(callee == 0 ? module.functions.size() - 1 : callee - 1);
+    return static_cast<std::int32_t>(callee == 0 ? module.functions.size() : callee);
   }
 };
 
 class FunctionLowering {
  public:
-  // The entry's results are outputs, given memory by the caller's side; those of other functions are references to the pool.
+  // The entry's results are outputs, given memory by the caller's side; those of other functions
+  // are references to the pool.
   FunctionLowering(LoweredModule& shared, const ir::Function& function, bool entry);
 
   ir::Code run();
   // Memory of one call, over the function's symbols; `unbounded` says why there is no such number.
   const ir::Dim& ceiling() const { return ceiling_; }
   const std::string& unbounded() const { return unbounded_; }
-  // Calls of the code, each with the callee's symbols bound: what Call::leaves is made of once all functions have their slots.
+  // Calls of the code, each with the callee's symbols bound: what Call::leaves is made of once all
+  // functions have their slots.
   struct CallSymbols {
     std::size_t position;
     std::uint32_t callee;
@@ -54,8 +57,9 @@ class FunctionLowering {
   struct Scope {
     std::vector<ir::ValueId> defined;
     std::vector<std::int32_t> stages;
-    std::vector<std::int32_t> pooled;                 // buffers
-    std::vector<std::pair<ir::DimLeaf, Id>> pending;  // leaves whose slots are filled, for the next stage
+    std::vector<std::int32_t> pooled;  // buffers
+    // leaves whose slots are filled, for the next stage
+    std::vector<std::pair<ir::DimLeaf, Id>> pending;
   };
 
   // ---- lower_function.cpp: sizes, buffers, launches
@@ -82,8 +86,8 @@ class FunctionLowering {
   std::int32_t add_pool_buffer(ir::ValueId value);
   void define(ir::ValueId value, std::int32_t buffer);
   std::int32_t buffer_of(ir::ValueId value);  // where the value lies; a constant as it is
-  std::int32_t constant_buffer(ir::ValueId value, const std::optional<ir::PackedLayout>& layout, std::int32_t region,
-                               std::int32_t parameter);
+  std::int32_t constant_buffer(ir::ValueId value, const std::optional<ir::PackedLayout>& layout,
+                               std::int32_t region, std::int32_t parameter);
   void add_inputs();
   void add_bindings(const ir::Block& block);
   void add(const ir::Binding& binding);
@@ -105,9 +109,12 @@ class FunctionLowering {
   void open_block();
   void close_block();
   void add_branch(const ir::Binding& binding);
-  void add_branch_block(const ir::Block& block, const ir::Binding& binding, const std::vector<ir::Code::Opened>& opened);
+  void add_branch_block(const ir::Block& block, const ir::Binding& binding,
+                        const std::vector<ir::Code::Opened>& opened);
   void add_loop(const ir::Binding& binding);
-  void add_scalar(ir::ValueId value, Id slot, ir::DType dtype);  // a slot as a tensor of rank 0, where something reads it as one
+  void add_scalar(
+      ir::ValueId value, Id slot,
+      ir::DType dtype);  // a slot as a tensor of rank 0, where something reads it as one
   void add_call(const ir::Binding& binding);
   Id condition(ir::ValueId value);
   // Symbols that a binding's results open: a slot each, pending for the next stage.
@@ -129,10 +136,12 @@ class FunctionLowering {
   std::vector<Scope> scopes_;
   std::map<ir::ValueId, std::set<std::int64_t>> wanted_;
   std::vector<bool> pooled_;
-  std::vector<int> uses_;  // as operands and results of blocks, by value; in a loop that the value comes from outside of, as two
+  std::vector<int> uses_;  // as operands and results of blocks, by value; in a loop that the value
+                           // comes from outside of, as two
   std::map<ir::ValueId, ir::Tensor> constants_;
   std::map<ir::ValueId, ir::Dim> scalars_;  // known on the host without a fetch
-  std::map<ir::ValueId, std::vector<std::pair<std::optional<ir::PackedLayout>, std::int32_t>>> constant_buffers_;
+  std::map<ir::ValueId, std::vector<std::pair<std::optional<ir::PackedLayout>, std::int32_t>>>
+      constant_buffers_;
   std::map<ir::ValueId, std::int32_t> output_of_;
   std::vector<std::int32_t> buffer_of_;
   std::vector<Lifetime> lifetimes_;
@@ -148,7 +157,8 @@ class FunctionLowering {
   std::vector<CallSymbols> calls_;
   ir::Dim ceiling_;
   std::string unbounded_;
-  std::map<std::string, std::string> unknown_because_;  // symbols that only the run tells: what opens them
+  // symbols that only the run tells: what opens them
+  std::map<std::string, std::string> unknown_because_;
 };
 
 }  // namespace anydim::passes

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 #include "passes/quantise_products.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
@@ -38,11 +38,14 @@ class Converted : public TensorSource {
   DType to_;
 };
 
-Tensor converted(const Tensor& tensor, DType to) { return {to, tensor.dims(), std::make_shared<Converted>(tensor, to)}; }
+Tensor converted(const Tensor& tensor, DType to) {
+  return {to, tensor.dims(), std::make_shared<Converted>(tensor, to)};
+}
 
 class FunctionLowering {
  public:
-  // `only`: the results of matmuls whose operands are lowered, beside those of attention; null: all.
+  // `only`: the results of matmuls whose operands are lowered, beside those of attention; null:
+  // all.
   FunctionLowering(Function& function, DType precision, const std::set<ValueId>* only)
       : function_(function), precision_(precision), only_(only) {}
 
@@ -60,8 +63,10 @@ class FunctionLowering {
     std::vector<Binding> bindings = std::exchange(block.bindings, {});
     for (Binding& binding : bindings) {
       for (Block& nested : binding.blocks) lower(nested);
-      for (std::size_t i = 0; i < matrices(binding); ++i) binding.operands[i] = widened(block, binding.operands[i], binding.source);
-      const bool source = binding.op == Op::constant || is_view(binding.op) || is_widening(function_, binding);
+      for (std::size_t i = 0; i < matrices(binding); ++i)
+        binding.operands[i] = widened(block, binding.operands[i], binding.source);
+      const bool source =
+          binding.op == Op::constant || is_view(binding.op) || is_widening(function_, binding);
       if (source)
         for (ValueId result : binding.results) definitions_.emplace(result, binding);
       note_bytes(binding);
@@ -73,10 +78,13 @@ class FunctionLowering {
 
   // Constants of bytes, and what is made of them by conversions, scales and views.
   void note_bytes(const Binding& binding) {
-    const bool holds = binding.op == Op::constant && is_integer(tensor_attribute(binding, "value").dtype()) &&
+    const bool holds = binding.op == Op::constant &&
+                       is_integer(tensor_attribute(binding, "value").dtype()) &&
                        size_of(tensor_attribute(binding, "value").dtype()) == 1;
     const bool keeps = binding.op == Op::cast || binding.op == Op::mul || is_view(binding.op);
-    const auto of_bytes = [&](ValueId operand) { return operand != no_value && weights_of_bytes_.contains(operand); };
+    const auto of_bytes = [&](ValueId operand) {
+      return operand != no_value && weights_of_bytes_.contains(operand);
+    };
     if (holds || (keeps && std::ranges::any_of(binding.operands, of_bytes)))
       weights_of_bytes_.insert(binding.results.begin(), binding.results.end());
   }
@@ -85,8 +93,11 @@ class FunctionLowering {
     if (binding.op != Op::matmul && binding.op != Op::attention) return 0;
     // They are read as they are.
     if (binding.op == Op::matmul && weights_of_bytes_.contains(binding.operands[1])) return 0;
-    if (binding.op == Op::matmul && only_ != nullptr && !only_->contains(binding.results[0])) return 0;
-    return function_.tensor_type(binding.results[0]).dtype == DType::F32 ? (binding.op == Op::matmul ? 2 : 3) : 0;
+    if (binding.op == Op::matmul && only_ != nullptr && !only_->contains(binding.results[0]))
+      return 0;
+    return function_.tensor_type(binding.results[0]).dtype == DType::F32
+               ? (binding.op == Op::matmul ? 2 : 3)
+               : 0;
   }
 
   ValueId widened(Block& block, ValueId value, const std::string& source) {
@@ -101,19 +112,24 @@ class FunctionLowering {
   ValueId narrowed(Block& block, ValueId value, const std::string& source) {
     if (auto found = narrow_.find(value); found != narrow_.end()) return found->second;
     const auto definition = definitions_.find(value);
-    if (definition == definitions_.end()) return remember(value, cast(block, value, precision_, function_.values[value].name, source));
+    if (definition == definitions_.end())
+      return remember(value, cast(block, value, precision_, function_.values[value].name, source));
     const Binding binding = definition->second;
     if (binding.op == Op::cast) {
       const bool same = function_.tensor_type(binding.operands[0]).dtype == precision_;
-      return remember(value, same ? binding.operands[0] : cast(block, value, precision_, function_.values[value].name, source));
+      return remember(value,
+                      same ? binding.operands[0]
+                           : cast(block, value, precision_, function_.values[value].name, source));
     }
     Binding copy = binding;
-    if (binding.op == Op::constant) copy.attributes["value"] = converted(tensor_attribute(binding, "value"), precision_);
+    if (binding.op == Op::constant)
+      copy.attributes["value"] = converted(tensor_attribute(binding, "value"), precision_);
     else copy.operands[0] = narrowed(block, binding.operands[0], source);
     for (ValueId& result : copy.results) {
       TensorType type = function_.tensor_type(result);
       type.dtype = precision_;
-      result = remember(result, function_.add_value(function_.values[result].name + suffix(), type));
+      result =
+          remember(result, function_.add_value(function_.values[result].name + suffix(), type));
     }
     block.bindings.push_back(std::move(copy));
     return narrow_.at(value);
@@ -124,11 +140,17 @@ class FunctionLowering {
     return narrow;
   }
 
-  ValueId cast(Block& block, ValueId value, DType to, const std::string& name, const std::string& source) {
+  ValueId cast(Block& block, ValueId value, DType to, const std::string& name,
+               const std::string& source) {
     TensorType type = function_.tensor_type(value);
     type.dtype = to;
-    const ValueId result = function_.add_value(name + (to == precision_ ? suffix() : "_wide"), type);
-    block.bindings.push_back({.op = Op::cast, .operands = {value}, .results = {result}, .attributes = {{"to", to}}, .source = source});
+    const ValueId result =
+        function_.add_value(name + (to == precision_ ? suffix() : "_wide"), type);
+    block.bindings.push_back({.op = Op::cast,
+                              .operands = {value},
+                              .results = {result},
+                              .attributes = {{"to", to}},
+                              .source = source});
     return result;
   }
 
@@ -154,7 +176,9 @@ void lower_precision(Module& module, PassContext& context) {
   bool quantised = false;
   for (Function& function : module.functions) {
     const std::set<ValueId> scores = bytes ? products_of_scores(function) : std::set<ValueId>{};
-    const bool narrowed = FunctionLowering(function, bytes ? DType::BF16 : precision, bytes ? &scores : nullptr).run();
+    const bool narrowed =
+        FunctionLowering(function, bytes ? DType::BF16 : precision, bytes ? &scores : nullptr)
+            .run();
     const bool here = bytes && quantise_products(function, scores);
     if (narrowed || here) drop_dead(function);
     quantised = quantised || here;

@@ -22,13 +22,16 @@ Code::Argument FunctionLowering::argument(ValueId value) {
 
 // -1 where the operand is absent.
 SlotTable::Id FunctionLowering::position_slot(const Binding& binding, std::size_t operand) {
-  return operand < binding.operands.size() && binding.operands[operand] != no_value ? condition(binding.operands[operand]) : -1;
+  return operand < binding.operands.size() && binding.operands[operand] != no_value
+             ? condition(binding.operands[operand])
+             : -1;
 }
 
 void FunctionLowering::add_value_binding(const Binding& binding) {
   const auto arguments = [&](std::size_t first) {
     std::vector<Code::Argument> list;
-    for (std::size_t i = first; i < binding.operands.size(); ++i) list.push_back(argument(binding.operands[i]));
+    for (std::size_t i = first; i < binding.operands.size(); ++i)
+      list.push_back(argument(binding.operands[i]));
     return list;
   };
   const auto give_result = [&](std::size_t i) {
@@ -40,14 +43,19 @@ void FunctionLowering::add_value_binding(const Binding& binding) {
   switch (binding.op) {  // NOLINT: what no other file lowers
     case Op::closure: {
       std::vector<Code::Argument> kept = arguments(0);
-      emit(Code::MakeFunction{give_result(0), shared_.function_index(binding.callee), std::move(kept)});
+      emit(Code::MakeFunction{give_result(0), shared_.function_index(binding.callee),
+                              std::move(kept)});
       return;
     }
     case Op::apply: {
-      Code::CallValue call{
-          .value = buffer_of(binding.operands[0]), .arguments = arguments(1), .results = {}, .opened = {}, .source = source};
+      Code::CallValue call{.value = buffer_of(binding.operands[0]),
+                           .arguments = arguments(1),
+                           .results = {},
+                           .opened = {},
+                           .source = source};
       call.opened = open_results(binding);
-      for (std::size_t i = 0; i < binding.results.size(); ++i) call.results.push_back(give_result(i));
+      for (std::size_t i = 0; i < binding.results.size(); ++i)
+        call.results.push_back(give_result(i));
       has_no_bound(source);
       emit(std::move(call));
       return;
@@ -84,7 +92,8 @@ void FunctionLowering::add_value_binding(const Binding& binding) {
       std::int32_t from = buffer_of(binding.operands[0]);
       Id position = position_slot(binding, 2);
       Code::Argument element = argument(binding.operands[1]);
-      emit(Code::ListInsert{give_result(0), from, std::move(element), position, uses_[binding.operands[0]] == 1, source});
+      emit(Code::ListInsert{give_result(0), from, std::move(element), position,
+                            uses_[binding.operands[0]] == 1, source});
       return;
     }
     case Op::list_erase: {
@@ -99,8 +108,9 @@ void FunctionLowering::add_value_binding(const Binding& binding) {
       std::int64_t axis = integer_attribute(binding, "axis");
       if (axis < 0) axis += static_cast<std::int64_t>(type.rank());
       std::vector<Code::Opened> opened = open_results(binding);
-      emit(Code::ListConcat{give_result(0), from, type.dtype, static_cast<std::int32_t>(axis), integer_attribute(binding, "new_axis") != 0,
-                            std::move(opened), source});
+      emit(Code::ListConcat{give_result(0), from, type.dtype, static_cast<std::int32_t>(axis),
+                            integer_attribute(binding, "new_axis") != 0, std::move(opened),
+                            source});
       return;
     }
     default: break;

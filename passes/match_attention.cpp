@@ -9,14 +9,18 @@ using namespace ir;
 
 namespace {
 
-// Attention of 16-bit numbers may be computed in f32 from its operands to its result: what it rounds in between is left out, conversions with it.
+// Attention of 16-bit numbers may be computed in f32 from its operands to its result: what it
+// rounds in between is left out, conversions with it.
 ValueId without_cast(const PatternGraph& graph, ValueId value) {
   const Binding* found = graph.definition(value);
   if (found == nullptr) return value;
-  return is_widening(graph.function(), *found) || is_narrowing(graph.function(), *found) ? found->operands[0] : value;
+  return is_widening(graph.function(), *found) || is_narrowing(graph.function(), *found)
+             ? found->operands[0]
+             : value;
 }
 
-// A value without the numbers that it is multiplied and divided by; without conversions where `half`.
+// A value without the numbers that it is multiplied and divided by; without conversions where
+// `half`.
 ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale, bool half = false) {
   for (;;) {
     if (half) value = without_cast(graph, value);
@@ -46,15 +50,19 @@ struct Scores {
 // scale * (q k + bias) would scale the bias too: only what is added last is one.
 constexpr std::size_t most_biases = 4;
 
-std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value, bool half, std::size_t biases = 0) {
+std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value, bool half,
+                                std::size_t biases = 0) {
   Scores scores;
   if (half) value = without_cast(graph, value);
-  const auto same_dims = [&](ValueId other) { return graph.type(other).dims == graph.type(value).dims; };
+  const auto same_dims = [&](ValueId other) {
+    return graph.type(other).dims == graph.type(value).dims;
+  };
   ValueId product = without_scale(graph, value, scores.scale, half);
   if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
   const Binding* selection = biases == 0 ? graph.applied(value, Op::where) : nullptr;
   for (std::size_t i : {1u, 2u}) {
-    if (selection == nullptr || std::isnan(graph.number(selection->operands[3 - i]).value_or(NAN))) continue;
+    if (selection == nullptr || std::isnan(graph.number(selection->operands[3 - i]).value_or(NAN)))
+      continue;
     Scores inner{.selection = selection};
     ValueId under = without_scale(graph, selection->operands[i], inner.scale, half);
     inner.product = graph.applied(under, Op::matmul);
@@ -83,20 +91,27 @@ std::optional<std::vector<Dim>> broadcast(std::vector<Dim> a, std::vector<Dim> b
   return a;
 }
 
-ValueId converted(Function& function, ValueId value, DType to, const Binding& like, std::vector<Binding>& made) {
+ValueId converted(Function& function, ValueId value, DType to, const Binding& like,
+                  std::vector<Binding>& made) {
   TensorType type = function.tensor_type(value);
   if (type.dtype == to) return value;
   type.dtype = to;
-  const ValueId result = function.add_value(function.values[value].name + "_" + std::string(name_of(to)), std::move(type));
-  made.push_back({.op = Op::cast, .operands = {value}, .results = {result}, .attributes = {{"to", to}}, .source = like.source});
+  const ValueId result = function.add_value(
+      function.values[value].name + "_" + std::string(name_of(to)), std::move(type));
+  made.push_back({.op = Op::cast,
+                  .operands = {value},
+                  .results = {result},
+                  .attributes = {{"to", to}},
+                  .source = like.source});
   return result;
 }
 
 // One bias for all.
-std::optional<ValueId> sum_of(Function& function, std::vector<ValueId> biases, DType dtype, const Binding& like,
-                              std::vector<Binding>& made) {
+std::optional<ValueId> sum_of(Function& function, std::vector<ValueId> biases, DType dtype,
+                              const Binding& like, std::vector<Binding>& made) {
   for (ValueId& bias : biases)
-    if (function.tensor_type(bias).dtype != DType::Bool) bias = converted(function, bias, dtype, like, made);
+    if (function.tensor_type(bias).dtype != DType::Bool)
+      bias = converted(function, bias, dtype, like, made);
   ValueId sum = biases[0];
   for (std::size_t i = 1; i < biases.size(); ++i) {
     const TensorType& type = function.tensor_type(sum);
@@ -104,7 +119,8 @@ std::optional<ValueId> sum_of(Function& function, std::vector<ValueId> biases, D
     if (!dims) return std::nullopt;
     const TensorType both{type.dtype, std::move(*dims)};
     const ValueId next = function.add_value("scores_bias", both);
-    made.push_back({.op = Op::add, .operands = {sum, biases[i]}, .results = {next}, .source = like.source});
+    made.push_back(
+        {.op = Op::add, .operands = {sum, biases[i]}, .results = {next}, .source = like.source});
     sum = next;
   }
   return sum;
@@ -112,7 +128,8 @@ std::optional<ValueId> sum_of(Function& function, std::vector<ValueId> biases, D
 
 struct Weights {
   const Binding* softmax = nullptr;
-  bool zero_nan = false;  // where(is_nan(softmax), 0, softmax), which torch writes for rows that see no key
+  // where(is_nan(softmax), 0, softmax), which torch writes for rows that see no key
+  bool zero_nan = false;
 };
 
 Weights weights_of(const PatternGraph& graph, ValueId value, bool half) {
@@ -126,31 +143,39 @@ Weights weights_of(const PatternGraph& graph, ValueId value, bool half) {
 }
 
 // Keys scaled before they are transposed: the transpose of the keys without their scale.
-std::optional<Binding> scaled_below(Function& function, const PatternGraph& graph, ValueId transposed, double& scale) {
+std::optional<Binding> scaled_below(Function& function, const PatternGraph& graph,
+                                    ValueId transposed, double& scale) {
   const Binding* transpose = graph.applied(transposed, Op::transpose);
   if (transpose == nullptr) return std::nullopt;
   ValueId keys = without_scale(graph, transpose->operands[0], scale);
   if (keys == transpose->operands[0]) return std::nullopt;
   Binding moved = *transpose;
   moved.operands = {keys};
-  moved.results = {function.add_value(function.values[transposed].name + "_unscaled", function.values[transposed].type)};
+  moved.results = {function.add_value(function.values[transposed].name + "_unscaled",
+                                      function.values[transposed].type)};
   return moved;
 }
 
 // The selection as bools that are true where scores stay.
-ValueId chosen_bias(Function& function, const PatternGraph& graph, const Binding& selection, std::vector<Binding>& made) {
+ValueId chosen_bias(Function& function, const PatternGraph& graph, const Binding& selection,
+                    std::vector<Binding>& made) {
   const ValueId condition = selection.operands[0];
   if (graph.number(selection.operands[2])) return condition;
   const ValueId bias = function.add_value("mask_bias", graph.type(condition));
-  made.push_back({.op = Op::logical_not, .operands = {condition}, .results = {bias}, .source = selection.source});
+  made.push_back({.op = Op::logical_not,
+                  .operands = {condition},
+                  .results = {bias},
+                  .source = selection.source});
   return bias;
 }
 
 }  // namespace
 
-// softmax(scale * q k^T + bias) v, also with where(mask, scores, fill) for the bias, with several biases, with the scale on the scores, on q, on k or split between
-// them, with weights of NaN replaced by 0, and of 16-bit numbers, whose conversions to and from f32 may stand anywhere.
-std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph, const Binding& binding) {
+// softmax(scale * q k^T + bias) v, also with where(mask, scores, fill) for the bias, with several
+// biases, with the scale on the scores, on q, on k or split between them, with weights of NaN
+// replaced by 0, and of 16-bit numbers, whose conversions to and from f32 may stand anywhere.
+std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph,
+                                                    const Binding& binding) {
   if (binding.op != Op::matmul) return std::nullopt;
   const TensorType result = graph.type(binding.results[0]);
   const bool half = is_half(result.dtype);
@@ -159,7 +184,9 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   if (softmax == nullptr) return std::nullopt;
   std::size_t rank = graph.type(softmax->operands[0]).rank();
   std::int64_t axis = integer_attribute(*softmax, "axis");
-  if (rank < 2 || (axis != -1 && axis != static_cast<std::int64_t>(rank) - 1) || result.rank() != rank) return std::nullopt;
+  if (rank < 2 || (axis != -1 && axis != static_cast<std::int64_t>(rank) - 1) ||
+      result.rank() != rank)
+    return std::nullopt;
   auto scores = scores_of(graph, softmax->operands[0], half);
   if (!scores) return std::nullopt;
   ValueId q = without_scale(graph, scores->product->operands[0], scores->scale, half);
@@ -171,25 +198,35 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
   }
   ValueId v = binding.operands[1];
   const DType computed = half ? DType::F32 : result.dtype;
-  for (ValueId* matrix : {&q, &transposed, &v}) *matrix = converted(function, *matrix, computed, binding, all);
+  for (ValueId* matrix : {&q, &transposed, &v})
+    *matrix = converted(function, *matrix, computed, binding, all);
   for (ValueId matrix : {q, transposed, v})
-    if (function.tensor_type(matrix).rank() < 2 || function.tensor_type(matrix).rank() > rank) return std::nullopt;
+    if (function.tensor_type(matrix).rank() < 2 || function.tensor_type(matrix).rank() > rank)
+      return std::nullopt;
 
-  // attention takes k as [.., j, d]: one more transpose, which is only a view (and cancels one that is there).
+  // attention takes k as [.., j, d]: one more transpose, which is only a view (and cancels one that
+  // is there).
   TensorType k_type = function.tensor_type(transposed);
   std::vector<std::int64_t> perm;
   for (std::size_t i = 0; i < k_type.rank(); ++i) perm.push_back(static_cast<std::int64_t>(i));
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   std::swap(k_type.dims[k_type.rank() - 1], k_type.dims[k_type.rank() - 2]);
   ValueId k = function.add_value(function.values[transposed].name + "_rows", k_type);
-  Binding transpose{.op = Op::transpose, .operands = {transposed}, .results = {k}, .source = binding.source};
+  Binding transpose{
+      .op = Op::transpose, .operands = {transposed}, .results = {k}, .source = binding.source};
   transpose.attributes.emplace("perm", perm);
-  Binding made{.op = Op::attention, .operands = {q, k, v}, .results = binding.results, .source = binding.source};
-  if (half) made.results = {function.add_value(function.values[binding.results[0]].name + "_f32", TensorType{computed, result.dims})};
+  Binding made{.op = Op::attention,
+               .operands = {q, k, v},
+               .results = binding.results,
+               .source = binding.source};
+  if (half)
+    made.results = {function.add_value(function.values[binding.results[0]].name + "_f32",
+                                       TensorType{computed, result.dims})};
   all.push_back(std::move(transpose));
   if (const Binding* selection = scores->selection; selection != nullptr) {
     scores->biases = {chosen_bias(function, graph, *selection, all)};
-    made.attributes.emplace("fill", *graph.number(selection->operands[graph.number(selection->operands[2]) ? 2 : 1]));
+    made.attributes.emplace(
+        "fill", *graph.number(selection->operands[graph.number(selection->operands[2]) ? 2 : 1]));
   }
   if (!scores->biases.empty()) {
     const auto bias = sum_of(function, scores->biases, computed, binding, all);

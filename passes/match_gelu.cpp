@@ -14,8 +14,8 @@ namespace {
 constexpr double inner_scale = 0.7978845608028654;  // sqrt(2 / pi)
 constexpr double cubic = 0.044715;
 
-// Factors of nested muls and divisions by numbers: one number and the other values, flattened. A whole is never taken apart, so that a GELU's
-// operand may itself be a product.
+// Factors of nested muls and divisions by numbers: one number and the other values, flattened. A
+// whole is never taken apart, so that a GELU's operand may itself be a product.
 struct Product {
   double number = 1;
   std::vector<ValueId> factors;
@@ -28,7 +28,8 @@ void flatten(const PatternGraph& graph, ValueId value, ValueId whole, int depth,
   } else if (found != nullptr && value != whole && depth > 0 && found->op == Op::mul) {
     flatten(graph, found->operands[0], whole, depth - 1, product);
     flatten(graph, found->operands[1], whole, depth - 1, product);
-  } else if (found != nullptr && value != whole && depth > 0 && found->op == Op::div && graph.number(found->operands[1])) {
+  } else if (found != nullptr && value != whole && depth > 0 && found->op == Op::div &&
+             graph.number(found->operands[1])) {
     product.number /= *graph.number(found->operands[1]);
     flatten(graph, found->operands[0], whole, depth - 1, product);
   } else {
@@ -43,7 +44,8 @@ Product factors_of(const PatternGraph& graph, ValueId value, ValueId whole, int 
 }
 
 // What flatten() meets on its way down: any of them may be the operand.
-void collect_parts(const PatternGraph& graph, ValueId value, int depth, std::vector<ValueId>& parts) {
+void collect_parts(const PatternGraph& graph, ValueId value, int depth,
+                   std::vector<ValueId>& parts) {
   const Binding* found = graph.definition(value);
   if (depth == 0 || found == nullptr || (found->op != Op::mul && found->op != Op::div)) return;
   for (ValueId operand : found->operands) {
@@ -72,10 +74,12 @@ std::size_t degree_of(const PatternGraph& graph, ValueId factor, ValueId x) {
   return 0;
 }
 
-// sqrt(2 / pi) * (x + 0.044715 x^3), also written x * (1 + 0.044715 x^2) and in any order of factors.
+// sqrt(2 / pi) * (x + 0.044715 x^3), also written x * (1 + 0.044715 x^2) and in any order of
+// factors.
 bool is_tanh_argument(const PatternGraph& graph, ValueId value, ValueId x) {
   Product product = factors_of(graph, value, x, 3);
-  if (!near(product.number, inner_scale) || product.factors.empty() || product.factors.size() > 2) return false;
+  if (!near(product.number, inner_scale) || product.factors.empty() || product.factors.size() > 2)
+    return false;
   bool times_x = product.factors.size() == 2;
   if (times_x && product.factors[0] != x) std::swap(product.factors[0], product.factors[1]);
   if (times_x && product.factors[0] != x) return false;
@@ -88,7 +92,8 @@ bool is_tanh_argument(const PatternGraph& graph, ValueId value, ValueId x) {
     if (!near(power.number, cubic)) continue;
     std::size_t degree = times_x ? 2 : 3, found = 0;
     for (ValueId factor : power.factors) found += degree_of(graph, factor, x);
-    bool only_x = std::all_of(power.factors.begin(), power.factors.end(), [&](ValueId factor) { return degree_of(graph, factor, x) > 0; });
+    bool only_x = std::all_of(power.factors.begin(), power.factors.end(),
+                              [&](ValueId factor) { return degree_of(graph, factor, x) > 0; });
     if (only_x && found == degree) return true;
   }
   return false;
@@ -102,7 +107,8 @@ std::optional<Op> gelu_of(const PatternGraph& graph, ValueId value, ValueId x) {
     ValueId other = product.factors[1 - i];
     if (const Binding* erf = one_plus(graph, other, Op::erf)) {
       Product argument = factors_of(graph, erf->operands[0], x, 2);
-      if (near(argument.number, std::numbers::sqrt2 / 2) && argument.factors == std::vector{x}) return Op::gelu;
+      if (near(argument.number, std::numbers::sqrt2 / 2) && argument.factors == std::vector{x})
+        return Op::gelu;
     }
     if (const Binding* tanh = one_plus(graph, other, Op::tanh))
       if (is_tanh_argument(graph, tanh->operands[0], x)) return Op::gelu_tanh;
@@ -113,15 +119,18 @@ std::optional<Op> gelu_of(const PatternGraph& graph, ValueId value, ValueId x) {
 }  // namespace
 
 // 0.5 * x * (1 + erf(x / sqrt(2))) and 0.5 * x * (1 + tanh(...)), factors in any order.
-std::optional<std::vector<Binding>> match_gelu(Function&, const PatternGraph& graph, const Binding& binding) {
+std::optional<std::vector<Binding>> match_gelu(Function&, const PatternGraph& graph,
+                                               const Binding& binding) {
   const bool divides = binding.op == Op::div && graph.number(binding.operands[1]);
-  if ((binding.op != Op::mul && !divides) || !is_float(graph.type(binding.results[0]).dtype)) return std::nullopt;
+  if ((binding.op != Op::mul && !divides) || !is_float(graph.type(binding.results[0]).dtype))
+    return std::nullopt;
   std::vector<ValueId> parts;
   collect_parts(graph, binding.results[0], 3, parts);
   for (ValueId x : parts) {
     if (!(graph.type(x) == graph.type(binding.results[0]))) continue;
     if (auto op = gelu_of(graph, binding.results[0], x))
-      return std::vector{Binding{.op = *op, .operands = {x}, .results = binding.results, .source = binding.source}};
+      return std::vector{Binding{
+          .op = *op, .operands = {x}, .results = binding.results, .source = binding.source}};
   }
   return std::nullopt;
 }

@@ -10,22 +10,27 @@ using namespace ir;
 namespace {
 
 // The mean over the trailing axes from `axis` on, keeping dims; the first axis, or nullopt.
-std::optional<std::size_t> trailing_mean(const PatternGraph& graph, ValueId value, ValueId operand) {
+std::optional<std::size_t> trailing_mean(const PatternGraph& graph, ValueId value,
+                                         ValueId operand) {
   const Binding* mean = graph.applied(value, Op::reduce_mean);
-  if (mean == nullptr || mean->operands[0] != operand || integer_attribute(*mean, "keepdims") == 0) return std::nullopt;
+  if (mean == nullptr || mean->operands[0] != operand || integer_attribute(*mean, "keepdims") == 0)
+    return std::nullopt;
   std::size_t rank = graph.type(operand).rank();
   std::vector<std::size_t> axes = normalised_axes(*mean, rank);
-  if (axes.empty() || axes.back() != rank - 1 || axes.size() != rank - axes.front()) return std::nullopt;
+  if (axes.empty() || axes.back() != rank - 1 || axes.size() != rank - axes.front())
+    return std::nullopt;
   return axes.front();
 }
 
 bool is_square(const PatternGraph& graph, ValueId value, ValueId of) {
-  if (const Binding* product = graph.applied(value, Op::mul)) return product->operands[0] == of && product->operands[1] == of;
+  if (const Binding* product = graph.applied(value, Op::mul))
+    return product->operands[0] == of && product->operands[1] == of;
   const Binding* power = graph.applied(value, Op::pow);
   return power != nullptr && power->operands[0] == of && graph.is_number(power->operands[1], 2);
 }
 
-// The inverse of a value: reciprocal, 1 / value, or value to the power of -1 or -1/2 (`root`: of the value's square root).
+// The inverse of a value: reciprocal, 1 / value, or value to the power of -1 or -1/2 (`root`: of
+// the value's square root).
 struct Inverse {
   ValueId value = no_value;
   bool root = false;
@@ -35,9 +40,12 @@ std::optional<Inverse> inverse_of(const PatternGraph& graph, ValueId value) {
   const Binding* found = graph.definition(value);
   if (found == nullptr) return std::nullopt;
   if (found->op == Op::reciprocal) return Inverse{found->operands[0]};
-  if (found->op == Op::div && graph.is_number(found->operands[0], 1)) return Inverse{found->operands[1]};
-  if (found->op == Op::pow && graph.is_number(found->operands[1], -1)) return Inverse{found->operands[0]};
-  if (found->op == Op::pow && graph.is_number(found->operands[1], -0.5)) return Inverse{found->operands[0], true};
+  if (found->op == Op::div && graph.is_number(found->operands[0], 1))
+    return Inverse{found->operands[1]};
+  if (found->op == Op::pow && graph.is_number(found->operands[1], -1))
+    return Inverse{found->operands[0]};
+  if (found->op == Op::pow && graph.is_number(found->operands[1], -0.5))
+    return Inverse{found->operands[0], true};
   return std::nullopt;
 }
 
@@ -74,7 +82,8 @@ std::optional<ValueId> under_root(const PatternGraph& graph, const Inverse& devi
   if (deviation.root) return deviation.value;
   const Binding* root = graph.definition(deviation.value);
   if (root == nullptr) return std::nullopt;
-  bool is_root = root->op == Op::sqrt || (root->op == Op::pow && graph.is_number(root->operands[1], 0.5));
+  bool is_root =
+      root->op == Op::sqrt || (root->op == Op::pow && graph.is_number(root->operands[1], 0.5));
   return is_root ? std::optional(root->operands[0]) : std::nullopt;
 }
 
@@ -101,7 +110,9 @@ std::optional<Normalised> normalised(const PatternGraph& graph, ValueId value) {
     if (difference == nullptr || !is_square(graph, variance->operands[0], centred)) continue;
     ValueId x = difference->operands[0];
     auto axis = trailing_mean(graph, difference->operands[1], x);
-    if (!axis || trailing_mean(graph, parts->second, variance->operands[0]) != axis || !covers(graph, scale, x, *axis)) continue;
+    if (!axis || trailing_mean(graph, parts->second, variance->operands[0]) != axis ||
+        !covers(graph, scale, x, *axis))
+      continue;
     if (!(graph.type(x) == graph.type(value))) continue;
     return Normalised{x, scale, *axis, parts->first};
   }
@@ -109,7 +120,10 @@ std::optional<Normalised> normalised(const PatternGraph& graph, ValueId value) {
 }
 
 Binding made_of(const Normalised& found, const Binding& binding) {
-  Binding made{.op = Op::layer_norm, .operands = {found.x, found.scale}, .results = binding.results, .source = binding.source};
+  Binding made{.op = Op::layer_norm,
+               .operands = {found.x, found.scale},
+               .results = binding.results,
+               .source = binding.source};
   made.attributes.emplace("axis", static_cast<std::int64_t>(found.axis));
   made.attributes.emplace("epsilon", found.epsilon);
   return made;
@@ -118,10 +132,12 @@ Binding made_of(const Normalised& found, const Binding& binding) {
 }  // namespace
 
 // Where a bias follows, the product below the addition is matched too, and dropped as dead.
-std::optional<std::vector<Binding>> match_layer_norm(Function&, const PatternGraph& graph, const Binding& binding) {
+std::optional<std::vector<Binding>> match_layer_norm(Function&, const PatternGraph& graph,
+                                                     const Binding& binding) {
   if (!is_float(graph.type(binding.results[0]).dtype)) return std::nullopt;
   if (binding.op == Op::mul || binding.op == Op::div) {
-    if (auto found = normalised(graph, binding.results[0])) return std::vector{made_of(*found, binding)};
+    if (auto found = normalised(graph, binding.results[0]))
+      return std::vector{made_of(*found, binding)};
   }
   if (binding.op != Op::add) return std::nullopt;
   for (std::size_t i : {0u, 1u}) {

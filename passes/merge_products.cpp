@@ -19,8 +19,9 @@ namespace {
 
 // A matmul whose right operand is a constant matrix, perhaps behind a transpose and conversions.
 struct Member {
-  std::size_t product = 0;             // binding
-  std::vector<const Binding*> behind;  // what lies between the product and the constant, in that order
+  std::size_t product = 0;  // binding
+  // what lies between the product and the constant, in that order
+  std::vector<const Binding*> behind;
   const Tensor* matrix = nullptr;
   bool transposed = false;  // an odd number of times
   std::int64_t columns = 0;
@@ -29,8 +30,8 @@ struct Member {
 class BlockMerger {
  public:
   BlockMerger(Function& function, Block& block, Replacements& replacements)
-      : function_(function), block_(block), replacements_(replacements), definition_(function.values.size(), nullptr),
-        readers_(function.values.size()) {
+      : function_(function), block_(block), replacements_(replacements),
+        definition_(function.values.size(), nullptr), readers_(function.values.size()) {
     for (std::size_t i = 0; i < block.bindings.size(); ++i) {
       for (ValueId result : block.bindings[i].results) definition_[result] = &block.bindings[i];
       count_readers(block.bindings[i], i);
@@ -76,7 +77,8 @@ class BlockMerger {
     if (product.op != Op::matmul) return std::nullopt;
     Member member{.product = position, .behind = {}};
     const Binding* right = definition_[product.operands[1]];
-    for (; right != nullptr && (right->op == Op::transpose || right->op == Op::cast); right = definition_[right->operands[0]]) {
+    for (; right != nullptr && (right->op == Op::transpose || right->op == Op::cast);
+         right = definition_[right->operands[0]]) {
       member.transposed ^= right->op == Op::transpose;
       member.behind.push_back(right);
     }
@@ -94,15 +96,18 @@ class BlockMerger {
     if (!reader || block_.bindings[*reader].op != Op::add) return false;
     const std::vector<ValueId>& operands = block_.bindings[*reader].operands;
     const Binding* vector = definition_[operands[0] == product ? operands[1] : operands[0]];
-    return vector != nullptr && vector->op == Op::constant && tensor_attribute(*vector, "value").dims() == std::vector{member.columns};
+    return vector != nullptr && vector->op == Op::constant &&
+           tensor_attribute(*vector, "value").dims() == std::vector{member.columns};
   }
 
   bool fits(const Member& a, const Member& b) const {
-    if (block_.bindings[a.product].operands[0] != block_.bindings[b.product].operands[0] || a.matrix->dtype() != b.matrix->dtype() ||
-        is_added_to(a) != is_added_to(b))
+    if (block_.bindings[a.product].operands[0] != block_.bindings[b.product].operands[0] ||
+        a.matrix->dtype() != b.matrix->dtype() || is_added_to(a) != is_added_to(b))
       return false;
     return std::equal(a.behind.begin(), a.behind.end(), b.behind.begin(), b.behind.end(),
-                      [](const Binding* x, const Binding* y) { return x->op == y->op && same_attributes(x->attributes, y->attributes); });
+                      [](const Binding* x, const Binding* y) {
+                        return x->op == y->op && same_attributes(x->attributes, y->attributes);
+                      });
   }
 
   // In the order of their first products.
@@ -112,7 +117,8 @@ class BlockMerger {
       const auto member = member_at(i);
       if (!member) continue;
       auto& candidates = by_left[block_.bindings[i].operands[0]];
-      const auto group = std::ranges::find_if(candidates, [&](const auto& members) { return fits(members.front(), *member); });
+      const auto group = std::ranges::find_if(
+          candidates, [&](const auto& members) { return fits(members.front(), *member); });
       if (group != candidates.end()) group->push_back(*member);
       else candidates.push_back({*member});
     }
@@ -137,7 +143,8 @@ class BlockMerger {
     return right;
   }
 
-  // What each member's value goes through alone goes on once for all of them, as far as they agree. `last`: the members' values so far.
+  // What each member's value goes through alone goes on once for all of them, as far as they agree.
+  // `last`: the members' values so far.
   ValueId joined_readers(ColumnJoiner& joiner, ValueId whole, std::vector<ValueId>& last) const {
     for (;;) {
       std::vector<const Binding*> readers;
@@ -146,9 +153,11 @@ class BlockMerger {
         const auto reader = reader_of(value);
         if (!reader) return whole;
         const Binding& binding = block_.bindings[*reader];
-        const auto at = static_cast<std::size_t>(std::ranges::find(binding.operands, value) - binding.operands.begin());
+        const auto at = static_cast<std::size_t>(std::ranges::find(binding.operands, value) -
+                                                 binding.operands.begin());
         // A unary op other than a conversion is as well done where it is read.
-        if (position.value_or(at) != at || (binding.operands.size() == 1 && binding.op != Op::cast)) return whole;
+        if (position.value_or(at) != at || (binding.operands.size() == 1 && binding.op != Op::cast))
+          return whole;
         position = at;
         readers.push_back(&binding);
       }
@@ -172,12 +181,15 @@ class BlockMerger {
     ColumnJoiner joiner(function_, block_, members[0].product, columns);
     TensorType type = function_.tensor_type(first.results[0]);
     type.dims.back() = all;
-    ValueId whole = joiner.write(Op::matmul, {first.operands[0], joined_matrix(joiner, members)}, std::move(type));
+    ValueId whole = joiner.write(Op::matmul, {first.operands[0], joined_matrix(joiner, members)},
+                                 std::move(type));
     whole = joined_readers(joiner, whole, last);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      Binding slice{.op = Op::strided_slice, .operands = {whole}, .source = definition_[last[i]]->source};
-      slice.results = {function_.add_value(function_.values[last[i]].name + "_part", function_.values[last[i]].type)};
+      Binding slice{
+          .op = Op::strided_slice, .operands = {whole}, .source = definition_[last[i]]->source};
+      slice.results = {function_.add_value(function_.values[last[i]].name + "_part",
+                                           function_.values[last[i]].type)};
       slice.attributes.emplace("starts", std::vector<std::int64_t>{start});
       slice.attributes.emplace("ends", std::vector<std::int64_t>{start + columns[i]});
       slice.attributes.emplace("axes", std::vector<std::int64_t>{-1});

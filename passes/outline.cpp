@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "ir/error.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 #include "ir/region.h"
 
 namespace anydim::passes {
@@ -18,8 +18,9 @@ using namespace ir;
 
 namespace {
 
-// Symbols that stand together wherever one of them stands, as n and m of a region that knows n + m and k * n + k * m alone: to it their sum is one symbol,
-// and however many inputs a concat has joined before, what reads it is the same region.
+// Symbols that stand together wherever one of them stands, as n and m of a region that knows n + m
+// and k * n + k * m alone: to it their sum is one symbol, and however many inputs a concat has
+// joined before, what reads it is the same region.
 class JointSymbols {
  public:
   void add(const Dim& dim) {
@@ -36,7 +37,8 @@ class JointSymbols {
         }
         std::vector<Dim> others = term.factors;
         others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-        if (std::find(others.begin(), others.end(), factor) != others.end()) powers_.insert(factor.leaf().symbol);
+        if (std::find(others.begin(), others.end(), factor) != others.end())
+          powers_.insert(factor.leaf().symbol);
         uses_[factor.leaf().symbol].push_back({place, term.coefficient, std::move(others)});
       }
     }
@@ -60,7 +62,8 @@ class JointSymbols {
     std::int64_t coefficient = 1;
     std::vector<Dim> others;
     bool operator<(const Use& other) const {
-      return std::tie(place, coefficient, others) < std::tie(other.place, other.coefficient, other.others);
+      return std::tie(place, coefficient, others) <
+             std::tie(other.place, other.coefficient, other.others);
     }
   };
 
@@ -86,7 +89,8 @@ class Outliner {
   }
 
   Dim local(const Dim& dim) {
-    return dim.substitute([&](const DimLeaf& leaf) -> std::optional<Dim> { return local_symbol(leaf); });
+    return dim.substitute(
+        [&](const DimLeaf& leaf) -> std::optional<Dim> { return local_symbol(leaf); });
   }
 
   Type local(const Type& type) {
@@ -115,8 +119,9 @@ class Outliner {
   static std::int64_t rounded_up(std::int64_t high) {
     constexpr std::int64_t largest_power = std::int64_t{1} << 62;
     if (high < 1) return high;
-    return high > largest_power ? std::numeric_limits<std::int64_t>::max()
-                                : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(high)));
+    return high > largest_power
+               ? std::numeric_limits<std::int64_t>::max()
+               : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(high)));
   }
 
   // The first stands for the sum of all, the others for 0.
@@ -151,7 +156,9 @@ class Outliner {
     }
     body_.symbols.declare(name, info);
     if (joined != sums_.end()) arguments_.push_back(joined->second);
-    else arguments_.push_back(leaf.is_symbol() ? Dim::symbol(leaf.symbol) : Dim::value(leaf.value, leaf.element));
+    else
+      arguments_.push_back(leaf.is_symbol() ? Dim::symbol(leaf.symbol)
+                                            : Dim::value(leaf.value, leaf.element));
     return symbols_.emplace(leaf, Dim::symbol(name)).first->second;
   }
 
@@ -194,8 +201,8 @@ std::vector<ValueId> inputs_of(std::span<const Binding> bindings) {
   return inputs;
 }
 
-Outlined outline(const Function& function, std::span<const Binding> bindings, std::span<const ValueId> outputs,
-                 const std::vector<bool>& constants) {
+Outlined outline(const Function& function, std::span<const Binding> bindings,
+                 std::span<const ValueId> outputs, const std::vector<bool>& constants) {
   Outlined result;
   Outliner outliner(function, bindings);
   std::vector<ValueId> inputs = inputs_of(bindings);
@@ -218,7 +225,8 @@ Outlined outline(const Function& function, std::span<const Binding> bindings, st
   result.call.dims = outliner.take_arguments();
   result.region.body = outliner.take();
   result.region.body.body.bindings = std::move(body);
-  for (std::size_t i = 0; i < outputs.size(); ++i) result.region.body.result_names.push_back("out" + std::to_string(i));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    result.region.body.result_names.push_back("out" + std::to_string(i));
   result.region.name = name_region(bindings);
   result.region.body.name = result.region.name;
   result.region.keys = bucket_keys(derive_loop_form(result.region));

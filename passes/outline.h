@@ -1,4 +1,5 @@
-// Turns a stretch of bindings into a region: a body over region-local symbols, and the binding that calls it.
+// Turns a subgraph of bindings into a region: a body over region-local symbols, and the binding
+// that calls it.
 #pragma once
 
 #include <span>
@@ -13,10 +14,11 @@ struct Outlined {
   ir::Binding call;   // callee is left to the caller
 };
 
-// `bindings` of `function` in topological order compute `outputs`. Inputs are found here, in order of first use; those that `constants`
-// holds become the region's weights. Symbols and tensor elements that the bindings mention become s0, s1, ... with their ranges.
-Outlined outline(const ir::Function& function, std::span<const ir::Binding> bindings, std::span<const ir::ValueId> outputs,
-                 const std::vector<bool>& constants);
+// `bindings` of `function` in topological order compute `outputs`. Inputs are found here, in order
+// of first use; those that `constants` holds become the region's weights. Symbols and tensor
+// elements that the bindings mention become s0, s1, ... with their ranges.
+Outlined outline(const ir::Function& function, std::span<const ir::Binding> bindings,
+                 std::span<const ir::ValueId> outputs, const std::vector<bool>& constants);
 
 // Values that the bindings read and do not define, in order of first use.
 std::vector<ir::ValueId> inputs_of(std::span<const ir::Binding> bindings);

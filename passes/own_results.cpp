@@ -20,7 +20,8 @@ void own_results(Module& module, PassContext&) {
     if (own.erase(result) != 0 || !function.values[result].type.is_tensor()) continue;
     TensorType type = function.tensor_type(result);
     Binding literal{.op = Op::shape, .dims = type.dims};
-    literal.results = {function.add_value("shape", TensorType{DType::I64, {Dim(static_cast<std::int64_t>(type.dims.size()))}})};
+    literal.results = {function.add_value(
+        "shape", TensorType{DType::I64, {Dim(static_cast<std::int64_t>(type.dims.size()))}})};
     Binding copy{.op = Op::dyn_reshape, .operands = {result, literal.results[0]}};
     copy.attributes.emplace("zero_copies", std::int64_t{0});
     copy.results = {function.add_value(function.values[result].name + "_copy", type)};

@@ -10,9 +10,9 @@
 
 #include "ir/backend.h"
 #include "ir/cancellation.h"
-#include "ir/infer.h"
 #include "ir/module.h"
 #include "ir/schedule.h"
+#include "ir/shapes/infer.h"
 #include "ir/tuning_table.h"
 #include "ir/type.h"
 
@@ -26,7 +26,8 @@ struct PipelineOptions {
   std::function<void(const std::string&)> warn{};  // of what is wrong and does no harm; optional
   bool verify = false;                             // check the module after every pass
   const Cancellation* cancellation = nullptr;      // asked between passes and regions
-  // Called after a pass that changed the module's text, and with the seconds it took. Both optional.
+  // Called after a pass that changed the module's text, and with the seconds it took. Both
+  // optional.
   std::function<void(std::string_view pass, const ir::Module&)> on_change;
   std::function<void(std::string_view pass, double seconds)> on_time;
 };
@@ -36,8 +37,10 @@ struct PassContext {
   const PipelineOptions& options;
   const ir::Backend* backend = nullptr;     // null: no kernels are chosen
   const ir::TuningTable* tuning = nullptr;  // null: the cost model alone chooses
-  std::vector<std::string> unresolved{};    // ops that stayed dynamic and why, set by dynamic_to_static
-  // Runs a module of constants alone and gives its results; nullopt where the run fails, as it then would in a call. Optional.
+  // ops that stayed dynamic and why, set by dynamic_to_static
+  std::vector<std::string> unresolved{};
+  // Runs a module of constants alone and gives its results; nullopt where the run fails, as it then
+  // would in a call. Optional.
   std::function<std::optional<std::vector<ir::Tensor>>(ir::Module)> compute{};
   std::vector<ir::DispatchTable> tables{};  // by region, set by choose_buckets
 };
@@ -54,7 +57,8 @@ struct Pass {
 std::span<const Pass> pipeline_passes();
 const Pass* find_pass(std::string_view name);
 
-// Runs the named passes in this order (Error{CommandLine} for an unknown name), or the whole pipeline where `names` is empty.
+// Runs the named passes in this order (Error{CommandLine} for an unknown name), or the whole
+// pipeline where `names` is empty.
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names = {});
 
 }  // namespace anydim::passes

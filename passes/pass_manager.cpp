@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "ir/error.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"
@@ -41,7 +41,9 @@ void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
   std::string before = options.on_change ? ir::print(module) : std::string();
   auto begin = std::chrono::steady_clock::now();
   pass.run(module, context);
-  if (options.on_time) options.on_time(pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (options.on_time)
+    options.on_time(
+        pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   if (options.verify) ir::verify(module);
   if (options.on_change && ir::print(module) != before) options.on_change(pass.name, module);
 }
@@ -51,14 +53,16 @@ void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
 std::span<const Pass> pipeline_passes() { return all_passes; }
 
 const Pass* find_pass(std::string_view name) {
-  auto found = std::find_if(std::begin(all_passes), std::end(all_passes), [&](const Pass& pass) { return pass.name == name; });
+  auto found = std::find_if(std::begin(all_passes), std::end(all_passes),
+                            [&](const Pass& pass) { return pass.name == name; });
   return found == std::end(all_passes) ? nullptr : found;
 }
 
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names) {
   auto named = [](const std::string& name) -> const Pass& {
     const Pass* pass = find_pass(name);
-    if (pass == nullptr) throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
+    if (pass == nullptr)
+      throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
     return *pass;
   };
   for (const std::string& name : context.options.skipped) named(name);

@@ -12,7 +12,9 @@ PatternGraph::PatternGraph(const Function& function, const Block& block)
     for (ValueId result : binding.results) definitions_[result] = &binding;
 }
 
-const Binding* PatternGraph::definition(ValueId value) const { return value < definitions_.size() ? definitions_[value] : nullptr; }
+const Binding* PatternGraph::definition(ValueId value) const {
+  return value < definitions_.size() ? definitions_[value] : nullptr;
+}
 
 const Binding* PatternGraph::applied(ValueId value, Op op) const {
   const Binding* found = definition(value);
@@ -49,7 +51,8 @@ bool PatternGraph::is_number(ValueId value, double wanted, double tolerance) con
 
 std::optional<std::pair<double, ValueId>> PatternGraph::scaled(const Binding& binding) const {
   for (std::size_t i : {1u, 0u})
-    if (std::optional<double> found = number(binding.operands[i])) return std::pair{*found, binding.operands[1 - i]};
+    if (std::optional<double> found = number(binding.operands[i]))
+      return std::pair{*found, binding.operands[1 - i]};
   return std::nullopt;
 }
 

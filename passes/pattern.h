@@ -1,4 +1,5 @@
-// Looking through a function's graph for patterns: definitions, constants and ops up to operand order.
+// Looking through a function's graph for patterns: definitions, constants and ops up to operand
+// order.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@ class PatternGraph {
   const ir::Binding* definition(ir::ValueId value) const;
   // The definition where it applies `op`.
   const ir::Binding* applied(ir::ValueId value, ir::Op op) const;
-  // The number that every element of a constant has, seen through casts, broadcasts and reshapes; nullopt otherwise.
+  // The number that every element of a constant has, seen through casts, broadcasts and reshapes;
+  // nullopt otherwise.
   std::optional<double> number(ir::ValueId value) const;
   bool is_number(ir::ValueId value, double wanted, double tolerance = 1e-6) const;
   // A commutative binding's operands as (number, other), where one of them is a number.
@@ -30,14 +32,24 @@ class PatternGraph {
   std::vector<const ir::Binding*> definitions_;
 };
 
-// Where a pattern ends in `binding`, the bindings that replace it: the last has the same result; earlier ones are new (transposes of views).
-// Values in between are left for dead code, so a pattern may be used again elsewhere. Rules may add values to `function`.
-using PatternRule = std::optional<std::vector<ir::Binding>> (*)(ir::Function& function, const PatternGraph& graph,
+// Where a pattern ends in `binding`, the bindings that replace it: the last has the same result;
+// earlier ones are new (transposes of views). Values in between are left for dead code, so a
+// pattern may be used again elsewhere. Rules may add values to `function`.
+using PatternRule = std::optional<std::vector<ir::Binding>> (*)(ir::Function& function,
+                                                                const PatternGraph& graph,
                                                                 const ir::Binding& binding);
 
-std::optional<std::vector<ir::Binding>> match_gelu(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);
-std::optional<std::vector<ir::Binding>> match_layer_norm(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);
-std::optional<std::vector<ir::Binding>> match_softmax(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);
-std::optional<std::vector<ir::Binding>> match_attention(ir::Function& function, const PatternGraph& graph, const ir::Binding& binding);
+std::optional<std::vector<ir::Binding>> match_gelu(ir::Function& function,
+                                                   const PatternGraph& graph,
+                                                   const ir::Binding& binding);
+std::optional<std::vector<ir::Binding>> match_layer_norm(ir::Function& function,
+                                                         const PatternGraph& graph,
+                                                         const ir::Binding& binding);
+std::optional<std::vector<ir::Binding>> match_softmax(ir::Function& function,
+                                                      const PatternGraph& graph,
+                                                      const ir::Binding& binding);
+std::optional<std::vector<ir::Binding>> match_attention(ir::Function& function,
+                                                        const PatternGraph& graph,
+                                                        const ir::Binding& binding);
 
 }  // namespace anydim::passes

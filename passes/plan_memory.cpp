@@ -25,7 +25,8 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const SymbolTable
   std::vector<std::size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return lifetimes[a].first != lifetimes[b].first ? lifetimes[a].first < lifetimes[b].first : a < b;
+    return lifetimes[a].first != lifetimes[b].first ? lifetimes[a].first < lifetimes[b].first
+                                                    : a < b;
   });
 
   std::vector<Slot> slots;
@@ -36,9 +37,13 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const SymbolTable
     for (std::size_t s = 0; s < slots.size(); ++s) {
       if (slots[s].last >= value.first) continue;
       if (prove_less_equal(value.bytes, slots[s].bytes, symbols) == Proof::Yes) {
-        if (fits == slots.size() || prove_less(slots[s].bytes, slots[fits].bytes, symbols) == Proof::Yes) fits = s;
+        if (fits == slots.size() ||
+            prove_less(slots[s].bytes, slots[fits].bytes, symbols) == Proof::Yes)
+          fits = s;
       } else if (prove_less_equal(slots[s].bytes, value.bytes, symbols) == Proof::Yes) {
-        if (grows == slots.size() || prove_less(slots[grows].bytes, slots[s].bytes, symbols) == Proof::Yes) grows = s;
+        if (grows == slots.size() ||
+            prove_less(slots[grows].bytes, slots[s].bytes, symbols) == Proof::Yes)
+          grows = s;
       }
     }
     std::size_t chosen = fits != slots.size() ? fits : grows;

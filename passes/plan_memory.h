@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/dim.h"
-#include "ir/symbols.h"
+#include "ir/dims/dim.h"
+#include "ir/dims/symbols.h"
 
 namespace anydim::passes {
 
 inline constexpr std::int64_t arena_alignment = 64;
 
-// A value that must stay untouched from the instruction that writes it to the last that reads it, both inclusive.
+// A value that must stay untouched from the instruction that writes it to the last that reads it,
+// both inclusive.
 struct Lifetime {
   std::int64_t first = 0;
   std::int64_t last = 0;
@@ -23,9 +24,10 @@ struct MemoryPlan {
   ir::Dim total;
 };
 
-// Values whose lifetimes do not meet share a slot where sizes are provably ordered: greedily, in order of `first`, into the free slot that is
-// provably large enough and closest, else into one provably smaller, which grows, else into a new slot. A slot is as large as the largest
-// value that it holds; offsets are sums of slot sizes rounded up to the alignment.
+// Values whose lifetimes do not meet share a slot where sizes are provably ordered: greedily, in
+// order of `first`, into the free slot that is provably large enough and closest, else into one
+// provably smaller, which grows, else into a new slot. A slot is as large as the largest value that
+// it holds; offsets are sums of slot sizes rounded up to the alignment.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const ir::SymbolTable& symbols);
 
 }  // namespace anydim::passes

@@ -31,12 +31,15 @@ struct Matrix {
 Matrix quantised(const Tensor& weight, bool transposed) {
   const std::int64_t rows = weight.dims()[0], width = weight.dims()[1];
   const std::int64_t columns = transposed ? rows : width;
-  Matrix result{Tensor(DType::I8, weight.dims()), Tensor(DType::F32, {columns}), Tensor(DType::I32, {columns})};
+  Matrix result{Tensor(DType::I8, weight.dims()), Tensor(DType::F32, {columns}),
+                Tensor(DType::I32, {columns})};
   const auto from = weight.as<float>();
   const auto integers = result.integers.mutable_as<std::int8_t>();
   const auto scales = result.scales.mutable_as<float>();
   const auto sums = result.sums.mutable_as<std::int32_t>();
-  const auto column_of = [&](std::int64_t row, std::int64_t at) { return static_cast<std::size_t>(transposed ? row : at); };
+  const auto column_of = [&](std::int64_t row, std::int64_t at) {
+    return static_cast<std::size_t>(transposed ? row : at);
+  };
   std::vector<float> largest(static_cast<std::size_t>(columns), 0);
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t at = 0; at < width; ++at) {
@@ -47,26 +50,31 @@ Matrix quantised(const Tensor& weight, bool transposed) {
     scales[column] = largest[column] > 0 ? largest[column] / static_cast<float>(largest_weight) : 1;
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t at = 0; at < width; ++at) {
-      const std::size_t column = column_of(row, at), place = static_cast<std::size_t>(row * width + at);
+      const std::size_t column = column_of(row, at),
+                        place = static_cast<std::size_t>(row * width + at);
       const float scaled = std::nearbyint(from[place] / scales[column]);
-      integers[place] = static_cast<std::int8_t>(std::clamp<float>(scaled, -largest_weight, largest_weight));
+      integers[place] =
+          static_cast<std::int8_t>(std::clamp<float>(scaled, -largest_weight, largest_weight));
       sums[column] += integers[place];
     }
   return result;
 }
 
 // What every value is made by, and the queries and keys of attentions.
-void collect(const Block& block, std::map<ValueId, const Binding*>& made, std::vector<ValueId>& queries_and_keys) {
+void collect(const Block& block, std::map<ValueId, const Binding*>& made,
+             std::vector<ValueId>& queries_and_keys) {
   for (const Binding& binding : block.bindings) {
     for (const Block& nested : binding.blocks) collect(nested, made, queries_and_keys);
     for (const ValueId result : binding.results) made[result] = &binding;
-    if (binding.op == Op::attention) queries_and_keys.insert(queries_and_keys.end(), {binding.operands[0], binding.operands[1]});
+    if (binding.op == Op::attention)
+      queries_and_keys.insert(queries_and_keys.end(), {binding.operands[0], binding.operands[1]});
   }
 }
 
 class Quantisation {
  public:
-  Quantisation(Function& function, const std::set<ValueId>& kept) : function_(function), kept_(kept) {}
+  Quantisation(Function& function, const std::set<ValueId>& kept)
+      : function_(function), kept_(kept) {}
 
   bool run() {
     visit(function_.body);
@@ -86,7 +94,8 @@ class Quantisation {
     std::vector<Binding> result;
     for (Binding& binding : block.bindings) {
       for (Block& nested : binding.blocks) visit(nested);
-      if (binding.op == Op::constant || binding.op == Op::transpose) definitions_.emplace(binding.results[0], binding);
+      if (binding.op == Op::constant || binding.op == Op::transpose)
+        definitions_.emplace(binding.results[0], binding);
       if (!quantise(binding, result)) result.push_back(std::move(binding));
     }
     block.bindings = std::move(result);
@@ -99,20 +108,26 @@ class Quantisation {
   }
 
   bool quantise(const Binding& product, std::vector<Binding>& into) {
-    if (product.op != Op::matmul || function_.tensor_type(product.results[0]).dtype != DType::F32 || kept_.contains(product.results[0]))
+    if (product.op != Op::matmul || function_.tensor_type(product.results[0]).dtype != DType::F32 ||
+        kept_.contains(product.results[0]))
       return false;
     const Binding* view = definition(product.operands[1], Op::transpose);
-    const Binding* weight = definition(view != nullptr ? view->operands[0] : product.operands[1], Op::constant);
+    const Binding* weight =
+        definition(view != nullptr ? view->operands[0] : product.operands[1], Op::constant);
     if (weight == nullptr || function_.tensor_type(product.operands[0]).rank() < 2) return false;
-    if (const Tensor& stored = tensor_attribute(*weight, "value"); stored.rank() != 2 || stored.elements() < fewest_elements) return false;
+    if (const Tensor& stored = tensor_attribute(*weight, "value");
+        stored.rank() != 2 || stored.elements() < fewest_elements)
+      return false;
     const Tensor matrix = tensor_attribute(*weight, "value").opened();
     const bool transposed = view != nullptr;
     const std::int64_t terms = matrix.dims()[transposed ? 1 : 0];
-    if (terms < fewest_terms || terms > most_terms || !std::ranges::all_of(matrix.as<float>(), [](float x) { return std::isfinite(x); }))
+    if (terms < fewest_terms || terms > most_terms ||
+        !std::ranges::all_of(matrix.as<float>(), [](float x) { return std::isfinite(x); }))
       return false;
 
     const Matrix made = quantised(matrix, transposed);
-    BindingWriter writer(function_, into, product.source, function_.values[product.results[0]].name);
+    BindingWriter writer(function_, into, product.source,
+                         function_.values[product.results[0]].name);
     const Rows rows = rows_of(product.operands[0], writer);
     ValueId right = writer.constant(made.integers);
     if (transposed) right = writer.emit(Op::transpose, {right}, view->attributes);
@@ -134,12 +149,16 @@ class Quantisation {
     const ValueId span = writer.emit(Op::sub, {top, bottom});
     // Rows of zeros have no scale: 0 times infinity is no number, which is 0 as an integer.
     const ValueId inverse = writer.emit(Op::div, {writer.number(DType::F32, largest_row), span});
-    const ValueId zero = writer.cast(writer.emit(Op::round, {writer.emit(Op::mul, {writer.emit(Op::neg, {bottom}), inverse})}), DType::U8);
+    const ValueId zero = writer.cast(
+        writer.emit(Op::round, {writer.emit(Op::mul, {writer.emit(Op::neg, {bottom}), inverse})}),
+        DType::U8);
     const ValueId whole = writer.emit(Op::round, {writer.emit(Op::mul, {x, inverse})});
-    const ValueId bytes = writer.cast(writer.emit(Op::add, {whole, writer.cast(zero, DType::F32)}), DType::U8);
-    const Rows rows{.integers = writer.cast(bytes, DType::I32),
-                    .scale = writer.emit(Op::mul, {span, writer.number(DType::F32, 1 / largest_row)}),
-                    .zero = writer.cast(zero, DType::I32)};
+    const ValueId bytes =
+        writer.cast(writer.emit(Op::add, {whole, writer.cast(zero, DType::F32)}), DType::U8);
+    const Rows rows{
+        .integers = writer.cast(bytes, DType::I32),
+        .scale = writer.emit(Op::mul, {span, writer.number(DType::F32, 1 / largest_row)}),
+        .zero = writer.cast(zero, DType::I32)};
     known_.emplace(x, rows);
     return rows;
   }
@@ -172,6 +191,8 @@ std::set<ValueId> products_of_scores(const Function& function) {
   return found;
 }
 
-bool quantise_products(Function& function, const std::set<ValueId>& kept) { return Quantisation(function, kept).run(); }
+bool quantise_products(Function& function, const std::set<ValueId>& kept) {
+  return Quantisation(function, kept).run();
+}
 
 }  // namespace anydim::passes

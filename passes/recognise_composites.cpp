@@ -25,7 +25,8 @@ void run_round(Function& function, Block& block, std::span<const PatternRule> ru
   bool any = false;
   for (std::size_t i = 0; i < block.bindings.size(); ++i) {
     const std::vector<ValueId>& results = block.bindings[i].results;
-    if (results.size() != 1 || !function.values[results[0]].type.is_tensor()) continue;  // a composite is one tensor
+    if (results.size() != 1 || !function.values[results[0]].type.is_tensor())
+      continue;  // a composite is one tensor
     for (PatternRule rule : rules) {
       auto made = rule(function, graph, block.bindings[i]);
       if (!made) continue;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 
 namespace anydim::passes {
 

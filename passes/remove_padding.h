@@ -1,4 +1,5 @@
-// Padded models compiled to packed execution: the rows that a mask hides are left out of the computation.
+// Padded models compiled to packed execution: the rows that a mask hides are left out of the
+// computation.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,8 @@
 namespace anydim::passes {
 
 struct PackedModule {
-  ir::Module module;  // @main over the same parameters (without the mask where ragged) and those that `plan` names; types inferred
+  ir::Module module;  // @main over the same parameters (without the mask where ragged) and those
+                      // that `plan` names; types inferred
   PackingPlan plan;
 };
 struct PackingResult {

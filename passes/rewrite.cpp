@@ -32,8 +32,9 @@ bool same(const Attribute& a, const Attribute& b) {
 }  // namespace
 
 bool same_attributes(const Attributes& a, const Attributes& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && same(x.second, y.second);
+  });
 }
 
 void Replacements::replace(ValueId old, ValueId with) {
@@ -91,7 +92,9 @@ struct Live {
   }
 };
 
-bool has_effect(const Binding& binding) { return binding.op == Op::bind || binding.op == Op::check_shape; }
+bool has_effect(const Binding& binding) {
+  return binding.op == Op::bind || binding.op == Op::check_shape;
+}
 
 }  // namespace
 
@@ -110,7 +113,8 @@ bool opens_live(const Function& function, const Binding& binding, const Live& li
   return std::ranges::any_of(binding.results, [&](ValueId id) {
     const Type& type = function.values[id].type;
     return type.is_tensor() && std::ranges::any_of(type.tensor.dims, [&](const Dim& dim) {
-             if (dim.kind() != Dim::Kind::Symbol || !live.symbols.contains(dim.leaf().symbol)) return false;
+             if (dim.kind() != Dim::Kind::Symbol || !live.symbols.contains(dim.leaf().symbol))
+               return false;
              const SymbolInfo* symbol = function.symbols.find(dim.leaf().symbol);
              return symbol != nullptr && symbol->opaque;
            });
@@ -122,8 +126,10 @@ void drop_dead(Function& function, Block& block, Live& live) {
   std::vector<Binding> kept;
   for (std::size_t i = block.bindings.size(); i-- > 0;) {
     Binding& binding = block.bindings[i];
-    bool wanted = has_effect(binding) || binding.results.empty() || opens_live(function, binding, live) ||
-                  std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) { return live.values[id]; });
+    bool wanted = has_effect(binding) || binding.results.empty() ||
+                  opens_live(function, binding, live) ||
+                  std::any_of(binding.results.begin(), binding.results.end(),
+                              [&](ValueId id) { return live.values[id]; });
     if (!wanted) continue;
     for (Block& nested : binding.blocks) drop_dead(function, nested, live);
     for (ValueId operand : binding.operands)

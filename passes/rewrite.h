@@ -8,8 +8,9 @@
 
 namespace anydim::passes {
 
-// Collects value-for-value replacements and applies them to a whole function at once: operands, results of blocks (nested ones
-// too) and the tensor elements that dims and types mention. Replacements chain: a by b and b by c reads c.
+// Collects value-for-value replacements and applies them to a whole function at once: operands,
+// results of blocks (nested ones too) and the tensor elements that dims and types mention.
+// Replacements chain: a by b and b by c reads c.
 class Replacements {
  public:
   explicit Replacements(const ir::Function& function) : by_(function.values.size(), ir::no_value) {}
@@ -28,15 +29,16 @@ class Replacements {
   bool any_ = false;
 };
 
-// Bytes up to which constants are compared by their bits. Larger ones are the same where they are the same memory or come from the same place of a file.
+// Bytes up to which constants are compared by their bits. Larger ones are the same where they are
+// the same memory or come from the same place of a file.
 inline constexpr std::size_t compared_by_bits = 4096;
 bool same_attributes(const ir::Attributes& a, const ir::Attributes& b);
 
 // Whether results have extents that only the data tells: symbols that the binding opens.
 bool opens_extents(const ir::Function& function, const ir::Binding& binding);
 
-// Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing whose elements a dim mentions,
-// nothing that opens a symbol that is still mentioned.
+// Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing
+// whose elements a dim mentions, nothing that opens a symbol that is still mentioned.
 void drop_dead(ir::Function& function);
 
 }  // namespace anydim::passes

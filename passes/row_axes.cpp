@@ -16,7 +16,8 @@ FoundRows find_row_axes(const Type& type, const Dim& batch, const Dim& sequence)
     else if (dims[axis] == sequence) sequences.push_back(axis);
     else if (dims[axis] == product) products.push_back(axis);
   }
-  if (products.size() == 1 && batches.empty() && sequences.empty()) return {.axes = RowAxes{products[0], products[0]}};
+  if (products.size() == 1 && batches.empty() && sequences.empty())
+    return {.axes = RowAxes{products[0], products[0]}};
   if (batches.empty() || sequences.empty()) return {};
   if (batches.size() > 1 || sequences.size() > 1 || !products.empty()) return {.several = true};
   return {.axes = RowAxes{batches[0], sequences[0]}};

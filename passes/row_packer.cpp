@@ -8,7 +8,7 @@
 
 #include "ir/error.h"
 #include "ir/expand.h"
-#include "ir/scalar_access.h"
+#include "ir/loops/scalar_access.h"
 
 namespace anydim::passes {
 
@@ -22,7 +22,9 @@ RowPacker::RowPacker(const Function& padded, PackedForm form, MaskReading readin
 
 bool RowPacker::asks_question() const {
   const auto asks = [](const MaskFinding& finding) { return !finding.question.steps.empty(); };
-  return asks(mask_) || std::ranges::any_of(masks_, [&](const auto& one) { return one.second.finding && asks(*one.second.finding); });
+  return asks(mask_) || std::ranges::any_of(masks_, [&](const auto& one) {
+           return one.second.finding && asks(*one.second.finding);
+         });
 }
 
 void RowPacker::refuse(const Binding& binding, const std::string& why) const {
@@ -44,7 +46,8 @@ void RowPacker::find_rows() {
     batch_ = dims[0];
     sequence_ = dims[1];
     if (batch_.is_constant() || sequence_.is_constant() || batch_ == sequence_)
-      throw CannotPack{fmt::format("batch and sequence of %{} are not two unknown dims", padded_.values[plan_.mask].name)};
+      throw CannotPack{fmt::format("batch and sequence of %{} are not two unknown dims",
+                                   padded_.values[plan_.mask].name)};
     plan_.batch = batch_;
     plan_.sequence = sequence_;
     return;
@@ -82,7 +85,8 @@ Function RowPacker::run(PackingPlan& plan) {
   return std::move(made_);
 }
 
-// An entry's way through elementwise ops beside constants and through views ends in weights, counts and biases, or it is data (an id that is looked up).
+// An entry's way through elementwise ops beside constants and through views ends in weights, counts
+// and biases, or it is data (an id that is looked up).
 bool RowPacker::is_mask_alone() const {
   std::set<ValueId> entries{plan_.mask};
   for (const Binding& binding : padded_.body.bindings) {
@@ -92,10 +96,13 @@ bool RowPacker::is_mask_alone() const {
     if (op.has(traits::elementwise) || op.has(traits::moves)) {
       if (binding.op == Op::gather && is_entry(binding.operands[1])) return false;
       const auto decided = [&](ValueId operand) {
-        return operand == no_value || is_entry(operand) || (definition(operand) != nullptr && !holds_rows(operand));
+        return operand == no_value || is_entry(operand) ||
+               (definition(operand) != nullptr && !holds_rows(operand));
       };
-      if (std::ranges::all_of(binding.operands, decided)) entries.insert(binding.results.begin(), binding.results.end());
-    } else if (!op.has(traits::reduces) && binding.op != Op::shape_of && binding.op != Op::attention) {
+      if (std::ranges::all_of(binding.operands, decided))
+        entries.insert(binding.results.begin(), binding.results.end());
+    } else if (!op.has(traits::reduces) && binding.op != Op::shape_of &&
+               binding.op != Op::attention) {
       return false;
     }
   }
@@ -104,7 +111,8 @@ bool RowPacker::is_mask_alone() const {
 
 void RowPacker::copy_parameters() {
   if (form_ == PackedForm::Ragged && !is_mask_alone())
-    throw CannotPack{fmt::format("input %{} is the mask, and more than a mask", padded_.values[plan_.mask].name)};
+    throw CannotPack{fmt::format("input %{} is the mask, and more than a mask",
+                                 padded_.values[plan_.mask].name)};
   for (const ValueId id : padded_.body.parameters) {
     const Value& value = padded_.values[id];
     if (form_ != PackedForm::Ragged) {
@@ -114,9 +122,13 @@ void RowPacker::copy_parameters() {
     }
     if (id == plan_.mask) continue;
     const auto axes = row_axes(id);
-    if (axes && !axes->leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}", value.name)};
-    const ValueId copy =
-        made_.add_value(value.name, axes ? TensorType{value.type.tensor.dtype, packed_dims(value.type.tensor.dims, *axes)} : value.type);
+    if (axes && !axes->leading())
+      throw CannotPack{
+          fmt::format("batch and sequence are not the first dims of input %{}", value.name)};
+    const ValueId copy = made_.add_value(
+        value.name,
+        axes ? TensorType{value.type.tensor.dtype, packed_dims(value.type.tensor.dims, *axes)}
+             : value.type);
     (axes ? packed_ : plain_)[id] = copy;
     made_.body.parameters.push_back(copy);
     plan_.ragged_inputs.push_back(axes.has_value());
@@ -129,13 +141,16 @@ ValueId RowPacker::packed_result(ValueId result) {
     case PackedForm::Zeroed: return unpacked(result);
     case PackedForm::Ragged: require_leading(result); return packed(result);
   }
-  throw CannotPack{fmt::format("result %{} keeps hidden rows, as the model computes them; --masked-rows zero gives zeros there",
-                               padded_.values[result].name)};
+  throw CannotPack{
+      fmt::format("result %{} keeps hidden rows, as the model computes them; --masked-rows zero "
+                  "gives zeros there",
+                  padded_.values[result].name)};
 }
 
 ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, Dims dims) {
   if (plan_.*which == no_value) {
-    plan_.*which = made_.add_value(std::string("packing.") + name, TensorType{DType::I64, std::move(dims)});
+    plan_.*which =
+        made_.add_value(std::string("packing.") + name, TensorType{DType::I64, std::move(dims)});
     made_.body.parameters.push_back(plan_.*which);
   }
   return plan_.*which;
@@ -143,7 +158,8 @@ ValueId RowPacker::parameter(ValueId PackingPlan::* which, const char* name, Dim
 
 std::optional<RowAxes> RowPacker::row_axes(ValueId value) const {
   const FoundRows found = find_row_axes(padded_.values[value].type, batch_, sequence_);
-  if (found.several) throw CannotPack{fmt::format("%{} has rows along several dims", padded_.values[value].name)};
+  if (found.several)
+    throw CannotPack{fmt::format("%{} has rows along several dims", padded_.values[value].name)};
   return found.axes;
 }
 
@@ -156,8 +172,10 @@ RowPacker::Dims RowPacker::packed_dims(const Dims& dims, const RowAxes& axes) co
   return result;
 }
 
-ValueId RowPacker::add(Op op, std::vector<ValueId> operands, Attributes attributes, const Binding& like, const Dims& dims) {
-  const std::string name = like.results.empty() ? "packed" : padded_.values[like.results[0]].name + "_packed";
+ValueId RowPacker::add(Op op, std::vector<ValueId> operands, Attributes attributes,
+                       const Binding& like, const Dims& dims) {
+  const std::string name =
+      like.results.empty() ? "packed" : padded_.values[like.results[0]].name + "_packed";
   const ValueId result = made_.add_value(name);
   made_.body.bindings.push_back({.op = op,
                                  .operands = std::move(operands),
@@ -189,7 +207,8 @@ ValueId RowPacker::packed(ValueId value) {
   const auto axes = row_axes(value);
   if (!axes) return plain(value);
   const Binding* binding = definition(value);
-  const ValueId result = binding == nullptr ? pack_parameter(value, *axes) : pack_binding(*binding, value, *axes);
+  const ValueId result =
+      binding == nullptr ? pack_parameter(value, *axes) : pack_binding(*binding, value, *axes);
   packed_[value] = result;
   return result;
 }
@@ -202,52 +221,70 @@ ValueId RowPacker::pack_parameter(ValueId value, const RowAxes& axes) {
     const ValueId kept = number(type(value).dtype, static_cast<double>(plan_.kept_entry), like);
     return add(Op::dyn_broadcast_to, {kept, add(Op::shape, {}, {}, like, {tokens_})}, {}, like);
   }
-  if (!axes.leading()) throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}", padded_.values[value].name)};
+  if (!axes.leading())
+    throw CannotPack{fmt::format("batch and sequence are not the first dims of input %{}",
+                                 padded_.values[value].name)};
   ValueId rows = plain_.at(value);
   if (!axes.merged()) {
     Dims merged{batch_ * sequence_};
     merged.insert(merged.end(), dims.begin() + 2, dims.end());
     rows = reshaped(rows, merged, like);
   }
-  return add(Op::gather, {rows, parameter(&PackingPlan::rows, "rows", {tokens_})}, {{"axis", std::int64_t{0}}}, like);
+  return add(Op::gather, {rows, parameter(&PackingPlan::rows, "rows", {tokens_})},
+             {{"axis", std::int64_t{0}}}, like);
 }
 
-ValueId RowPacker::aligned(const Binding& binding, ValueId operand, std::size_t rank, const RowAxes& axes) {
+ValueId RowPacker::aligned(const Binding& binding, ValueId operand, std::size_t rank,
+                           const RowAxes& axes) {
   const Dims& dims = type(operand).dims;
   const std::size_t missing = rank - dims.size();
-  const auto extent_is = [&](std::size_t axis, const Dim& extent) { return axis >= missing && dims[axis - missing] == extent; };
+  const auto extent_is = [&](std::size_t axis, const Dim& extent) {
+    return axis >= missing && dims[axis - missing] == extent;
+  };
   const auto own = [&](std::size_t axis) { return static_cast<std::int64_t>(axis - missing); };
   if (axes.merged()) {
     if (extent_is(axes.batch, batch_ * sequence_)) return packed(operand);
     return plain(operand);
   }
-  const bool has_batch = extent_is(axes.batch, batch_), has_sequence = extent_is(axes.sequence, sequence_);
+  const bool has_batch = extent_is(axes.batch, batch_),
+             has_sequence = extent_is(axes.sequence, sequence_);
   if (has_batch && has_sequence) {
     const auto found = row_axes(operand);
-    if (!found || found->batch + missing != axes.batch || found->sequence + missing != axes.sequence)
+    if (!found || found->batch + missing != axes.batch ||
+        found->sequence + missing != axes.sequence)
       refuse(binding, fmt::format("reads %{} along other rows", padded_.values[operand].name));
     return packed(operand);
   }
   for (const std::size_t axis : {axes.batch, axes.sequence}) {
     const bool named = axis == axes.batch ? has_batch : has_sequence;
     if (axis >= missing && !named && !dims[axis - missing].is_constant(1))
-      refuse(binding, fmt::format("broadcasts %{} in a way that only the run decides", padded_.values[operand].name));
+      refuse(binding, fmt::format("broadcasts %{} in a way that only the run decides",
+                                  padded_.values[operand].name));
   }
   const ValueId copy = plain(operand);
   const bool batch_axis = axes.batch >= missing, sequence_axis = axes.sequence >= missing;
   if (has_sequence) {
-    const ValueId narrow = squeezed(copy, batch_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
-    const std::int64_t axis = own(axes.sequence) - (batch_axis && axes.batch < axes.sequence ? 1 : 0);
-    return add(Op::gather, {narrow, parameter(&PackingPlan::positions, "positions", {tokens_})}, {{"axis", axis}}, binding);
+    const ValueId narrow = squeezed(
+        copy, batch_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
+    const std::int64_t axis =
+        own(axes.sequence) - (batch_axis && axes.batch < axes.sequence ? 1 : 0);
+    return add(Op::gather, {narrow, parameter(&PackingPlan::positions, "positions", {tokens_})},
+               {{"axis", axis}}, binding);
   }
   if (has_batch) {
     if (axes.sequence != axes.batch + 1)
-      refuse(binding, fmt::format("reads %{} once a sequence, between other dims", padded_.values[operand].name));
+      refuse(binding, fmt::format("reads %{} once a sequence, between other dims",
+                                  padded_.values[operand].name));
     const ValueId narrow = squeezed(copy, {own(axes.sequence)}, binding);
-    return add(Op::gather, {narrow, parameter(&PackingPlan::sequences, "sequences", {tokens_})}, {{"axis", own(axes.batch)}}, binding);
+    return add(Op::gather, {narrow, parameter(&PackingPlan::sequences, "sequences", {tokens_})},
+               {{"axis", own(axes.batch)}}, binding);
   }
-  // One element for all rows: the batch's dim of extent 1 goes, the sequence's stays and broadcasts.
-  return squeezed(copy, batch_axis && sequence_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{}, binding);
+  // One element for all rows: the batch's dim of extent 1 goes, the sequence's stays and
+  // broadcasts.
+  return squeezed(
+      copy,
+      batch_axis && sequence_axis ? std::vector{own(axes.batch)} : std::vector<std::int64_t>{},
+      binding);
 }
 
 ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const RowAxes& axes) {
@@ -255,7 +292,8 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
   const std::size_t rank = type(value).rank();
   if (op.has(traits::elementwise)) {
     std::vector<ValueId> operands;
-    for (const ValueId operand : binding.operands) operands.push_back(aligned(binding, operand, rank, axes));
+    for (const ValueId operand : binding.operands)
+      operands.push_back(aligned(binding, operand, rank, axes));
     return add(binding.op, std::move(operands), binding.attributes, binding);
   }
   if (op.has(traits::reshapes)) return pack_reshape(binding, axes);
@@ -279,7 +317,8 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
       if (const auto from = row_axes(table); from && !holds_rows(indices)) {
         const std::size_t along = axis_from_front(binding, type(table).rank());
         if (along == from->batch || along == from->sequence) refuse(binding, "picks among rows");
-        return add(Op::gather, {packed(table), plain(indices)}, {{"axis", static_cast<std::int64_t>(from->packed(along))}}, binding);
+        return add(Op::gather, {packed(table), plain(indices)},
+                   {{"axis", static_cast<std::int64_t>(from->packed(along))}}, binding);
       }
       if (holds_rows(table) || !holds_rows(indices)) refuse(binding, "picks among rows");
       return add(Op::gather, {plain(table), packed(indices)}, binding.attributes, binding);
@@ -307,8 +346,11 @@ ValueId RowPacker::packed_fill(const Binding& binding, const RowAxes& axes) {
   const TensorType& filled = type(binding.results[0]);
   const bool given = binding.op == Op::full || binding.op == Op::dyn_full;
   const bool one = binding.op == Op::ones || binding.op == Op::dyn_ones;
-  const ValueId element = given ? plain(binding.operands[0]) : number(filled.dtype, one ? 1 : 0, binding);
-  return add(Op::dyn_broadcast_to, {element, add(Op::shape, {}, {}, binding, packed_dims(filled.dims, axes))}, {}, binding);
+  const ValueId element =
+      given ? plain(binding.operands[0]) : number(filled.dtype, one ? 1 : 0, binding);
+  return add(Op::dyn_broadcast_to,
+             {element, add(Op::shape, {}, {}, binding, packed_dims(filled.dims, axes))}, {},
+             binding);
 }
 
 // Rows stand one after the other where nothing but dims of 1 comes before them.
@@ -322,10 +364,13 @@ bool RowPacker::rows_first(ValueId value, const RowAxes& axes) const {
 
 namespace {
 
-// Whether a reshape leaves batch and sequence whole and where they are: as many elements before, between and behind them.
-bool keeps_rows(const std::vector<Dim>& from, const RowAxes& a, const std::vector<Dim>& to, const RowAxes& b) {
+// Whether a reshape leaves batch and sequence whole and where they are: as many elements before,
+// between and behind them.
+bool keeps_rows(const std::vector<Dim>& from, const RowAxes& a, const std::vector<Dim>& to,
+                const RowAxes& b) {
   if (a.merged() != b.merged() || (a.batch < a.sequence) != (b.batch < b.sequence)) return false;
-  const auto same = [&](std::size_t from_first, std::size_t from_last, std::size_t to_first, std::size_t to_last) {
+  const auto same = [&](std::size_t from_first, std::size_t from_last, std::size_t to_first,
+                        std::size_t to_last) {
     return product(std::span(from).subspan(from_first, from_last - from_first)) ==
            product(std::span(to).subspan(to_first, to_last - to_first));
   };
@@ -340,12 +385,14 @@ bool keeps_rows(const std::vector<Dim>& from, const RowAxes& a, const std::vecto
 ValueId RowPacker::pack_reshape(const Binding& binding, const RowAxes& axes) {
   // A reshape of a reshape is one of its operand, whatever dims stand between.
   const Dims& to = type(binding.results[0]).dims;
-  for (const Binding* view = &binding; view != nullptr && info(view->op).has(traits::reshapes); view = definition(view->operands[0])) {
+  for (const Binding* view = &binding; view != nullptr && info(view->op).has(traits::reshapes);
+       view = definition(view->operands[0])) {
     const ValueId source = view->operands[0];
     const auto from = find_row_axes(padded_.values[source].type, batch_, sequence_).axes;
     if (!from) continue;
     const bool whole = rows_first(binding.results[0], axes) && rows_first(source, *from);
-    if (whole || keeps_rows(type(source).dims, *from, to, axes)) return reshaped(packed(source), packed_dims(to, axes), binding);
+    if (whole || keeps_rows(type(source).dims, *from, to, axes))
+      return reshaped(packed(source), packed_dims(to, axes), binding);
   }
   refuse(binding, "takes rows apart or joins them with other dims");
 }
@@ -369,7 +416,8 @@ ValueId RowPacker::pack_along(const Binding& binding, ValueId value, const RowAx
   const std::size_t rank = type(value).rank();
   const std::size_t along = axis_from_front(binding, rank);
   const bool onwards = binding.op == Op::layer_norm;
-  if (along == axes.batch || along == axes.sequence || (onwards && (along < axes.batch || along < axes.sequence)))
+  if (along == axes.batch || along == axes.sequence ||
+      (onwards && (along < axes.batch || along < axes.sequence)))
     refuse(binding, "works across rows");
   Binding copy{.op = binding.op, .attributes = binding.attributes, .source = binding.source};
   copy.attributes.insert_or_assign("axis", static_cast<std::int64_t>(axes.packed(along)));
@@ -378,7 +426,9 @@ ValueId RowPacker::pack_along(const Binding& binding, ValueId value, const RowAx
     if (operand == no_value) copy.operands.push_back(no_value);
     else if (i > 0 && binding.op != Op::concat) copy.operands.push_back(plain(operand));
     else if (row_axes(operand) == std::optional(axes)) copy.operands.push_back(packed(operand));
-    else refuse(binding, fmt::format("joins rows with %{}, which has none", padded_.values[operand].name));
+    else
+      refuse(binding,
+             fmt::format("joins rows with %{}, which has none", padded_.values[operand].name));
   }
   for (const ValueId result : binding.results) {
     copy.results.push_back(made_.add_value(padded_.values[result].name + "_packed"));
@@ -391,7 +441,8 @@ ValueId RowPacker::pack_along(const Binding& binding, ValueId value, const RowAx
 ValueId RowPacker::pack_slice(const Binding& binding, const RowAxes& axes) {
   const ValueId source = binding.operands[0];
   const auto rank = static_cast<std::int64_t>(type(source).rank());
-  if (row_axes(source) != std::optional(axes) || !has_attribute(binding, "axes")) refuse(binding, "picks among rows");
+  if (row_axes(source) != std::optional(axes) || !has_attribute(binding, "axes"))
+    refuse(binding, "picks among rows");
   std::vector<std::int64_t> along;
   for (const std::int64_t axis : integers_attribute(binding, "axes")) {
     const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
@@ -421,12 +472,15 @@ ValueId RowPacker::pack_matmul(const Binding& binding, const RowAxes& axes) {
   const ValueId left = binding.operands[0], right = binding.operands[1];
   const auto from = row_axes(left);
   const std::size_t last = type(left).rank() - 1;
-  // Weights, of each group too, times columns that are rows, as a convolution of one element a window has them.
+  // Weights, of each group too, times columns that are rows, as a convolution of one element a
+  // window has them.
   const std::size_t left_rank = type(left).rank(), right_rank = type(right).rank();
-  if (const auto columns = row_axes(right); !from && columns == std::optional(axes) && left_rank >= 2 &&
-                                            columns->sequence + 1 == right_rank && columns->batch + left_rank < right_rank)
+  if (const auto columns = row_axes(right); !from && columns == std::optional(axes) &&
+                                            left_rank >= 2 && columns->sequence + 1 == right_rank &&
+                                            columns->batch + left_rank < right_rank)
     return add(Op::matmul, {plain(left), packed(right)}, {}, binding);
-  if (!from || holds_rows(right) || type(right).rank() > 2 || from->batch == last || from->sequence == last || !(*from == axes))
+  if (!from || holds_rows(right) || type(right).rank() > 2 || from->batch == last ||
+      from->sequence == last || !(*from == axes))
     refuse(binding, "multiplies rows by rows");
   return add(Op::matmul, {packed(left), plain(right)}, {}, binding);
 }
@@ -434,18 +488,22 @@ ValueId RowPacker::pack_matmul(const Binding& binding, const RowAxes& axes) {
 ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   const ValueId bias = binding.operands.size() > 3 ? binding.operands[3] : no_value;
   auto found = masks_.find(bias);
-  if (found == masks_.end()) found = masks_.emplace(bias, find_mask(padded_, padded_.body, binding, reading_)).first;
+  if (found == masks_.end())
+    found = masks_.emplace(bias, find_mask(padded_, padded_.body, binding, reading_)).first;
   const auto& [finding, reason] = found->second;
   if (!finding) throw CannotPack{reason};
   const std::size_t rank = type(binding.results[0]).rank();
-  const bool same = finding->mask == mask_.mask && finding->kept == mask_.kept && finding->question.steps == mask_.question.steps;
-  if (!same || finding->batch_axis != axes.batch) refuse(binding, "has another mask than the attention before it");
+  const bool same = finding->mask == mask_.mask && finding->kept == mask_.kept &&
+                    finding->question.steps == mask_.question.steps;
+  if (!same || finding->batch_axis != axes.batch)
+    refuse(binding, "has another mask than the attention before it");
   if (axes.sequence != rank - 2) refuse(binding, "does not have its rows in the last dim but one");
   require_hidden(*finding, binding);
   plan_.leading_rows = plan_.leading_rows || finding->leading;
   std::vector<ValueId> operands;
   for (std::size_t i = 0; i < 3; ++i) {
-    if (row_axes(binding.operands[i]) != std::optional(axes)) refuse(binding, "attends to other rows than its own");
+    if (row_axes(binding.operands[i]) != std::optional(axes))
+      refuse(binding, "attends to other rows than its own");
     operands.push_back(packed(binding.operands[i]));
   }
   operands.push_back(bias_between(*finding, binding));
@@ -454,20 +512,27 @@ ValueId RowPacker::pack_attention(const Binding& binding, const RowAxes& axes) {
   Attributes attributes = binding.attributes;
   const bool zero_nan = integer_attribute(binding, "zero_nan") != 0;
   attributes.erase("zero_nan");
-  const ValueId values = operands[2], weighted = add(Op::attention, std::move(operands), std::move(attributes), binding);
+  const ValueId values = operands[2],
+                weighted = add(Op::attention, std::move(operands), std::move(attributes), binding);
   return zero_nan ? without_nan_weights(binding, weighted, values, axes) : weighted;
 }
 
 // As passes/decompose writes it, a sequence at a time.
-ValueId RowPacker::without_nan_weights(const Binding& binding, ValueId weighted, ValueId values, const RowAxes& axes) {
-  const auto rank = static_cast<std::int64_t>(type(binding.results[0]).rank()) - 1, row = static_cast<std::int64_t>(axes.rows());
+ValueId RowPacker::without_nan_weights(const Binding& binding, ValueId weighted, ValueId values,
+                                       const RowAxes& axes) {
+  const auto rank = static_cast<std::int64_t>(type(binding.results[0]).rank()) - 1,
+             row = static_cast<std::int64_t>(axes.rows());
   std::vector<std::int64_t> first{row}, back;
   for (std::int64_t axis = 0; axis < rank; ++axis)
     if (axis != row) first.push_back(axis);
-  for (std::int64_t axis = 0; axis < rank; ++axis) back.push_back(std::ranges::find(first, axis) - first.begin());
+  for (std::int64_t axis = 0; axis < rank; ++axis)
+    back.push_back(std::ranges::find(first, axis) - first.begin());
   const ValueId zero = number(type(binding.results[0]).dtype, 0, binding);
-  const ValueId none = add(Op::transpose, {add(Op::mul, {values, zero}, {}, binding)}, {{"perm", first}}, binding);
-  const ValueId sums = add(Op::segment_sum, {none, parameter(&PackingPlan::offsets, "offsets", {batch_ + 1})}, {}, binding);
+  const ValueId none =
+      add(Op::transpose, {add(Op::mul, {values, zero}, {}, binding)}, {{"perm", first}}, binding);
+  const ValueId sums =
+      add(Op::segment_sum, {none, parameter(&PackingPlan::offsets, "offsets", {batch_ + 1})}, {},
+          binding);
   const ValueId sequences = parameter(&PackingPlan::sequences, "sequences", {tokens_});
   const ValueId rows = add(Op::gather, {sums, sequences}, {{"axis", std::int64_t{0}}}, binding);
   const ValueId sum = add(Op::transpose, {rows}, {{"perm", back}}, binding);

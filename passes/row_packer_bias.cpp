@@ -1,4 +1,5 @@
-// What is left of a bias between rows that take part, as bindings over packed rows: [tokens, tokens], which attention's kernel computes point by point.
+// What is left of a bias between rows that take part, as bindings over packed rows: [tokens,
+// tokens], which attention's kernel computes point by point.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include <optional>
 
 #include "ir/error.h"
-#include "ir/scalar_program.h"
+#include "ir/loops/scalar_program.h"
 #include "passes/bias_program.h"
 #include "passes/row_packer.h"
 #include "passes/score_bound.h"
@@ -21,7 +22,8 @@ namespace {
 
 using Kind = ScalarStep::Kind;
 
-// Of inputs' elements, tried in this order. Those that a run must keep to are above what models are fed with.
+// Of inputs' elements, tried in this order. Those that a run must keep to are above what models are
+// fed with.
 constexpr double input_limits[] = {std::numeric_limits<double>::infinity(), 1e8, 1e4, 100};
 
 Op comparing(Comparison comparison) {
@@ -54,15 +56,19 @@ class RowPacker::BetweenRows {
   }
 
  private:
-  ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {}, const Dims& dims = {}) {
+  ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {},
+              const Dims& dims = {}) {
     return packer_.add(op, std::move(operands), std::move(attributes), attention_, dims);
   }
 
-  ValueId literal(const ScalarStep& step) { return add(Op::constant, {}, {{"value", constant_tensor(step)}}); }
+  ValueId literal(const ScalarStep& step) {
+    return add(Op::constant, {}, {{"value", constant_tensor(step)}});
+  }
 
   ValueId index(const Dim& dim) {
     switch (dim.kind()) {
-      case Dim::Kind::Constant: return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = *dim.constant()});
+      case Dim::Kind::Constant:
+        return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = *dim.constant()});
       case Dim::Kind::Symbol: return symbol(dim);
       case Dim::Kind::Sum: {
         ValueId sum = index(dim.constant_part());
@@ -77,57 +83,68 @@ class RowPacker::BetweenRows {
       case Dim::Kind::Max: {
         ValueId result = index(dim.operands()[0]);
         for (std::size_t i = 1; i < dim.operands().size(); ++i)
-          result = add(dim.kind() == Dim::Kind::Min ? Op::min : Op::max, {result, index(dim.operands()[i])});
+          result = add(dim.kind() == Dim::Kind::Min ? Op::min : Op::max,
+                       {result, index(dim.operands()[i])});
         return result;
       }
       case Dim::Kind::Select: {
         const auto& parts = dim.operands();
-        return add(Op::where, {holds({dim.comparison(), parts[0], parts[1]}), index(parts[2]), index(parts[3])});
+        return add(Op::where, {holds({dim.comparison(), parts[0], parts[1]}), index(parts[2]),
+                               index(parts[3])});
       }
       case Dim::Kind::Value:
       case Dim::Kind::FloorDiv:
       case Dim::Kind::Mod:
       case Dim::Kind::Broadcast: break;
     }
-    packer_.refuse(attention_, fmt::format("adds something to its scores that depends on {}", dim.to_string()));
+    packer_.refuse(attention_,
+                   fmt::format("adds something to its scores that depends on {}", dim.to_string()));
   }
 
   ValueId symbol(const Dim& dim) {
     const bool row = dim == row_index();
     if (row || dim == key_index()) {
-      const ValueId positions = packer_.parameter(&PackingPlan::positions, "positions", {packer_.tokens_});
+      const ValueId positions =
+          packer_.parameter(&PackingPlan::positions, "positions", {packer_.tokens_});
       return add(Op::expand_dims, {positions}, {{"axes", std::vector<std::int64_t>{row ? 1 : 0}}});
     }
-    if (!dim.leaf().is_symbol()) packer_.refuse(attention_, "adds something to its scores that differs between sequences or heads");
+    if (!dim.leaf().is_symbol())
+      packer_.refuse(attention_,
+                     "adds something to its scores that differs between sequences or heads");
     return add(Op::dim, {}, {}, {dim});
   }
 
   ValueId holds(const ScalarStep::Condition& condition) {
-    const ValueId found = add(comparing(condition.comparison), {index(condition.left), index(condition.right)});
+    const ValueId found =
+        add(comparing(condition.comparison), {index(condition.left), index(condition.right)});
     return condition.comparison == Comparison::NotEqual ? add(Op::logical_not, {found}) : found;
   }
 
   ValueId step_value(const ScalarStep& step, const std::vector<ValueId>& before) {
     std::vector<ValueId> operands;
-    for (const std::int32_t operand : step.operands) operands.push_back(before[static_cast<std::size_t>(operand)]);
+    for (const std::int32_t operand : step.operands)
+      operands.push_back(before[static_cast<std::size_t>(operand)]);
     switch (step.kind) {
       case Kind::Constant: return literal(step);
       case Kind::Extent: return index(step.index[0]);
       case Kind::Guarded: {
         ValueId all = holds(step.conditions[0]);
-        for (std::size_t i = 1; i < step.conditions.size(); ++i) all = add(Op::logical_and, {all, holds(step.conditions[i])});
+        for (std::size_t i = 1; i < step.conditions.size(); ++i)
+          all = add(Op::logical_and, {all, holds(step.conditions[i])});
         return add(Op::where, {all, operands[0], operands[1]});
       }
       case Kind::Apply: {
-        if (step.check >= 0) packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}", info(step.op).text));
+        if (step.check >= 0)
+          packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}",
+                                                 info(step.op).text));
         return add(step.op, std::move(operands), step_attributes(step));
       }
       case Kind::Load: {
         const auto buffer = static_cast<std::size_t>(step.buffer);
         const auto& parameters = packer_.padded_.body.parameters;
         if (buffer < parameters.size())
-          packer_.refuse(attention_,
-                         fmt::format("adds %{} to its scores beside the mask", packer_.padded_.values[parameters[buffer]].name));
+          packer_.refuse(attention_, fmt::format("adds %{} to its scores beside the mask",
+                                                 packer_.padded_.values[parameters[buffer]].name));
         if (const auto numbers = looked_up(step)) return *numbers;
         break;
       }
@@ -139,16 +156,19 @@ class RowPacker::BetweenRows {
     packer_.refuse(attention_, "adds more to its scores than a mask and what positions tell");
   }
 
-  // Which of attention's batch dims, the sequences aside, an index counts, as the place of that dim in packed scores.
+  // Which of attention's batch dims, the sequences aside, an index counts, as the place of that dim
+  // in packed scores.
   std::optional<std::size_t> head_of(const Dim& index) const {
     const std::size_t batch_rank = packer_.type(attention_.results[0]).rank() - 2;
     for (std::size_t head = 0; head < batch_rank; ++head)
-      if (head != finding_.batch_axis && index == batch_index(head)) return head - (head > finding_.batch_axis ? 1 : 0);
+      if (head != finding_.batch_axis && index == batch_index(head))
+        return head - (head > finding_.batch_axis ? 1 : 0);
     return std::nullopt;
   }
 
-  // Elements of a constant: a number for each head (or what else attention's batch dims other than the batch count), before dims of rows and keys, and numbers that
-  // positions choose, as tables of relative positions and constant masks have them.
+  // Elements of a constant: a number for each head (or what else attention's batch dims other than
+  // the batch count), before dims of rows and keys, and numbers that positions choose, as tables of
+  // relative positions and constant masks have them.
   std::optional<ValueId> looked_up(const ScalarStep& load) {
     const auto found = finding_.constants.find(load.buffer);
     if (found == finding_.constants.end()) return std::nullopt;
@@ -156,7 +176,8 @@ class RowPacker::BetweenRows {
     // The constant as [heads, chosen]: which elements these are.
     std::int64_t first = 0, head_stride = 0, heads = 1, chosen = 1, below = 1;
     std::optional<std::size_t> head;
-    std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // chosen by positions: stride and extent
+    // chosen by positions: stride and extent
+    std::vector<std::pair<std::int64_t, std::int64_t>> axes;
     bool checked = false;
     ValueId index = no_value;
     for (std::size_t axis = tensor.rank(); axis-- > 0; below *= tensor.dims()[axis]) {
@@ -178,16 +199,19 @@ class RowPacker::BetweenRows {
       const auto step = alone ? indices_.find(at.leaf()) : indices_.end();
       if (checked || (step != indices_.end() && index != no_value)) return std::nullopt;
       checked = step != indices_.end();
-      const ValueId position = checked ? add(Op::cast, {step->second}, {{"to", DType::I64}}) : this->index(at);
+      const ValueId position =
+          checked ? add(Op::cast, {step->second}, {{"to", DType::I64}}) : this->index(at);
       const ValueId scaled = chosen == 1 ? position : add(Op::mul, {position, number(chosen)});
       index = index == no_value ? scaled : add(Op::add, {index, scaled});
       axes.emplace_back(below, extent);
       chosen *= extent;
     }
-    const std::size_t before = packer_.type(attention_.results[0]).rank() - 3;  // dims before rows and keys
+    // dims before rows and keys
+    const std::size_t before = packer_.type(attention_.results[0]).rank() - 3;
     std::vector<std::int64_t> dims(before + 2, 1);
     if (head) dims[*head] = heads;
-    Tensor numbers(tensor.dtype(), index == no_value ? dims : std::vector<std::int64_t>{heads, chosen});
+    Tensor numbers(tensor.dtype(),
+                   index == no_value ? dims : std::vector<std::int64_t>{heads, chosen});
     for (std::int64_t at = 0; at < numbers.elements(); ++at) {
       std::int64_t from = first + at / chosen * head_stride, rest = at % chosen;
       for (const auto& [stride, extent] : axes) {
@@ -201,8 +225,10 @@ class RowPacker::BetweenRows {
     if (head) by_head_ = true;
     if (index == no_value) return table;
     // Also an index that is one number has dims of rows and keys.
-    const ValueId matrix = add(Op::add, {index, add(Op::constant, {}, {{"value", Tensor(DType::I64, {1, 1})}})});
-    const ValueId read = add(Op::gather, {table, matrix}, {{"axis", std::int64_t{1}}});  // [heads, rows, keys]
+    const ValueId matrix =
+        add(Op::add, {index, add(Op::constant, {}, {{"value", Tensor(DType::I64, {1, 1})}})});
+    // [heads, rows, keys]
+    const ValueId read = add(Op::gather, {table, matrix}, {{"axis", std::int64_t{1}}});
     if (before == 0) return packer_.squeezed(read, {0}, attention_);
     std::vector<std::int64_t> others;
     for (std::size_t axis = 0; axis < before; ++axis)
@@ -210,7 +236,9 @@ class RowPacker::BetweenRows {
     return others.empty() ? read : add(Op::expand_dims, {read}, {{"axes", std::move(others)}});
   }
 
-  ValueId number(std::int64_t value) { return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = value}); }
+  ValueId number(std::int64_t value) {
+    return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = value});
+  }
 
   RowPacker& packer_;
   const MaskFinding& finding_;
@@ -220,14 +248,16 @@ class RowPacker::BetweenRows {
 };
 
 ElementRanges& RowPacker::ranges(std::size_t limit) {
-  while (ranges_.size() <= limit) ranges_.emplace_back(padded_, padded_.body, input_limits[ranges_.size()]);
+  while (ranges_.size() <= limit)
+    ranges_.emplace_back(padded_, padded_.body, input_limits[ranges_.size()]);
   return ranges_[limit];
 }
 
 void RowPacker::limit_inputs(std::size_t limit) {
   if (limit == 0) return;
   plan_.input_limit = std::min(plan_.input_limit, input_limits[limit]);
-  plan_.limited_inputs.insert(ranges_[limit].inputs_read().begin(), ranges_[limit].inputs_read().end());
+  plan_.limited_inputs.insert(ranges_[limit].inputs_read().begin(),
+                              ranges_[limit].inputs_read().end());
 }
 
 void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attention) {
@@ -245,17 +275,18 @@ void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attent
   }
   const std::string fill = fmt::format("adds {} to the scores of masked keys", finding.fill);
   if (std::isinf(unlimited))
-    refuse(
-        attention,
-        fill +
-            ", which does not hide them from any score, and nothing bounds its scores: queries or keys are made of what may be any number");
-  refuse(attention, fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, unlimited));
+    refuse(attention, fill +
+                          ", which does not hide them from any score, and nothing bounds its "
+                          "scores: queries or keys are made of what may be any number");
+  refuse(attention,
+         fmt::format("{}, which does not hide them from scores of up to {:.6g}", fill, unlimited));
 }
 
 ValueId RowPacker::bias_between(const MaskFinding& finding, const Binding& attention) {
   const ScalarStep& last = finding.between.steps.back();
   const bool chooses = last.dtype == DType::Bool;
-  if (last.kind == Kind::Constant && (chooses ? last.integer != 0 : last.real == 0)) return no_value;
+  if (last.kind == Kind::Constant && (chooses ? last.integer != 0 : last.real == 0))
+    return no_value;
   return BetweenRows(*this, finding, attention).value(finding.between);
 }
 

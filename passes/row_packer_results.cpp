@@ -1,4 +1,5 @@
-// From packed rows to values that have none: pooling, first rows, and rows put back in their places.
+// From packed rows to values that have none: pooling, first rows, and rows put back in their
+// places.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,15 +18,17 @@ ValueId RowPacker::plain(ValueId value) {
   if (const auto found = plain_.find(value); found != plain_.end()) return found->second;
   const Binding* binding = definition(value);
   if (binding == nullptr)
-    throw CannotPack{fmt::format("input %{} is read whole, with the rows that take no part", padded_.values[value].name)};
+    throw CannotPack{fmt::format("input %{} is read whole, with the rows that take no part",
+                                 padded_.values[value].name)};
   const ValueId result = plain_binding(*binding, value);
   plain_[value] = result;
   return result;
 }
 
 ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
-  const bool reads_rows = std::any_of(binding.operands.begin(), binding.operands.end(),
-                                      [&](ValueId operand) { return operand != no_value && holds_rows(operand); });
+  const bool reads_rows =
+      std::any_of(binding.operands.begin(), binding.operands.end(),
+                  [&](ValueId operand) { return operand != no_value && holds_rows(operand); });
   if (reads_rows) {
     switch (binding.op) {  // NOLINT: the others are not reductions
       case Op::reduce_sum:
@@ -37,7 +40,8 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
     if (binding.op == Op::gather || binding.op == Op::strided_slice) return first_rows(binding);
     refuse(binding, "makes something of rows that hidden ones may change");
   }
-  if (!binding.blocks.empty() || info(binding.op).has(traits::control)) refuse(binding, "is not looked into");
+  if (!binding.blocks.empty() || info(binding.op).has(traits::control))
+    refuse(binding, "is not looked into");
   Binding copy = binding;
   for (ValueId& operand : copy.operands)
     if (operand != no_value) operand = plain(operand);
@@ -53,22 +57,22 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
   return plain_.at(value);
 }
 
-// What is reduced over the rows of each sequence where hidden rows are one number: sums and means of rows that are 0 there, and the largest (smallest) row where that number is
-// chosen for hidden ones and no row that takes part is below (above) it.
+// What is reduced over the rows of each sequence where hidden rows are one number: sums and means
+// of rows that are 0 there, and the largest (smallest) row where that number is chosen for hidden
+// ones and no row that takes part is below (above) it.
 ValueId RowPacker::reduce_rows(const Binding& binding) {
   const ValueId source = binding.operands[0];
   const RowAxes axes = *row_axes(source);
   const auto over = normalised_axes(binding, type(source).rank());
-  const bool keeps = integer_attribute(binding, "keepdims") != 0, largest = binding.op == Op::reduce_max,
-             smallest = binding.op == Op::reduce_min;
+  const bool keeps = integer_attribute(binding, "keepdims") != 0,
+             largest = binding.op == Op::reduce_max, smallest = binding.op == Op::reduce_min;
   const std::string& name = padded_.values[source].name;
   if (!keeps && is_quantised_range(padded_, padded_.body, binding)) {
     // A text is then quantised as it would be without the others' padding.
     if (form_ == PackedForm::Exact)
-      refuse(
-          binding,
-          fmt::format("takes the range by which %{} is quantised from hidden rows too; --masked-rows zero takes it from the others alone",
-                      name));
+      refuse(binding, fmt::format("takes the range by which %{} is quantised from hidden rows too; "
+                                  "--masked-rows zero takes it from the others alone",
+                                  name));
     plan_.ranges_of_kept_rows = true;
     return add(binding.op, {packed(source)}, {{"keepdims", std::int64_t{0}}}, binding);
   }
@@ -83,53 +87,67 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
     const bool chosen = definition(source) != nullptr && definition(source)->op == Op::where;
     if (!hidden || !chosen || (largest ? range.low < *hidden : range.high > *hidden))
       refuse(binding, fmt::format("compares rows of %{} that hidden ones may change", name));
-    const ValueId found = add(largest ? Op::segment_max : Op::segment_min, {packed(source), offsets}, {}, binding);
-    result = add(largest ? Op::max : Op::min, {found, number(type(source).dtype, *hidden, binding)}, {}, binding);
+    const ValueId found =
+        add(largest ? Op::segment_max : Op::segment_min, {packed(source), offsets}, {}, binding);
+    result = add(largest ? Op::max : Op::min, {found, number(type(source).dtype, *hidden, binding)},
+                 {}, binding);
   } else {
-    if (hidden != 0.0) refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", name));
+    if (hidden != 0.0)
+      refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", name));
     if (all) {
       const std::vector<std::int64_t> tokens{0};
       result = add(Op::reduce_sum, {packed(source)}, {{"axes", tokens}}, binding);
-      return keeps ? add(Op::expand_dims, {result}, {{"axes", std::vector<std::int64_t>{0, 1}}}, binding) : result;
+      return keeps ? add(Op::expand_dims, {result}, {{"axes", std::vector<std::int64_t>{0, 1}}},
+                         binding)
+                   : result;
     }
     result = add(Op::segment_sum, {packed(source), offsets}, {}, binding);
     if (binding.op == Op::reduce_mean) {
-      const ValueId rows = add(Op::cast, {add(Op::dim, {}, {}, binding, {sequence_})}, {{"to", type(source).dtype}}, binding);
+      const ValueId rows = add(Op::cast, {add(Op::dim, {}, {}, binding, {sequence_})},
+                               {{"to", type(source).dtype}}, binding);
       result = add(Op::div, {result, rows}, {}, binding);
     }
   }
-  return keeps ? add(Op::expand_dims, {result}, {{"axes", std::vector<std::int64_t>{1}}}, binding) : result;
+  return keeps ? add(Op::expand_dims, {result}, {{"axes", std::vector<std::int64_t>{1}}}, binding)
+               : result;
 }
 
-// How many of something come before each row, as models count positions from ids: over all packed rows, less what came before the row's sequence. Where hidden rows come
-// after those that take part they are not counted.
+// How many of something come before each row, as models count positions from ids: over all packed
+// rows, less what came before the row's sequence. Where hidden rows come after those that take part
+// they are not counted.
 ValueId RowPacker::count_rows(const Binding& binding, const RowAxes& axes) {
   const TensorType& of = type(binding.operands[0]);
-  if (axes.merged() || !axes.leading() || axis_from_front(binding, of.rank()) != axes.sequence || is_float(of.dtype) ||
-      integer_attribute(binding, "reverse") != 0)
+  if (axes.merged() || !axes.leading() || axis_from_front(binding, of.rank()) != axes.sequence ||
+      is_float(of.dtype) || integer_attribute(binding, "reverse") != 0)
     refuse(binding, "works across rows");
   plan_.leading_rows = true;
   const auto sums = [&](std::int64_t exclusive) {
     return add(Op::cumulative_sum, {packed(binding.operands[0])},
-               {{"axis", std::int64_t{0}}, {"exclusive", exclusive}, {"reverse", std::int64_t{0}}}, binding);
+               {{"axis", std::int64_t{0}}, {"exclusive", exclusive}, {"reverse", std::int64_t{0}}},
+               binding);
   };
   const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", {batch_ + 1}),
                 sequences = parameter(&PackingPlan::sequences, "sequences", {tokens_});
   const Attributes first{{"axis", std::int64_t{0}}};
-  const ValueId before = add(Op::gather, {sums(1), add(Op::gather, {offsets, sequences}, first, binding)}, first, binding);
+  const ValueId before = add(
+      Op::gather, {sums(1), add(Op::gather, {offsets, sequences}, first, binding)}, first, binding);
   return add(Op::sub, {sums(integer_attribute(binding, "exclusive")), before}, {}, binding);
 }
 
-// x[:, 0] or x[:, 0:1]: a row of every sequence, which the run must find among those that take part.
+// x[:, 0] or x[:, 0:1]: a row of every sequence, which the run must find among those that take
+// part.
 ValueId RowPacker::first_rows(const Binding& binding) {
   const ValueId source = binding.operands[0];
   const auto axes = row_axes(source);
   if (!axes || axes->merged() || !axes->leading()) refuse(binding, "picks among rows");
   bool first = false, keeps = false;
-  const auto along_sequence = [&](std::int64_t axis) { return axis == 1 || axis + static_cast<std::int64_t>(type(source).rank()) == 1; };
+  const auto along_sequence = [&](std::int64_t axis) {
+    return axis == 1 || axis + static_cast<std::int64_t>(type(source).rank()) == 1;
+  };
   if (binding.op == Op::gather) {
     const Binding* index = definition(binding.operands[1]);
-    if (index != nullptr && index->op == Op::constant && along_sequence(integer_attribute(binding, "axis"))) {
+    if (index != nullptr && index->op == Op::constant &&
+        along_sequence(integer_attribute(binding, "axis"))) {
       const Tensor& number = tensor_attribute(*index, "value");
       first = number.elements() == 1 && number.rank() <= 1 && number.integer_at(0) == 0;
       keeps = number.rank() == 1;
@@ -137,18 +155,22 @@ ValueId RowPacker::first_rows(const Binding& binding) {
   } else {
     const auto& starts = integers_attribute(binding, "starts");
     const auto& ends = integers_attribute(binding, "ends");
-    const bool one_axis = has_attribute(binding, "axes") && integers_attribute(binding, "axes").size() == 1;
-    first = one_axis && along_sequence(integers_attribute(binding, "axes")[0]) && starts == std::vector<std::int64_t>{0} &&
-            ends == std::vector<std::int64_t>{1};
+    const bool one_axis =
+        has_attribute(binding, "axes") && integers_attribute(binding, "axes").size() == 1;
+    first = one_axis && along_sequence(integers_attribute(binding, "axes")[0]) &&
+            starts == std::vector<std::int64_t>{0} && ends == std::vector<std::int64_t>{1};
     keeps = true;
   }
   if (!first) refuse(binding, "picks other rows than the first of each sequence");
   plan_.first_rows = true;
   const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
-  const ValueId starts =
-      add(Op::strided_slice, {offsets}, {{"starts", std::vector<std::int64_t>{0}}, {"ends", std::vector<std::int64_t>{-1}}}, binding);
-  const ValueId rows = add(Op::gather, {packed(source), starts}, {{"axis", std::int64_t{0}}}, binding);
-  return keeps ? add(Op::expand_dims, {rows}, {{"axes", std::vector<std::int64_t>{1}}}, binding) : rows;
+  const ValueId starts = add(
+      Op::strided_slice, {offsets},
+      {{"starts", std::vector<std::int64_t>{0}}, {"ends", std::vector<std::int64_t>{-1}}}, binding);
+  const ValueId rows =
+      add(Op::gather, {packed(source), starts}, {{"axis", std::int64_t{0}}}, binding);
+  return keeps ? add(Op::expand_dims, {rows}, {{"axes", std::vector<std::int64_t>{1}}}, binding)
+               : rows;
 }
 
 std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
@@ -160,7 +182,9 @@ std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
   std::vector<Iteration> space{{batch.leaf(), batch_}, {row_index().leaf(), sequence_}};
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     if (axis == axes->batch || axis == axes->sequence) {
-      index.push_back(axes->merged() ? batch * sequence_ + row_index() : axis == axes->batch ? batch : row_index());
+      index.push_back(axes->merged()        ? batch * sequence_ + row_index()
+                      : axis == axes->batch ? batch
+                                            : row_index());
       continue;
     }
     space.push_back({batch_index(axis).leaf(), dims[axis]});
@@ -169,7 +193,8 @@ std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
   try {
     ElementProgram element;
     build_element(element, padded_, padded_.body, value, index, space);
-    const ScalarStep last = fold(element, takes_part(mask_, padded_, {batch, row_index()}, false)).program.steps.back();
+    const ScalarStep last =
+        fold(element, takes_part(mask_, padded_, {batch, row_index()}, false)).program.steps.back();
     if (last.kind != ScalarStep::Kind::Constant) return std::nullopt;
     return is_float(last.dtype) ? last.real : static_cast<double>(last.integer);
   } catch (const NoLoopForm&) {
@@ -180,18 +205,21 @@ std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
 RowAxes RowPacker::require_leading(ValueId result) const {
   const RowAxes axes = *row_axes(result);
   if (!axes.leading())
-    throw CannotPack{fmt::format("batch and sequence are not the first dims of result %{}", padded_.values[result].name)};
+    throw CannotPack{fmt::format("batch and sequence are not the first dims of result %{}",
+                                 padded_.values[result].name)};
   return axes;
 }
 
 ValueId RowPacker::unpacked(ValueId value) {
   const RowAxes axes = require_leading(value);
-  const Binding like{.results = {value}, .source = definition(value) != nullptr ? definition(value)->source : ""};
+  const Binding like{.results = {value},
+                     .source = definition(value) != nullptr ? definition(value)->source : ""};
   const Dims& dims = type(value).dims;
   const Dim slots = batch_ * sequence_;
   const ValueId places = parameter(&PackingPlan::places, "places", {slots});
   const ValueId zero = number(DType::I64, 0, like);
-  const ValueId rows = add(Op::gather, {packed(value), add(Op::max, {places, zero}, {}, like)}, {{"axis", std::int64_t{0}}}, like);
+  const ValueId rows = add(Op::gather, {packed(value), add(Op::max, {places, zero}, {}, like)},
+                           {{"axis", std::int64_t{0}}}, like);
   Dims one_each{slots};
   one_each.resize(axes.merged() ? dims.size() : dims.size() - 1, Dim(1));
   const ValueId hidden = reshaped(add(Op::less, {places, zero}, {}, like), one_each, like);

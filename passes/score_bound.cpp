@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/scalar_access.h"
+#include "ir/loops/scalar_access.h"
 
 namespace anydim::passes {
 
@@ -40,14 +40,17 @@ Matrix gram(const Matrix& matrix, std::size_t first, std::size_t count) {
   Matrix result{count, count, std::vector<double>(count * count, 0.0)};
   for (std::size_t k = 0; k < matrix.rows; ++k)
     for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t j = 0; j < count; ++j) result.at(i, j) += matrix.at(k, first + i) * matrix.at(k, first + j);
+      for (std::size_t j = 0; j < count; ++j)
+        result.at(i, j) += matrix.at(k, first + i) * matrix.at(k, first + j);
   return result;
 }
 
-// What operands that are rounded to bfloat16 may add: an eighth bit of each element, and as much again of the products' rounding.
+// What operands that are rounded to bfloat16 may add: an eighth bit of each element, and as much
+// again of the products' rounding.
 constexpr double rounding = 0x1p-7;
 
-// sum of (singular value)^8 = |(M'M)^2| squared, Frobenius: its eighth root is at least the largest.
+// sum of (singular value)^8 = |(M'M)^2| squared, Frobenius: its eighth root is at least the
+// largest.
 double spectral_norm_at_most(const Matrix& matrix, std::size_t first, std::size_t count) {
   const Matrix once = gram(matrix, first, count);
   return std::sqrt(std::sqrt(frobenius(gram(once, 0, count), 0, count)));
@@ -55,7 +58,8 @@ double spectral_norm_at_most(const Matrix& matrix, std::size_t first, std::size_
 
 class Tracing {
  public:
-  Tracing(const Function& function, const Block& block, ElementRanges& ranges) : function_(function), ranges_(ranges) {
+  Tracing(const Function& function, const Block& block, ElementRanges& ranges)
+      : function_(function), ranges_(ranges) {
     for (const Binding& binding : block.bindings)
       for (const ValueId result : binding.results) definitions_[result] = &binding;
   }
@@ -70,7 +74,8 @@ class Tracing {
   std::optional<double> norm_by_weights(ValueId value) {
     const std::optional<std::int64_t> width = type(value).dims.back().constant();
     std::size_t axis = type(value).rank() - 1;
-    // Views between the heads and the columns that they were cut from; `axis` counts the elements of a head.
+    // Views between the heads and the columns that they were cut from; `axis` counts the elements
+    // of a head.
     for (const Binding* view = definition(value); view != nullptr; view = definition(value)) {
       if (view->op == Op::transpose) {
         axis = permutation(*view, type(value).rank())[axis];
@@ -90,8 +95,10 @@ class Tracing {
     double largest = 0;
     for (std::size_t first = 0; first < columns->matrix.columns; first += count) {
       double offset = 0;
-      for (std::size_t j = first; j < first + count; ++j) offset += columns->offset[j] * columns->offset[j];
-      const double gain = spectral_norm_at_most(columns->matrix, first, count) + rounding * frobenius(columns->matrix, first, count);
+      for (std::size_t j = first; j < first + count; ++j)
+        offset += columns->offset[j] * columns->offset[j];
+      const double gain = spectral_norm_at_most(columns->matrix, first, count) +
+                          rounding * frobenius(columns->matrix, first, count);
       largest = std::max(largest, (columns->length * gain + std::sqrt(offset)) * (1 + rounding));
     }
     return largest;
@@ -110,9 +117,11 @@ class Tracing {
     const Tensor& tensor = tensor_attribute(*binding, "value");
     if (!is_float(tensor.dtype())) return std::nullopt;
     const auto elements = static_cast<std::size_t>(tensor.elements());
-    if (elements != 1 && (elements != extent || tensor.dims().back() != tensor.elements())) return std::nullopt;
+    if (elements != 1 && (elements != extent || tensor.dims().back() != tensor.elements()))
+      return std::nullopt;
     std::vector<double> result;
-    for (std::size_t i = 0; i < extent; ++i) result.push_back(tensor.real_at(elements == 1 ? 0 : static_cast<std::int64_t>(i)));
+    for (std::size_t i = 0; i < extent; ++i)
+      result.push_back(tensor.real_at(elements == 1 ? 0 : static_cast<std::int64_t>(i)));
     return result;
   }
 
@@ -129,7 +138,9 @@ class Tracing {
   std::optional<Columns> combined(const Binding& binding, std::size_t extent) {
     for (const std::size_t i : {0u, 1u}) {
       const auto constant = row(binding.operands[1 - i], extent);
-      if (!constant || !(type(binding.operands[i]).dims.back() == type(binding.results[0]).dims.back())) continue;
+      if (!constant ||
+          !(type(binding.operands[i]).dims.back() == type(binding.results[0]).dims.back()))
+        continue;
       auto columns = columns_of(binding.operands[i]);
       if (!columns) return std::nullopt;
       for (std::size_t j = 0; j < extent; ++j) {
@@ -138,7 +149,8 @@ class Tracing {
           continue;
         }
         columns->offset[j] *= (*constant)[j];
-        for (std::size_t k = 0; k < columns->matrix.rows; ++k) columns->matrix.at(k, j) *= (*constant)[j];
+        for (std::size_t k = 0; k < columns->matrix.rows; ++k)
+          columns->matrix.at(k, j) *= (*constant)[j];
       }
       return columns;
     }
@@ -147,7 +159,8 @@ class Tracing {
 
   std::optional<Columns> split(const Binding& binding, ValueId value) {
     const ValueId source = binding.operands[0];
-    const std::int64_t axis = integer_attribute(binding, "axis"), rank = static_cast<std::int64_t>(type(source).rank());
+    const std::int64_t axis = integer_attribute(binding, "axis"),
+                       rank = static_cast<std::int64_t>(type(source).rank());
     if (axis != rank - 1 && axis != -1) return std::nullopt;
     std::size_t first = 0;
     for (const ValueId result : binding.results) {
@@ -160,9 +173,12 @@ class Tracing {
     if (!all) return std::nullopt;
     const auto extent = static_cast<std::size_t>(*type(value).dims.back().constant());
     const auto begin = all->offset.begin() + static_cast<std::ptrdiff_t>(first);
-    Columns columns{{all->matrix.rows, extent, {}}, {begin, begin + static_cast<std::ptrdiff_t>(extent)}, all->length};
+    Columns columns{{all->matrix.rows, extent, {}},
+                    {begin, begin + static_cast<std::ptrdiff_t>(extent)},
+                    all->length};
     for (std::size_t k = 0; k < all->matrix.rows; ++k)
-      for (std::size_t j = 0; j < extent; ++j) columns.matrix.elements.push_back(all->matrix.at(k, first + j));
+      for (std::size_t j = 0; j < extent; ++j)
+        columns.matrix.elements.push_back(all->matrix.at(k, first + j));
     return columns;
   }
 
@@ -180,11 +196,13 @@ class Tracing {
     const auto scale_by = [&](const std::vector<double>& factor) {
       for (std::size_t k = 0; k < depth; ++k) rows.gain[k] *= factor[k];
     };
-    for (const Binding* binding = definition(value); binding != nullptr; binding = definition(value)) {
+    for (const Binding* binding = definition(value); binding != nullptr;
+         binding = definition(value)) {
       if (binding->op == Op::layer_norm && is_over_rows(*binding)) {
         const auto gain = row(binding->operands[1], depth);
         std::optional<std::vector<double>> shift = std::vector<double>(depth, 0.0);
-        if (binding->operands.size() > 2 && binding->operands[2] != no_value) shift = row(binding->operands[2], depth);
+        if (binding->operands.size() > 2 && binding->operands[2] != no_value)
+          shift = row(binding->operands[2], depth);
         if (!gain || !shift) break;
         shift_by(*shift);
         scale_by(*gain);
@@ -194,7 +212,8 @@ class Tracing {
       if (binding->op != Op::add && binding->op != Op::mul) break;
       const std::size_t at = row(binding->operands[1], depth) ? 1 : 0;
       const auto constant = row(binding->operands[at], depth);
-      if (!constant || !(type(binding->operands[1 - at]).dims.back() == type(value).dims.back())) break;
+      if (!constant || !(type(binding->operands[1 - at]).dims.back() == type(value).dims.back()))
+        break;
       if (binding->op == Op::add) shift_by(*constant);
       else scale_by(*constant);
       value = binding->operands[1 - at];
@@ -204,7 +223,8 @@ class Tracing {
   }
 
   bool is_over_rows(const Binding& norm) const {
-    const std::int64_t axis = integer_attribute(norm, "axis"), rank = static_cast<std::int64_t>(type(norm.results[0]).rank());
+    const std::int64_t axis = integer_attribute(norm, "axis"),
+                       rank = static_cast<std::int64_t>(type(norm.results[0]).rank());
     return (axis == -1 || axis == rank - 1) && real_attribute(norm, "epsilon") >= least_epsilon;
   }
 
@@ -213,11 +233,14 @@ class Tracing {
     if (weight == nullptr || weight->op != Op::constant) return std::nullopt;
     const Tensor& matrix = tensor_attribute(*weight, "value");
     if (matrix.rank() != 2 || !is_float(matrix.dtype())) return std::nullopt;
-    const auto depth = static_cast<std::size_t>(matrix.dims()[0]), width = static_cast<std::size_t>(matrix.dims()[1]);
+    const auto depth = static_cast<std::size_t>(matrix.dims()[0]),
+               width = static_cast<std::size_t>(matrix.dims()[1]);
     const Reals elements(matrix);
     const Rows rows = rows_of(binding.operands[0], depth);
     if (!std::isfinite(rows.length)) return std::nullopt;
-    Columns columns{{depth, width, std::vector<double>(depth * width)}, std::vector<double>(width, 0.0), rows.length};
+    Columns columns{{depth, width, std::vector<double>(depth * width)},
+                    std::vector<double>(width, 0.0),
+                    rows.length};
     for (std::size_t k = 0; k < depth; ++k) {
       for (std::size_t j = 0; j < width; ++j) {
         const double element = elements[k * width + j];
@@ -236,15 +259,18 @@ class Tracing {
 }  // namespace
 
 double score_bound_of_rows(const Binding& attention, ElementRanges& ranges) {
-  const double bound =
-      ranges.of(attention.operands[0]).row_norm * ranges.of(attention.operands[1]).row_norm * std::abs(real_attribute(attention, "scale"));
+  const double bound = ranges.of(attention.operands[0]).row_norm *
+                       ranges.of(attention.operands[1]).row_norm *
+                       std::abs(real_attribute(attention, "scale"));
   return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
 }
 
-double score_bound(const Function& function, const Block& block, const Binding& attention, ElementRanges& ranges) {
+double score_bound(const Function& function, const Block& block, const Binding& attention,
+                   ElementRanges& ranges) {
   Tracing tracing(function, block, ranges);
-  const double bound =
-      tracing.head_norm(attention.operands[0]) * tracing.head_norm(attention.operands[1]) * std::abs(real_attribute(attention, "scale"));
+  const double bound = tracing.head_norm(attention.operands[0]) *
+                       tracing.head_norm(attention.operands[1]) *
+                       std::abs(real_attribute(attention, "scale"));
   return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
 }
 

@@ -19,8 +19,10 @@ void select_outputs(ir::Module& module, PassContext& context) {
     auto found = std::find(main.result_names.begin(), main.result_names.end(), name);
     if (found == main.result_names.end())
       throw Error(ErrorKind::CommandLine,
-                  fmt::format("the model has no output named '{}'; it has {}", ir::printable(name), fmt::join(main.result_names, ", ")));
-    results.push_back(main.body.results[static_cast<std::size_t>(found - main.result_names.begin())]);
+                  fmt::format("the model has no output named '{}'; it has {}", ir::printable(name),
+                              fmt::join(main.result_names, ", ")));
+    results.push_back(
+        main.body.results[static_cast<std::size_t>(found - main.result_names.begin())]);
   }
   main.body.results = std::move(results);
   main.result_names = wanted;

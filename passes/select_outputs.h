@@ -4,7 +4,8 @@
 
 namespace anydim::passes {
 
-// Keeps the results that PipelineOptions::outputs names, in that order; an unknown name is Error{CommandLine} listing the model's outputs.
+// Keeps the results that PipelineOptions::outputs names, in that order; an unknown name is
+// Error{CommandLine} listing the model's outputs.
 void select_outputs(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
@@ -39,7 +39,8 @@ class FunctionSeparation {
     std::vector<Binding> result;
     for (Binding& binding : block.bindings) {
       for (Block& nested : binding.blocks) separate(nested);
-      if (binding.op == Op::constant || binding.op == Op::cast || binding.op == Op::sub || binding.op == Op::mul || is_view(binding.op))
+      if (binding.op == Op::constant || binding.op == Op::cast || binding.op == Op::sub ||
+          binding.op == Op::mul || is_view(binding.op))
         for (const ValueId made : binding.results) definitions_.emplace(made, binding);
       if (!separate(binding, result)) result.push_back(std::move(binding));
     }
@@ -52,14 +53,16 @@ class FunctionSeparation {
   }
 
   std::optional<Centred> centred(ValueId value) const {
-    if (function_.tensor_type(value).dtype != DType::I32 || function_.tensor_type(value).rank() < 2) return std::nullopt;
+    if (function_.tensor_type(value).dtype != DType::I32 || function_.tensor_type(value).rank() < 2)
+      return std::nullopt;
     Centred result;
     result.wide = value;
     if (const Binding* difference = definition(value, Op::sub)) {
       result.wide = difference->operands[0];
       result.zero = difference->operands[1];
       // The difference may be larger than either side.
-      if (function_.tensor_type(result.wide).dims != function_.tensor_type(value).dims) return std::nullopt;
+      if (function_.tensor_type(result.wide).dims != function_.tensor_type(value).dims)
+        return std::nullopt;
     }
     const Binding* widening = definition(result.wide, Op::cast);
     if (widening == nullptr) return std::nullopt;
@@ -83,8 +86,10 @@ class FunctionSeparation {
     const Binding& binding = found->second;
     if (binding.op == Op::sub || binding.op == Op::mul) return false;
     if (binding.op != Op::constant) {
-      const DType from = function_.tensor_type(binding.operands[0]).dtype, to = function_.tensor_type(value).dtype;
-      return is_integer(from) && (from == to || size_of(from) < size_of(to)) && is_constant(binding.operands[0], number);
+      const DType from = function_.tensor_type(binding.operands[0]).dtype,
+                  to = function_.tensor_type(value).dtype;
+      return is_integer(from) && (from == to || size_of(from) < size_of(to)) &&
+             is_constant(binding.operands[0], number);
     }
     const Tensor& tensor = tensor_attribute(binding, "value");
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
@@ -116,7 +121,9 @@ class FunctionSeparation {
     if (scaled == nullptr || function_.tensor_type(value).dtype != DType::F32) return std::nullopt;
     for (const std::size_t side : {0U, 1U}) {
       const Binding* real = definition(scaled->operands[side], Op::cast);
-      if (real == nullptr || function_.tensor_type(real->results[0]).dims != function_.tensor_type(value).dims) continue;
+      if (real == nullptr ||
+          function_.tensor_type(real->results[0]).dims != function_.tensor_type(value).dims)
+        continue;
       if (centred(real->operands[0])) return Real{real->operands[0], scaled->operands[1 - side]};
     }
     return std::nullopt;
@@ -126,10 +133,15 @@ class FunctionSeparation {
   bool make_integer(const Binding& product, std::vector<Binding>& into) {
     constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
     const auto left = made_real(product.operands[0]), right = made_real(product.operands[1]);
-    if (!left || !right || !is_same_along(left->scale, 1) || !is_same_along(right->scale, 2)) return false;
-    if (bounds(function_.tensor_type(product.operands[0]).dims.back(), function_.symbols).high > most_terms) return false;
-    BindingWriter writer(function_, into, product.source, function_.values[product.results[0]].name);
-    Binding integers{.op = Op::matmul, .operands = {left->centred, right->centred}, .source = product.source};
+    if (!left || !right || !is_same_along(left->scale, 1) || !is_same_along(right->scale, 2))
+      return false;
+    if (bounds(function_.tensor_type(product.operands[0]).dims.back(), function_.symbols).high >
+        most_terms)
+      return false;
+    BindingWriter writer(function_, into, product.source,
+                         function_.values[product.results[0]].name);
+    Binding integers{
+        .op = Op::matmul, .operands = {left->centred, right->centred}, .source = product.source};
     integers.results = {writer.new_value()};
     const ValueId sums = integers.results[0];
     if (!separate(integers, into)) writer.push(std::move(integers));
@@ -142,32 +154,42 @@ class FunctionSeparation {
   bool separate(const Binding& product, std::vector<Binding>& into) {
     if (product.op != Op::matmul) return false;
     if (make_integer(product, into)) return true;
-    std::optional<Centred> left = centred(product.operands[0]), right = centred(product.operands[1]);
-    if (!left || !right || !is_same_along(left->zero, 1) || !is_same_along(right->zero, 2)) return false;
+    std::optional<Centred> left = centred(product.operands[0]),
+                           right = centred(product.operands[1]);
+    if (!left || !right || !is_same_along(left->zero, 1) || !is_same_along(right->zero, 2))
+      return false;
     const bool plain = left->zero == no_value && right->zero == no_value;
     if (plain && left->dtype == DType::U8 && right->dtype == DType::I8) return false;
     changed_ = true;
     const std::size_t right_rank = function_.tensor_type(product.operands[1]).rank();
-    BindingWriter writer(function_, into, product.source, function_.values[product.results[0]].name);
+    BindingWriter writer(function_, into, product.source,
+                         function_.values[product.results[0]].name);
     shift(writer, *left, DType::U8, offset);
     shift(writer, *right, DType::I8, -offset);
 
     std::vector<ValueId> terms;
     if (left->zero != no_value) {
-      const ValueId distances = right->zero == no_value ? right->wide : writer.emit(Op::sub, {right->wide, right->zero});
-      const std::int64_t keep = right_rank > 2 ? 1 : 0;  // a vector of columns says all of one matrix
-      const ValueId sums = writer.emit(Op::reduce_sum, {distances}, {{"axes", std::vector<std::int64_t>{-2}}, {"keepdims", keep}});
+      const ValueId distances =
+          right->zero == no_value ? right->wide : writer.emit(Op::sub, {right->wide, right->zero});
+      // a vector of columns says all of one matrix
+      const std::int64_t keep = right_rank > 2 ? 1 : 0;
+      const ValueId sums =
+          writer.emit(Op::reduce_sum, {distances},
+                      {{"axes", std::vector<std::int64_t>{-2}}, {"keepdims", keep}});
       terms.push_back(writer.emit(Op::mul, {left->zero, sums}));
     }
     if (right->zero != no_value) {
       const ValueId sums =
-          writer.emit(Op::reduce_sum, {left->wide}, {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", std::int64_t{1}}});
+          writer.emit(Op::reduce_sum, {left->wide},
+                      {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", std::int64_t{1}}});
       terms.push_back(writer.emit(Op::mul, {sums, right->zero}));
     }
     const ValueId result = product.results[0];
-    ValueId value = writer.emit(Op::matmul, {left->wide, right->wide}, {}, terms.empty() ? result : no_value);
+    ValueId value =
+        writer.emit(Op::matmul, {left->wide, right->wide}, {}, terms.empty() ? result : no_value);
     for (std::size_t i = 0; i < terms.size(); ++i)
-      value = writer.emit(Op::sub, {value, terms[i]}, {}, i + 1 == terms.size() ? result : no_value);
+      value =
+          writer.emit(Op::sub, {value, terms[i]}, {}, i + 1 == terms.size() ? result : no_value);
     return true;
   }
 

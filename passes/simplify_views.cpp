@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "ir/infer.h"
-#include "ir/scalar_access.h"
+#include "ir/loops/scalar_access.h"
+#include "ir/shapes/infer.h"
 #include "passes/bias_program.h"
 #include "passes/rewrite.h"
 
@@ -25,12 +25,14 @@ bool moves_dims(const Binding& binding) { return reshapes(binding) || binding.op
 
 class Simplifying {
  public:
-  explicit Simplifying(Function& function) : function_(function), replacements_(function), definitions_(function.values.size()) {}
+  explicit Simplifying(Function& function)
+      : function_(function), replacements_(function), definitions_(function.values.size()) {}
 
   void run() {
     // Before the walk: element programs are read off a whole body.
     for (const Binding& binding : function_.body.bindings)
-      if (binding.op == Op::scatter_nd && writes_all(binding)) replacements_.replace(binding.results[0], binding.operands[2]);
+      if (binding.op == Op::scatter_nd && writes_all(binding))
+        replacements_.replace(binding.results[0], binding.operands[2]);
     walk(function_.body);
     replacements_.apply(function_);
     drop_dead(function_);
@@ -72,12 +74,18 @@ class Simplifying {
   void push(Binding binding) { into_->push_back(std::move(binding)); }
 
   // A value of these dims, made of `operand`; `result` names it.
-  ValueId emit(Op op, ValueId operand, Attributes attributes, std::vector<Dim> made, const Binding& like, ValueId result = no_value) {
+  ValueId emit(Op op, ValueId operand, Attributes attributes, std::vector<Dim> made,
+               const Binding& like, ValueId result = no_value) {
     if (result == no_value) {
       const Value& named = function_.values[like.results[0]];
-      result = function_.add_value(named.name + "_view", TensorType{named.type.tensor.dtype, std::move(made)});
+      result = function_.add_value(named.name + "_view",
+                                   TensorType{named.type.tensor.dtype, std::move(made)});
     }
-    push({.op = op, .operands = {operand}, .results = {result}, .attributes = std::move(attributes), .source = like.source});
+    push({.op = op,
+          .operands = {operand},
+          .results = {result},
+          .attributes = std::move(attributes),
+          .source = like.source});
     return result;
   }
 
@@ -104,12 +112,14 @@ class Simplifying {
     std::vector<Axes> made_of;  // by dim of the value so far: axes of the source, in order
     for (std::size_t axis = 0; axis < source.size(); ++axis) {
       if (source[axis].is_constant(0)) return std::nullopt;
-      made_of.push_back(source[axis].is_constant(1) ? Axes{} : Axes{static_cast<std::int64_t>(axis)});
+      made_of.push_back(source[axis].is_constant(1) ? Axes{}
+                                                    : Axes{static_cast<std::int64_t>(axis)});
     }
     for (const Binding& view : chain) {
       if (view.op == Op::transpose) {
         std::vector<Axes> moved;
-        for (const std::size_t axis : permutation(view, made_of.size())) moved.push_back(made_of[axis]);
+        for (const std::size_t axis : permutation(view, made_of.size()))
+          moved.push_back(made_of[axis]);
         made_of = std::move(moved);
         continue;
       }
@@ -128,7 +138,8 @@ class Simplifying {
   }
 
   // The source's axes in this order as dims of `target`.
-  static std::optional<std::vector<Axes>> grouped(const Axes& order, const std::vector<Dim>& source, const std::vector<Dim>& target) {
+  static std::optional<std::vector<Axes>> grouped(const Axes& order, const std::vector<Dim>& source,
+                                                  const std::vector<Dim>& target) {
     std::vector<Axes> groups;
     std::size_t next = 0;
     for (const Dim& dim : target) {
@@ -175,7 +186,8 @@ class Simplifying {
       if (!dim.is_constant(1)) now.push_back(dim);
     if (!units.empty()) {
       const bool done = ordered && added.empty();
-      value = emit(Op::squeeze, value, {{"axes", units}}, now, last, done ? last.results[0] : no_value);
+      value =
+          emit(Op::squeeze, value, {{"axes", units}}, now, last, done ? last.results[0] : no_value);
     }
     if (!ordered) {
       Axes sorted = kept;
@@ -185,7 +197,8 @@ class Simplifying {
         perm.push_back(std::find(sorted.begin(), sorted.end(), axis) - sorted.begin());
         moved.push_back(from[static_cast<std::size_t>(axis)]);
       }
-      value = emit(Op::transpose, value, {{"perm", perm}}, std::move(moved), last, added.empty() ? last.results[0] : no_value);
+      value = emit(Op::transpose, value, {{"perm", perm}}, std::move(moved), last,
+                   added.empty() ? last.results[0] : no_value);
     }
     if (!added.empty()) emit(Op::expand_dims, value, {{"axes", added}}, {}, last, last.results[0]);
     return true;
@@ -194,10 +207,12 @@ class Simplifying {
   // ---- a reshape of a reshape ----
 
   bool join_reshapes(const Binding& last) {
-    const bool plain = last.op == Op::reshape || last.op == Op::dyn_reshape || last.op == Op::flatten;
+    const bool plain =
+        last.op == Op::reshape || last.op == Op::dyn_reshape || last.op == Op::flatten;
     if (!plain || opens_extents(function_, last)) return false;
     ValueId source = last.operands[0];
-    while (definition(source) && reshapes(*definition(source))) source = definition(source)->operands[0];
+    while (definition(source) && reshapes(*definition(source)))
+      source = definition(source)->operands[0];
     if (source == last.operands[0]) return false;
     const ValueId result = last.results[0];
     const std::vector<Dim> to = dims(result);
@@ -208,7 +223,10 @@ class Simplifying {
     const TensorType vector{DType::I64, {static_cast<std::int64_t>(to.size())}};
     const ValueId shape = function_.add_value(function_.values[result].name + "_shape", vector);
     push({.op = Op::shape, .results = {shape}, .dims = to, .source = last.source});
-    push({.op = Op::dyn_reshape, .operands = {source, shape}, .results = {result}, .source = last.source});
+    push({.op = Op::dyn_reshape,
+          .operands = {source, shape},
+          .results = {result},
+          .source = last.source});
     return true;
   }
 
@@ -230,7 +248,9 @@ class Simplifying {
       if (!narrow[at].is_constant(1)) return false;
       ones.push_back(static_cast<std::int64_t>(at));
     }
-    const ValueId vector = ones.empty() ? row : emit(Op::squeeze, row, {{"axes", ones}}, {narrow[axis - missing]}, binding);
+    const ValueId vector =
+        ones.empty() ? row
+                     : emit(Op::squeeze, row, {{"axes", ones}}, {narrow[axis - missing]}, binding);
     push({.op = Op::gather,
           .operands = {vector, binding.operands[1]},
           .results = binding.results,
@@ -246,7 +266,8 @@ class Simplifying {
     const ValueId data = binding.operands[0], indices = binding.operands[1];
     const std::vector<Dim>& extents = dims(data);
     const std::size_t rank = extents.size();
-    if (string_attribute(binding, "reduction") != "none" || dims(binding.operands[2]) != extents || dims(indices).size() != rank + 1 ||
+    if (string_attribute(binding, "reduction") != "none" || dims(binding.operands[2]) != extents ||
+        dims(indices).size() != rank + 1 ||
         dims(indices).back() != Dim(static_cast<std::int64_t>(rank)))
       return false;
     std::vector<Iteration> space;

@@ -14,7 +14,8 @@ void SlotTable::close_scope() { scopes_.pop_back(); }
 
 const SlotTable::Leaf* SlotTable::find(const DimLeaf& leaf) const {
   for (std::size_t i = scopes_.size(); i-- > 0;)
-    if (auto found = scopes_[i].leaves.find(leaf); found != scopes_[i].leaves.end()) return &found->second;
+    if (auto found = scopes_[i].leaves.find(leaf); found != scopes_[i].leaves.end())
+      return &found->second;
   return nullptr;
 }
 
@@ -33,7 +34,9 @@ void SlotTable::add_leaf(const DimLeaf& leaf, std::int32_t stage, bool input) {
   scopes_.back().leaves.emplace(leaf, Leaf{add_leaf_slot(input ? leaf.symbol : ""), stage});
 }
 
-void SlotTable::alias_leaf(const DimLeaf& leaf, Id id, std::int32_t stage) { scopes_.back().leaves.emplace(leaf, Leaf{id, stage}); }
+void SlotTable::alias_leaf(const DimLeaf& leaf, Id id, std::int32_t stage) {
+  scopes_.back().leaves.emplace(leaf, Leaf{id, stage});
+}
 
 SlotTable::Id SlotTable::add(const Dim& dim) {
   if (dim.kind() == Dim::Kind::Symbol || dim.kind() == Dim::Kind::Value) {

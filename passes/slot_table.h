@@ -1,27 +1,31 @@
-// Numbers every 64-bit value of one function's frame: leaves first, then the expressions of each shape stage.
+// Numbers every 64-bit value of one function's frame: leaves first, then the expressions of each
+// shape stage.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
-#include "ir/dim.h"
+#include "ir/dims/dim.h"
 #include "ir/program.h"
 
 namespace anydim::passes {
 
-// Expressions get provisional ids while lowering walks the function; slots are known once all stages are. Blocks are scopes: what an inner
-// block knows or computes is not there after it, because it may not have run.
+// Expressions get provisional ids while lowering walks the function; slots are known once all
+// stages are. Blocks are scopes: what an inner block knows or computes is not there after it,
+// because it may not have run.
 class SlotTable {
  public:
   using Id = std::int32_t;
 
-  // Of a block whose first stage is `stage`: expressions are computed there or later. The function's own scope is opened at stage `stage`, too.
+  // Of a block whose first stage is `stage`: expressions are computed there or later. The
+  // function's own scope is opened at stage `stage`, too.
   void open_scope(std::int32_t stage);
   void close_scope();
   std::int32_t first_stage() const { return scopes_.back().first_stage; }
 
-  // `stage` is the first stage that knows the leaf. `input`: its symbol is bound from the function's inputs.
+  // `stage` is the first stage that knows the leaf. `input`: its symbol is bound from the
+  // function's inputs.
   void add_leaf(const ir::DimLeaf& leaf, std::int32_t stage, bool input = false);
   // A leaf with the slot of `id`, which something else fills.
   void alias_leaf(const ir::DimLeaf& leaf, Id id, std::int32_t stage);
@@ -34,7 +38,9 @@ class SlotTable {
 
   // Fixes slots; fills `stages` (leaves, shapes, first) and the code's leaf_symbols and slots.
   void finish(std::vector<ir::Program::Stage>& stages, ir::Code& code);
-  ir::Code::Slot slot(Id id) const { return slots_[static_cast<std::size_t>(id)]; }  // after finish()
+  ir::Code::Slot slot(Id id) const {
+    return slots_[static_cast<std::size_t>(id)];
+  }  // after finish()
 
  private:
   struct Leaf {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
 #include "ir/expand.h"
+#include "ir/reference/evaluate.h"
 
 namespace anydim::passes {
 
@@ -27,7 +27,8 @@ const TensorType* tensor_of(const RuleFacts& facts, ValueId value) {
 bool same_dims(const RuleFacts& facts, const std::vector<Dim>& a, const std::vector<Dim>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (!(a[i] == b[i]) && prove_equal(a[i], b[i], facts.function.symbols) != Proof::Yes) return false;
+    if (!(a[i] == b[i]) && prove_equal(a[i], b[i], facts.function.symbols) != Proof::Yes)
+      return false;
   return true;
 }
 
@@ -43,22 +44,26 @@ bool steps_are_one(const RuleFacts& facts, const Binding& binding) {
   }
   if (binding.operands.size() < 5 || binding.operands[4] == no_value) return true;
   const Contents& steps = facts.contents(binding.operands[4]);
-  return steps && std::all_of(steps->begin(), steps->end(), [](const Dim& step) { return step.is_constant(1); });
+  return steps && std::all_of(steps->begin(), steps->end(),
+                              [](const Dim& step) { return step.is_constant(1); });
 }
 
 bool is_identity(const Binding& binding, std::size_t rank) {
   if (!has_attribute(binding, "perm")) return rank <= 1;
   const auto& perm = integers_attribute(binding, "perm");
   for (std::size_t i = 0; i < perm.size(); ++i)
-    if (perm[i] != static_cast<std::int64_t>(i) && perm[i] + static_cast<std::int64_t>(rank) != static_cast<std::int64_t>(i)) return false;
+    if (perm[i] != static_cast<std::int64_t>(i) &&
+        perm[i] + static_cast<std::int64_t>(rank) != static_cast<std::int64_t>(i))
+      return false;
   return true;
 }
 
 // True where every element is known to equal `wanted`: a constant, or a full of one.
 bool is_filled_with(const RuleFacts& facts, ValueId value, double wanted) {
   if (const Contents& contents = facts.contents(value))
-    return std::all_of(contents->begin(), contents->end(),
-                       [&](const Dim& dim) { return dim.is_constant(static_cast<std::int64_t>(wanted)); });
+    return std::all_of(contents->begin(), contents->end(), [&](const Dim& dim) {
+      return dim.is_constant(static_cast<std::int64_t>(wanted));
+    });
   const Tensor* constant = facts.constants[value];
   if (constant == nullptr || constant->elements() > folding_limit) return false;
   for (std::int64_t i = 0; i < constant->elements(); ++i)
@@ -66,7 +71,8 @@ bool is_filled_with(const RuleFacts& facts, ValueId value, double wanted) {
   return true;
 }
 
-// The other operand of a neutral element: x * 1, x / 1, x and true, x or false, integer x + 0. (Float x + 0 is not x where x is -0.)
+// The other operand of a neutral element: x * 1, x / 1, x and true, x or false, integer x + 0.
+// (Float x + 0 is not x where x is -0.)
 std::optional<ValueId> without_neutral(const RuleFacts& facts, const Binding& binding) {
   if (binding.operands.size() != 2) return std::nullopt;
   const TensorType* type = tensor_of(facts, binding.operands[0]);
@@ -87,7 +93,8 @@ std::optional<ValueId> without_neutral(const RuleFacts& facts, const Binding& bi
   for (std::size_t i : {1u, 0u}) {
     if (i == 0 && !info(binding.op).has(traits::commutative)) continue;
     ValueId other = binding.operands[1 - i];
-    if (is_filled_with(facts, binding.operands[i], neutral) && same_dims(facts, facts.function.tensor_type(other).dims, result.dims))
+    if (is_filled_with(facts, binding.operands[i], neutral) &&
+        same_dims(facts, facts.function.tensor_type(other).dims, result.dims))
       return other;
   }
   return std::nullopt;
@@ -98,18 +105,25 @@ struct Twin {
   std::size_t operand;
 };
 
-// True where a reshape's operand gives the result's dims but for numbers (-1 and 0 are then replaced by what they stand for). An element that may
-// turn out to be -1 leaves the question open: the result's dim would ask it again, and grow with every round.
+// True where a reshape's operand gives the result's dims but for numbers (-1 and 0 are then
+// replaced by what they stand for). An element that may turn out to be -1 leaves the question open:
+// the result's dim would ask it again, and grow with every round.
 bool decides_whole_shape(const std::vector<Dim>& elements, const std::vector<Dim>& dims) {
   return elements.size() == dims.size() &&
          std::equal(elements.begin(), elements.end(), dims.begin(),
-                    [](const Dim& element, const Dim& dim) { return element.is_constant() || element == dim; });
+                    [](const Dim& element, const Dim& dim) {
+                      return element.is_constant() || element == dim;
+                    });
 }
 
 // The static twin with the operands that it shares with its dynamic one.
 Binding static_binding(const Binding& binding, Op twin) {
-  Binding made{.op = twin, .results = binding.results, .attributes = binding.attributes, .source = binding.source};
-  for (std::size_t i = 0; i < std::min(first_shape_operand(binding.op), binding.operands.size()); ++i)
+  Binding made{.op = twin,
+               .results = binding.results,
+               .attributes = binding.attributes,
+               .source = binding.source};
+  for (std::size_t i = 0; i < std::min(first_shape_operand(binding.op), binding.operands.size());
+       ++i)
     made.operands.push_back(binding.operands[i]);
   while (!made.operands.empty() && made.operands.back() == no_value) made.operands.pop_back();
   return made;
@@ -121,7 +135,8 @@ bool holds_one_integer(Op op, std::string_view name) {
   internal_error("a twin's operand is an attribute of the static op");
 }
 
-Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank, const std::string& source) {
+Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements, std::size_t rank,
+                        const std::string& source) {
   Binding literal{.op = rank == 0 ? Op::dim : Op::shape, .dims = elements, .source = source};
   std::vector<Dim> dims;
   if (rank == 1) dims.emplace_back(static_cast<std::int64_t>(elements.size()));
@@ -137,30 +152,40 @@ const Contents& RuleFacts::contents(ValueId value) const {
 }
 
 std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding) {
-  if (binding.results.size() != 1 || binding.operands.empty() || binding.operands[0] == no_value) return std::nullopt;
+  if (binding.results.size() != 1 || binding.operands.empty() || binding.operands[0] == no_value)
+    return std::nullopt;
   const TensorType* from = tensor_of(facts, binding.operands[0]);
   const TensorType* to = tensor_of(facts, binding.results[0]);
   if (from == nullptr || to == nullptr) return std::nullopt;
   bool alike = from->dtype == to->dtype && same_dims(facts, from->dims, to->dims);
-  if (info(binding.op).has(traits::reshapes)) return alike ? std::optional(binding.operands[0]) : std::nullopt;
+  if (info(binding.op).has(traits::reshapes))
+    return alike ? std::optional(binding.operands[0]) : std::nullopt;
   switch (binding.op) {
     case Op::cast:
     case Op::broadcast_to:
     case Op::dyn_broadcast_to: return alike ? std::optional(binding.operands[0]) : std::nullopt;
-    case Op::transpose: return is_identity(binding, from->rank()) ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::transpose:
+      return is_identity(binding, from->rank()) ? std::optional(binding.operands[0]) : std::nullopt;
     case Op::strided_slice:
-    case Op::dyn_strided_slice: return alike && steps_are_one(facts, binding) ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::dyn_strided_slice:
+      return alike && steps_are_one(facts, binding) ? std::optional(binding.operands[0])
+                                                    : std::nullopt;
     case Op::reduce_sum:
     case Op::reduce_mean:
     case Op::reduce_max:
     case Op::reduce_min:
-    case Op::reduce_prod: return normalised_axes(binding, from->rank()).empty() ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::reduce_prod:
+      return normalised_axes(binding, from->rank()).empty() ? std::optional(binding.operands[0])
+                                                            : std::nullopt;
     case Op::concat:
-    case Op::split: return alike && binding.operands.size() == 1 ? std::optional(binding.operands[0]) : std::nullopt;
+    case Op::split:
+      return alike && binding.operands.size() == 1 ? std::optional(binding.operands[0])
+                                                   : std::nullopt;
     case Op::where:
       for (std::size_t choice : {1u, 0u}) {
         ValueId chosen = binding.operands[choice == 1 ? 1 : 2];
-        if (is_filled_with(facts, binding.operands[0], choice) && same_dims(facts, facts.function.tensor_type(chosen).dims, to->dims))
+        if (is_filled_with(facts, binding.operands[0], choice) &&
+            same_dims(facts, facts.function.tensor_type(chosen).dims, to->dims))
           return chosen;
       }
       return std::nullopt;
@@ -169,7 +194,9 @@ std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding)
 }
 
 std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding) {
-  if (binding.results.size() != 1 || info(binding.op).has(traits::literal) || info(binding.op).has(traits::control)) return std::nullopt;
+  if (binding.results.size() != 1 || info(binding.op).has(traits::literal) ||
+      info(binding.op).has(traits::control))
+    return std::nullopt;
   const Contents& contents = facts.contents(binding.results[0]);
   const TensorType* type = tensor_of(facts, binding.results[0]);
   if (!contents || type == nullptr || type->rank() > 1) return std::nullopt;
@@ -191,7 +218,8 @@ std::vector<Binding> as_progression(const RuleFacts& facts, const Binding& bindi
   if (binding.op != Op::constant) return {};
   const Tensor& tensor = tensor_attribute(binding, "value");
   std::int64_t count = tensor.elements();
-  bool one_row = std::count_if(tensor.dims().begin(), tensor.dims().end(), [](std::int64_t dim) { return dim != 1; }) == 1;
+  bool one_row = std::count_if(tensor.dims().begin(), tensor.dims().end(),
+                               [](std::int64_t dim) { return dim != 1; }) == 1;
   if (tensor.dtype() != DType::I64 || !one_row || count < shortest_progression) return {};
   std::span<const std::int64_t> elements = tensor.as<std::int64_t>();
   std::int64_t step = 0, stop = 0;
@@ -202,42 +230,57 @@ std::vector<Binding> as_progression(const RuleFacts& facts, const Binding& bindi
   }
   if (__builtin_add_overflow(elements.back(), step, &stop)) return {};
   Binding arange{.op = Op::arange, .results = binding.results, .source = binding.source};
-  arange.attributes = {{"start", elements[0]}, {"stop", stop}, {"step", step}, {"dtype", DType::I64}};
+  arange.attributes = {
+      {"start", elements[0]}, {"stop", stop}, {"step", step}, {"dtype", DType::I64}};
   if (tensor.rank() == 1) return {arange};
   arange.results = {
-      facts.function.add_value(facts.function.values[binding.results[0]].name + "_counted", TensorType{DType::I64, {Dim(count)}})};
-  Binding reshape{.op = Op::reshape, .operands = arange.results, .results = binding.results, .source = binding.source};
+      facts.function.add_value(facts.function.values[binding.results[0]].name + "_counted",
+                               TensorType{DType::I64, {Dim(count)}})};
+  Binding reshape{.op = Op::reshape,
+                  .operands = arange.results,
+                  .results = binding.results,
+                  .source = binding.source};
   reshape.attributes.emplace("shape", tensor.dims());
   return {arange, reshape};
 }
 
 std::optional<Binding> folded(const RuleFacts& facts, const Binding& binding) {
   const OpInfo& row = info(binding.op);
-  if (binding.results.size() != 1 || binding.operands.empty() || row.has(traits::control) || binding.op == Op::check_shape ||
-      binding.op == Op::bind)
+  if (binding.results.size() != 1 || binding.operands.empty() || row.has(traits::control) ||
+      binding.op == Op::check_shape || binding.op == Op::bind)
     return std::nullopt;
   const TensorType* type = tensor_of(facts, binding.results[0]);
-  if (type == nullptr || !all_constant(type->dims) || element_count(constant_extents(type->dims)) > folding_limit) return std::nullopt;
+  if (type == nullptr || !all_constant(type->dims) ||
+      element_count(constant_extents(type->dims)) > folding_limit)
+    return std::nullopt;
   std::vector<const Tensor*> operands;
   for (ValueId operand : binding.operands) {
-    if (operand != no_value && (facts.constants[operand] == nullptr || facts.constants[operand]->elements() > folding_limit))
+    if (operand != no_value && (facts.constants[operand] == nullptr ||
+                                facts.constants[operand]->elements() > folding_limit))
       return std::nullopt;
     operands.push_back(operand == no_value ? nullptr : facts.constants[operand]);
   }
   Tensor value = evaluate_binding(facts.function, binding, operands).at(0);
-  return Binding{.op = Op::constant, .results = binding.results, .attributes = {{"value", value}}, .source = binding.source};
+  return Binding{.op = Op::constant,
+                 .results = binding.results,
+                 .attributes = {{"value", value}},
+                 .source = binding.source};
 }
 
-std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, std::vector<Binding>& literals) {
+std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding,
+                                std::vector<Binding>& literals) {
   if (!info(binding.op).has(traits::dynamic)) return std::nullopt;
-  const TensorType* result = binding.results.empty() ? nullptr : tensor_of(facts, binding.results[0]);
+  const TensorType* result =
+      binding.results.empty() ? nullptr : tensor_of(facts, binding.results[0]);
   if (result == nullptr) return std::nullopt;
   auto known = [&](std::size_t operand) -> const std::vector<Dim>* {
     if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return nullptr;
     const Contents& contents = facts.contents(binding.operands[operand]);
     return contents ? &*contents : nullptr;
   };
-  auto present = [&](std::size_t operand) { return operand < binding.operands.size() && binding.operands[operand] != no_value; };
+  auto present = [&](std::size_t operand) {
+    return operand < binding.operands.size() && binding.operands[operand] != no_value;
+  };
   std::optional<Op> twin = static_twin(binding.op);
   auto static_form = [&](std::initializer_list<Twin> list) -> std::optional<Binding> {
     Binding made = static_binding(binding, *twin);
@@ -246,7 +289,8 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
       const std::vector<Dim>* elements = known(entry.operand);
       if (elements == nullptr || !all_constant(*elements)) return std::nullopt;
       const std::vector<std::int64_t> values = constant_extents(*elements);
-      if (holds_one_integer(*twin, entry.attribute)) made.attributes.emplace(entry.attribute, values.at(0));
+      if (holds_one_integer(*twin, entry.attribute))
+        made.attributes.emplace(entry.attribute, values.at(0));
       else made.attributes.emplace(entry.attribute, values);
     }
     return made;
@@ -267,7 +311,9 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     case Op::dyn_reshape: made = by_result({"zero_copies"}); break;
     case Op::dyn_expand_dims:
     case Op::dyn_squeeze: made = static_form({{"axes", 1}}); break;
-    case Op::dyn_strided_slice: made = static_form({{"starts", 1}, {"ends", 2}, {"axes", 3}, {"steps", 4}}); break;
+    case Op::dyn_strided_slice:
+      made = static_form({{"starts", 1}, {"ends", 2}, {"axes", 3}, {"steps", 4}});
+      break;
     case Op::dyn_windows: made = static_form({{"sizes", 1}}); break;
     case Op::dyn_split: made = static_form({{"sizes", 1}}); break;
     case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
@@ -280,7 +326,10 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding, 
     case Op::dyn_top_k: made = static_form({{"k", 1}}); break;
     case Op::dyn_arange: {
       if (result->dtype != DType::I64 && result->dtype != DType::I32) break;
-      Binding arange{.op = *twin, .results = binding.results, .attributes = {{"dtype", result->dtype}}, .source = binding.source};
+      Binding arange{.op = *twin,
+                     .results = binding.results,
+                     .attributes = {{"dtype", result->dtype}},
+                     .source = binding.source};
       bool constant = true;
       const char* names[] = {"start", "stop", "step"};
       for (std::size_t i = 0; i < 3; ++i) {
@@ -331,8 +380,8 @@ std::string why_dynamic(const RuleFacts& facts, const Binding& binding) {
   for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
     ValueId operand = binding.operands[i];
     if (operand == no_value || facts.contents(operand)) continue;
-    return fmt::format("{}: the elements of operand {} (%{}) are computed at run time", describe(facts.function, binding), i,
-                       facts.function.values[operand].name);
+    return fmt::format("{}: the elements of operand {} (%{}) are computed at run time",
+                       describe(facts.function, binding), i, facts.function.values[operand].name);
   }
   return {};
 }

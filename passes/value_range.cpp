@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/scalar_program.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/reference/evaluate.h"
 
 namespace anydim::passes {
 
@@ -38,7 +38,8 @@ ValueRange outwards(double value) {
 
 class OpRange {
  public:
-  OpRange(const ScalarStep& step, std::span<const OperandRange> operands) : step_(step), operands_(operands) {}
+  OpRange(const ScalarStep& step, std::span<const OperandRange> operands)
+      : step_(step), operands_(operands) {}
 
   ValueRange range() const {
     if (info(step_.op).has(traits::compares)) return compared();
@@ -63,17 +64,21 @@ class OpRange {
     return apply_elementwise(scalar_op(step_), dtype, numbers)->real_at(0);
   }
 
-  // Of an op that rises or falls along each operand, whatever the other one is: in floats of the step's own dtype, and of f32 where that is narrower, since kernels need
-  // not round between ops; for integers in f64.
+  // Of an op that rises or falls along each operand, whatever the other one is: in floats of the
+  // step's own dtype, and of f32 where that is narrower, since kernels need not round between ops;
+  // for integers in f64.
   ValueRange corners() const { return corners({operand(0).low, operand(0).high}); }
   ValueRange corners(std::initializer_list<double> firsts) const {
     const ValueRange second = operands_.size() > 1 ? operand(1) : number_range(0);
     ValueRange result = none;
     for (const double a : firsts) {
       for (const double b : {second.low, second.high}) {
-        const double value = at(a, b, is_float(step_.dtype) ? step_.dtype : DType::F64), wide = is_narrow() ? at(a, b, DType::F32) : value;
+        const double value = at(a, b, is_float(step_.dtype) ? step_.dtype : DType::F64),
+                     wide = is_narrow() ? at(a, b, DType::F32) : value;
         if (std::isnan(value) || std::isnan(wide)) return every_value(step_.dtype);
-        result = united(result, is_float(step_.dtype) ? united(number_range(value), number_range(wide)) : outwards(value));
+        result =
+            united(result, is_float(step_.dtype) ? united(number_range(value), number_range(wide))
+                                                 : outwards(value));
       }
     }
     return result;
@@ -89,10 +94,13 @@ class OpRange {
   // ---- Reals ----
 
   bool any_nan() const {
-    return std::ranges::any_of(operands_, [](const OperandRange& operand) { return operand.range.nan; });
+    return std::ranges::any_of(operands_,
+                               [](const OperandRange& operand) { return operand.range.nan; });
   }
   static bool holds_zero(const ValueRange& range) { return range.low <= 0 && range.high >= 0; }
-  static bool holds_infinity(const ValueRange& range) { return std::isinf(range.low) || std::isinf(range.high); }
+  static bool holds_infinity(const ValueRange& range) {
+    return std::isinf(range.low) || std::isinf(range.high);
+  }
 
   // NaN gives NaN, and other operands give what they give without it.
   bool passes_nan_on() const {
@@ -145,7 +153,8 @@ class OpRange {
       case Op::relu: return corners();
       case Op::mul: {
         const ValueRange& b = operand(1);
-        const bool undefined = (holds_zero(a) && holds_infinity(b)) || (holds_zero(b) && holds_infinity(a));
+        const bool undefined =
+            (holds_zero(a) && holds_infinity(b)) || (holds_zero(b) && holds_infinity(a));
         return undefined ? anything : corners();
       }
       case Op::div: return holds_zero(operand(1)) ? anything : corners();
@@ -190,17 +199,22 @@ class OpRange {
       case Op::cos: return holds_infinity(a) ? anything : ValueRange{-1, 1, false};
       // They fall to -0.17 below 0, and rise from 0 on.
       case Op::gelu:
-      case Op::gelu_tanh: return holds_infinity(a) ? anything : ValueRange{a.low >= 0 ? 0 : -0.2, std::max(0.0, 1.01 * a.high), false};
+      case Op::gelu_tanh:
+        return holds_infinity(a)
+                   ? anything
+                   : ValueRange{a.low >= 0 ? 0 : -0.2, std::max(0.0, 1.01 * a.high), false};
       case Op::pow: return power();
       default: return anything;
     }
   }
 
-  // Of a base that is not negative it rises or falls along both; of any base, a whole exponent makes it even or odd.
+  // Of a base that is not negative it rises or falls along both; of any base, a whole exponent
+  // makes it even or odd.
   ValueRange power() const {
     const ValueRange &a = operand(0), &b = operand(1);
     if (a.low > 0 || (a.low == 0 && b.low >= 0)) return loosened(corners());
-    const bool whole = b.single() && b.low >= 0 && b.low == std::trunc(b.low) && std::isfinite(b.low);
+    const bool whole =
+        b.single() && b.low >= 0 && b.low == std::trunc(b.low) && std::isfinite(b.low);
     if (!whole) return every_value(step_.dtype);
     return loosened(holds_zero(a) ? corners({a.low, 0.0, a.high}) : corners());
   }
@@ -211,7 +225,8 @@ class OpRange {
   ValueRange within_limits(const ValueRange& range) const {
     const ValueRange limits = every_value(step_.dtype);
     const bool wide = size_of(step_.dtype) == 8;  // the highest number has no double
-    const bool inside = range.low >= limits.low && (wide ? range.high < limits.high : range.high <= limits.high);
+    const bool inside =
+        range.low >= limits.low && (wide ? range.high < limits.high : range.high <= limits.high);
     return inside ? range : limits;
   }
 
@@ -242,7 +257,10 @@ class OpRange {
         if (size_of(step_.dtype) == 8) return anything;
         return {least + most - a.high, least + most - a.low, false};
       }
-      case Op::bit_and: return a.low >= 0 && operand(1).low >= 0 ? ValueRange{0, std::min(a.high, operand(1).high), false} : anything;
+      case Op::bit_and:
+        return a.low >= 0 && operand(1).low >= 0
+                   ? ValueRange{0, std::min(a.high, operand(1).high), false}
+                   : anything;
       default: return anything;
     }
   }
@@ -255,7 +273,8 @@ class OpRange {
     if (step_.op == Op::is_inf) return holds_infinity(a) || a.nan ? both_truths : truth(false);
     const ValueRange& b = operand(1);
     if (any_nan()) return both_truths;
-    const auto ordered = [](const ValueRange& x, const ValueRange& y, bool equal_too) -> ValueRange {
+    const auto ordered = [](const ValueRange& x, const ValueRange& y,
+                            bool equal_too) -> ValueRange {
       if (equal_too ? x.high <= y.low : x.high < y.low) return truth(true);
       if (equal_too ? x.low > y.high : x.low >= y.high) return truth(false);
       return both_truths;
@@ -291,21 +310,25 @@ class OpRange {
     }
     if (is_float(to)) {
       const auto rounded = [&](double value) {
-        return apply_elementwise({.op = Op::cast}, to, std::vector{tensor_of(DType::F64, value)})->real_at(0);
+        return apply_elementwise({.op = Op::cast}, to, std::vector{tensor_of(DType::F64, value)})
+            ->real_at(0);
       };
       return {rounded(a.low), rounded(a.high), a.nan};
     }
     if (!is_float(from)) return within_limits(a);
     // Truncates and saturates; NaN gives 0.
     const ValueRange limits = every_value(to);
-    const auto inside = [&](double value) { return std::clamp(std::trunc(value), limits.low, limits.high); };
+    const auto inside = [&](double value) {
+      return std::clamp(std::trunc(value), limits.low, limits.high);
+    };
     const ValueRange range{inside(a.low), inside(a.high), false};
     return a.nan ? united(range, number_range(0)) : range;
   }
 
   ValueRange chosen() const {
     const ValueRange& condition = operand(0);
-    return condition.single() ? operand(condition.low != 0 ? 1 : 2) : united(operand(1), operand(2));
+    return condition.single() ? operand(condition.low != 0 ? 1 : 2)
+                              : united(operand(1), operand(2));
   }
 
   const ScalarStep& step_;
@@ -315,41 +338,51 @@ class OpRange {
 ValueRange dim_range(const Dim& dim, const SymbolTable& symbols) {
   const Interval range = bounds(dim, symbols);
   if (range.low == Interval{}.low || range.high == Interval{}.high) return every_value(DType::I64);
-  return {outwards(static_cast<double>(range.low)).low, outwards(static_cast<double>(range.high)).high, false};
+  return {outwards(static_cast<double>(range.low)).low,
+          outwards(static_cast<double>(range.high)).high, false};
 }
 
 }  // namespace
 
 bool ValueRange::finite() const { return !nan && std::isfinite(low) && std::isfinite(high); }
 
-ValueRange number_range(double value) { return std::isnan(value) ? every_value(DType::F64) : ValueRange{value, value, false}; }
+ValueRange number_range(double value) {
+  return std::isnan(value) ? every_value(DType::F64) : ValueRange{value, value, false};
+}
 
-ValueRange united(const ValueRange& a, const ValueRange& b) { return {std::min(a.low, b.low), std::max(a.high, b.high), a.nan || b.nan}; }
+ValueRange united(const ValueRange& a, const ValueRange& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high), a.nan || b.nan};
+}
 
 ValueRange every_value(DType dtype) {
   if (is_float(dtype)) return {-infinity, infinity, true};
   if (dtype == DType::Bool) return both_truths;
   const int bits = static_cast<int>(size_of(dtype)) * 8;
-  if (is_signed(dtype)) return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - (bits < 64 ? 1 : 0), false};
+  if (is_signed(dtype))
+    return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - (bits < 64 ? 1 : 0), false};
   return {0, std::ldexp(1.0, bits) - (bits < 64 ? 1 : 0), false};
 }
 
 ValueRange every_finite_value(DType dtype) {
   switch (dtype) {
-    case DType::F64: return {-std::numeric_limits<double>::max(), std::numeric_limits<double>::max(), false};
-    case DType::F32: return {-std::numeric_limits<float>::max(), std::numeric_limits<float>::max(), false};
+    case DType::F64:
+      return {-std::numeric_limits<double>::max(), std::numeric_limits<double>::max(), false};
+    case DType::F32:
+      return {-std::numeric_limits<float>::max(), std::numeric_limits<float>::max(), false};
     case DType::BF16: return {-0x1.fep127, 0x1.fep127, false};
     case DType::F16: return {-65504, 65504, false};
     default: return every_value(dtype);
   }
 }
 
-ValueRange range_of_step(const ScalarStep& step, std::span<const OperandRange> operands, const SymbolTable& symbols) {
+ValueRange range_of_step(const ScalarStep& step, std::span<const OperandRange> operands,
+                         const SymbolTable& symbols) {
   switch (step.kind) {
     case Kind::Constant:
       if (is_float(step.dtype)) return number_range(step.real);
-      return outwards(step.dtype == DType::U64 ? static_cast<double>(static_cast<std::uint64_t>(step.integer))
-                                               : static_cast<double>(step.integer));
+      return outwards(step.dtype == DType::U64
+                          ? static_cast<double>(static_cast<std::uint64_t>(step.integer))
+                          : static_cast<double>(step.integer));
     case Kind::Extent: return dim_range(step.index[0], symbols);
     case Kind::Guarded: return united(operands[0].range, operands[1].range);
     case Kind::Apply: return OpRange(step, operands).range();

@@ -1,15 +1,17 @@
-// What a step of a scalar program can be: an interval of numbers of its dtype, which holds every value that the model's own arithmetic can give.
+// What a step of a scalar program can be: an interval of numbers of its dtype, which holds every
+// value that the model's own arithmetic can give.
 #pragma once
 
 #include <span>
 
-#include "ir/loop_form.h"
-#include "ir/symbols.h"
+#include "ir/dims/symbols.h"
+#include "ir/loops/loop_form.h"
 
 namespace anydim::passes {
 
 struct ValueRange {
-  double low = 0, high = 0;  // infinities are values too; of 64-bit integers beyond 2^53 the next double outwards
+  double low = 0, high = 0;  // infinities are values too; of 64-bit integers beyond 2^53 the next
+                             // double outwards
   bool nan = false;          // it may be NaN as well
 
   bool single() const { return low == high && !nan; }
@@ -22,12 +24,14 @@ ValueRange every_finite_value(ir::DType dtype);
 ValueRange number_range(double value);
 ValueRange united(const ValueRange& a, const ValueRange& b);
 
-// Of a step other than a Load, from the ranges and dtypes of its operands. Corners are computed by the reference evaluator in the step's dtype, whose rounding keeps
-// order; integers that may leave their limits, which wrap, may be anything.
+// Of a step other than a Load, from the ranges and dtypes of its operands. Corners are computed by
+// the reference evaluator in the step's dtype, whose rounding keeps order; integers that may leave
+// their limits, which wrap, may be anything.
 struct OperandRange {
   ValueRange range;
   ir::DType dtype = ir::DType::F32;
 };
-ValueRange range_of_step(const ir::ScalarStep& step, std::span<const OperandRange> operands, const ir::SymbolTable& symbols);
+ValueRange range_of_step(const ir::ScalarStep& step, std::span<const OperandRange> operands,
+                         const ir::SymbolTable& symbols);
 
 }  // namespace anydim::passes

@@ -8,8 +8,10 @@ namespace {
 
 bool is_cast(const Function& function, const Binding& binding, bool from_half, bool to_half) {
   if (binding.op != Op::cast) return false;
-  const DType from = function.tensor_type(binding.operands[0]).dtype, to = function.tensor_type(binding.results[0]).dtype;
-  return (from_half ? is_half(from) : from == DType::F32) && (to_half ? is_half(to) : to == DType::F32);
+  const DType from = function.tensor_type(binding.operands[0]).dtype,
+              to = function.tensor_type(binding.results[0]).dtype;
+  return (from_half ? is_half(from) : from == DType::F32) &&
+         (to_half ? is_half(to) : to == DType::F32);
 }
 
 }  // namespace
@@ -32,10 +34,13 @@ bool is_view(Op op) {
 
 bool is_widening(const Function& function, const Binding& binding) {
   if (is_cast(function, binding, true, false)) return true;
-  if (binding.op != Op::cast || function.tensor_type(binding.results[0]).dtype != DType::I32) return false;
+  if (binding.op != Op::cast || function.tensor_type(binding.results[0]).dtype != DType::I32)
+    return false;
   const DType from = function.tensor_type(binding.operands[0]).dtype;
   return is_integer(from) && size_of(from) < size_of(DType::I32);
 }
-bool is_narrowing(const Function& function, const Binding& binding) { return is_cast(function, binding, false, true); }
+bool is_narrowing(const Function& function, const Binding& binding) {
+  return is_cast(function, binding, false, true);
+}
 
 }  // namespace anydim::passes

@@ -22,7 +22,8 @@ constexpr std::chrono::seconds looking{60};
 
 }  // namespace
 
-BackgroundQueue::BackgroundQueue(Warning warn, std::function<void()> rested, std::function<void()> began)
+BackgroundQueue::BackgroundQueue(Warning warn, std::function<void()> rested,
+                                 std::function<void()> began)
     : warn_(std::move(warn)), rested_(std::move(rested)), began_(std::move(began)) {}
 
 BackgroundQueue::~BackgroundQueue() {
@@ -83,7 +84,8 @@ void BackgroundQueue::expect_more() {
 
 std::optional<BackgroundQueue::Task> BackgroundQueue::next() {
   if (tasks_.empty() || stopping_) return std::nullopt;
-  const auto chosen = std::ranges::max_element(tasks_, {}, [](const Task& task) { return task.demand(); });
+  const auto chosen =
+      std::ranges::max_element(tasks_, {}, [](const Task& task) { return task.demand(); });
   Task task = std::move(*chosen);
   tasks_.erase(chosen);
   return task;

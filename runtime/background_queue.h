@@ -30,7 +30,8 @@ class BackgroundQueue {
     const void* group = nullptr;  // for drop()
   };
 
-  // `rested`: called after work was done, before the thread sleeps; `began`: on the thread before its first task. Either may be empty.
+  // `rested`: called after work was done, before the thread sleeps; `began`: on the thread before
+  // its first task. Either may be empty.
   BackgroundQueue(Warning warn, std::function<void()> rested, std::function<void()> began = {});
   ~BackgroundQueue();  // waits for the task at work; those that wait are dropped
   BackgroundQueue(const BackgroundQueue&) = delete;
@@ -46,8 +47,10 @@ class BackgroundQueue {
   void free_later(std::shared_ptr<const void> thing);
   // Frees what is to be freed; the thread looks for more for a while.
   void expect_more();
-  // Returns when every task has been carried out, and frees what was to be freed; the pool's threads
-  // help. Throws Error{Cancelled} where `cancellation` (null: none) asks for it; tasks then wait on.
+  // Returns when every task has been carried out, and frees what was to be freed; the pool's
+  // threads
+  // help. Throws Error{Cancelled} where `cancellation` (null: none) asks for it; tasks then wait
+  // on.
   void complete(WorkerPool& pool, const Cancellation* cancellation = nullptr);
 
   std::int64_t pending() const;  // waiting and at work

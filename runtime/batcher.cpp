@@ -12,7 +12,8 @@ namespace anydim::runtime {
 
 namespace {
 
-// Dims count rows in 31 bits unless a model says otherwise; below this no product of a batch overflows.
+// Dims count rows in 31 bits unless a model says otherwise; below this no product of a batch
+// overflows.
 constexpr std::int64_t longest_text = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -23,16 +24,21 @@ bool Batcher::Earlier::operator()(const Waiting& a, const Waiting& b) const {
 }
 
 Batcher::Batcher(BatchRule rule) : rule_(rule), queue_(Earlier{rule.sorted}) {
-  if (!rule.texts && !rule.tokens) throw Error(ErrorKind::Inputs, "a batch needs a limit: texts, tokens or both");
-  for (const auto& [limit, what] : {std::pair(rule.texts, "texts"), std::pair(rule.tokens, "tokens")}) {
+  if (!rule.texts && !rule.tokens)
+    throw Error(ErrorKind::Inputs, "a batch needs a limit: texts, tokens or both");
+  for (const auto& [limit, what] :
+       {std::pair(rule.texts, "texts"), std::pair(rule.tokens, "tokens")}) {
     if (limit && *limit < 1)
-      throw Error(ErrorKind::Inputs, fmt::format("a batch has at most {} {}: give a limit of at least 1", *limit, what));
+      throw Error(
+          ErrorKind::Inputs,
+          fmt::format("a batch has at most {} {}: give a limit of at least 1", *limit, what));
   }
 }
 
 std::size_t Batcher::push(std::int64_t length) {
   if (length < 0 || length > longest_text)
-    throw Error(ErrorKind::Inputs, fmt::format("text {} has {} tokens: expected 0 to {}", pushed_, length, longest_text));
+    throw Error(ErrorKind::Inputs, fmt::format("text {} has {} tokens: expected 0 to {}", pushed_,
+                                               length, longest_text));
   queue_.insert(Waiting{length, pushed_});
   return pushed_++;
 }
@@ -43,10 +49,13 @@ std::optional<Batch> Batcher::next() {
   while (!queue_.empty()) {
     const Waiting text = *queue_.begin();
     const auto count = static_cast<std::int64_t>(batch.texts.size()) + 1;
-    const std::int64_t longest = std::max(batch.longest, text.length), useful = batch.useful + text.length;
+    const std::int64_t longest = std::max(batch.longest, text.length),
+                       useful = batch.useful + text.length;
     if (count > 1) {
       if (rule_.texts && count > *rule_.texts) break;
-      if (rule_.tokens && (rule_.counted == CountedTokens::Useful ? useful : count * longest) > *rule_.tokens) break;
+      if (rule_.tokens &&
+          (rule_.counted == CountedTokens::Useful ? useful : count * longest) > *rule_.tokens)
+        break;
     }
     batch.texts.push_back(text.number);
     batch.longest = longest;

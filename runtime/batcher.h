@@ -1,4 +1,5 @@
-// Batches out of a queue of texts, known by their lengths alone: what a server, a benchmark or a tuner that samples traffic calls with.
+// Batches out of a queue of texts, known by their lengths alone: what a server, a benchmark or a
+// tuner that samples traffic calls with.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,12 @@ enum class CountedTokens : std::uint8_t {
 
 // At least one limit is set; where both are, a batch keeps both.
 struct BatchRule {
-  std::optional<std::int64_t> texts{};   // texts a batch
-  std::optional<std::int64_t> tokens{};  // tokens a batch; a text longer than that is a batch of its own
+  std::optional<std::int64_t> texts{};  // texts a batch
+  // tokens a batch; a text longer than that is a batch of its own
+  std::optional<std::int64_t> tokens{};
   CountedTokens counted = CountedTokens::Padded;
-  bool sorted = false;  // the shortest text waiting first, equal lengths as they arrived; else as they arrived
+  bool sorted = false;  // the shortest text waiting first, equal lengths as they arrived; else as
+                        // they arrived
 };
 
 struct Batch {
@@ -34,10 +37,12 @@ class Batcher {
   // Throws Error{Inputs} for a rule without limits or with one below 1.
   explicit Batcher(BatchRule rule);
 
-  // A text at the queue's end; its number counts from 0. Throws Error{Inputs} for a length outside [0, 2^31 - 1].
+  // A text at the queue's end; its number counts from 0. Throws Error{Inputs} for a length outside
+  // [0, 2^31 - 1].
   std::size_t push(std::int64_t length);
   std::size_t waiting() const { return queue_.size(); }
-  // The next texts in order, as many as the limits let in; nothing where none waits. A batch ends at the first text that does not fit: none overtakes.
+  // The next texts in order, as many as the limits let in; nothing where none waits. A batch ends
+  // at the first text that does not fit: none overtakes.
   std::optional<Batch> next();
 
  private:

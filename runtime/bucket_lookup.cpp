@@ -14,13 +14,15 @@ constexpr std::size_t bits = 64;
 
 }  // namespace
 
-BucketLookup::BucketLookup(const ir::DispatchTable& table) : rows_(table.entries.size()), words_((rows_ + bits - 1) / bits) {
+BucketLookup::BucketLookup(const ir::DispatchTable& table)
+    : rows_(table.entries.size()), words_((rows_ + bits - 1) / bits) {
   internal_check(rows_ > 0, "a dispatch table has a general entry");
   const std::size_t count = table.entries[0].bucket.intervals.size();
   divisible_.assign(words_, 0);
   for (std::size_t row = 0; row < rows_; ++row) {
     const ir::Bucket& bucket = table.entries[row].bucket;
-    internal_check(bucket.intervals.size() == count, "all buckets of a table have an interval a key");
+    internal_check(bucket.intervals.size() == count,
+                   "all buckets of a table have an interval a key");
     for (const ir::BucketInterval& interval : bucket.intervals) {
       multiples_.push_back(interval.multiple);
       if (interval.multiple != 1) divisible_[row / bits] |= std::uint64_t{1} << (row % bits);
@@ -31,7 +33,8 @@ BucketLookup::BucketLookup(const ir::DispatchTable& table) : rows_(table.entries
     for (const ir::DispatchTable::Entry& entry : table.entries) {
       const ir::BucketInterval& interval = entry.bucket.intervals[key];
       own.edges.push_back(interval.low);
-      if (interval.high < std::numeric_limits<std::int64_t>::max()) own.edges.push_back(interval.high + 1);
+      if (interval.high < std::numeric_limits<std::int64_t>::max())
+        own.edges.push_back(interval.high + 1);
     }
     std::ranges::sort(own.edges);
     own.edges.erase(std::ranges::unique(own.edges).begin(), own.edges.end());

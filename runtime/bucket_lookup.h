@@ -1,4 +1,5 @@
-// Which row of a dispatch table serves a shape, in a time that hardly depends on the number of rows.
+// Which row of a dispatch table serves a shape, in a time that hardly depends on the number of
+// rows.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,9 @@
 
 namespace anydim::runtime {
 
-// Each key's values are cut at all edges of all rows; for every piece a set of bits says which rows contain it. The sets of the keys' pieces are joined, and
-// the first row among them whose divisibility holds is it.
+// Each key's values are cut at all edges of all rows; for every piece a set of bits says which rows
+// contain it. The sets of the keys' pieces are joined, and the first row among them whose
+// divisibility holds is it.
 class BucketLookup {
  public:
   explicit BucketLookup(const ir::DispatchTable& table);

@@ -7,8 +7,9 @@
 
 namespace anydim::runtime {
 
-// Copies position-independent code to fresh pages that are writable first and executable after, never both at once; unmapped by the
-// destructor. Throws Error{Resource} where the system refuses memory or executable pages.
+// Copies position-independent code to fresh pages that are writable first and executable after,
+// never both at once; unmapped by the destructor. Throws Error{Resource} where the system refuses
+// memory or executable pages.
 class CodeMemory {
  public:
   explicit CodeMemory(std::span<const std::byte> code);
@@ -28,7 +29,8 @@ class CodeMemory {
   std::size_t bytes_ = 0;  // mapped, whole pages
 };
 
-// Calls code that a backend made. -fsanitize=function looks for a type signature before a function's first byte, which such code lacks.
+// Calls code that a backend made. -fsanitize=function looks for a type signature before a
+// function's first byte, which such code lacks.
 template <typename Function, typename... Arguments>
 [[clang::no_sanitize("function")]] auto call_generated(Function* function, Arguments... arguments) {
   return function(arguments...);

@@ -1,5 +1,6 @@
-// Where constants lie that were packed or read from a file: side by side in large blocks of huge pages. Kernels stream through weights and fetch them ahead of use;
-// with pages of 4 KB every fetch would first walk the page table (a quarter of a short text's time).
+// Where constants lie that were packed or read from a file: side by side in large blocks of huge
+// pages. Kernels stream through weights and fetch them ahead of use; with pages of 4 KB every fetch
+// would first walk the page table (a quarter of a short text's time).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ namespace anydim::runtime {
 // Blocks live as long as a tensor in them. Safe to use from several threads at once.
 class ConstantMemory {
  public:
-  // A writable tensor of zeros, aligned to 64 bytes. Throws Error{Resource}, and Error{Inputs} where the size overflows.
+  // A writable tensor of zeros, aligned to 64 bytes. Throws Error{Resource}, and Error{Inputs}
+  // where the size overflows.
   ir::Tensor allocate(ir::DType dtype, std::vector<std::int64_t> dims);
 
  private:

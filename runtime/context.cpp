@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/bind.h"
 #include "ir/error.h"
+#include "ir/shapes/bind.h"
 #include "runtime/code_memory.h"
 #include "runtime/nvtx.h"
 
@@ -14,7 +14,8 @@ namespace anydim::runtime {
 
 namespace {
 
-// Frames lie in memory of this program, not on the thread's stack; without an end a recursion would take all of it.
+// Frames lie in memory of this program, not on the thread's stack; without an end a recursion would
+// take all of it.
 constexpr std::size_t deepest_call = 200'000;
 
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
@@ -22,16 +23,18 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 }  // namespace
 
 Context::Context(std::shared_ptr<const Executable> executable)
-    : executable_(std::move(executable)), program_(executable_->program()), slots_(index_of(program_.slots)),
-      session_(executable_->device().open_session(*executable_)), watching_(executable_->device().watching()),
-      timeline_(executable_->timeline()) {}
+    : executable_(std::move(executable)), program_(executable_->program()),
+      slots_(index_of(program_.entry().slots)),
+      session_(executable_->device().open_session(*executable_)),
+      watching_(executable_->device().watching()), timeline_(executable_->timeline()) {}
 
 void Context::record_launches(bool wanted) {
   recording_ = wanted;
   session_->record(wanted);
 }
 
-std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places) {
+std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs,
+                                     std::span<const std::span<std::byte>> places) {
   const NvtxRange range(watching_, "anydim call");
   refresh_tables();
   timeline_.refresh();
@@ -39,8 +42,8 @@ std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs, std:
   records_.clear();
   exact_.clear();
   callers_.clear();
-  frame_ = {.code = &program_};
-  slots_.resize(index_of(program_.slots));
+  frame_ = {.code = &program_.entry()};
+  slots_.resize(index_of(program_.entry().slots));
   executable_->input_binding().bind(inputs, slots_);
   session_->begin(inputs);
   if (!places.empty()) session_->offer(places);
@@ -57,7 +60,8 @@ std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs, std:
 void Context::refresh_tables() {
   const std::uint64_t version = executable_->kernels().version();
   if (tables_ != nullptr && version == tables_version_) return;
-  std::shared_ptr<const KernelTables> before = std::exchange(tables_, executable_->kernels().tables());
+  std::shared_ptr<const KernelTables> before =
+      std::exchange(tables_, executable_->kernels().tables());
   if (before != nullptr) executable_->kernels().give_back(std::move(before));
   tables_version_ = version;
   notes_.clear();
@@ -79,7 +83,7 @@ void Context::run_code() {
 
 // ---- Stages ----
 
-void Context::execute(const ir::Program::RunStage& run) {
+void Context::execute(const ir::Code::RunStage& run) {
   const auto stage = index_of(run.stage);
   if (!program_.stages[stage].shapes.expressions.empty()) fill_slots(stage);
   test_checks(program_.stages[stage]);
@@ -104,17 +108,22 @@ void Context::fill_slots(std::size_t index) {
   for (std::size_t i = 0; i < leaves_.size(); ++i) {
     const ir::DimLeaf& leaf = stage.shapes.leaves[i];
     if (!size.mentions(leaf)) continue;
-    const std::string name = leaf.is_symbol() ? leaf.symbol : ir::Dim::value(leaf.value, leaf.element).to_string(name_of);
+    const std::string name = leaf.is_symbol()
+                                 ? leaf.symbol
+                                 : ir::Dim::value(leaf.value, leaf.element).to_string(name_of);
     where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", name, leaves_[i]);
   }
-  throw Error(ErrorKind::Inputs,
-              fmt::format("the size {} has no 64-bit value (it overflows or divides by zero) for {}", size.to_string(name_of), where));
+  throw Error(
+      ErrorKind::Inputs,
+      fmt::format("the size {} has no 64-bit value (it overflows or divides by zero) for {}",
+                  size.to_string(name_of), where));
 }
 
 void Context::test_checks(const ir::Program::Stage& stage) const {
   for (const ir::Program::Check& check : stage.checks) {
     const std::int64_t left = slot(check.left), right = slot(check.right);
-    if (!ir::holds(check.relation, left, right)) throw Error(ErrorKind::Inputs, ir::violation(check.relation, check.what, left, right));
+    if (!ir::holds(check.relation, left, right))
+      throw Error(ErrorKind::Inputs, ir::violation(check.relation, check.what, left, right));
   }
 }
 
@@ -122,10 +131,14 @@ void Context::test_checks(const ir::Program::Stage& stage) const {
 
 Context::Pick Context::pick(std::int32_t kernel) {
   const auto& loaded = tables_->kernels[index_of(kernel)];
-  const auto lookup = [&] { return static_cast<std::int32_t>(tables_->dispatch->lookups[index_of(kernel)].find(keys_)); };
+  const auto lookup = [&] {
+    return static_cast<std::int32_t>(tables_->dispatch->lookups[index_of(kernel)].find(keys_));
+  };
   ExactKernels& exact = executable_->kernels().exact();
   if (exact.covers(kernel) && !keys_.empty()) {
-    const auto bucket = [&]() -> const ir::DispatchTable::Entry& { return tables_->entry(kernel, lookup()); };
+    const auto bucket = [&]() -> const ir::DispatchTable::Entry& {
+      return tables_->entry(kernel, lookup());
+    };
     if (auto own = exact.find(kernel, keys_, bucket)) {
       exact_.push_back(own);
       const auto general = static_cast<std::int32_t>(loaded.size() - 1);
@@ -141,13 +154,15 @@ Context::Pick Context::pick(std::int32_t kernel) {
   return {met, used, &loaded[index_of(used)], &tables_->entry(kernel, used).bucket};
 }
 
-void Context::execute(const ir::Program::Launch& launch) {
+void Context::execute(const ir::Code::Launch& launch) {
   extents_.resize(launch.extents.size());
   for (std::size_t i = 0; i < extents_.size(); ++i) extents_[i] = slot(launch.extents[i]);
   keys_.resize(launch.keys.size());
   for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i] = slot(launch.keys[i]);
   Pick picked = pick(launch.kernel);
-  const NvtxRange range(watching_, watching_ == nullptr ? "" : program_.kernels[index_of(launch.kernel)].region.name.c_str());
+  const NvtxRange range(
+      watching_,
+      watching_ == nullptr ? "" : program_.kernels[index_of(launch.kernel)].region.name.c_str());
   if (timeline_.on()) {
     const std::uint64_t begun = clock_ticks();
     session_->launch({&launch, picked.kernel, picked.bucket, extents_});
@@ -167,23 +182,26 @@ void Context::execute(const ir::Program::Launch& launch) {
                         .exact = std::move(picked.exact)});
 }
 
-std::int64_t Context::bytes_of(const ir::Program::Launch& launch) const {
-  using Place = ir::Program::Buffer::Place;
+std::int64_t Context::bytes_of(const ir::Code::Launch& launch) const {
+  using Place = ir::Code::Buffer::Place;
   std::int64_t bytes = 0;
   for (const std::int32_t position : launch.buffers) {
-    const ir::Program::Buffer& buffer = program_.buffers[index_of(position)];
-    if (buffer.place == Place::Constant) bytes += std::ssize(program_.constants[index_of(buffer.index)].tensor.bytes());
-    else if (buffer.place == Place::Input) bytes += std::ssize((*inputs_)[index_of(buffer.index)].bytes());
+    const ir::Code::Buffer& buffer = program_.entry().buffers[index_of(position)];
+    if (buffer.place == Place::Constant)
+      bytes += std::ssize(program_.constants[index_of(buffer.index)].tensor.bytes());
+    else if (buffer.place == Place::Input)
+      bytes += std::ssize((*inputs_)[index_of(buffer.index)].bytes());
     else if (buffer.bytes >= 0) bytes += slot(buffer.bytes);
   }
   return bytes;
 }
 
-std::uint32_t Context::note_of(const ir::Program::Launch& launch, const Pick& picked) {
+std::uint32_t Context::note_of(const ir::Code::Launch& launch, const Pick& picked) {
   KnownNote& known = notes_[&launch];
   if (picked.exact == nullptr && known.row == picked.used) return known.note;
   const ir::Region& region = program_.kernels[index_of(launch.kernel)].region;
-  const ir::DispatchTable::Entry& entry = picked.exact != nullptr ? picked.exact->entry : tables_->entry(launch.kernel, picked.used);
+  const ir::DispatchTable::Entry& entry =
+      picked.exact != nullptr ? picked.exact->entry : tables_->entry(launch.kernel, picked.used);
   known.row = picked.exact == nullptr ? picked.used : -1;
   known.note = timeline_.timeline().note({.name = region.name,
                                           .facts = {{"bucket", to_string(entry.bucket)},
@@ -194,17 +212,22 @@ std::uint32_t Context::note_of(const ir::Program::Launch& launch, const Pick& pi
   return known.note;
 }
 
-void Context::put_on_timeline(const ir::Program::Launch& launch, const Pick& picked, std::uint64_t begun) {
-  TimelineEvent event{.kind = TimelineKind::Launch, .thread = this_thread(), .begun = begun, .ticks = clock_ticks() - begun};
+void Context::put_on_timeline(const ir::Code::Launch& launch, const Pick& picked,
+                              std::uint64_t begun) {
+  TimelineEvent event{.kind = TimelineKind::Launch,
+                      .thread = this_thread(),
+                      .begun = begun,
+                      .ticks = clock_ticks() - begun};
   event.note = note_of(launch, picked);
   event.values[0] = picked.used != picked.met ? 1 : 0;
   event.values[1] = bytes_of(launch);
   const std::size_t room = event.values.size() - TimelineEvent::first_extent;
-  std::copy_n(extents_.begin(), std::min(extents_.size(), room), event.values.begin() + TimelineEvent::first_extent);
+  std::copy_n(extents_.begin(), std::min(extents_.size(), room),
+              event.values.begin() + TimelineEvent::first_extent);
   timeline_.add(event);
 }
 
-void Context::execute(const ir::Program::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }
+void Context::execute(const ir::Code::Fetch& fetch) { slot(fetch.slot) = session_->fetch(fetch); }
 
 void Context::execute(const ir::Code::Assert& check) {
   if (slot(check.slot) != 0) return;
@@ -214,7 +237,8 @@ void Context::execute(const ir::Code::Assert& check) {
     for (const ir::Code::Slot dim : tensor.dims) dims.push_back(slot(dim));
     const std::int64_t elements = std::min(ir::element_count(dims), ir::shown_elements);
     ir::ShownTensor& one = shown.emplace_back(tensor.name, tensor.dtype, std::move(dims));
-    for (std::int64_t i = 0; i < elements; ++i) one.first.push_back(session_->element(tensor.buffer, tensor.dtype, i));
+    for (std::int64_t i = 0; i < elements; ++i)
+      one.first.push_back(session_->element(tensor.buffer, tensor.dtype, i));
   }
   throw Error(ErrorKind::Inputs, ir::assertion_failed(check.source, check.message, shown));
 }
@@ -228,7 +252,8 @@ void Context::execute(const ir::Code::JumpIfZero& jump) {
 }
 
 void Context::execute(const ir::Code::Iterate& head) {
-  const bool goes_on = (head.trips < 0 || slot(head.counter) < slot(head.trips)) && (head.condition < 0 || slot(head.condition) != 0);
+  const bool goes_on = (head.trips < 0 || slot(head.counter) < slot(head.trips)) &&
+                       (head.condition < 0 || slot(head.condition) != 0);
   if (!goes_on) frame_.position = index_of(head.target);
 }
 
@@ -248,7 +273,8 @@ void Context::execute(const ir::Code::SetSlots& set) {
 // The callee's slots come after all others.
 void Context::enter(const std::string& source, const ir::Code& callee) {
   if (callers_.size() >= deepest_call)
-    throw Error(ErrorKind::Resource, fmt::format("{}: calls nest more than {} deep", source, deepest_call));
+    throw Error(ErrorKind::Resource,
+                fmt::format("{}: calls nest more than {} deep", source, deepest_call));
   callers_.push_back(frame_);
   frame_ = {.code = &callee, .position = 0, .slots = frame_.slots + index_of(frame_.code->slots)};
   slots_.resize(frame_.slots + index_of(callee.slots));
@@ -289,7 +315,8 @@ ir::SymbolValues Context::symbols_of(const ir::Code& callee, std::int32_t functi
                                      const std::vector<std::vector<std::int64_t>>& dims) const {
   std::vector<ir::InputShape> shapes;
   for (std::size_t i = 0; i < callee.inputs.size(); ++i)
-    if (callee.inputs[i].type.kind == ir::Type::Kind::Unknown) shapes.push_back({callee.inputs[i].dtype, dims[i]});
+    if (callee.inputs[i].type.kind == ir::Type::Kind::Unknown)
+      shapes.push_back({callee.inputs[i].dtype, dims[i]});
   return ir::bind_symbols(executable_->signature(index_of(function)), shapes);
 }
 
@@ -297,8 +324,10 @@ void Context::leave() {
   const Frame& caller = callers_.back();
   const ir::Code::Instruction& call = caller.code->instructions[caller.position - 1];
   const auto* direct = std::get_if<ir::Code::Call>(&call);
-  const auto& opened = direct != nullptr ? direct->opened : std::get<ir::Code::CallValue>(call).opened;
-  const auto& results = direct != nullptr ? direct->results : std::get<ir::Code::CallValue>(call).results;
+  const auto& opened =
+      direct != nullptr ? direct->opened : std::get<ir::Code::CallValue>(call).opened;
+  const auto& results =
+      direct != nullptr ? direct->results : std::get<ir::Code::CallValue>(call).results;
   for (const ir::Code::Opened& extent : opened) {
     const ir::Code::Output& output = frame_.code->outputs[index_of(extent.result)];
     slots_[caller.slots + index_of(extent.slot)] = slot(output.dims[index_of(extent.axis)]);

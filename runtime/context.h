@@ -1,7 +1,9 @@
-// One thread's place to run an executable: the virtual machine with its table of sizes, and a session of the device that holds its memory.
+// One thread's place to run an executable: the virtual machine with its table of sizes, and a
+// session of the device that holds its memory.
 //
-// A context keeps the memory of the largest shape it has met and no more. It is used by one thread at a time; results are the caller's and
-// may be dropped on any thread, their memory then serves later calls.
+// A context keeps the memory of the largest shape it has met and no more. It is used by one thread
+// at a time; results are the caller's and may be dropped on any thread, their memory then serves
+// later calls.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,8 @@
 #include <vector>
 
 #include "ir/backend.h"
-#include "ir/bind.h"
 #include "ir/cancellation.h"
+#include "ir/shapes/bind.h"
 #include "ir/tensor.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
@@ -27,34 +29,44 @@ namespace anydim::runtime {
 struct LaunchRecord {
   std::int32_t kernel = 0;  // in Program::kernels
   std::int32_t met = 0;     // entry of its table that the keys belong to
-  std::int32_t used = 0;    // entry whose kernel ran: `met`, or the general one while `met` isn't there
+  // entry whose kernel ran: `met`, or the general one while `met` isn't there
+  std::int32_t used = 0;
   KernelOrigin origin = KernelOrigin::Compiled;
   std::vector<std::int64_t> extents;  // of the region's symbols
   std::vector<std::int64_t> keys;     // what dispatch looked at
-  std::int64_t bytes = 0;             // of the buffers that it reads and writes, those of the caller's constants and inputs too
-  std::int64_t tasks = 0;             // 0: nothing to do, not launched
+  // of the buffers that it reads and writes, those of the caller's constants and inputs too
+  std::int64_t bytes = 0;
+  std::int64_t tasks = 0;  // 0: nothing to do, not launched
   double seconds = 0;
-  const std::string* source = nullptr;         // nodes it came from; lives as long as the executable
-  std::shared_ptr<const ExactKernel> exact{};  // the kernel for these keys alone that ran (the policy `exact`), else null
+  const std::string* source = nullptr;  // nodes it came from; lives as long as the executable
+  // the kernel for these keys alone that ran (the policy `exact`), else null
+  std::shared_ptr<const ExactKernel> exact{};
 };
 
 class Context {
  public:
   explicit Context(std::shared_ptr<const Executable> executable);
 
-  // Inputs in the order of Program::inputs; they are read where they lie. Outputs in the order of Program::outputs.
-  // Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource} over the memory limit or out of memory; the context can
-  // be used again after either. Throws Error{Internal} where a device is lost, then and in every later call. `places`: DeviceSession::offer.
-  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs, std::span<const std::span<std::byte>> places = {});
+  // Inputs in the order of Program::inputs; they are read where they lie. Outputs in the order of
+  // Program::outputs. Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource}
+  // over the memory limit or out of memory; the context can be used again after either. Throws
+  // Error{Internal} where a device is lost, then and in every later call. `places`:
+  // DeviceSession::offer.
+  std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs,
+                              std::span<const std::span<std::byte>> places = {});
 
   // Calls of run() ask it before each instruction and throw Error{Cancelled}; null: no longer.
-  void cancel_by(std::shared_ptr<const Cancellation> cancellation) { cancellation_ = std::move(cancellation); }
+  void cancel_by(std::shared_ptr<const Cancellation> cancellation) {
+    cancellation_ = std::move(cancellation);
+  }
 
   void record_launches(bool wanted);
-  const std::vector<LaunchRecord>& launches() const { return records_; }  // of the last call, where recorded
-  const KernelTables& tables() const { return *tables_; }                 // that the last call used
+  const std::vector<LaunchRecord>& launches() const {
+    return records_;
+  }  // of the last call, where recorded
+  const KernelTables& tables() const { return *tables_; }  // that the last call used
   CallMemory memory() const { return session_->memory(); }
-  // Values of the slots after the last call (Program::Slot), for explaining it.
+  // Values of the slots after the last call (Code::Slot), for explaining it.
   const std::vector<std::int64_t>& slots() const { return slots_; }
   const Executable& executable() const { return *executable_; }
   DeviceSession& session() { return *session_; }  // for devices' own measurements
@@ -92,10 +104,17 @@ class Context {
   }
   void enter(const std::string& source, const ir::Code& callee);
   void leave();
-  ir::SymbolValues symbols_of(const ir::Code& callee, std::int32_t function, const std::vector<std::vector<std::int64_t>>& dims) const;
-  std::int64_t& slot(ir::Code::Slot position) { return slots_[frame_.slots + static_cast<std::size_t>(position)]; }
-  std::int64_t slot(ir::Code::Slot position) const { return slots_[frame_.slots + static_cast<std::size_t>(position)]; }
-  std::span<std::int64_t> slots_at_work() { return {slots_.data() + frame_.slots, static_cast<std::size_t>(frame_.code->slots)}; }
+  ir::SymbolValues symbols_of(const ir::Code& callee, std::int32_t function,
+                              const std::vector<std::vector<std::int64_t>>& dims) const;
+  std::int64_t& slot(ir::Code::Slot position) {
+    return slots_[frame_.slots + static_cast<std::size_t>(position)];
+  }
+  std::int64_t slot(ir::Code::Slot position) const {
+    return slots_[frame_.slots + static_cast<std::size_t>(position)];
+  }
+  std::span<std::int64_t> slots_at_work() {
+    return {slots_.data() + frame_.slots, static_cast<std::size_t>(frame_.code->slots)};
+  }
   void fill_slots(std::size_t stage);
   void test_checks(const ir::Program::Stage& stage) const;
   Pick pick(std::int32_t kernel);

@@ -13,8 +13,10 @@ constexpr std::int64_t scratch_unit = 256;
 
 CpuCode::CpuCode(const ir::Region& region, const ir::CompiledKernel& kernel)
     : code_(kernel.code), entry_(code_.function<ir::KernelEntry>(kernel.cpu().kernel)),
-      native_sizes_(kernel.cpu().sizes < 0 ? nullptr : code_.function<SizesEntry>(kernel.cpu().sizes)) {
-  if (native_sizes_ == nullptr) sizes_.emplace(ir::shapes_over(region, {kernel.tasks, kernel.scratch_bytes}));
+      native_sizes_(kernel.cpu().sizes < 0 ? nullptr
+                                           : code_.function<SizesEntry>(kernel.cpu().sizes)) {
+  if (native_sizes_ == nullptr)
+    sizes_.emplace(ir::shapes_over(region, {kernel.tasks, kernel.scratch_bytes}));
 }
 
 bool CpuCode::measure(std::span<const std::int64_t> extents, Sizes& sizes) const {

@@ -18,20 +18,25 @@ class CpuCode {
 
   struct Sizes {
     std::int64_t tasks = 0;
-    std::int64_t scratch_stride = 0;  // bytes between the scratch of two workers; 0: the kernel needs none
+    // bytes between the scratch of two workers; 0: the kernel needs none
+    std::int64_t scratch_stride = 0;
   };
-  // Of a launch with the region's symbols at `extents`. False where a size has no 64-bit value; `sizes` is undefined then.
+  // Of a launch with the region's symbols at `extents`. False where a size has no 64-bit value;
+  // `sizes` is undefined then.
   bool measure(std::span<const std::int64_t> extents, Sizes& sizes) const;
 
   // All tasks, on the pool; `scratch`: sizes.scratch_stride bytes for each of its threads.
-  void run(WorkerPool& pool, const ir::KernelCall& call, const Sizes& sizes, std::byte* scratch) const {
+  void run(WorkerPool& pool, const ir::KernelCall& call, const Sizes& sizes,
+           std::byte* scratch) const {
     pool.run(sizes.tasks, [&](std::int64_t first, std::int64_t last, int participant) {
-      call_generated(entry_, &call, first, last, static_cast<void*>(scratch + participant * sizes.scratch_stride));
+      call_generated(entry_, &call, first, last,
+                     static_cast<void*>(scratch + participant * sizes.scratch_stride));
     });
   }
 
  private:
-  using SizesEntry = void (*)(const std::int64_t* extents, std::int64_t* sizes, std::int32_t* failed);
+  using SizesEntry = void (*)(const std::int64_t* extents, std::int64_t* sizes,
+                              std::int32_t* failed);
 
   CodeMemory code_;
   ir::KernelEntry entry_;

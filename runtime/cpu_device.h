@@ -1,4 +1,5 @@
-// This machine's processors: kernels are machine code called by the worker pool, buffers are memory of this process.
+// This machine's processors: kernels are machine code called by the worker pool, buffers are memory
+// of this process.
 #pragma once
 
 #include <functional>
@@ -9,7 +10,9 @@
 
 namespace anydim::runtime {
 
-// `memory`: where each session's activations and outputs lie; null: blocks of this process, kept for the next call.
-std::shared_ptr<Device> make_cpu_device(std::function<std::unique_ptr<FrameMemory>()> memory = nullptr);
+// `memory`: where each session's activations and outputs lie; null: blocks of this process, kept
+// for the next call.
+std::shared_ptr<Device> make_cpu_device(
+    std::function<std::unique_ptr<FrameMemory>()> memory = nullptr);
 
 }  // namespace anydim::runtime

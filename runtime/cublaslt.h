@@ -1,4 +1,5 @@
-// cuBLASLt, opened at run time: what carries out products under the policy `library`, and the peer of generated matmul kernels.
+// cuBLASLt, opened at run time: what carries out products under the policy `library`, and the peer
+// of generated matmul kernels.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace anydim::runtime::cuda {
 
-// d[m, n] = activation(x[m, k] * w[k, n] + bias[n]), all row-major and of one dtype (f32, f16, bf16), sums in f32.
+// d[m, n] = activation(x[m, k] * w[k, n] + bias[n]), all row-major and of one dtype (f32, f16,
+// bf16), sums in f32.
 struct LibraryProduct {
   std::int64_t m = 0, n = 0, k = 0;
   ir::DType dtype = ir::DType::BF16;
@@ -25,10 +27,13 @@ struct LibraryProduct {
 // Any thread: the library is safe to call from several at once, each with a workspace of its own.
 class CublasLt {
  public:
-  // `path` empty: libcublasLt.so.13 and .12 where the loader finds them. The library stays loaded. Throws Error{Resource}.
-  static std::shared_ptr<CublasLt> open(std::shared_ptr<DeviceContext> context, const std::string& path = {});
+  // `path` empty: libcublasLt.so.13 and .12 where the loader finds them. The library stays loaded.
+  // Throws Error{Resource}.
+  static std::shared_ptr<CublasLt> open(std::shared_ptr<DeviceContext> context,
+                                        const std::string& path = {});
   // From a table of functions.
-  static std::shared_ptr<CublasLt> make(std::shared_ptr<DeviceContext> context, CublasLtFunctions functions);
+  static std::shared_ptr<CublasLt> make(std::shared_ptr<DeviceContext> context,
+                                        CublasLtFunctions functions);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -37,7 +42,8 @@ class CublasLt {
     LibraryAlgorithm data{};  // the library's own
     std::size_t workspace_bytes = 0;
   };
-  // What the library's heuristic offers, the best first, at most `most`. Throws Error{Resource} where it offers none.
+  // What the library's heuristic offers, the best first, at most `most`. Throws Error{Resource}
+  // where it offers none.
   std::vector<Algorithm> algorithms(const LibraryProduct& product, int most) const;
 
   struct Operands {
@@ -45,7 +51,8 @@ class CublasLt {
     Address workspace = 0;  // of workspace_bytes, 256-byte aligned, used by one stream at a time
   };
   // Issues the product on the stream; also while it captures. Throws Error{Internal}.
-  void enqueue(const LibraryProduct& product, const Operands& operands, const Algorithm& algorithm, Stream stream) const;
+  void enqueue(const LibraryProduct& product, const Operands& operands, const Algorithm& algorithm,
+               Stream stream) const;
 
   static constexpr std::size_t workspace_bytes = ir::LibraryProduct::workspace_bytes;
 

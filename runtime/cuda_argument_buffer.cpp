@@ -15,10 +15,13 @@ constexpr std::size_t most_staged_bytes = std::size_t{1} << 20;
 
 }  // namespace
 
-ArgumentBuffer::ArgumentBuffer(std::shared_ptr<DeviceContext> context, Stream stream, std::size_t rows, std::size_t most_extents)
+ArgumentBuffer::ArgumentBuffer(std::shared_ptr<DeviceContext> context, Stream stream,
+                               std::size_t rows, std::size_t most_extents)
     : context_(std::move(context)), stream_(stream), rows_(rows),
-      row_bytes_(sizeof(ir::KernelError) + std::max<std::size_t>(most_extents, 1) * sizeof(std::int64_t)),
-      bytes_of_rows_(aligned(rows_ * row_bytes_)), host_(context_, bytes_of_rows_ + most_staged_bytes),
+      row_bytes_(sizeof(ir::KernelError) +
+                 std::max<std::size_t>(most_extents, 1) * sizeof(std::int64_t)),
+      bytes_of_rows_(aligned(rows_ * row_bytes_)),
+      host_(context_, bytes_of_rows_ + most_staged_bytes),
       errors_(context_, bytes_of_rows_ + sizeof(ir::KernelError)), block_(context_, stream_) {}
 
 std::int64_t* ArgumentBuffer::extents_of(std::size_t row) const {
@@ -55,14 +58,17 @@ bool ArgumentBuffer::place(std::span<Input> inputs, std::span<const std::int64_t
 
 void ArgumentBuffer::copy(std::size_t begin, std::size_t end) {
   if (begin == end) return;
-  context_->check(context_->driver().copy_to_device(block_.address() + begin, host_.data() + begin, end - begin, stream_),
+  context_->check(context_->driver().copy_to_device(block_.address() + begin, host_.data() + begin,
+                                                    end - begin, stream_),
                   "copying the arguments of a call to the GPU");
 }
 
 void ArgumentBuffer::send(std::span<const Input> inputs, const std::vector<ir::Tensor>& tensors) {
   const std::size_t first = std::exchange(sent_, used_);
   if (std::exchange(inputs_sent_, true)) return copy(first * row_bytes_, used_ * row_bytes_);
-  const auto bytes_of = [&](const Input& input) { return tensors[static_cast<std::size_t>(input.input)].bytes(); };
+  const auto bytes_of = [&](const Input& input) {
+    return tensors[static_cast<std::size_t>(input.input)].bytes();
+  };
   std::size_t end = bytes_of_rows_;
   for (const Input& input : inputs) end = std::max(end, input.offset + bytes_of(input).size());
   const bool together = end <= host_.bytes();
@@ -72,7 +78,9 @@ void ArgumentBuffer::send(std::span<const Input> inputs, const std::vector<ir::T
     if (together) {
       std::memcpy(host_.data() + input.offset, bytes.data(), bytes.size());
     } else {
-      context_->check(context_->driver().copy_to_device(address(input), bytes.data(), bytes.size(), stream_), "copying inputs to the GPU");
+      context_->check(
+          context_->driver().copy_to_device(address(input), bytes.data(), bytes.size(), stream_),
+          "copying inputs to the GPU");
     }
   }
   copy(0, together ? end : used_ * row_bytes_);
@@ -80,7 +88,8 @@ void ArgumentBuffer::send(std::span<const Input> inputs, const std::vector<ir::T
 
 bool ArgumentBuffer::fetch_errors() {
   if (used_ == 0 || !inputs_sent_) return false;
-  context_->check(context_->driver().copy_to_host(errors_.data(), block_.address(), used_ * row_bytes_, stream_),
+  context_->check(context_->driver().copy_to_host(errors_.data(), block_.address(),
+                                                  used_ * row_bytes_, stream_),
                   "copying error slots from the GPU");
   return true;
 }
@@ -89,6 +98,8 @@ const ir::KernelError& ArgumentBuffer::error(std::size_t row) const {
   return *reinterpret_cast<const ir::KernelError*>(errors_.data() + row * row_bytes_);
 }
 
-ir::KernelError& ArgumentBuffer::host_error() const { return *reinterpret_cast<ir::KernelError*>(errors_.data() + bytes_of_rows_); }
+ir::KernelError& ArgumentBuffer::host_error() const {
+  return *reinterpret_cast<ir::KernelError*>(errors_.data() + bytes_of_rows_);
+}
 
 }  // namespace anydim::runtime::cuda

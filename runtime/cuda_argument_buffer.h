@@ -25,16 +25,21 @@ class ArgumentBuffer {
   };
 
   // Room for `rows` launches of at most `most_extents` extents. Throws Error{Resource}.
-  ArgumentBuffer(std::shared_ptr<DeviceContext> context, Stream stream, std::size_t rows, std::size_t most_extents);
+  ArgumentBuffer(std::shared_ptr<DeviceContext> context, Stream stream, std::size_t rows,
+                 std::size_t most_extents);
 
   // The device is done with every row.
   void free_rows() { used_ = sent_ = 0; }
   bool full() const { return used_ == rows_; }
   // The next free row, for a launch: its extents are these and its error slot reports nothing.
   std::size_t add(std::span<const std::int64_t> extents);
-  std::span<const std::int64_t> extents(std::size_t row, std::size_t count) const { return {extents_of(row), count}; }
+  std::span<const std::int64_t> extents(std::size_t row, std::size_t count) const {
+    return {extents_of(row), count};
+  }
   Address error_address(std::size_t row) const { return block_.address() + row * row_bytes_; }
-  Address extents_address(std::size_t row) const { return error_address(row) + sizeof(ir::KernelError); }
+  Address extents_address(std::size_t row) const {
+    return error_address(row) + sizeof(ir::KernelError);
+  }
   // The next free row, for a number of at most 8 bytes that the stream copies from the host.
   const std::byte* keep(std::span<const std::byte> number);
 

@@ -17,7 +17,8 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
     int value = 0;
     if (const Result result = driver.device_attribute(&value, name, device); result != success) {
       throw Error(ErrorKind::Resource,
-                  fmt::format("the GPU does not tell its attribute {}: {}", static_cast<int>(name), describe(driver, result)));
+                  fmt::format("the GPU does not tell its attribute {}: {}", static_cast<int>(name),
+                              describe(driver, result)));
     }
     return value;
   };
@@ -30,7 +31,8 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
   char name[256] = {};
   if (driver.device_name(name, sizeof name - 1, device) == success) properties.name = name;
   driver.driver_version(&properties.driver_version);
-  properties.capability = 10 * attribute(compute_capability_major) + attribute(compute_capability_minor);
+  properties.capability =
+      10 * attribute(compute_capability_major) + attribute(compute_capability_minor);
   properties.multiprocessors = attribute(multiprocessor_count);
   properties.threads_per_block = attribute(max_threads_per_block);
   properties.shared_per_multiprocessor = attribute(max_shared_bytes_per_multiprocessor);
@@ -44,30 +46,39 @@ Properties read_properties(const Driver& driver, DeviceNumber device) {
   // Two transfers a clock.
   properties.memory_bandwidth = 2e3 * told(memory_clock_rate_khz) * told(memory_bus_width_bits) / 8;
   std::size_t bytes = 0;
-  if (driver.device_memory(&bytes, device) == success) properties.memory_bytes = static_cast<std::int64_t>(bytes);
+  if (driver.device_memory(&bytes, device) == success)
+    properties.memory_bytes = static_cast<std::int64_t>(bytes);
   if (properties.capability < oldest_capability) {
-    throw Error(ErrorKind::Resource, fmt::format("the GPU ({}) has compute capability {}.{}; kernels need 8.0 or newer; use --device cpu",
-                                                 properties.name, properties.capability / 10, properties.capability % 10));
+    throw Error(ErrorKind::Resource, fmt::format("the GPU ({}) has compute capability {}.{}; "
+                                                 "kernels need 8.0 or newer; use --device cpu",
+                                                 properties.name, properties.capability / 10,
+                                                 properties.capability % 10));
   }
   if (attribute(memory_pools_supported) == 0) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("the GPU ({}) has no stream-ordered memory as it is set up here; use --device cpu", properties.name));
+    throw Error(
+        ErrorKind::Resource,
+        fmt::format(
+            "the GPU ({}) has no stream-ordered memory as it is set up here; use --device cpu",
+            properties.name));
   }
   return properties;
 }
 
 }  // namespace
 
-std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver> driver, int ordinal) {
+std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver> driver,
+                                                   int ordinal) {
   const auto refuse = [&](Result result, std::string_view what) {
     if (result == success) return;
-    throw Error(ErrorKind::Resource, fmt::format("{}: {}; use --device cpu", what, describe(*driver, result)));
+    throw Error(ErrorKind::Resource,
+                fmt::format("{}: {}; use --device cpu", what, describe(*driver, result)));
   };
   int version = 0;
   refuse(driver->driver_version(&version), "the CUDA driver does not tell its version");
   if (version < oldest_driver) {
     throw Error(ErrorKind::Resource,
-                fmt::format("the CUDA driver offers version {}, but {} is needed; install a newer driver (525 or newer)",
+                fmt::format("the CUDA driver offers version {}, but {} is needed; install a newer "
+                            "driver (525 or newer)",
                             version_text(version), version_text(oldest_driver)));
   }
   if (const Result result = driver->initialise(0); result == no_device) {
@@ -77,7 +88,8 @@ std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver>
   }
   int count = 0;
   refuse(driver->device_count(&count), "the CUDA driver does not count its devices");
-  if (ordinal >= count) throw Error(ErrorKind::Resource, "the CUDA driver finds no GPU; use --device cpu");
+  if (ordinal >= count)
+    throw Error(ErrorKind::Resource, "the CUDA driver finds no GPU; use --device cpu");
 
   std::shared_ptr<DeviceContext> context(new DeviceContext);
   context->driver_ = std::move(driver);
@@ -95,7 +107,8 @@ DeviceContext::~DeviceContext() {
 void DeviceContext::enter() const {
   if (lost_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
-    throw Error(ErrorKind::Internal, fmt::format("the GPU cannot be used by this process any more, a kernel failed earlier ({}); start the "
+    throw Error(ErrorKind::Internal, fmt::format("the GPU cannot be used by this process any more, "
+                                                 "a kernel failed earlier ({}); start the "
                                                  "process again",
                                                  first_fault_));
   }
@@ -108,10 +121,10 @@ void DeviceContext::fail(Result result, std::string_view what) const {
   if (result == out_of_memory) {
     std::size_t free = 0, total = 0;
     driver_->memory_information(&free, &total);
-    throw Error(ErrorKind::Resource,
-                fmt::format("the GPU's memory is too small for {}: {} of {} bytes are free; give smaller inputs or end "
-                            "other programs that use it",
-                            what, free, total));
+    throw Error(ErrorKind::Resource, fmt::format("the GPU's memory is too small for {}: {} of {} "
+                                                 "bytes are free; give smaller inputs or end "
+                                                 "other programs that use it",
+                                                 what, free, total));
   }
   const std::string message = fmt::format("{}: {}", what, describe(*driver_, result));
   if (ends_context(result)) {

@@ -1,4 +1,5 @@
-// One GPU as this process uses it: its primary context, its properties, and what is left after a fault.
+// One GPU as this process uses it: its primary context, its properties, and what is left after a
+// fault.
 #pragma once
 
 #include <atomic>
@@ -18,10 +19,11 @@ struct Properties {
   int driver_version = 0;  // 12040 for 12.4
   int multiprocessors = 0;
   int threads_per_block = 0, threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
-  std::int64_t shared_per_multiprocessor = 0, shared_per_block = 0, registers_per_block = 0, registers_per_multiprocessor = 0, l2_bytes = 0,
-               memory_bytes = 0;
+  std::int64_t shared_per_multiprocessor = 0, shared_per_block = 0, registers_per_block = 0,
+               registers_per_multiprocessor = 0, l2_bytes = 0, memory_bytes = 0;
   std::int64_t clock_khz = 0;
-  double memory_bandwidth = 0;  // bytes a second, as the memory's clock and width give it; 0: not told
+  // bytes a second, as the memory's clock and width give it; 0: not told
+  double memory_bandwidth = 0;
 };
 
 // Any thread. Memory, kernels and graphs hold a share of it, so that they can always be freed.
@@ -36,12 +38,14 @@ class DeviceContext {
   const Driver& driver() const { return *driver_; }
   const Properties& properties() const { return properties_; }
 
-  // Makes the context current on this thread. Throws Error{Internal} once the context is lost. `enter_quietly` is for destructors.
+  // Makes the context current on this thread. Throws Error{Internal} once the context is lost.
+  // `enter_quietly` is for destructors.
   void enter() const;
   void enter_quietly() const noexcept;
 
-  // Throws for anything but success: Error{Resource} where memory is short, Error{Internal} else; a fault of a kernel also loses the context for good.
-  // `what`: what was being done, e.g. "copying inputs to the GPU".
+  // Throws for anything but success: Error{Resource} where memory is short, Error{Internal} else; a
+  // fault of a kernel also loses the context for good. `what`: what was being done, e.g. "copying
+  // inputs to the GPU".
   void check(Result result, std::string_view what) const {
     if (result != success) fail(result, what);
   }

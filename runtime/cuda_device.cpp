@@ -13,9 +13,12 @@
 
 namespace anydim::runtime::cuda {
 
-std::shared_ptr<const DeviceKernel> CudaDevice::load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                                     const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) {
-  return std::make_shared<const CudaKernel>(context_, region, entry, kernel, std::move(trial), wants_library(kernel) ? library() : nullptr);
+std::shared_ptr<const DeviceKernel> CudaDevice::load(const ir::Region& region,
+                                                     const ir::DispatchTable::Entry& entry,
+                                                     const ir::CompiledKernel& kernel,
+                                                     std::optional<KernelTrial> trial) {
+  return std::make_shared<const CudaKernel>(context_, region, entry, kernel, std::move(trial),
+                                            wants_library(kernel) ? library() : nullptr);
 }
 
 std::string CudaDevice::machine() const {
@@ -39,10 +42,13 @@ void CudaDevice::use(std::shared_ptr<const CublasLt> library) {
 std::unique_ptr<ConstantStore> CudaDevice::constants() { return make_constants(context_); }
 
 std::unique_ptr<DeviceSession> CudaDevice::open_session(const Executable& executable) {
-  if (ReplayedSession::takes(executable.program())) return std::make_unique<ReplayedSession>(context_, executable);
+  if (ReplayedSession::takes(executable.program()))
+    return std::make_unique<ReplayedSession>(context_, executable);
   return std::make_unique<SteppedSession>(context_, executable);
 }
 
-std::shared_ptr<CudaDevice> open_cuda_device() { return std::make_shared<CudaDevice>(DeviceContext::open(open_driver())); }
+std::shared_ptr<CudaDevice> open_cuda_device() {
+  return std::make_shared<CudaDevice>(DeviceContext::open(open_driver()));
+}
 
 }  // namespace anydim::runtime::cuda

@@ -19,14 +19,17 @@ class CudaDevice : public Device {
   const DeviceContext& context() const { return *context_; }
   const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
 
-  std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                           const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) override;
+  std::shared_ptr<const DeviceKernel> load(const ir::Region& region,
+                                           const ir::DispatchTable::Entry& entry,
+                                           const ir::CompiledKernel& kernel,
+                                           std::optional<KernelTrial> trial) override;
   std::string machine() const override;
   const NvtxTool* watching() const override;
   std::unique_ptr<ConstantStore> constants() override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
 
-  // The library that carries out products; opened where the loader finds it when a kernel first wants it. Throws Error{Resource}.
+  // The library that carries out products; opened where the loader finds it when a kernel first
+  // wants it. Throws Error{Resource}.
   std::shared_ptr<const CublasLt> library();
   void use(std::shared_ptr<const CublasLt> library);
 

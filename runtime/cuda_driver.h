@@ -1,4 +1,5 @@
-// The CUDA driver, opened while the program runs: a table of its functions. A test fills the table itself.
+// The CUDA driver, opened while the program runs: a table of its functions. A test fills the table
+// itself.
 #pragma once
 
 #include <functional>
@@ -20,8 +21,8 @@ struct Driver {
   std::string file;  // where it came from, for doctor
 };
 
-// Opens libcuda.so.1 (`file` for tests), fills the table and calls cuInit. The library stays loaded. Throws Error{Resource} where there is none, it is too
-// old, or it finds no device.
+// Opens libcuda.so.1 (`file` for tests), fills the table and calls cuInit. The library stays
+// loaded. Throws Error{Resource} where there is none, it is too old, or it finds no device.
 std::shared_ptr<const Driver> open_driver(const std::string& file = "libcuda.so.1");
 
 // "12.4" for 12040.

@@ -70,14 +70,18 @@ ir::ShapeProgram size_program(const ir::Region& region, const ir::CompiledKernel
 
 bool grows_with_leaves(const ir::Dim& dim) {
   using Kind = ir::Dim::Kind;
-  const auto all_grow = [](const std::vector<ir::Dim>& dims) { return std::ranges::all_of(dims, grows_with_leaves); };
+  const auto all_grow = [](const std::vector<ir::Dim>& dims) {
+    return std::ranges::all_of(dims, grows_with_leaves);
+  };
   // Everything accepted is also never negative, which products and quotients need.
   switch (dim.kind()) {
     case Kind::Constant: return dim.constant_part() >= 0;
     case Kind::Symbol: return true;
     case Kind::Sum:
       return dim.constant_part() >= 0 &&
-             std::ranges::all_of(dim.terms(), [&](const ir::Dim::Term& term) { return term.coefficient >= 0 && all_grow(term.factors); });
+             std::ranges::all_of(dim.terms(), [&](const ir::Dim::Term& term) {
+               return term.coefficient >= 0 && all_grow(term.factors);
+             });
     case Kind::FloorDiv: {
       const auto divisor = dim.operands()[1].constant();
       return divisor && *divisor > 0 && grows_with_leaves(dim.operands()[0]);
@@ -92,11 +96,13 @@ bool grows_with_leaves(const ir::Dim& dim) {
   internal_error("a dim's kind is one of the enumerators");
 }
 
-CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                       const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial, std::shared_ptr<const CublasLt> library)
+CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region,
+                       const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel,
+                       std::optional<KernelTrial> trial, std::shared_ptr<const CublasLt> library)
     : context_(std::move(context)), library_(std::move(library)),
-      name_(fmt::format("region {}, schedule {}", region.name, to_string(entry.schedule))), symbols_(region.body.symbols.names()),
-      launches_(kernel.cuda().launches), sizes_(size_program(region, kernel)) {
+      name_(fmt::format("region {}, schedule {}", region.name, to_string(entry.schedule))),
+      symbols_(region.body.symbols.names()), launches_(kernel.cuda().launches),
+      sizes_(size_program(region, kernel)) {
   const Driver& driver = context_->driver();
   const Properties& device = context_->properties();
   const auto refuse = [&](const std::string& why) {
@@ -106,10 +112,11 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
   if (trial) {
     twin_ = std::make_unique<const CudaKernel>(context_, region, entry, trial->twin, std::nullopt);
     passed_ = std::move(trial->passed);
-    const bool alike = std::ranges::equal(launches_, twin_->launches_, [](ir::DeviceLaunch mine, const ir::DeviceLaunch& other) {
-      mine.shared_bytes = other.shared_bytes;
-      return mine == other;
-    });
+    const bool alike = std::ranges::equal(launches_, twin_->launches_,
+                                          [](ir::DeviceLaunch mine, const ir::DeviceLaunch& other) {
+                                            mine.shared_bytes = other.shared_bytes;
+                                            return mine == other;
+                                          });
     internal_check(alike, "a kernel's twin has the same launches but for their shared memory");
   }
   size_count_ = size_program(region, kernel).expressions.size();
@@ -117,16 +124,21 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
   for (const ir::DeviceLaunch& launch : launches_) {
     const std::int64_t threads = product(launch.block);
     if (threads > device.threads_per_block)
-      throw refuse(fmt::format("the schedule wants {} threads a block, the GPU has at most {}", threads, device.threads_per_block));
+      throw refuse(fmt::format("the schedule wants {} threads a block, the GPU has at most {}",
+                               threads, device.threads_per_block));
     if (launch.shared_bytes > device.shared_per_block) {
-      throw refuse(fmt::format("the schedule wants {} bytes of shared memory a block, the GPU has at most {}", launch.shared_bytes,
-                               device.shared_per_block));
+      throw refuse(fmt::format(
+          "the schedule wants {} bytes of shared memory a block, the GPU has at most {}",
+          launch.shared_bytes, device.shared_per_block));
     }
     grids_grow_ = grids_grow_ && std::ranges::all_of(launch.grid, grows_with_leaves);
   }
-  internal_check(library_ != nullptr || !wants_library(kernel), "products for the library come with it");
+  internal_check(library_ != nullptr || !wants_library(kernel),
+                 "products for the library come with it");
   functions_.resize(launches_.size());
-  if (std::ranges::all_of(launches_, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); })) return;
+  if (std::ranges::all_of(
+          launches_, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); }))
+    return;
 
   context_->enter();
   std::vector<std::byte> image = kernel.code;
@@ -138,7 +150,8 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
     case invalid_ptx:
     case unsupported_ptx_version:
       throw refuse(
-          fmt::format("the driver (CUDA {}) does not accept the compiled kernel, {}; a driver as new as the NVRTC library, or an "
+          fmt::format("the driver (CUDA {}) does not accept the compiled kernel, {}; a driver as "
+                      "new as the NVRTC library, or an "
                       "older NVRTC library, helps",
                       version_text(device.driver_version), cuda::describe(driver, result)));
     default: context_->fail(result, fmt::format("loading the kernel of {}", name_));
@@ -148,14 +161,17 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
       const ir::DeviceLaunch& launch = launches_[i];
       if (launch.product) continue;
       Function& function = functions_[i];
-      context_->check(driver.module_function(&function, module_, launch.entry.c_str()), fmt::format("{}: entry {}", name_, launch.entry));
+      context_->check(driver.module_function(&function, module_, launch.entry.c_str()),
+                      fmt::format("{}: entry {}", name_, launch.entry));
       int registers_used = 0;
       context_->check(driver.function_attribute(&registers_used, registers, function), name_);
       if (registers_used * product(launch.block) > device.registers_per_block) {
-        throw refuse(fmt::format("{} threads of {} registers each are more than a block may hold", product(launch.block), registers_used));
+        throw refuse(fmt::format("{} threads of {} registers each are more than a block may hold",
+                                 product(launch.block), registers_used));
       }
       if (launch.shared_bytes > shared_without_permission) {
-        context_->check(driver.set_function_attribute(function, dynamic_shared_bytes, static_cast<int>(launch.shared_bytes)),
+        context_->check(driver.set_function_attribute(function, dynamic_shared_bytes,
+                                                      static_cast<int>(launch.shared_bytes)),
                         fmt::format("{}: {} bytes of shared memory", name_, launch.shared_bytes));
       }
       if (product(launch.cluster) > portable_cluster_blocks) {
@@ -185,7 +201,9 @@ void CudaKernel::set_proven() const {
 CudaKernel::Sizes CudaKernel::sizes(std::span<const std::int64_t> extents) const {
   std::vector<std::int64_t> values(size_count_);
   const auto too_large = [&] {
-    return Error(ErrorKind::Inputs, fmt::format("{}: the work is too large to count or to launch for these inputs", describe(extents)));
+    return Error(ErrorKind::Inputs,
+                 fmt::format("{}: the work is too large to count or to launch for these inputs",
+                             describe(extents)));
   };
   if (sizes_.run(extents, values) >= 0) throw too_large();
   Sizes sizes;
@@ -195,7 +213,8 @@ CudaKernel::Sizes CudaKernel::sizes(std::span<const std::int64_t> extents) const
     std::array<std::int64_t, 3> grid{};
     std::copy_n(next, 3, grid.begin());
     next += 3;
-    if (std::ranges::find_if(grid, [](std::int64_t blocks) { return blocks <= 0; }) != grid.end()) grid = {0, 0, 0};
+    if (std::ranges::find_if(grid, [](std::int64_t blocks) { return blocks <= 0; }) != grid.end())
+      grid = {0, 0, 0};
     for (std::size_t axis = 0; axis < 3; ++axis)
       if (grid[axis] > largest_grid[axis]) throw too_large();
     sizes.grids.push_back(grid);
@@ -217,31 +236,39 @@ std::int64_t CudaKernel::blocks(const Sizes& sizes) {
 CublasLt::Algorithm CudaKernel::algorithm(const LibraryProduct& product) const {
   constexpr std::size_t most = 4096;
   const std::lock_guard lock(algorithms_mutex_);
-  if (const auto found = algorithms_.find(product.m); found != algorithms_.end()) return found->second;
+  if (const auto found = algorithms_.find(product.m); found != algorithms_.end())
+    return found->second;
   if (algorithms_.size() >= most) algorithms_.clear();
   return algorithms_.emplace(product.m, library_->algorithms(product, 1).front()).first->second;
 }
 
 std::string CudaKernel::describe(std::span<const std::int64_t> extents) const {
   std::string text = name_;
-  for (std::size_t i = 0; i < std::min(symbols_.size(), extents.size()); ++i) text += fmt::format(", {} = {}", symbols_[i], extents[i]);
+  for (std::size_t i = 0; i < std::min(symbols_.size(), extents.size()); ++i)
+    text += fmt::format(", {} = {}", symbols_[i], extents[i]);
   return text;
 }
 
 std::string describe_wait(const ir::KernelError& error) {
-  const auto bits = [&](int from, int count) { return error.value >> from & ((std::int64_t{1} << count) - 1); };
-  return fmt::format("block {}, thread {}, barrier {}, parity {}, iteration {}", bits(40, 23), bits(28, 12), bits(20, 8), bits(19, 1),
-                     bits(0, 19));
+  const auto bits = [&](int from, int count) {
+    return error.value >> from & ((std::int64_t{1} << count) - 1);
+  };
+  return fmt::format("block {}, thread {}, barrier {}, parity {}, iteration {}", bits(40, 23),
+                     bits(28, 12), bits(20, 8), bits(19, 1), bits(0, 19));
 }
 
 bool wants_library(const ir::CompiledKernel& kernel) {
-  return std::ranges::any_of(kernel.cuda().launches, [](const ir::DeviceLaunch& launch) { return launch.product.has_value(); });
+  return std::ranges::any_of(kernel.cuda().launches, [](const ir::DeviceLaunch& launch) {
+    return launch.product.has_value();
+  });
 }
 
-const TensorMapBytes& TensorMapCache::encode(const ir::TensorMap& map, Address base, std::span<const std::int64_t> values,
+const TensorMapBytes& TensorMapCache::encode(const ir::TensorMap& map, Address base,
+                                             std::span<const std::int64_t> values,
                                              const CudaKernel& kernel) {
   const std::size_t rank = map.dims.size();
-  std::vector<std::int64_t> key{static_cast<std::int64_t>(base), static_cast<std::int64_t>(map.dtype), map.swizzle_bytes};
+  std::vector<std::int64_t> key{static_cast<std::int64_t>(base),
+                                static_cast<std::int64_t>(map.dtype), map.swizzle_bytes};
   key.insert(key.end(), values.begin(), values.end());
   key.insert(key.end(), map.box.begin(), map.box.end());
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
@@ -249,26 +276,32 @@ const TensorMapBytes& TensorMapCache::encode(const ir::TensorMap& map, Address b
 
   std::vector<std::uint64_t> dims(rank), strides(rank - 1);
   // An empty dim cannot be described and is never read.
-  for (std::size_t i = 0; i < rank; ++i) dims[i] = static_cast<std::uint64_t>(std::max<std::int64_t>(values[i], 1));
-  for (std::size_t i = 0; i + 1 < rank; ++i) strides[i] = static_cast<std::uint64_t>(values[rank + i]);
+  for (std::size_t i = 0; i < rank; ++i)
+    dims[i] = static_cast<std::uint64_t>(std::max<std::int64_t>(values[i], 1));
+  for (std::size_t i = 0; i + 1 < rank; ++i)
+    strides[i] = static_cast<std::uint64_t>(values[rank + i]);
   const std::vector<unsigned> box(map.box.begin(), map.box.end()), steps(rank, 1);
   TensorMapBytes encoded{};
   const Result result = context_->driver().encode_tensor_map(
-      &encoded, map_type(map.dtype), static_cast<unsigned>(rank), reinterpret_cast<void*>(base), dims.data(), strides.data(), box.data(),
-      steps.data(), map_interleave_none, map_swizzle(map.swizzle_bytes), map_promotion_256, map_fill_zeros);
-  context_->check(
-      result, fmt::format("{}: describing a tensor of dims [{}] at {:#x} to the GPU", kernel.describe({}), fmt::join(dims, ", "), base));
+      &encoded, map_type(map.dtype), static_cast<unsigned>(rank), reinterpret_cast<void*>(base),
+      dims.data(), strides.data(), box.data(), steps.data(), map_interleave_none,
+      map_swizzle(map.swizzle_bytes), map_promotion_256, map_fill_zeros);
+  context_->check(result, fmt::format("{}: describing a tensor of dims [{}] at {:#x} to the GPU",
+                                      kernel.describe({}), fmt::join(dims, ", "), base));
   return known_.emplace(std::move(key), encoded).first->second;
 }
 
-PreparedLaunch::PreparedLaunch(const CudaKernel& kernel, std::size_t index, std::size_t first_map, const CudaKernel::Sizes& sizes,
-                               const Places& places, TensorMapCache& maps)
+PreparedLaunch::PreparedLaunch(const CudaKernel& kernel, std::size_t index, std::size_t first_map,
+                               const CudaKernel::Sizes& sizes, const Places& places,
+                               TensorMapCache& maps)
     : kernel_(&kernel), index_(index) {
   const ir::DeviceLaunch& launch = kernel.launches()[index];
   const auto& grid = sizes.grids[index];
   if (launch.product) {
     const ir::LibraryProduct& wanted = *launch.product;
-    const auto place = [&](std::int32_t buffer) { return buffer < 0 ? Address{0} : places.buffers[static_cast<std::size_t>(buffer)]; };
+    const auto place = [&](std::int32_t buffer) {
+      return buffer < 0 ? Address{0} : places.buffers[static_cast<std::size_t>(buffer)];
+    };
     const LibraryProduct shape{.m = grid[0],
                                .n = wanted.n,
                                .k = wanted.k,
@@ -277,10 +310,11 @@ PreparedLaunch::PreparedLaunch(const CudaKernel& kernel, std::size_t index, std:
                                .w_by_columns = wanted.w_by_columns,
                                .activation = wanted.activation,
                                .tf32 = wanted.tf32};
-    product_ = {kernel.library(),
-                shape,
-                {place(wanted.x), place(wanted.w), place(wanted.bias), place(wanted.d), places.workspace},
-                kernel.algorithm(shape)};
+    product_ = {
+        kernel.library(),
+        shape,
+        {place(wanted.x), place(wanted.w), place(wanted.bias), place(wanted.d), places.workspace},
+        kernel.algorithm(shape)};
     return;
   }
   configuration_.grid_x = static_cast<unsigned>(grid[0]);
@@ -296,7 +330,8 @@ PreparedLaunch::PreparedLaunch(const CudaKernel& kernel, std::size_t index, std:
   words_.insert(words_.end(), {places.extents, places.error, places.workspace});
   for (std::size_t m = 0; m < launch.tensor_maps.size(); ++m) {
     const ir::TensorMap& map = launch.tensor_maps[m];
-    const Address base = map.buffer < 0 ? places.workspace : places.buffers[static_cast<std::size_t>(map.buffer)];
+    const Address base =
+        map.buffer < 0 ? places.workspace : places.buffers[static_cast<std::size_t>(map.buffer)];
     maps_.push_back(maps.encode(map, base, sizes.map_values[first_map + m], kernel));
   }
   for (Address& word : words_) parameters_.push_back(&word);
@@ -327,7 +362,9 @@ Result PreparedLaunch::start(const Driver& driver, Stream stream, bool early, Fu
   if (product(cluster_) > 1) {
     LaunchAttribute& attribute = attributes[count++];
     attribute.name = cluster_dimension;
-    attribute.value.cluster = {static_cast<unsigned>(cluster_[0]), static_cast<unsigned>(cluster_[1]), static_cast<unsigned>(cluster_[2])};
+    attribute.value.cluster = {static_cast<unsigned>(cluster_[0]),
+                               static_cast<unsigned>(cluster_[1]),
+                               static_cast<unsigned>(cluster_[2])};
   }
   if (early) {
     LaunchAttribute& attribute = attributes[count++];
@@ -340,12 +377,13 @@ Result PreparedLaunch::start(const Driver& driver, Stream stream, bool early, Fu
   return driver.launch(&configuration_, function, parameters_.data(), nullptr);
 }
 
-std::vector<PreparedLaunch> prepare(const CudaKernel& kernel, const CudaKernel::Sizes& sizes, const PreparedLaunch::Places& places,
-                                    TensorMapCache& maps) {
+std::vector<PreparedLaunch> prepare(const CudaKernel& kernel, const CudaKernel::Sizes& sizes,
+                                    const PreparedLaunch::Places& places, TensorMapCache& maps) {
   std::vector<PreparedLaunch> prepared;
   std::size_t first_map = 0;
   for (std::size_t i = 0; i < kernel.launches().size(); ++i) {
-    if (product(sizes.grids[i]) > 0) prepared.emplace_back(kernel, i, first_map, sizes, places, maps);
+    if (product(sizes.grids[i]) > 0)
+      prepared.emplace_back(kernel, i, first_map, sizes, places, maps);
     first_map += kernel.launches()[i].tensor_maps.size();
   }
   return prepared;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ir/backend.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "runtime/cublaslt.h"
 #include "runtime/cuda_context.h"
 #include "runtime/device.h"
@@ -23,25 +23,29 @@ namespace anydim::runtime::cuda {
 
 class CudaKernel : public DeviceKernel {
  public:
-  // Loads the module and checks it against the device's limits. Throws Error{Resource} naming region and schedule.
-  // `library`: not null where a launch is a product that it carries out.
-  CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region, const ir::DispatchTable::Entry& entry,
-             const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial, std::shared_ptr<const CublasLt> library = nullptr);
+  // Loads the module and checks it against the device's limits. Throws Error{Resource} naming
+  // region and schedule. `library`: not null where a launch is a product that it carries out.
+  CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region& region,
+             const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel,
+             std::optional<KernelTrial> trial, std::shared_ptr<const CublasLt> library = nullptr);
   ~CudaKernel() override;
 
   const std::vector<ir::DeviceLaunch>& launches() const { return launches_; }
   Function function(std::size_t launch) const { return functions_[launch]; }
   const std::shared_ptr<const CublasLt>& library() const { return library_; }
-  // The library's first choice for a product of so many rows; asked for once. Throws Error{Resource} where it has none.
+  // The library's first choice for a product of so many rows; asked for once. Throws
+  // Error{Resource} where it has none.
   CublasLt::Algorithm algorithm(const LibraryProduct& product) const;
-  // Grids and workspace grow with every extent: they need no look where no extent is larger than before.
+  // Grids and workspace grow with every extent: they need no look where no extent is larger than
+  // before.
   bool grids_grow() const { return grids_grow_; }
 
   // Sizes of one call, over the values of the region's symbols.
   struct Sizes {
     std::int64_t workspace_bytes = 0;
-    std::vector<std::array<std::int64_t, 3>> grids;     // of each launch
-    std::vector<std::vector<std::int64_t>> map_values;  // of each tensor map of all launches: dims, then strides
+    std::vector<std::array<std::int64_t, 3>> grids;  // of each launch
+    // of each tensor map of all launches: dims, then strides
+    std::vector<std::vector<std::int64_t>> map_values;
   };
   // Throws Error{Inputs} for sizes that overflow or that no grid can have.
   Sizes sizes(std::span<const std::int64_t> extents) const;
@@ -51,8 +55,8 @@ class CudaKernel : public DeviceKernel {
   // "region matmul_3, schedule matmul_mma bm=64, n = 7, m = 384".
   std::string describe(std::span<const std::int64_t> extents) const;
 
-  // The first launch anywhere is waited for, so that a fault is known to be this kernel's. Where there is one it is the twin's, whose error slot the host can
-  // read when the context is lost.
+  // The first launch anywhere is waited for, so that a fault is known to be this kernel's. Where
+  // there is one it is the twin's, whose error slot the host can read when the context is lost.
   bool proven() const { return proven_.load(std::memory_order_acquire); }
   void set_proven() const;
   const CudaKernel* twin() const { return twin_.get(); }
@@ -79,15 +83,18 @@ class CudaKernel : public DeviceKernel {
 // What a wait that ran out was: "block 3, thread 64, barrier 5, parity 1, iteration 7".
 std::string describe_wait(const ir::KernelError& error);
 
-// Whether the value of `dim` can only grow as its leaves, none of them negative, do. No: not known to.
+// Whether the value of `dim` can only grow as its leaves, none of them negative, do. No: not known
+// to.
 bool grows_with_leaves(const ir::Dim& dim);
 
 // Tensor maps by content, so that weights' are encoded once and activations' once a capacity.
 class TensorMapCache {
  public:
   explicit TensorMapCache(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
-  // `values`: dims, then strides. Throws Error{Internal} where the driver refuses, saying why it may.
-  const TensorMapBytes& encode(const ir::TensorMap& map, Address base, std::span<const std::int64_t> values, const CudaKernel& kernel);
+  // `values`: dims, then strides. Throws Error{Internal} where the driver refuses, saying why it
+  // may.
+  const TensorMapBytes& encode(const ir::TensorMap& map, Address base,
+                               std::span<const std::int64_t> values, const CudaKernel& kernel);
 
  private:
   std::shared_ptr<DeviceContext> context_;
@@ -105,13 +112,13 @@ class PreparedLaunch {
     Address extents = 0, error = 0, workspace = 0;
   };
   // `first_map`: position of the launch's first tensor map among the kernel's.
-  PreparedLaunch(const CudaKernel& kernel, std::size_t launch, std::size_t first_map, const CudaKernel::Sizes& sizes, const Places& places,
-                 TensorMapCache& maps);
+  PreparedLaunch(const CudaKernel& kernel, std::size_t launch, std::size_t first_map,
+                 const CudaKernel::Sizes& sizes, const Places& places, TensorMapCache& maps);
   PreparedLaunch(PreparedLaunch&&) noexcept = default;
   PreparedLaunch& operator=(PreparedLaunch&&) noexcept = default;
 
-  // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one ends where it knows how to wait.
-  // Throws Error{Internal} where the library refuses a product.
+  // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one
+  // ends where it knows how to wait. Throws Error{Internal} where the library refuses a product.
   Result issue(const Driver& driver, Stream stream, bool behind_kernel);
   // The kernel's twin instead, with another error slot.
   Result issue_twin(const Driver& driver, Stream stream, Address error);
@@ -137,7 +144,7 @@ class PreparedLaunch {
 };
 
 // All launches of one region's kernel that have work, in order.
-std::vector<PreparedLaunch> prepare(const CudaKernel& kernel, const CudaKernel::Sizes& sizes, const PreparedLaunch::Places& places,
-                                    TensorMapCache& maps);
+std::vector<PreparedLaunch> prepare(const CudaKernel& kernel, const CudaKernel::Sizes& sizes,
+                                    const PreparedLaunch::Places& places, TensorMapCache& maps);
 
 }  // namespace anydim::runtime::cuda

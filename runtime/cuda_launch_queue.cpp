@@ -18,34 +18,41 @@ constexpr std::size_t rows_in_turn = 256;
 
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
 
-std::vector<const ir::Program::Launch*> launches_of(const ir::Program& program) {
-  std::vector<const ir::Program::Launch*> launches;
+std::vector<const ir::Code::Launch*> launches_of(const ir::Program& program) {
+  std::vector<const ir::Code::Launch*> launches;
   const auto add = [&](const ir::Code& code) {
     for (const ir::Code::Instruction& instruction : code.instructions)
-      if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction)) launches.push_back(launch);
+      if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction))
+        launches.push_back(launch);
   };
-  add(program);
   std::ranges::for_each(program.functions, add);
   return launches;
 }
 
-ArgumentBuffer arguments_for(const ir::Program& program, const std::shared_ptr<DeviceContext>& context, Stream stream) {
+ArgumentBuffer arguments_for(const ir::Program& program,
+                             const std::shared_ptr<DeviceContext>& context, Stream stream) {
   std::size_t most_extents = 0;
-  const std::vector<const ir::Program::Launch*> launches = launches_of(program);
-  for (const ir::Program::Launch* launch : launches) most_extents = std::max(most_extents, launch->extents.size());
-  return {context, stream, is_straight(program) ? launches.size() : std::max(launches.size(), rows_in_turn), most_extents};
+  const std::vector<const ir::Code::Launch*> launches = launches_of(program);
+  for (const ir::Code::Launch* launch : launches)
+    most_extents = std::max(most_extents, launch->extents.size());
+  return {context, stream,
+          is_straight(program) ? launches.size() : std::max(launches.size(), rows_in_turn),
+          most_extents};
 }
 
 }  // namespace
 
 bool is_straight(const ir::Program& program) {
-  return std::ranges::all_of(program.instructions, [](const ir::Program::Instruction& instruction) {
-    return std::holds_alternative<ir::Program::RunStage>(instruction) || std::holds_alternative<ir::Program::Launch>(instruction) ||
-           std::holds_alternative<ir::Program::Fetch>(instruction);
-  });
+  return std::ranges::all_of(program.entry().instructions,
+                             [](const ir::Code::Instruction& instruction) {
+                               return std::holds_alternative<ir::Code::RunStage>(instruction) ||
+                                      std::holds_alternative<ir::Code::Launch>(instruction) ||
+                                      std::holds_alternative<ir::Code::Fetch>(instruction);
+                             });
 }
 
-LaunchQueue::OwnStream::OwnStream(std::shared_ptr<DeviceContext> shared) : context(std::move(shared)) {
+LaunchQueue::OwnStream::OwnStream(std::shared_ptr<DeviceContext> shared)
+    : context(std::move(shared)) {
   context->enter();
   context->check(context->driver().stream_create(&handle, stream_non_blocking), "opening a stream");
 }
@@ -56,20 +63,23 @@ LaunchQueue::OwnStream::~OwnStream() {
 }
 
 LaunchQueue::LaunchQueue(std::shared_ptr<DeviceContext> context, const ir::Program& program)
-    : context_(std::move(context)), driver_(context_->driver()), program_(program), stream_(context_),
-      arguments_(arguments_for(program, context_, stream_.handle)), workspace_(context_, stream_.handle),
-      output_blocks_(program.outputs.size(), [shared = context_](std::size_t bytes) { return PinnedBlock(shared, bytes); }),
+    : context_(std::move(context)), driver_(context_->driver()), program_(program),
+      stream_(context_), arguments_(arguments_for(program, context_, stream_.handle)),
+      workspace_(context_, stream_.handle),
+      output_blocks_(program.entry().outputs.size(),
+                     [shared = context_](std::size_t bytes) { return PinnedBlock(shared, bytes); }),
       maps_(context_) {
   // Steps beside launches may read any buffer.
-  std::vector<bool> read(program.buffers.size(), !is_straight(program));
-  for (const ir::Program::Launch* launch : launches_of(program)) {
+  std::vector<bool> read(program.entry().buffers.size(), !is_straight(program));
+  for (const ir::Code::Launch* launch : launches_of(program)) {
     checked_ = checked_ || !program.kernels[index_of(launch->kernel)].checks.empty();
     if (!is_straight(program)) continue;
     for (const std::int32_t buffer : launch->buffers) read[index_of(buffer)] = true;
   }
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const std::int32_t buffer = program.inputs[i].buffer;
-    if (buffer >= 0 && read[index_of(buffer)]) read_inputs_.push_back({.input = static_cast<std::int32_t>(i), .buffer = buffer});
+  for (std::size_t i = 0; i < program.entry().inputs.size(); ++i) {
+    const std::int32_t buffer = program.entry().inputs[i].buffer;
+    if (buffer >= 0 && read[index_of(buffer)])
+      read_inputs_.push_back({.input = static_cast<std::int32_t>(i), .buffer = buffer});
   }
 }
 
@@ -79,7 +89,9 @@ LaunchQueue::~LaunchQueue() {
   for (const Event event : events_) driver_.event_destroy(event);
 }
 
-const CudaKernel& LaunchQueue::Launch::kernel() const { return static_cast<const CudaKernel&>(*loaded->device); }
+const CudaKernel& LaunchQueue::Launch::kernel() const {
+  return static_cast<const CudaKernel&>(*loaded->device);
+}
 
 // ---- A call ----
 
@@ -96,35 +108,46 @@ void LaunchQueue::begin(const std::vector<ir::Tensor>& inputs) {
   in_call_ = true;
 }
 
-ir::Tensor LaunchQueue::input_element(const ir::Program::Buffer& buffer, ir::DType dtype, std::int64_t element) const {
+ir::Tensor LaunchQueue::input_element(const ir::Code::Buffer& buffer, ir::DType dtype,
+                                      std::int64_t element) const {
   const std::size_t size = ir::size_of(dtype);
-  return {dtype, {}, (*inputs_)[index_of(buffer.index)].bytes().subspan(static_cast<std::size_t>(element) * size, size), nullptr};
+  return {dtype,
+          {},
+          (*inputs_)[index_of(buffer.index)].bytes().subspan(
+              static_cast<std::size_t>(element) * size, size),
+          nullptr};
 }
 
 void LaunchQueue::note_symbols(std::span<const std::int64_t> slots) {
-  const std::span<const std::int64_t> leaves = slots.first(program_.leaf_symbols.size());
+  const std::span<const std::int64_t> leaves = slots.first(program_.entry().leaf_symbols.size());
   leaves_.assign(leaves.begin(), leaves.end());
 }
 
-void LaunchQueue::add(const LaunchWork& work) { waiting_.push_back({work.launch, *work.kernel, arguments_.add(work.extents)}); }
+void LaunchQueue::add(const LaunchWork& work) {
+  waiting_.push_back({work.launch, *work.kernel, arguments_.add(work.extents)});
+}
 
-bool LaunchQueue::reserve_workspace(std::span<const CudaKernel::Sizes> sizes, MemoryBudget& budget) {
+bool LaunchQueue::reserve_workspace(std::span<const CudaKernel::Sizes> sizes,
+                                    MemoryBudget& budget) {
   std::int64_t bytes = 0;
   for (const CudaKernel::Sizes& one : sizes) bytes = std::max(bytes, one.workspace_bytes);
-  if (bytes > budget.used().scratch) budget.spend(&CallMemory::scratch, bytes - budget.used().scratch);
+  if (bytes > budget.used().scratch)
+    budget.spend(&CallMemory::scratch, bytes - budget.used().scratch);
   return workspace_.reserve(static_cast<std::size_t>(bytes), "the kernels' workspace");
 }
 
-std::vector<LaunchQueue::Step> LaunchQueue::prepare(std::span<const CudaKernel::Sizes> sizes, const AddressOf& address_of) {
+std::vector<LaunchQueue::Step> LaunchQueue::prepare(std::span<const CudaKernel::Sizes> sizes,
+                                                    const AddressOf& address_of) {
   std::vector<Step> steps;
   std::vector<Address> buffers;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     const Launch& one = waiting_[i];
     buffers.clear();
     for (const std::int32_t buffer : one.launch->buffers) buffers.push_back(address_of(buffer));
-    const PreparedLaunch::Places places{buffers, arguments_.extents_address(one.row), arguments_.error_address(one.row),
-                                        workspace_.address()};
-    steps.push_back({one, CudaKernel::blocks(sizes[i]), cuda::prepare(one.kernel(), sizes[i], places, maps_)});
+    const PreparedLaunch::Places places{buffers, arguments_.extents_address(one.row),
+                                        arguments_.error_address(one.row), workspace_.address()};
+    steps.push_back(
+        {one, CudaKernel::blocks(sizes[i]), cuda::prepare(one.kernel(), sizes[i], places, maps_)});
   }
   return steps;
 }
@@ -138,16 +161,19 @@ void LaunchQueue::send(std::span<const ArgumentBuffer::Input> inputs) {
 std::string LaunchQueue::call_text() const {
   std::string symbols, regions;
   for (std::size_t slot = 0; slot < leaves_.size(); ++slot) {
-    const std::string& symbol = program_.leaf_symbols[slot];
-    if (!symbol.empty()) symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", symbol, leaves_[slot]);
+    const std::string& symbol = program_.entry().leaf_symbols[slot];
+    if (!symbol.empty())
+      symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", symbol, leaves_[slot]);
   }
   for (const std::vector<Launch>* launches : {&issued_, &waiting_}) {
     for (const Launch& launch : *launches) {
       const std::string one = describe(launch);
-      if (regions.find(one) == std::string::npos) regions += fmt::format("{}{}", regions.empty() ? "" : "; ", one);
+      if (regions.find(one) == std::string::npos)
+        regions += fmt::format("{}{}", regions.empty() ? "" : "; ", one);
     }
   }
-  return fmt::format("running a call with {} on the GPU, one of its launches failed ({})", symbols, regions);
+  return fmt::format("running a call with {} on the GPU, one of its launches failed ({})", symbols,
+                     regions);
 }
 
 void LaunchQueue::synchronize() {
@@ -167,22 +193,26 @@ void LaunchQueue::wait() {
   }
 }
 
-std::vector<ir::Tensor> LaunchQueue::finish(std::span<const std::int64_t> slots, const AddressOf& address_of) {
+std::vector<ir::Tensor> LaunchQueue::finish(std::span<const std::int64_t> slots,
+                                            const AddressOf& address_of) {
   std::vector<ir::Tensor> outputs;
-  outputs.reserve(program_.outputs.size());
-  for (const ir::Program::Output& output : program_.outputs) {
-    const ir::Program::Buffer& buffer = program_.buffers[index_of(output.buffer)];
+  outputs.reserve(program_.entry().outputs.size());
+  for (const ir::Code::Output& output : program_.entry().outputs) {
+    const ir::Code::Buffer& buffer = program_.entry().buffers[index_of(output.buffer)];
     std::vector<std::int64_t> dims = output_dims(output, slots);
     const auto bytes = static_cast<std::size_t>(ir::byte_count(output.dtype, dims));
-    if (buffer.place == ir::Program::Buffer::Place::Input) {
+    if (buffer.place == ir::Code::Buffer::Place::Input) {
       const ir::Tensor& input = (*inputs_)[index_of(buffer.index)];
       outputs.emplace_back(output.dtype, std::move(dims), input.bytes(), input.owner());
       continue;
     }
     const std::shared_ptr<std::byte> block = output_blocks_.take(bytes);
     if (bytes > 0)
-      context_->check(driver_.copy_to_host(block.get(), address_of(output.buffer), bytes, stream_.handle), "copying outputs from the GPU");
-    outputs.emplace_back(output.dtype, std::move(dims), std::span<const std::byte>(block.get(), bytes), block);
+      context_->check(
+          driver_.copy_to_host(block.get(), address_of(output.buffer), bytes, stream_.handle),
+          "copying outputs from the GPU");
+    outputs.emplace_back(output.dtype, std::move(dims),
+                         std::span<const std::byte>(block.get(), bytes), block);
   }
   wait();
   in_call_ = false;
@@ -231,12 +261,17 @@ void LaunchQueue::run_twin(Step& step) {
   ir::KernelError& error = arguments_.host_error();
   error = {};
   for (PreparedLaunch& launch : step.launches) {
-    const Result result = launch.issue_twin(driver_, stream_.handle, arguments_.host_error_address());
-    if (result != success) context_->fail(result, "launching the checked twin of " + describe(step.of));
+    const Result result =
+        launch.issue_twin(driver_, stream_.handle, arguments_.host_error_address());
+    if (result != success)
+      context_->fail(result, "launching the checked twin of " + describe(step.of));
   }
   if (const Result result = driver_.stream_synchronize(stream_.handle); result != success) {
-    const std::string wait = error.check == ir::KernelError::wait_ran_out ? fmt::format(": a wait ran out ({})", describe_wait(error)) : "";
-    context_->fail(result, fmt::format("running the checked twin of {}{}", describe(step.of), wait));
+    const std::string wait = error.check == ir::KernelError::wait_ran_out
+                                 ? fmt::format(": a wait ran out ({})", describe_wait(error))
+                                 : "";
+    context_->fail(result,
+                   fmt::format("running the checked twin of {}{}", describe(step.of), wait));
   }
   step.of.kernel().set_proven();
   if (error.check >= 0) report_check(program_, *step.of.launch, extents(step.of), error);
@@ -258,8 +293,10 @@ void LaunchQueue::read_marks(const std::vector<Step>& steps) {
   synchronize();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     float milliseconds = 0;
-    context_->check(driver_.event_elapsed(&milliseconds, events_[2 * i], events_[2 * i + 1]), "timing launches");
-    timings_.push_back({steps[i].blocks, steps[i].launches.empty() ? 0 : 1e-3 * static_cast<double>(milliseconds)});
+    context_->check(driver_.event_elapsed(&milliseconds, events_[2 * i], events_[2 * i + 1]),
+                    "timing launches");
+    timings_.push_back({steps[i].blocks,
+                        steps[i].launches.empty() ? 0 : 1e-3 * static_cast<double>(milliseconds)});
   }
 }
 

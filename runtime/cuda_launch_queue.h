@@ -1,4 +1,5 @@
-// The launches of one session in the order of one stream, with what they share: the argument buffer,
+// The launches of one session in the order of one stream, with what they share: the argument
+// buffer,
 // the kernels' workspace, and the copies of results back.
 //
 // A session adds the launches of a call as it is told of them, prepares those that wait, with sizes
@@ -33,7 +34,7 @@ class LaunchQueue {
 
   // A launch of the call.
   struct Launch {
-    const ir::Program::Launch* launch = nullptr;
+    const ir::Code::Launch* launch = nullptr;
     std::shared_ptr<const LoadedKernel> loaded;
     std::size_t row = 0;  // of the argument buffer
     const CudaKernel& kernel() const;
@@ -54,10 +55,12 @@ class LaunchQueue {
 
   // ---- A call ----
 
-  // `inputs` live until finish() returns. What a call that was broken off had under way is waited for.
+  // `inputs` live until finish() returns. What a call that was broken off had under way is waited
+  // for.
   void begin(const std::vector<ir::Tensor>& inputs);
   // One element of an input, read on the host.
-  ir::Tensor input_element(const ir::Program::Buffer& buffer, ir::DType dtype, std::int64_t element) const;
+  ir::Tensor input_element(const ir::Code::Buffer& buffer, ir::DType dtype,
+                           std::int64_t element) const;
   // The entry's slots, once its leaves are known: messages about the call name the symbols' values.
   void note_symbols(std::span<const std::int64_t> slots);
 
@@ -69,7 +72,8 @@ class LaunchQueue {
   }
   // True where the workspace has another address now.
   bool reserve_workspace(std::span<const CudaKernel::Sizes> sizes, MemoryBudget& budget);
-  // What waits, with the workspace and the argument buffer where they are now. `sizes`: one a launch.
+  // What waits, with the workspace and the argument buffer where they are now. `sizes`: one a
+  // launch.
   std::vector<Step> prepare(std::span<const CudaKernel::Sizes> sizes, const AddressOf& address_of);
   // Copies the arguments of what waits to the device, and the inputs with the first copy of a call.
   // What waited counts as issued from then on.
@@ -98,7 +102,9 @@ class LaunchQueue {
     std::shared_ptr<DeviceContext> context;
     Stream handle = nullptr;
   };
-  std::string describe(const Launch& launch) const { return launch.kernel().describe(extents(launch)); }
+  std::string describe(const Launch& launch) const {
+    return launch.kernel().describe(extents(launch));
+  }
   // `behind_kernel`: the stream's last operation is a launch; whether it is now. `apart`: no launch
   // of the step may start before the one ahead of it has ended.
   bool enqueue(Step& step, Stream stream, bool behind_kernel, bool apart);

@@ -13,17 +13,22 @@ namespace anydim::runtime::cuda {
 
 // Buffers that share an allocation begin at multiples of this.
 constexpr std::size_t buffer_alignment = 256;
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment; }
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+}
 
-// Device memory in the order of one stream: taken and freed without waiting. Grows to the largest size asked for; growing loses the contents.
+// Device memory in the order of one stream: taken and freed without waiting. Grows to the largest
+// size asked for; growing loses the contents.
 class StreamMemory {
  public:
-  StreamMemory(std::shared_ptr<DeviceContext> context, Stream stream) : context_(std::move(context)), stream_(stream) {}
+  StreamMemory(std::shared_ptr<DeviceContext> context, Stream stream)
+      : context_(std::move(context)), stream_(stream) {}
   ~StreamMemory();
   StreamMemory(StreamMemory&& other) noexcept;
   StreamMemory& operator=(StreamMemory&&) = delete;
 
-  // True where the address has changed. Throws Error{Resource}; then the memory is empty and can be asked again. `what` is for its message.
+  // True where the address has changed. Throws Error{Resource}; then the memory is empty and can be
+  // asked again. `what` is for its message.
   bool reserve(std::size_t bytes, std::string_view what);
   Address address() const { return address_; }
   std::size_t bytes() const { return bytes_; }

@@ -11,7 +11,7 @@ namespace anydim::runtime::cuda {
 
 namespace {
 
-using Place = ir::Program::Buffer::Place;
+using Place = ir::Code::Buffer::Place;
 
 constexpr std::size_t most_prepared_calls = 64;
 
@@ -19,10 +19,12 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 
 // Fetches from inputs read host memory; any other waits for the device.
 bool fetches_from_device(const ir::Program& program) {
-  return std::ranges::any_of(program.instructions, [&](const ir::Program::Instruction& instruction) {
-    const auto* fetch = std::get_if<ir::Program::Fetch>(&instruction);
-    return fetch != nullptr && program.buffers[index_of(fetch->buffer)].place != Place::Input;
-  });
+  return std::ranges::any_of(
+      program.entry().instructions, [&](const ir::Code::Instruction& instruction) {
+        const auto* fetch = std::get_if<ir::Code::Fetch>(&instruction);
+        return fetch != nullptr &&
+               program.entry().buffers[index_of(fetch->buffer)].place != Place::Input;
+      });
 }
 
 }  // namespace
@@ -37,23 +39,28 @@ ReplayedSession::PreparedCall::~PreparedCall() {
   context->driver().graph_executable_destroy(graph);
 }
 
-ReplayedSession::ReplayedSession(std::shared_ptr<DeviceContext> context, const Executable& executable)
-    : executable_(executable), program_(executable.program()), capacity_(program_), queue_(std::move(context), program_),
-      budget_(executable.memory_limit()), activations_(queue_.context(), queue_.stream()), constants_(program_.buffers.size()) {
+ReplayedSession::ReplayedSession(std::shared_ptr<DeviceContext> context,
+                                 const Executable& executable)
+    : executable_(executable), program_(executable.program()), capacity_(program_),
+      queue_(std::move(context), program_), budget_(executable.memory_limit()),
+      activations_(queue_.context(), queue_.stream()), constants_(program_.entry().buffers.size()) {
   ir::ShapeProgram sizes;
-  for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
-    if (program_.leaf_symbols[slot].empty()) continue;
-    sizes.leaves.push_back({.symbol = program_.leaf_symbols[slot]});
+  for (std::size_t slot = 0; slot < program_.entry().leaf_symbols.size(); ++slot) {
+    if (program_.entry().leaf_symbols[slot].empty()) continue;
+    sizes.leaves.push_back({.symbol = program_.entry().leaf_symbols[slot]});
     symbol_slots_.push_back(slot);
   }
   for (const ArgumentBuffer::Input& read : queue_.read_inputs()) {
-    const ir::Program::Input& input = program_.inputs[index_of(read.input)];
-    sizes.expressions.push_back(ir::product(input.dims) * static_cast<std::int64_t>(ir::size_of(input.dtype)));
+    const ir::Code::Input& input = program_.entry().inputs[index_of(read.input)];
+    sizes.expressions.push_back(ir::product(input.dims) *
+                                static_cast<std::int64_t>(ir::size_of(input.dtype)));
   }
   input_bytes_.emplace(sizes);
-  for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-    const ir::Program::Buffer& buffer = program_.buffers[b];
-    if (buffer.place == Place::Constant) constants_[b] = reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
+  for (std::size_t b = 0; b < program_.entry().buffers.size(); ++b) {
+    const ir::Code::Buffer& buffer = program_.entry().buffers[b];
+    if (buffer.place == Place::Constant)
+      constants_[b] =
+          reinterpret_cast<Address>(executable.constant_addresses()[index_of(buffer.index)]);
   }
 }
 
@@ -71,7 +78,7 @@ void ReplayedSession::launch(const LaunchWork& work) {
 }
 
 ir::Tensor ReplayedSession::element(std::int32_t buffer, ir::DType dtype, std::int64_t element) {
-  return queue_.input_element(program_.buffers[index_of(buffer)], dtype, element);
+  return queue_.input_element(program_.entry().buffers[index_of(buffer)], dtype, element);
 }
 
 Frames& ReplayedSession::frames() { internal_error("a call that is replayed has launches only"); }
@@ -80,7 +87,8 @@ std::vector<ir::Tensor> ReplayedSession::finish(std::span<const std::int64_t> sl
   PreparedCall& call = prepared_for(slots);
   run(call);
   last_ = &call;
-  return queue_.finish(slots, [&](std::int32_t buffer) { return call.addresses[index_of(buffer)]; });
+  return queue_.finish(slots,
+                       [&](std::int32_t buffer) { return call.addresses[index_of(buffer)]; });
 }
 
 ReplayedSession::PreparedCall& ReplayedSession::last() const {
@@ -102,16 +110,18 @@ ReplayedSession::CallKey ReplayedSession::key_of(std::span<const std::int64_t> l
 }
 
 // Nothing where the sizes have no value there: a graph for the very sizes of the call serves then.
-std::optional<std::vector<std::int64_t>> ReplayedSession::slots_at_capacity(std::span<const std::int64_t> slots) const {
-  const std::size_t leaves = program_.leaf_symbols.size();
+std::optional<std::vector<std::int64_t>> ReplayedSession::slots_at_capacity(
+    std::span<const std::int64_t> slots) const {
+  const std::size_t leaves = program_.entry().leaf_symbols.size();
   std::vector<std::int64_t> limits(leaves, ir::default_symbol_maximum);
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const std::vector<ir::Program::Slot>& keys = queue_.waiting()[i].launch->keys;
+    const std::vector<ir::Code::Slot>& keys = queue_.waiting()[i].launch->keys;
     const std::vector<ir::BucketInterval>& intervals = buckets_[i]->intervals;
     for (std::size_t k = 0; k < std::min(keys.size(), intervals.size()); ++k) {
       // A key that is a symbol itself: past the bucket's edge another kernel would be chosen.
       const std::size_t slot = index_of(keys[k]);
-      if (slot < leaves && intervals[k].high >= slots[slot]) limits[slot] = std::min(limits[slot], intervals[k].high);
+      if (slot < leaves && intervals[k].high >= slots[slot])
+        limits[slot] = std::min(limits[slot], intervals[k].high);
     }
   }
   std::vector<std::int64_t> at_capacity(slots.begin(), slots.end());
@@ -119,16 +129,18 @@ std::optional<std::vector<std::int64_t>> ReplayedSession::slots_at_capacity(std:
   if (program_.stages.empty()) return at_capacity;
   const ir::Program::Stage& stage = program_.stages[0];
   std::vector<std::int64_t> values;
-  for (const ir::Program::Slot leaf : stage.leaves) values.push_back(at_capacity[index_of(leaf)]);
-  const std::span<std::int64_t> results(at_capacity.data() + stage.first, stage.shapes.expressions.size());
+  for (const ir::Code::Slot leaf : stage.leaves) values.push_back(at_capacity[index_of(leaf)]);
+  const std::span<std::int64_t> results(at_capacity.data() + stage.first,
+                                        stage.shapes.expressions.size());
   if (executable_.interpreter(0).run(values, results) >= 0) return std::nullopt;
   if (!capacity_.holds(at_capacity, slots)) return std::nullopt;
   return at_capacity;
 }
 
-CudaKernel::Sizes ReplayedSession::sizes_at(std::span<const std::int64_t> slots, const LaunchQueue::Launch& launch) const {
+CudaKernel::Sizes ReplayedSession::sizes_at(std::span<const std::int64_t> slots,
+                                            const LaunchQueue::Launch& launch) const {
   std::vector<std::int64_t> extents;
-  for (const ir::Program::Slot slot : launch.launch->extents) extents.push_back(slots[index_of(slot)]);
+  for (const ir::Code::Slot slot : launch.launch->extents) extents.push_back(slots[index_of(slot)]);
   return launch.kernel().sizes(extents);
 }
 
@@ -147,7 +159,8 @@ bool ReplayedSession::serves(const PreparedCall& call, std::span<const std::int6
   });
 }
 
-ReplayedSession::PreparedCall* ReplayedSession::find(const CallKey& key, std::span<const std::int64_t> slots) {
+ReplayedSession::PreparedCall* ReplayedSession::find(const CallKey& key,
+                                                     std::span<const std::int64_t> slots) {
   const auto found = calls_.find(key);
   if (found == calls_.end() || !serves(*found->second, slots)) return nullptr;
   found->second->last_use = ++clock_;
@@ -155,7 +168,7 @@ ReplayedSession::PreparedCall* ReplayedSession::find(const CallKey& key, std::sp
 }
 
 ReplayedSession::PreparedCall& ReplayedSession::prepared_for(std::span<const std::int64_t> slots) {
-  const std::size_t leaves = program_.leaf_symbols.size();
+  const std::size_t leaves = program_.entry().leaf_symbols.size();
   if (const auto capacity = slots_at_capacity(slots)) {
     CallKey key = key_of(std::span(*capacity).first(leaves));
     if (PreparedCall* known = find(key, slots); known != nullptr) return *known;
@@ -181,7 +194,8 @@ ReplayedSession::PreparedCall& ReplayedSession::make(CallKey key, std::vector<st
   call->slots = std::move(slots);
   call->addresses = constants_;
   std::vector<CudaKernel::Sizes> sizes;
-  for (const LaunchQueue::Launch& launch : queue_.waiting()) sizes.push_back(sizes_at(call->slots, launch));
+  for (const LaunchQueue::Launch& launch : queue_.waiting())
+    sizes.push_back(sizes_at(call->slots, launch));
 
   // All memory first: parameters hold addresses.
   budget_.reset();
@@ -189,10 +203,12 @@ ReplayedSession::PreparedCall& ReplayedSession::make(CallKey key, std::vector<st
   place_activations(*call);
   note_move(queue_.reserve_workspace(sizes, budget_));
   call->memory = budget_.used();
-  call->steps = queue_.prepare(sizes, [&](std::int32_t buffer) { return call->addresses[index_of(buffer)]; });
+  call->steps =
+      queue_.prepare(sizes, [&](std::int32_t buffer) { return call->addresses[index_of(buffer)]; });
 
   if (calls_.size() >= most_prepared_calls)
-    calls_.erase(std::ranges::min_element(calls_, {}, [](const auto& entry) { return entry.second->last_use; }));
+    calls_.erase(std::ranges::min_element(
+        calls_, {}, [](const auto& entry) { return entry.second->last_use; }));
   call->last_use = ++clock_;
   return *(calls_[std::move(key)] = std::move(call));
 }
@@ -206,15 +222,17 @@ void ReplayedSession::place_inputs(PreparedCall& call) {
   call.inputs = queue_.read_inputs();
   std::vector<std::int64_t> symbols, bytes(call.inputs.size());
   for (const std::size_t slot : symbol_slots_) symbols.push_back(call.slots[slot]);
-  if (input_bytes_->run(symbols, bytes) >= 0) throw Error(ErrorKind::Inputs, "an input's size in bytes has no 64-bit value");
+  if (input_bytes_->run(symbols, bytes) >= 0)
+    throw Error(ErrorKind::Inputs, "an input's size in bytes has no 64-bit value");
   note_move(queue_.arguments().place(call.inputs, bytes));
-  for (const ArgumentBuffer::Input& input : call.inputs) call.addresses[index_of(input.buffer)] = queue_.arguments().address(input);
+  for (const ArgumentBuffer::Input& input : call.inputs)
+    call.addresses[index_of(input.buffer)] = queue_.arguments().address(input);
 }
 
 // The arena segment of the one stage, and outputs behind it.
 void ReplayedSession::place_activations(PreparedCall& call) {
   const Executable::StageLayout& layout = executable_.stage_layouts()[0];
-  const auto slot = [&](ir::Program::Slot position) { return call.slots[index_of(position)]; };
+  const auto slot = [&](ir::Code::Slot position) { return call.slots[index_of(position)]; };
   std::size_t offset = 0;
   if (!program_.stages.empty() && program_.stages[0].arena_bytes >= 0) {
     const std::int64_t bytes = slot(program_.stages[0].arena_bytes);
@@ -223,16 +241,19 @@ void ReplayedSession::place_activations(PreparedCall& call) {
   }
   std::vector<std::pair<std::int32_t, std::size_t>> outputs;
   for (const std::int32_t o : layout.outputs) {
-    const std::int32_t buffer = program_.outputs[index_of(o)].buffer;
-    const std::int64_t bytes = slot(program_.buffers[index_of(buffer)].bytes);
+    const std::int32_t buffer = program_.entry().outputs[index_of(o)].buffer;
+    const std::int64_t bytes = slot(program_.entry().buffers[index_of(buffer)].bytes);
     budget_.spend(&CallMemory::outputs, bytes);
     outputs.emplace_back(buffer, offset);
     offset += aligned(static_cast<std::size_t>(bytes));
   }
   note_move(activations_.reserve(offset, "activations and outputs"));
   for (const std::int32_t b : layout.buffers)
-    call.addresses[index_of(b)] = activations_.address() + static_cast<Address>(slot(program_.buffers[index_of(b)].offset));
-  for (const auto& [buffer, at] : outputs) call.addresses[index_of(buffer)] = activations_.address() + at;
+    call.addresses[index_of(b)] =
+        activations_.address() +
+        static_cast<Address>(slot(program_.entry().buffers[index_of(b)].offset));
+  for (const auto& [buffer, at] : outputs)
+    call.addresses[index_of(buffer)] = activations_.address() + at;
 }
 
 // ---- Running ----

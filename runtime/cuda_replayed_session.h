@@ -1,7 +1,9 @@
-// Calls that are prepared as a whole and replayed: of programs in which the host decides nothing but
+// Calls that are prepared as a whole and replayed: of programs in which the host decides nothing
+// but
 // sizes, knows all of them in one stage, and fetches none from the GPU.
 //
-// A call is prepared for a capacity (runtime/cuda_capacity.h): addresses, parameters and tensor maps
+// A call is prepared for a capacity (runtime/cuda_capacity.h): addresses, parameters and tensor
+// maps
 // are fixed, and kernels read actual extents from the argument buffer. The first call of a capacity
 // launches on the stream, the second captures a graph; later ones, and all smaller sizes with the
 // same kernels, replay it. A call waits once, at its end.
@@ -10,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "runtime/cuda_capacity.h"
 #include "runtime/cuda_launch_queue.h"
 
@@ -24,7 +26,9 @@ class ReplayedSession : public DeviceSession {
   ReplayedSession(std::shared_ptr<DeviceContext> context, const Executable& executable);
 
   void begin(const std::vector<ir::Tensor>& inputs) override;
-  void place(std::size_t, std::span<const std::int64_t> slots) override { queue_.note_symbols(slots); }
+  void place(std::size_t, std::span<const std::int64_t> slots) override {
+    queue_.note_symbols(slots);
+  }
   void launch(const LaunchWork& work) override;
   ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) override;
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override;
@@ -33,7 +37,8 @@ class ReplayedSession : public DeviceSession {
   const std::vector<LaunchTiming>& timings() const override { return queue_.timings(); }
   CallMemory memory() const override { return last_ == nullptr ? CallMemory() : last_->memory; }
 
-  // Issues the launches of the last call again on another stream, for measuring: no copies, the same
+  // Issues the launches of the last call again on another stream, for measuring: no copies, the
+  // same
   // inputs and sizes. Until the next call of this session.
   void enqueue_last(Stream stream);
   // Where the last call's buffers lie, by position among Program::buffers.
@@ -57,12 +62,14 @@ class ReplayedSession : public DeviceSession {
   using CallKey = std::vector<std::int64_t>;  // leaves at the capacity, then the kernels
 
   CallKey key_of(std::span<const std::int64_t> leaves) const;
-  std::optional<std::vector<std::int64_t>> slots_at_capacity(std::span<const std::int64_t> slots) const;
+  std::optional<std::vector<std::int64_t>> slots_at_capacity(
+      std::span<const std::int64_t> slots) const;
   bool serves(const PreparedCall& call, std::span<const std::int64_t> slots) const;
   PreparedCall* find(const CallKey& key, std::span<const std::int64_t> slots);
   PreparedCall& prepared_for(std::span<const std::int64_t> slots);
   PreparedCall& make(CallKey key, std::vector<std::int64_t> slots);
-  CudaKernel::Sizes sizes_at(std::span<const std::int64_t> slots, const LaunchQueue::Launch& launch) const;
+  CudaKernel::Sizes sizes_at(std::span<const std::int64_t> slots,
+                             const LaunchQueue::Launch& launch) const;
   void place_inputs(PreparedCall& call);
   void place_activations(PreparedCall& call);
   void note_move(bool moved);

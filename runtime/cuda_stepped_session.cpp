@@ -17,8 +17,9 @@ Address device_form(const std::byte* place) { return reinterpret_cast<Address>(p
 }  // namespace
 
 SteppedSession::SteppedSession(std::shared_ptr<DeviceContext> context, const Executable& executable)
-    : executable_(executable), program_(executable.program()), queue_(std::move(context), program_), budget_(executable.memory_limit()),
-      inputs_(queue_.read_inputs()), outputs_memory_(*this), frames_(executable, *this, budget_) {}
+    : executable_(executable), program_(executable.program()), queue_(std::move(context), program_),
+      budget_(executable.memory_limit()), inputs_(queue_.read_inputs()), outputs_memory_(*this),
+      frames_(executable, *this, budget_) {}
 
 void SteppedSession::begin(const std::vector<ir::Tensor>& inputs) {
   queue_.begin(inputs);
@@ -29,7 +30,8 @@ void SteppedSession::begin(const std::vector<ir::Tensor>& inputs) {
   for (const ArgumentBuffer::Input& input : inputs_)
     bytes.push_back(static_cast<std::int64_t>(inputs[index_of(input.input)].bytes().size()));
   queue_.arguments().place(inputs_, bytes);
-  for (const ArgumentBuffer::Input& input : inputs_) frames_.lend(input.buffer, host_form(queue_.arguments().address(input)));
+  for (const ArgumentBuffer::Input& input : inputs_)
+    frames_.lend(input.buffer, host_form(queue_.arguments().address(input)));
 }
 
 void SteppedSession::place(std::size_t stage, std::span<const std::int64_t> slots) {
@@ -37,8 +39,8 @@ void SteppedSession::place(std::size_t stage, std::span<const std::int64_t> slot
   flush();
   frames_.place(stage, slots);
   for (const std::int32_t o : executable_.stage_layouts()[stage].outputs) {
-    const std::int32_t buffer = program_.outputs[index_of(o)].buffer;
-    const std::int64_t bytes = slots[index_of(program_.buffers[index_of(buffer)].bytes)];
+    const std::int32_t buffer = program_.entry().outputs[index_of(o)].buffer;
+    const std::int64_t bytes = slots[index_of(program_.entry().buffers[index_of(buffer)].bytes)];
     budget_.spend(&CallMemory::outputs, bytes);
     frames_.lend(buffer, outputs_memory_.take(static_cast<std::size_t>(bytes)));
   }
@@ -51,14 +53,16 @@ void SteppedSession::launch(const LaunchWork& work) {
 
 ir::Tensor SteppedSession::element(std::int32_t position, ir::DType dtype, std::int64_t element) {
   if (!frames_.in_call()) {
-    const ir::Program::Buffer& buffer = program_.buffers[index_of(position)];
-    if (buffer.place == ir::Program::Buffer::Place::Input) return queue_.input_element(buffer, dtype, element);
+    const ir::Code::Buffer& buffer = program_.entry().buffers[index_of(position)];
+    if (buffer.place == ir::Code::Buffer::Place::Input)
+      return queue_.input_element(buffer, dtype, element);
   }
   ir::Tensor copy(dtype, {});
   const std::size_t size = ir::size_of(dtype);
   const std::byte* source = frames().address(position) + static_cast<std::size_t>(element) * size;
   const DeviceContext& context = *queue_.context();
-  context.check(context.driver().copy_to_host(copy.mutable_bytes().data(), device_form(source), size, queue_.stream()),
+  context.check(context.driver().copy_to_host(copy.mutable_bytes().data(), device_form(source),
+                                              size, queue_.stream()),
                 "fetching a number from the GPU");
   queue_.wait();
   return copy;
@@ -73,7 +77,8 @@ Frames& SteppedSession::frames() {
 
 std::vector<ir::Tensor> SteppedSession::finish(std::span<const std::int64_t> slots) {
   flush();
-  std::vector<ir::Tensor> outputs = queue_.finish(slots, [&](std::int32_t buffer) { return device_form(frames_.address(buffer)); });
+  std::vector<ir::Tensor> outputs = queue_.finish(
+      slots, [&](std::int32_t buffer) { return device_form(frames_.address(buffer)); });
   frames_.end();
   return outputs;
 }
@@ -82,9 +87,11 @@ std::vector<ir::Tensor> SteppedSession::finish(std::span<const std::int64_t> slo
 void SteppedSession::flush() {
   if (queue_.waiting().empty()) return;
   std::vector<CudaKernel::Sizes> sizes;
-  for (const LaunchQueue::Launch& launch : queue_.waiting()) sizes.push_back(launch.kernel().sizes(queue_.extents(launch)));
+  for (const LaunchQueue::Launch& launch : queue_.waiting())
+    sizes.push_back(launch.kernel().sizes(queue_.extents(launch)));
   queue_.reserve_workspace(sizes, budget_);
-  auto steps = queue_.prepare(sizes, [&](std::int32_t buffer) { return device_form(frames_.address(buffer)); });
+  auto steps = queue_.prepare(
+      sizes, [&](std::int32_t buffer) { return device_form(frames_.address(buffer)); });
   queue_.send(inputs_);
   queue_.issue(steps);
 }
@@ -105,7 +112,8 @@ std::shared_ptr<std::byte> SteppedSession::take(std::size_t bytes) {
   return {std::move(memory), place};
 }
 
-void SteppedSession::copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t bytes, std::size_t rows) {
+void SteppedSession::copy_rows(std::byte* to, std::size_t stride, const std::byte* from,
+                               std::size_t bytes, std::size_t rows) {
   const DeviceContext& context = *queue_.context();
   const char* doing = "copying values on the GPU";
   if (rows > 1 && stride <= longest_row_stride) {
@@ -120,8 +128,10 @@ void SteppedSession::copy_rows(std::byte* to, std::size_t stride, const std::byt
     return context.check(context.driver().copy_rows(&copy, queue_.stream()), doing);
   }
   for (std::size_t row = 0; row < rows; ++row)
-    context.check(context.driver().copy_on_device(device_form(to + row * stride), device_form(from + row * bytes), bytes, queue_.stream()),
-                  doing);
+    context.check(
+        context.driver().copy_on_device(device_form(to + row * stride),
+                                        device_form(from + row * bytes), bytes, queue_.stream()),
+        doing);
 }
 
 // By way of a row of arguments, which stays as it is until the copy is done.
@@ -129,7 +139,9 @@ void SteppedSession::write(std::byte* to, std::span<const std::byte> number) {
   make_row();
   const std::byte* kept = queue_.arguments().keep(number);
   const DeviceContext& context = *queue_.context();
-  context.check(context.driver().copy_to_device(device_form(to), kept, number.size(), queue_.stream()), "copying a number to the GPU");
+  context.check(
+      context.driver().copy_to_device(device_form(to), kept, number.size(), queue_.stream()),
+      "copying a number to the GPU");
 }
 
 }  // namespace anydim::runtime::cuda

@@ -1,4 +1,5 @@
-// Calls of any program, of those too that branch, call functions or fetch sizes from the GPU: carried
+// Calls of any program, of those too that branch, call functions or fetch sizes from the GPU:
+// carried
 // out as the host walks through them, in the order of the stream.
 //
 // Buffers are those of the functions at work (runtime/frames.h). The host waits where a size or a
@@ -29,7 +30,8 @@ class SteppedSession : public DeviceSession, private FrameMemory {
  private:
   // FrameMemory: in the stream's order.
   std::shared_ptr<std::byte> take(std::size_t bytes) override;
-  void copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t bytes, std::size_t rows) override;
+  void copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t bytes,
+                 std::size_t rows) override;
   void write(std::byte* to, std::span<const std::byte> number) override;
 
   void flush();

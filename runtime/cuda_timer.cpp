@@ -39,7 +39,8 @@ double TimedStream::measure(std::string_view doing, const std::function<void()>&
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
-GraphTimer::GraphTimer(std::shared_ptr<DeviceContext> context, const std::function<void(Stream)>& enqueue, int calls)
+GraphTimer::GraphTimer(std::shared_ptr<DeviceContext> context,
+                       const std::function<void(Stream)>& enqueue, int calls)
     : context_(std::move(context)), stream_(context_), calls_(calls) {
   constexpr std::string_view doing = "capturing a graph to time";
   const Driver& driver = context_->driver();
@@ -66,14 +67,18 @@ GraphTimer::~GraphTimer() {
 double GraphTimer::measure() {
   constexpr std::string_view doing = "timing a graph";
   context_->enter();
-  return stream_.measure(doing, [&] { context_->check(context_->driver().graph_launch(graph_, stream_.handle()), doing); }) / calls_;
+  return stream_.measure(doing, [&] {
+    context_->check(context_->driver().graph_launch(graph_, stream_.handle()), doing);
+  }) / calls_;
 }
 
-ColdTimer::ColdTimer(std::shared_ptr<DeviceContext> context) : context_(std::move(context)), stream_(context_) {
+ColdTimer::ColdTimer(std::shared_ptr<DeviceContext> context)
+    : context_(std::move(context)), stream_(context_) {
   constexpr std::size_t where_unknown = std::size_t{64} << 20;
   const std::int64_t cache = context_->properties().l2_bytes;
   bytes_ = 2 * (cache > 0 ? static_cast<std::size_t>(cache) : where_unknown);
-  context_->check(context_->driver().memory_allocate(&memory_, bytes_), "making room to empty the L2 cache");
+  context_->check(context_->driver().memory_allocate(&memory_, bytes_),
+                  "making room to empty the L2 cache");
 }
 
 ColdTimer::~ColdTimer() {

@@ -32,9 +32,10 @@ class TimedStream {
 // One graph of some calls; what it captured must stay where it is.
 class GraphTimer {
  public:
-  // `enqueue` issues one call after the other, `calls` in all, on the stream that it is given. Throws what it throws, and Error{Internal} where nothing can be
-  // captured.
-  GraphTimer(std::shared_ptr<DeviceContext> context, const std::function<void(Stream)>& enqueue, int calls);
+  // `enqueue` issues one call after the other, `calls` in all, on the stream that it is given.
+  // Throws what it throws, and Error{Internal} where nothing can be captured.
+  GraphTimer(std::shared_ptr<DeviceContext> context, const std::function<void(Stream)>& enqueue,
+             int calls);
   ~GraphTimer();
   GraphTimer(const GraphTimer&) = delete;
   GraphTimer& operator=(const GraphTimer&) = delete;
@@ -49,11 +50,13 @@ class GraphTimer {
   int calls_ = 1;
 };
 
-// One call at a time, after memory of twice the L2 cache's size was written, so that nothing it reads is in the cache. Between two events, whose own time, about a
-// microsecond, is part of what is measured.
+// One call at a time, after memory of twice the L2 cache's size was written, so that nothing it
+// reads is in the cache. Between two events, whose own time, about a microsecond, is part of what
+// is measured.
 class ColdTimer {
  public:
-  explicit ColdTimer(std::shared_ptr<DeviceContext> context);  // Throws Error{Resource} where the memory is not there.
+  explicit ColdTimer(std::shared_ptr<DeviceContext>
+                         context);  // Throws Error{Resource} where the memory is not there.
   ~ColdTimer();
   ColdTimer(const ColdTimer&) = delete;
   ColdTimer& operator=(const ColdTimer&) = delete;

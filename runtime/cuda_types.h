@@ -1,5 +1,6 @@
-// The CUDA driver interface as far as it is used here, declared by ourselves: nothing of CUDA's is needed to build. Names, layouts and numbers are
-// those of cuda.h (tests/runtime compares them where a toolkit is installed).
+// The CUDA driver interface as far as it is used here, declared by ourselves: nothing of CUDA's is
+// needed to build. Names, layouts and numbers are those of cuda.h (tests/runtime compares them
+// where a toolkit is installed).
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,16 @@ using Graph = struct GraphObject*;
 using GraphExecutable = struct GraphExecutableObject*;
 
 // ---- Results ----
-inline constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, no_device = 100, invalid_image = 200, no_binary_for_device = 209,
-                        invalid_ptx = 218, unsupported_ptx_version = 222, not_found = 500, not_ready = 600, launch_out_of_resources = 701;
+inline constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, no_device = 100,
+                        invalid_image = 200, no_binary_for_device = 209, invalid_ptx = 218,
+                        unsupported_ptx_version = 222, not_found = 500, not_ready = 600,
+                        launch_out_of_resources = 701;
 // These end the context: every later call on it fails.
-inline constexpr Result contained_fault = 226, illegal_address = 700, launch_timeout = 702, assertion = 710, hardware_stack_error = 714,
-                        illegal_instruction = 715, misaligned_address = 716, invalid_address_space = 717, invalid_program_counter = 718,
-                        launch_failed = 719, uncorrectable_memory_error = 214, unknown_fault = 999;
+inline constexpr Result contained_fault = 226, illegal_address = 700, launch_timeout = 702,
+                        assertion = 710, hardware_stack_error = 714, illegal_instruction = 715,
+                        misaligned_address = 716, invalid_address_space = 717,
+                        invalid_program_counter = 718, launch_failed = 719,
+                        uncorrectable_memory_error = 214, unknown_fault = 999;
 
 // ---- Attributes ----
 enum DeviceAttribute : int {
@@ -104,8 +109,24 @@ struct RowCopy {
 struct alignas(128) TensorMapBytes {
   std::uint64_t words[16];
 };
-enum TensorMapType : int { map_u8 = 0, map_u16, map_u32, map_i32, map_u64, map_i64, map_f16, map_f32, map_f64, map_bf16 };
+enum TensorMapType : int {
+  map_u8 = 0,
+  map_u16,
+  map_u32,
+  map_i32,
+  map_u64,
+  map_i64,
+  map_f16,
+  map_f32,
+  map_f64,
+  map_bf16
+};
 inline constexpr int map_interleave_none = 0, map_promotion_256 = 3, map_fill_zeros = 0;
-enum TensorMapSwizzle : int { map_swizzle_none = 0, map_swizzle_32, map_swizzle_64, map_swizzle_128 };
+enum TensorMapSwizzle : int {
+  map_swizzle_none = 0,
+  map_swizzle_32,
+  map_swizzle_64,
+  map_swizzle_128
+};
 
 }  // namespace anydim::runtime::cuda

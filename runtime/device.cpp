@@ -4,27 +4,30 @@
 
 #include <algorithm>
 
-#include "ir/bind.h"
 #include "ir/error.h"
+#include "ir/shapes/bind.h"
 
 namespace anydim::runtime {
 
 void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
-  if (bytes < 0) throw Error(ErrorKind::Inputs, fmt::format("a buffer's size comes out as {} bytes for these inputs", bytes));
+  if (bytes < 0)
+    throw Error(ErrorKind::Inputs,
+                fmt::format("a buffer's size comes out as {} bytes for these inputs", bytes));
   const std::int64_t total = used_.arena + used_.pool + used_.scratch + used_.outputs + bytes;
   if (!limit_ || total <= *limit_) {
     used_.*part += bytes;
     most_.*part = std::max(most_.*part, used_.*part);
   } else {
     throw Error(ErrorKind::Resource,
-                fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over the memory limit of {} "
+                fmt::format("this call needs at least {} bytes for activations, scratch and "
+                            "outputs, over the memory limit of {} "
                             "bytes; give smaller inputs or raise --memory-limit",
                             total, *limit_));
   }
 }
 
-void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
-                  const ir::KernelError& error) {
+void report_check(const ir::Program& program, const ir::Code::Launch& launch,
+                  std::span<const std::int64_t> extents, const ir::KernelError& error) {
   const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
   const auto position = static_cast<std::size_t>(error.check);
   internal_check(position < kernel.checks.size(), "a kernel reports one of its checks");
@@ -37,47 +40,66 @@ void report_check(const ir::Program& program, const ir::Program::Launch& launch,
   });
   // Without a node's name the kernel's first result says where.
   const std::size_t first_result = kernel.region.body.body.parameters.size();
-  const std::string node = !check.source.empty() || first_result >= launch.buffers.size()
-                               ? fmt::format("'{}'", check.source)
-                               : "%" + program.buffers[static_cast<std::size_t>(launch.buffers[first_result])].name;
+  const std::string node =
+      !check.source.empty() || first_result >= launch.buffers.size()
+          ? fmt::format("'{}'", check.source)
+          : "%" + program.entry()
+                      .buffers[static_cast<std::size_t>(launch.buffers[first_result])]
+                      .name;
   switch (check.kind) {
-    case ir::KernelCheck::Kind::Index: throw Error(ErrorKind::Inputs, ir::index_out_of_range(check.what, node, error.value, extent));
-    case ir::KernelCheck::Kind::Divisor: throw Error(ErrorKind::Inputs, ir::division_by_zero(check.what, node));
-    case ir::KernelCheck::Kind::Offsets: throw Error(ErrorKind::Inputs, ir::offsets_misfit(check.what, node, extent, error.value));
-    case ir::KernelCheck::Kind::Work: throw Error(ErrorKind::Inputs, ir::work_misfit(check.what, node, extent, error.value));
+    case ir::KernelCheck::Kind::Index:
+      throw Error(ErrorKind::Inputs, ir::index_out_of_range(check.what, node, error.value, extent));
+    case ir::KernelCheck::Kind::Divisor:
+      throw Error(ErrorKind::Inputs, ir::division_by_zero(check.what, node));
+    case ir::KernelCheck::Kind::Offsets:
+      throw Error(ErrorKind::Inputs, ir::offsets_misfit(check.what, node, extent, error.value));
+    case ir::KernelCheck::Kind::Work:
+      throw Error(ErrorKind::Inputs, ir::work_misfit(check.what, node, extent, error.value));
   }
   internal_error("a check is of one of four kinds");
 }
 
 std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64_t> slots) {
-  const auto slot = [&](ir::Code::Slot position) -> std::int64_t& { return slots[static_cast<std::size_t>(position)]; };
+  const auto slot = [&](ir::Code::Slot position) -> std::int64_t& {
+    return slots[static_cast<std::size_t>(position)];
+  };
   const std::int64_t count = slot(append.counter);
   for (std::size_t i = 0; i < append.dims.size(); ++i) {
     const std::int64_t extent = slot(append.dims[i]);
     if (count == 0) slot(append.first[i]) = extent;
     if (slot(append.first[i]) == extent) continue;
-    throw Error(ErrorKind::Inputs, fmt::format("{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
-                                               append.source, i, slot(append.first[i]), extent));
+    throw Error(
+        ErrorKind::Inputs,
+        fmt::format(
+            "{}: dimension {} of a scanned value: expected {} as in the first iteration, got {}",
+            append.source, i, slot(append.first[i]), extent));
   }
   std::int64_t needed = 0;
   if (__builtin_mul_overflow(slot(append.bytes), count + 1, &needed))
     throw Error(ErrorKind::Resource,
-                fmt::format("{}: a scanned result of {} elements of {} bytes is too large", append.source, count + 1, slot(append.bytes)));
+                fmt::format("{}: a scanned result of {} elements of {} bytes is too large",
+                            append.source, count + 1, slot(append.bytes)));
   return needed;
 }
 
-std::int64_t appended_room(const ir::Code::Append& append, std::span<const std::int64_t> slots, std::int64_t needed, std::int64_t held) {
-  const auto slot = [&](ir::Code::Slot position) { return slots[static_cast<std::size_t>(position)]; };
+std::int64_t appended_room(const ir::Code::Append& append, std::span<const std::int64_t> slots,
+                           std::int64_t needed, std::int64_t held) {
+  const auto slot = [&](ir::Code::Slot position) {
+    return slots[static_cast<std::size_t>(position)];
+  };
   std::int64_t room = 0;
-  if (append.expected < 0 || __builtin_mul_overflow(slot(append.bytes), slot(append.expected), &room))
+  if (append.expected < 0 ||
+      __builtin_mul_overflow(slot(append.bytes), slot(append.expected), &room))
     room = slot(append.counter) == 0 ? needed : 2 * held;
   return std::max(room, needed);
 }
 
-std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots) {
+std::vector<std::int64_t> output_dims(const ir::Code::Output& output,
+                                      std::span<const std::int64_t> slots) {
   std::vector<std::int64_t> dims;
   dims.reserve(output.dims.size());
-  for (const ir::Program::Slot slot : output.dims) dims.push_back(slots[static_cast<std::size_t>(slot)]);
+  for (const ir::Code::Slot slot : output.dims)
+    dims.push_back(slots[static_cast<std::size_t>(slot)]);
   return dims;
 }
 

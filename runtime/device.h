@@ -1,5 +1,6 @@
-// What a kind of device gives the virtual machine: a home for constants and kernels, and a session for each context that places buffers, launches
-// kernels and hands results over. The CPU's is runtime/cpu_device.h, CUDA's runtime/cuda_device.h; nothing else in runtime tells them apart.
+// What a kind of device gives the virtual machine: a home for constants and kernels, and a session
+// for each context that places buffers, launches kernels and hands results over. The CPU's is
+// runtime/cpu_device.h, CUDA's runtime/cuda_device.h; nothing else in runtime tells them apart.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +32,21 @@ class DeviceKernel {
 class ConstantStore {
  public:
   virtual ~ConstantStore() = default;
-  // Writable zeros on the host, for a constant that is made before it is kept. Any thread. Throws Error{Resource}.
-  virtual ir::Tensor allocate(ir::DType dtype, std::vector<std::int64_t> dims) { return {dtype, std::move(dims)}; }
-  // Address for kernels of a constant. `tensor` becomes what stays on the host: bytes that kernels read there, or a tensor without elements.
-  // Any thread. Throws Error{Resource}.
+  // Writable zeros on the host, for a constant that is made before it is kept. Any thread. Throws
+  // Error{Resource}.
+  virtual ir::Tensor allocate(ir::DType dtype, std::vector<std::int64_t> dims) {
+    return {dtype, std::move(dims)};
+  }
+  // Address for kernels of a constant. `tensor` becomes what stays on the host: bytes that kernels
+  // read there, or a tensor without elements. Any thread. Throws Error{Resource}.
   virtual void* keep(ir::Tensor& tensor) = 0;
 };
 
 // Memory of the last call, in bytes: the most of each kind that was held at once.
 struct CallMemory {
   std::int64_t arena = 0;
-  std::int64_t pool = 0;  // values that outlive the block or call that computes them; frames of calls
+  // values that outlive the block or call that computes them; frames of calls
+  std::int64_t pool = 0;
   std::int64_t scratch = 0;
   std::int64_t outputs = 0;
 };
@@ -54,41 +59,54 @@ struct LaunchTiming {
 
 // One launch of a call. `extents` is read before launch() returns.
 struct LaunchWork {
-  const ir::Program::Launch* launch = nullptr;
+  const ir::Code::Launch* launch = nullptr;
   const std::shared_ptr<const LoadedKernel>* kernel = nullptr;
-  const ir::Bucket* bucket = nullptr;  // of the row of the dispatch table whose kernel runs; lives until the call ends
+  // of the row of the dispatch table whose kernel runs; lives until the call ends
+  const ir::Bucket* bucket = nullptr;
   std::span<const std::int64_t> extents;
 };
 
-// One context's side of the device; used by one thread at a time. A call is begin(), then place(), launch() and fetch() in the program's order, then
-// finish(). After an exception from any of them the next begin() starts anew. `slots` of one call are one table that lives until finish() returns.
+// One context's side of the device; used by one thread at a time. A call is begin(), then place(),
+// launch() and fetch() in the program's order, then finish(). After an exception from any of them
+// the next begin() starts anew. `slots` of one call are one table that lives until finish()
+// returns.
 class DeviceSession {
  public:
   virtual ~DeviceSession() = default;
   virtual void begin(const std::vector<ir::Tensor>& inputs) = 0;
-  // After begin(): memory of the caller's for the call's results, by output, which lives until finish(); an empty span: none. A result may be computed there where it
-  // fits, and is then handed over without an owner; a device is free to ignore it.
+  // After begin(): memory of the caller's for the call's results, by output, which lives until
+  // finish(); an empty span: none. A result may be computed there where it fits, and is then handed
+  // over without an owner; a device is free to ignore it.
   virtual void offer(std::span<const std::span<std::byte>>) {}
-  // A stage has run and its checks hold: buffers and outputs that became known get memory. Throws Error{Resource}.
+  // A stage has run and its checks hold: buffers and outputs that became known get memory. Throws
+  // Error{Resource}.
   virtual void place(std::size_t stage, std::span<const std::int64_t> slots) = 0;
-  // May be carried out as late as the next fetch() or finish(), which then also throw what a device check found (Error{Inputs}).
+  // May be carried out as late as the next fetch() or finish(), which then also throw what a device
+  // check found (Error{Inputs}).
   virtual void launch(const LaunchWork& work) = 0;
-  std::int64_t fetch(const ir::Program::Fetch& fetch) { return element(fetch.buffer, fetch.dtype, fetch.element).integer_at(0); }
-  // One element of a buffer as a tensor of rank 0, which the buffer's memory may back: for use at once.
+  std::int64_t fetch(const ir::Code::Fetch& fetch) {
+    return element(fetch.buffer, fetch.dtype, fetch.element).integer_at(0);
+  }
+  // One element of a buffer as a tensor of rank 0, which the buffer's memory may back: for use at
+  // once.
   virtual ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) = 0;
   virtual std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) = 0;
 
-  // The buffers of the functions at work, for blocks, calls and values that outlive them. Whatever was launched so far finds its buffers as they
-  // were when it was launched.
+  // The buffers of the functions at work, for blocks, calls and values that outlive them. Whatever
+  // was launched so far finds its buffers as they were when it was launched.
   virtual Frames& frames() = 0;
 
-  // Told what every launch is about to read and write: the addresses of the region's parameters, then of its results.
-  using LaunchObserver = std::function<void(const LaunchWork& work, std::span<void* const> buffers)>;
-  // From the next launch on; empty: nobody is told. False on devices whose memory the host cannot read.
+  // Told what every launch is about to read and write: the addresses of the region's parameters,
+  // then of its results.
+  using LaunchObserver =
+      std::function<void(const LaunchWork& work, std::span<void* const> buffers)>;
+  // From the next launch on; empty: nobody is told. False on devices whose memory the host cannot
+  // read.
   virtual bool observe(LaunchObserver) { return false; }
 
   virtual void record(bool wanted) = 0;
-  virtual const std::vector<LaunchTiming>& timings() const = 0;  // of the last call's launches in order, where recorded
+  virtual const std::vector<LaunchTiming>& timings()
+      const = 0;  // of the last call's launches in order, where recorded
   virtual CallMemory memory() const = 0;
 };
 
@@ -102,10 +120,13 @@ struct KernelTrial {
 class Device {
  public:
   virtual ~Device() = default;
-  // Throws Error{Resource} for a kernel that this device cannot run. Any thread. `entry` is the one of the table that the kernel was made for; with a
-  // `trial` the kernel does not run before its twin has.
-  virtual std::shared_ptr<const DeviceKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry,
-                                                   const ir::CompiledKernel& kernel, std::optional<KernelTrial> trial) = 0;
+  // Throws Error{Resource} for a kernel that this device cannot run. Any thread. `entry` is the one
+  // of the table that the kernel was made for; with a `trial` the kernel does not run before its
+  // twin has.
+  virtual std::shared_ptr<const DeviceKernel> load(const ir::Region& region,
+                                                   const ir::DispatchTable::Entry& entry,
+                                                   const ir::CompiledKernel& kernel,
+                                                   std::optional<KernelTrial> trial) = 0;
   // Name of what a trial holds for: the part and its driver. Empty: kernels are not tried here.
   virtual std::string machine() const { return {}; }
   // Who is told what each call and launch is; null: nobody.
@@ -133,15 +154,19 @@ class MemoryBudget {
 };
 
 // Throws Error{Inputs} with the check's message, completed with the value and the range.
-[[noreturn]] void report_check(const ir::Program& program, const ir::Program::Launch& launch, std::span<const std::int64_t> extents,
-                               const ir::KernelError& error);
+[[noreturn]] void report_check(const ir::Program& program, const ir::Code::Launch& launch,
+                               std::span<const std::int64_t> extents, const ir::KernelError& error);
 
-// What a scanned result holds, in bytes, once the element is appended. Notes the first element's extents, and throws Error{Inputs} where a later one has others,
-// Error{Resource} where the bytes can't be counted.
+// What a scanned result holds, in bytes, once the element is appended. Notes the first element's
+// extents, and throws Error{Inputs} where a later one has others, Error{Resource} where the bytes
+// can't be counted.
 std::int64_t appended_bytes(const ir::Code::Append& append, std::span<std::int64_t> slots);
-// Bytes to take for it where those held are too few: all at once where the count is known, else twice as much as there was, so that copies stay few.
-std::int64_t appended_room(const ir::Code::Append& append, std::span<const std::int64_t> slots, std::int64_t needed, std::int64_t held);
+// Bytes to take for it where those held are too few: all at once where the count is known, else
+// twice as much as there was, so that copies stay few.
+std::int64_t appended_room(const ir::Code::Append& append, std::span<const std::int64_t> slots,
+                           std::int64_t needed, std::int64_t held);
 
-std::vector<std::int64_t> output_dims(const ir::Program::Output& output, std::span<const std::int64_t> slots);
+std::vector<std::int64_t> output_dims(const ir::Code::Output& output,
+                                      std::span<const std::int64_t> slots);
 
 }  // namespace anydim::runtime

@@ -8,7 +8,9 @@ namespace {
 
 constexpr int maximum_depth = 200;
 
-[[noreturn]] void malformed() { throw Error(ErrorKind::Malformed, "the bytes of a dim contradict themselves"); }
+[[noreturn]] void malformed() {
+  throw Error(ErrorKind::Malformed, "the bytes of a dim contradict themselves");
+}
 
 }  // namespace
 
@@ -98,11 +100,15 @@ ir::Dim ByteReader::dim(int depth) {
   const std::uint8_t comparison = select ? number<std::uint8_t>() : 0;
   const auto count = number<std::uint32_t>();
   const bool folds = static_cast<Kind>(kind) == Kind::Min || static_cast<Kind>(kind) == Kind::Max;
-  if (comparison > static_cast<std::uint8_t>(ir::Comparison::LessEqual) || (select ? count != 4 : folds ? count < 2 : count != 2))
+  if (comparison > static_cast<std::uint8_t>(ir::Comparison::LessEqual) || (select  ? count != 4
+                                                                            : folds ? count < 2
+                                                                                    : count != 2))
     malformed();
   std::vector<ir::Dim> operands;
   for (std::uint32_t i = 0; i < count; ++i) operands.push_back(dim(depth + 1));
-  if (select) return ir::select(static_cast<ir::Comparison>(comparison), operands[0], operands[1], operands[2], operands[3]);
+  if (select)
+    return ir::select(static_cast<ir::Comparison>(comparison), operands[0], operands[1],
+                      operands[2], operands[3]);
   ir::Dim result = operands[0];
   for (std::uint32_t i = 1; i < count; ++i) {
     switch (static_cast<Kind>(kind)) {

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "ir/dim.h"
+#include "ir/dims/dim.h"
 
 namespace anydim::runtime {
 
@@ -20,7 +20,9 @@ class ByteWriter {
     static_assert(std::is_trivially_copyable_v<Number>);
     raw({reinterpret_cast<const std::byte*>(&value), sizeof value});
   }
-  void raw(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void raw(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
   void text(std::string_view text);
   void dim(const ir::Dim& dim);
   std::vector<std::byte>& bytes() { return bytes_; }

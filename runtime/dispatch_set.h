@@ -1,4 +1,5 @@
-// The dispatch tables of one program at one time, with what finding and loading their kernels needs.
+// The dispatch tables of one program at one time, with what finding and loading their kernels
+// needs.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ namespace anydim::runtime {
 
 // Immutable but for the counters of demand.
 struct DispatchSet {
-  // One piece of code that the tables name; rows that are compiled for the same shapes with the same schedule share it.
+  // One piece of code that the tables name; rows that are compiled for the same shapes with the
+  // same schedule share it.
   struct Code {
     std::int32_t kernel = 0, entry = 0;  // the first row that names it
     KernelKey key;
@@ -23,13 +25,15 @@ struct DispatchSet {
   };
 
   // `tables`: one a kernel of the program.
-  DispatchSet(const ir::Program& program, std::vector<ir::DispatchTable> tables, const KernelMaker& maker);
+  DispatchSet(const ir::Program& program, std::vector<ir::DispatchTable> tables,
+              const KernelMaker& maker);
 
   std::vector<ir::DispatchTable> tables;  // [kernel]
   std::vector<BucketLookup> lookups;      // [kernel]
   std::vector<Code> codes;
-  std::vector<std::vector<std::size_t>> code;              // [kernel][row of its table]: position in codes
-  mutable std::vector<std::atomic<std::uint32_t>> wanted;  // [code]: calls that met it and had to go without
+  std::vector<std::vector<std::size_t>> code;  // [kernel][row of its table]: position in codes
+  // [code]: calls that met it and had to go without
+  mutable std::vector<std::atomic<std::uint32_t>> wanted;
 };
 
 }  // namespace anydim::runtime

@@ -8,11 +8,15 @@
 
 namespace anydim::runtime {
 
-ExactKernels::ExactKernels(const ir::Program& program, std::vector<bool> kernels, KernelMaker& maker, BackgroundQueue& queue, int threads,
+ExactKernels::ExactKernels(const ir::Program& program, std::vector<bool> kernels,
+                           KernelMaker& maker, BackgroundQueue& queue, int threads,
                            std::int64_t most_bytes)
-    : program_(program), kernels_(std::move(kernels)), maker_(maker), queue_(queue), threads_(threads), most_bytes_(most_bytes) {}
+    : program_(program), kernels_(std::move(kernels)), maker_(maker), queue_(queue),
+      threads_(threads), most_bytes_(most_bytes) {}
 
-std::shared_ptr<const ExactKernel> ExactKernels::find(std::int32_t kernel, std::span<const std::int64_t> keys, const BucketOf& bucket) {
+std::shared_ptr<const ExactKernel> ExactKernels::find(std::int32_t kernel,
+                                                      std::span<const std::int64_t> keys,
+                                                      const BucketOf& bucket) {
   Key key{kernel, {keys.begin(), keys.end()}};
   std::uint64_t asked = 0;
   {
@@ -28,11 +32,15 @@ std::shared_ptr<const ExactKernel> ExactKernels::find(std::int32_t kernel, std::
     slots_[key] = {.exact = nullptr, .asked = asked, .used = asked};
   }
   std::optional<ir::DispatchTable::Entry> tuned;
-  if (const ir::DispatchTable::Entry& row = bucket(); row.origin != ir::EntryOrigin::CostModel) tuned = row;
+  if (const ir::DispatchTable::Entry& row = bucket(); row.origin != ir::EntryOrigin::CostModel)
+    tuned = row;
   const std::string& region = program_.kernels[static_cast<std::size_t>(kernel)].region.name;
-  queue_.add_in_call({.run = [this, key = std::move(key), asked, tuned = std::move(tuned)] { fill(key, asked, tuned); },
-                      .failure = fmt::format("a kernel for one shape of {} did not compile, its general kernel serves", region),
-                      .demand = [] { return 2U; }});  // as a bucket's kernel that one call has met
+  queue_.add_in_call(
+      {.run = [this, key = std::move(key), asked,
+               tuned = std::move(tuned)] { fill(key, asked, tuned); },
+       .failure = fmt::format(
+           "a kernel for one shape of {} did not compile, its general kernel serves", region),
+       .demand = [] { return 2U; }});  // as a bucket's kernel that one call has met
   return nullptr;
 }
 
@@ -40,7 +48,8 @@ std::shared_ptr<const ExactKernel> ExactKernels::find(std::int32_t kernel, std::
 void ExactKernels::make_room() {
   // What is asked for last stays, however large it is.
   while (slots_.size() > most || (bytes_ > most_bytes_ && slots_.size() > 1)) {
-    const auto oldest = std::ranges::min_element(slots_, {}, [](const auto& entry) { return entry.second.used; });
+    const auto oldest =
+        std::ranges::min_element(slots_, {}, [](const auto& entry) { return entry.second.used; });
     if (oldest->second.exact != nullptr) {
       bytes_ -= oldest->second.exact->loaded->bytes;
       queue_.free_later(std::move(oldest->second.exact));
@@ -49,7 +58,8 @@ void ExactKernels::make_room() {
   }
 }
 
-void ExactKernels::fill(const Key& key, std::uint64_t asked, const std::optional<ir::DispatchTable::Entry>& tuned) {
+void ExactKernels::fill(const Key& key, std::uint64_t asked,
+                        const std::optional<ir::DispatchTable::Entry>& tuned) {
   // By then it may have gone, or have been asked for again.
   const auto wanted = [&] {
     const auto slot = slots_.find(key);
@@ -70,10 +80,12 @@ void ExactKernels::fill(const Key& key, std::uint64_t asked, const std::optional
   make_room();
 }
 
-std::shared_ptr<const ExactKernel> ExactKernels::make(const Key& key, const std::optional<ir::DispatchTable::Entry>& tuned) const {
+std::shared_ptr<const ExactKernel> ExactKernels::make(
+    const Key& key, const std::optional<ir::DispatchTable::Entry>& tuned) const {
   const ir::Region& region = program_.kernels[static_cast<std::size_t>(key.first)].region;
   ir::DispatchTable::Entry entry;
-  for (const std::int64_t value : key.second) entry.bucket.intervals.push_back({value, value, std::max<std::int64_t>(value, 1)});
+  for (const std::int64_t value : key.second)
+    entry.bucket.intervals.push_back({value, value, std::max<std::int64_t>(value, 1)});
   if (tuned) {
     entry.schedule = tuned->schedule;
     entry.estimated_seconds = tuned->estimated_seconds;

@@ -1,4 +1,5 @@
-// Kernels for single shapes, under the policy `exact`: compiled beside the calls when a shape is met,
+// Kernels for single shapes, under the policy `exact`: compiled beside the calls when a shape is
+// met,
 // while its bucket's kernel answers.
 #pragma once
 
@@ -30,20 +31,25 @@ class ExactKernels {
   static constexpr std::size_t most = 128;
   static constexpr std::int64_t most_bytes = std::int64_t{64} << 20;
 
-  // All outlive this. `kernels`: which of the program's are specialised; may be empty. `threads`: that
+  // All outlive this. `kernels`: which of the program's are specialised; may be empty. `threads`:
+  // that
   // launches use, for estimates.
-  ExactKernels(const ir::Program& program, std::vector<bool> kernels, KernelMaker& maker, BackgroundQueue& queue, int threads,
+  ExactKernels(const ir::Program& program, std::vector<bool> kernels, KernelMaker& maker,
+               BackgroundQueue& queue, int threads,
                std::int64_t most_bytes = ExactKernels::most_bytes);
 
   bool covers(std::int32_t kernel) const {
-    return static_cast<std::size_t>(kernel) < kernels_.size() && kernels_[static_cast<std::size_t>(kernel)];
+    return static_cast<std::size_t>(kernel) < kernels_.size() &&
+           kernels_[static_cast<std::size_t>(kernel)];
   }
   // The row of the dispatch table that serves a shape.
   using BucketOf = std::function<const ir::DispatchTable::Entry&()>;
-  // Any thread. Null where it isn't there; then it is compiled, with the schedule of `bucket`, which is
+  // Any thread. Null where it isn't there; then it is compiled, with the schedule of `bucket`,
+  // which is
   // asked once, where a tuning database chose that, else with the one that the backend expects most
   // of. Code is never unmapped here.
-  std::shared_ptr<const ExactKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys, const BucketOf& bucket);
+  std::shared_ptr<const ExactKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys,
+                                          const BucketOf& bucket);
   // The tables have changed: every kernel is made anew when its shape is met. Any thread.
   void forget();
 
@@ -60,8 +66,10 @@ class ExactKernels {
     std::shared_ptr<const ExactKernel> exact;
     std::uint64_t asked = 0, used = 0;
   };
-  void fill(const Key& key, std::uint64_t asked, const std::optional<ir::DispatchTable::Entry>& tuned);
-  std::shared_ptr<const ExactKernel> make(const Key& key, const std::optional<ir::DispatchTable::Entry>& tuned) const;
+  void fill(const Key& key, std::uint64_t asked,
+            const std::optional<ir::DispatchTable::Entry>& tuned);
+  std::shared_ptr<const ExactKernel> make(
+      const Key& key, const std::optional<ir::DispatchTable::Entry>& tuned) const;
   void make_room();
 
   const ir::Program& program_;

@@ -1,4 +1,5 @@
-// A program ready to run: its constants as kernels read them, its kernels, and where everything lies.
+// A program ready to run: its constants as kernels read them, its kernels, and where everything
+// lies.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@
 #include "ir/cancellation.h"
 #include "ir/host_functions.h"
 #include "ir/program.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "runtime/device.h"
 #include "runtime/input_binding.h"
 #include "runtime/kernel_cache.h"
@@ -24,21 +25,28 @@ namespace anydim::runtime {
 struct ExecutableOptions {
   std::shared_ptr<Device> device{};            // null: this machine's processors
   std::shared_ptr<const KernelCache> cache{};  // null: kernels are not kept
-  std::optional<std::int64_t> memory_limit{};  // bytes of one call's activations, scratch and outputs
-  std::vector<bool> exact{};                   // which kernels of the program are specialised to the shapes met; empty: none
-  bool keep_originals = false;                 // constants as the model has them stay readable beside the packed ones
-  bool background = true;                      // compile the rest of the tables on a thread of its own
+  // bytes of one call's activations, scratch and outputs
+  std::optional<std::int64_t> memory_limit{};
+  // which kernels of the program are specialised to the shapes met; empty: none
+  std::vector<bool> exact{};
+  bool keep_originals =
+      false;               // constants as the model has them stay readable beside the packed ones
+  bool background = true;  // compile the rest of the tables on a thread of its own
   Warning warn{};
-  std::shared_ptr<Timeline> timeline{};        // null: none; launches and kernels that come to be are recorded in it while it is on
-  const Cancellation* cancellation = nullptr;  // of bringing in kernels and packing constants, in the constructor
+  std::shared_ptr<Timeline> timeline{};  // null: none; launches and kernels that come to be are
+                                         // recorded in it while it is on
+  // of bringing in kernels and packing constants, in the constructor
+  const Cancellation* cancellation = nullptr;
 };
 
-// Logically immutable: any number of threads may run it at once, each through a Context of its own (runtime/context.h).
+// Logically immutable: any number of threads may run it at once, each through a Context of its own
+// (runtime/context.h).
 class Executable {
  public:
-  // Packs constants and brings in one general kernel for each region (runtime/kernel_store.h). Throws Error{Resource}, and what the
-  // backend throws for a general kernel.
-  Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend, std::shared_ptr<WorkerPool> pool, ExecutableOptions options);
+  // Packs constants and brings in one general kernel for each region (runtime/kernel_store.h).
+  // Throws Error{Resource}, and what the backend throws for a general kernel.
+  Executable(ir::Program program, std::shared_ptr<const ir::Backend> backend,
+             std::shared_ptr<WorkerPool> pool, ExecutableOptions options);
 
   const ir::Program& program() const { return program_; }
   KernelStore& kernels() const { return *kernels_; }
@@ -50,9 +58,12 @@ class Executable {
   std::optional<std::int64_t> memory_limit() const { return options_.memory_limit; }
   std::int64_t constant_bytes() const { return constant_bytes_; }  // as kernels read them
   const std::vector<void*>& constant_addresses() const { return constant_addresses_; }
-  const std::vector<ir::Tensor>& originals() const { return originals_; }  // one a constant where they were to be kept, else empty
+  const std::vector<ir::Tensor>& originals() const {
+    return originals_;
+  }  // one a constant where they were to be kept, else empty
 
-  // What a stage, once it has run, gives an address: buffers of its arena segment (of its function's code), and outputs (positions).
+  // What a stage, once it has run, gives an address: buffers of its arena segment (of its
+  // function's code), and outputs (positions).
   struct StageLayout {
     std::vector<std::int32_t> buffers;
     std::vector<std::int32_t> outputs;

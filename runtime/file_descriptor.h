@@ -22,7 +22,9 @@ class FileDescriptor {
   explicit operator bool() const { return number_ >= 0; }
   int number() const { return number_; }
   int release() { return std::exchange(number_, -1); }
-  bool close_checked() { return close(release()) == 0; }  // some file systems report a failed write only here
+  bool close_checked() {
+    return close(release()) == 0;
+  }  // some file systems report a failed write only here
 
  private:
   int number_;

@@ -9,7 +9,8 @@
 
 namespace anydim::runtime {
 
-// What was taken stays where it is until it is released. Memory that one call had to take in several chunks is one chunk for the next.
+// What was taken stays where it is until it is released. Memory that one call had to take in
+// several chunks is one chunk for the next.
 class FrameStack {
  public:
   explicit FrameStack(FrameMemory& memory) : memory_(memory) {}  // `memory` outlives this

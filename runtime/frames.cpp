@@ -18,15 +18,15 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 }  // namespace
 
 Frames::Frames(const Executable& executable, FrameMemory& memory, MemoryBudget& budget)
-    : executable_(executable), program_(executable.program()), memory_(memory), budget_(budget), arena_(memory),
-      segments_(program_.stages.size()), pool_(memory) {}
+    : executable_(executable), program_(executable.program()), memory_(memory), budget_(budget),
+      arena_(memory), segments_(program_.stages.size()), pool_(memory) {}
 
 Frames::~Frames() { end(); }
 
 void Frames::begin() {
   end();
   counted_ = 0;
-  open(program_);
+  open(program_.entry());
 }
 
 void Frames::end() {
@@ -44,20 +44,25 @@ void Frames::end() {
 
 // A frame's buffers come after all others; constants have their place from the start.
 void Frames::open(const ir::Code& code) {
-  frame_ = {.code = &code, .values = values_.size(), .marks = marks_.size(), .memory = arena_.mark()};
+  frame_ = {
+      .code = &code, .values = values_.size(), .marks = marks_.size(), .memory = arena_.mark()};
   values_.resize(frame_.values + code.buffers.size());
   for (std::size_t b = 0; b < code.buffers.size(); ++b) {
     const ir::Code::Buffer& buffer = code.buffers[b];
     if (buffer.place == Place::Constant)
-      values_[frame_.values + b] = {static_cast<std::byte*>(executable_.constant_addresses()[index_of(buffer.index)]), pool_.whole_call()};
+      values_[frame_.values + b] = {
+          static_cast<std::byte*>(executable_.constant_addresses()[index_of(buffer.index)]),
+          pool_.whole_call()};
   }
 }
 
-void Frames::enter(const ir::Code& callee, std::int32_t function_value, std::span<const std::int32_t> arguments) {
+void Frames::enter(const ir::Code& callee, std::int32_t function_value,
+                   std::span<const std::int32_t> arguments) {
   const std::size_t caller = frame_.values;
   // What a function value keeps stays alive until the callee has references of its own.
   const Object* kept = function_value < 0 ? nullptr : &object(function_value);
-  budget_.spend(&CallMemory::pool, static_cast<std::int64_t>(callee.buffers.size() * sizeof(Value)));
+  budget_.spend(&CallMemory::pool,
+                static_cast<std::int64_t>(callee.buffers.size() * sizeof(Value)));
   callers_.push_back(frame_);
   open(callee);
   std::size_t parameter = 0;
@@ -81,7 +86,8 @@ void Frames::leave(std::span<const std::int64_t> slots, std::span<const std::int
   values_.resize(frame_.values);
   marks_.resize(frame_.marks);
   release(frame_.memory);
-  budget_.give_back(&CallMemory::pool, static_cast<std::int64_t>(frame_.code->buffers.size() * sizeof(Value)));
+  budget_.give_back(&CallMemory::pool,
+                    static_cast<std::int64_t>(frame_.code->buffers.size() * sizeof(Value)));
   frame_ = callers_.back();
   callers_.pop_back();
   for (std::size_t i = 0; i < results.size(); ++i) put(results[i], std::exchange(moved_[i], {}));
@@ -114,7 +120,8 @@ void Frames::release(const FrameStack::Mark& mark) {
 Value Frames::take(std::int64_t bytes) {
   if (bytes < 0) budget_.spend(&CallMemory::pool, bytes);  // refused there
   count_pool();
-  budget_.spend(&CallMemory::pool, static_cast<std::int64_t>(ValuePool::rounded(static_cast<std::size_t>(bytes))));
+  budget_.spend(&CallMemory::pool,
+                static_cast<std::int64_t>(ValuePool::rounded(static_cast<std::size_t>(bytes))));
   Value taken = pool_.take(static_cast<std::size_t>(bytes));
   counted_ = pool_.used();
   return taken;
@@ -122,7 +129,8 @@ Value Frames::take(std::int64_t bytes) {
 
 // What was dropped since is given back.
 void Frames::count_pool() {
-  budget_.give_back(&CallMemory::pool, static_cast<std::int64_t>(counted_) - static_cast<std::int64_t>(pool_.used()));
+  budget_.give_back(&CallMemory::pool,
+                    static_cast<std::int64_t>(counted_) - static_cast<std::int64_t>(pool_.used()));
   counted_ = pool_.used();
 }
 
@@ -146,7 +154,9 @@ void Frames::step(const ir::Code::Instruction& instruction, std::span<std::int64
   std::visit(
       [this](const auto& one) {
         if constexpr (requires { step(one); }) step(one);
-        else internal_error("the virtual machine carries out every instruction that only moves numbers");
+        else
+          internal_error(
+              "the virtual machine carries out every instruction that only moves numbers");
       },
       instruction);
 }
@@ -154,7 +164,8 @@ void Frames::step(const ir::Code::Instruction& instruction, std::span<std::int64
 void Frames::step(const ir::Code::MoveBuffers& move) {
   moved_.clear();
   for (const auto& [to, from] : move.copies) moved_.push_back(pool_.share(value(from)));
-  for (std::size_t i = 0; i < move.copies.size(); ++i) put(move.copies[i].first, std::exchange(moved_[i], {}));
+  for (std::size_t i = 0; i < move.copies.size(); ++i)
+    put(move.copies[i].first, std::exchange(moved_[i], {}));
 }
 
 void Frames::step(const ir::Code::Enter&) { marks_.push_back(arena_.mark()); }
@@ -177,15 +188,19 @@ void Frames::step(const ir::Code::StoreScalar& store) {
 }
 
 void Frames::step(const ir::Code::Append& append) {
-  const std::int64_t needed = appended_bytes(append, slots_), bytes = slot(append.bytes), count = slot(append.counter);
+  const std::int64_t needed = appended_bytes(append, slots_), bytes = slot(append.bytes),
+                     count = slot(append.counter);
   const Value& target = value(append.to);
-  const auto held = target.owner == nullptr ? 0 : static_cast<std::int64_t>(ValuePool::size_of(*target.owner));
+  const auto held =
+      target.owner == nullptr ? 0 : static_cast<std::int64_t>(ValuePool::size_of(*target.owner));
   if (count == 0 || needed > held) {
     Value larger = take(appended_room(append, slots_, needed, held));
     if (count > 0) memory_.copy(larger.data, target.data, static_cast<std::size_t>(bytes * count));
     put(append.to, larger);
   }
-  if (bytes > 0) memory_.copy(address(append.to) + bytes * count, address(append.from), static_cast<std::size_t>(bytes));
+  if (bytes > 0)
+    memory_.copy(address(append.to) + bytes * count, address(append.from),
+                 static_cast<std::size_t>(bytes));
 }
 
 }  // namespace anydim::runtime

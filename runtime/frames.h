@@ -1,4 +1,5 @@
-// The buffers of the functions at work: where each lies, and what instructions beside launches do with them. Addresses are the device's; nothing here reads them.
+// The buffers of the functions at work: where each lies, and what instructions beside launches do
+// with them. Addresses are the device's; nothing here reads them.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +29,24 @@ class Frames {
 
   std::byte* address(std::int32_t buffer) { return value(buffer).data; }
   // Memory that lasts the whole call.
-  void lend(std::int32_t buffer, const std::byte* data) { value(buffer) = {const_cast<std::byte*>(data), pool_.whole_call()}; }
+  void lend(std::int32_t buffer, const std::byte* data) {
+    value(buffer) = {const_cast<std::byte*>(data), pool_.whole_call()};
+  }
   // The segment of a stage that ran, and the addresses of its buffers.
   void place(std::size_t stage, std::span<const std::int64_t> slots);
 
-  // A call: the callee's parameters are what function value `function_value` (a buffer; -1: none) keeps, then the caller's buffers `arguments`.
-  void enter(const ir::Code& callee, std::int32_t function_value, std::span<const std::int32_t> arguments);
+  // A call: the callee's parameters are what function value `function_value` (a buffer; -1: none)
+  // keeps, then the caller's buffers `arguments`.
+  void enter(const ir::Code& callee, std::int32_t function_value,
+             std::span<const std::int32_t> arguments);
   // Its end: the callee's outputs become the caller's buffers `results`; `slots` are the callee's.
   void leave(std::span<const std::int64_t> slots, std::span<const std::int32_t> results);
   const ir::Code& code() const { return *frame_.code; }  // of the function at work
   bool in_call() const { return !callers_.empty(); }
   const Object& object(std::int32_t buffer) const;
 
-  // Every instruction that handles buffers and is not named elsewhere here; sets the slots that it opens. `slots` are those of the function at work.
+  // Every instruction that handles buffers and is not named elsewhere here; sets the slots that it
+  // opens. `slots` are those of the function at work.
   void step(const ir::Code::Instruction& instruction, std::span<std::int64_t> slots);
 
  private:
@@ -66,17 +72,23 @@ class Frames {
     std::size_t marks = 0;      // how many of marks_ are older
     FrameStack::Mark memory{};  // of the arena, when it was called
   };
-  Value& value(std::int32_t buffer) { return values_[frame_.values + static_cast<std::size_t>(buffer)]; }
-  const Value& value(std::int32_t buffer) const { return values_[frame_.values + static_cast<std::size_t>(buffer)]; }
+  Value& value(std::int32_t buffer) {
+    return values_[frame_.values + static_cast<std::size_t>(buffer)];
+  }
+  const Value& value(std::int32_t buffer) const {
+    return values_[frame_.values + static_cast<std::size_t>(buffer)];
+  }
   std::int64_t& slot(ir::Code::Slot position) { return slots_[static_cast<std::size_t>(position)]; }
   void open(const ir::Code& code);
   void put(std::int32_t buffer, Value reference);  // takes the reference over
   Value take(std::int64_t bytes);                  // of the pool
   void count_pool();
   void release(const FrameStack::Mark& mark);
-  Value owned(const Value& value, std::int64_t bytes);  // a reference that may outlive the frame: a copy where the memory is borrowed
+  Value owned(const Value& value, std::int64_t bytes);  // a reference that may outlive the frame: a
+                                                        // copy where the memory is borrowed
   Object::Element keep(const ir::Code::Argument& argument);
-  static std::int64_t position_in(std::int64_t position, std::int64_t count, const std::string& source);
+  static std::int64_t position_in(std::int64_t position, std::int64_t count,
+                                  const std::string& source);
 
   const Executable& executable_;
   const ir::Program& program_;

@@ -21,11 +21,15 @@ Object::Element Frames::keep(const ir::Code::Argument& argument) {
   return element;
 }
 
-const Object& Frames::object(std::int32_t buffer) const { return static_cast<const Object&>(*value(buffer).owner); }
+const Object& Frames::object(std::int32_t buffer) const {
+  return static_cast<const Object&>(*value(buffer).owner);
+}
 
-std::int64_t Frames::position_in(std::int64_t position, std::int64_t count, const std::string& source) {
+std::int64_t Frames::position_in(std::int64_t position, std::int64_t count,
+                                 const std::string& source) {
   if (position >= -count && position < count) return position < 0 ? position + count : position;
-  throw Error(ErrorKind::Inputs, fmt::format("{}: expected a position from {} to {}, got {}", source, -count, count - 1, position));
+  throw Error(ErrorKind::Inputs, fmt::format("{}: expected a position from {} to {}, got {}",
+                                             source, -count, count - 1, position));
 }
 
 // ---- Lists ----
@@ -51,7 +55,8 @@ void Frames::step(const ir::Code::ListInsert& insert) {
   }
   Object made;
   made.elements.reserve(old.elements.size() + 1);
-  for (const Object::Element& known : old.elements) made.elements.push_back({pool_.share(known.value), known.dims});
+  for (const Object::Element& known : old.elements)
+    made.elements.push_back({pool_.share(known.value), known.dims});
   made.elements.insert(made.elements.begin() + position, std::move(element));
   put(insert.to, pool_.make(std::move(made)));
 }
@@ -59,7 +64,8 @@ void Frames::step(const ir::Code::ListInsert& insert) {
 void Frames::step(const ir::Code::ListErase& erase) {
   const Object& old = object(erase.list);
   const auto count = static_cast<std::int64_t>(old.elements.size());
-  const std::int64_t position = position_in(erase.position < 0 ? -1 : slot(erase.position), count, erase.source);
+  const std::int64_t position =
+      position_in(erase.position < 0 ? -1 : slot(erase.position), count, erase.source);
   Object made;
   for (std::int64_t i = 0; i < count; ++i) {
     if (i == position) continue;
@@ -72,9 +78,11 @@ void Frames::step(const ir::Code::ListErase& erase) {
 void Frames::step(const ir::Code::ListAt& at) {
   const Object& from = object(at.list);
   const auto count = static_cast<std::int64_t>(from.elements.size());
-  const std::int64_t position = position_in(at.position < 0 ? at.element : slot(at.position), count, at.source);
+  const std::int64_t position =
+      position_in(at.position < 0 ? at.element : slot(at.position), count, at.source);
   const Object::Element& element = from.elements[static_cast<std::size_t>(position)];
-  for (const ir::Code::Opened& extent : at.opened) slot(extent.slot) = element.dims[static_cast<std::size_t>(extent.axis)];
+  for (const ir::Code::Opened& extent : at.opened)
+    slot(extent.slot) = element.dims[static_cast<std::size_t>(extent.axis)];
   put(at.to, pool_.share(element.value));
 }
 
@@ -85,19 +93,25 @@ void Frames::step(const ir::Code::ListLength& length) {
 void Frames::step(const ir::Code::ListConcat& concat) {
   const std::vector<Object::Element>& elements = object(concat.list).elements;
   if (elements.empty())
-    throw Error(ErrorKind::Inputs, fmt::format("{}: expected a list of at least one tensor, got an empty one", concat.source));
+    throw Error(
+        ErrorKind::Inputs,
+        fmt::format("{}: expected a list of at least one tensor, got an empty one", concat.source));
   const std::vector<std::int64_t>& first = elements[0].dims;
   const auto axis = static_cast<std::size_t>(concat.axis);
-  // `before` times the rows of every element one after the other, each `along * after` elements long.
+  // `before` times the rows of every element one after the other, each `along * after` elements
+  // long.
   std::int64_t before = 1, after = 1, total = 0;
-  for (std::size_t i = 0; i < first.size(); ++i) (i < axis ? before : after) *= !concat.new_axis && i == axis ? 1 : first[i];
+  for (std::size_t i = 0; i < first.size(); ++i)
+    (i < axis ? before : after) *= !concat.new_axis && i == axis ? 1 : first[i];
   std::vector<std::int64_t> lengths;
   for (const Object::Element& element : elements) {
     for (std::size_t i = 0; i < first.size(); ++i) {
       if (element.dims[i] == first[i] || (!concat.new_axis && i == axis)) continue;
-      throw Error(ErrorKind::Inputs, fmt::format("{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
-                                                 concat.source, fmt::join(first, ", "), fmt::join(element.dims, ", "),
-                                                 concat.new_axis ? "" : fmt::format(" but for dimension {}", axis)));
+      throw Error(
+          ErrorKind::Inputs,
+          fmt::format("{}: the list's tensors have shapes ({}) and ({}); expected equal extents{}",
+                      concat.source, fmt::join(first, ", "), fmt::join(element.dims, ", "),
+                      concat.new_axis ? "" : fmt::format(" but for dimension {}", axis)));
     }
     lengths.push_back(concat.new_axis ? 1 : element.dims[axis]);
     total += lengths.back();
@@ -111,10 +125,13 @@ void Frames::step(const ir::Code::ListConcat& concat) {
   std::byte* to = result.data;
   for (std::size_t e = 0; e < elements.size(); ++e) {
     const auto bytes = static_cast<std::size_t>(lengths[e] * after * unit);
-    if (bytes > 0 && before > 0) memory_.copy_rows(to, row_bytes, elements[e].value.data, bytes, static_cast<std::size_t>(before));
+    if (bytes > 0 && before > 0)
+      memory_.copy_rows(to, row_bytes, elements[e].value.data, bytes,
+                        static_cast<std::size_t>(before));
     to += bytes;
   }
-  for (const ir::Code::Opened& extent : concat.opened) slot(extent.slot) = dims[static_cast<std::size_t>(extent.axis)];
+  for (const ir::Code::Opened& extent : concat.opened)
+    slot(extent.slot) = dims[static_cast<std::size_t>(extent.axis)];
   put(concat.to, result);
 }
 

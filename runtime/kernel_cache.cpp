@@ -30,7 +30,9 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 std::string file_name(const KernelKey& key) { return to_string(key) + std::string(kernel_suffix); }
 
-bool others_may_write(const struct stat& status) { return status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
+bool others_may_write(const struct stat& status) {
+  return status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
 
 struct CacheEntry {
   std::string name;
@@ -51,8 +53,11 @@ std::vector<CacheEntry> list(int folder) {
     const std::string name = found->d_name;
     const bool partial = name.ends_with(temporary_suffix);
     struct stat status{};
-    if ((!partial && !name.ends_with(kernel_suffix)) || fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISREG(status.st_mode)) entries.push_back({name, status.st_size, status.st_mtime, partial});
+    if ((!partial && !name.ends_with(kernel_suffix)) ||
+        fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    if (S_ISREG(status.st_mode))
+      entries.push_back({name, status.st_size, status.st_mtime, partial});
   }
   closedir(stream);
   return entries;
@@ -83,7 +88,9 @@ KernelCache::~KernelCache() {
 
 void KernelCache::open_folder() {
   if (folder_.empty()) {
-    fault_ = "there is no cache folder (neither XDG_CACHE_HOME nor HOME is an absolute path), so kernels are not kept";
+    fault_ =
+        "there is no cache folder (neither XDG_CACHE_HOME nor HOME is an absolute path), so "
+        "kernels are not kept";
     return;
   }
   std::error_code error;
@@ -91,13 +98,16 @@ void KernelCache::open_folder() {
   const auto unusable = [&](const std::string& why) {
     fault_ = fmt::format("cache folder {} {}, so kernels are not kept", folder_.string(), why);
   };
-  if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) return unusable(fmt::format("cannot be made ({})", reason(errno)));
+  if (mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    return unusable(fmt::format("cannot be made ({})", reason(errno)));
   FileDescriptor opened(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!opened) return unusable(fmt::format("cannot be opened ({})", reason(errno)));
   struct stat status{};
-  if (fstat(opened.number(), &status) != 0) return unusable(fmt::format("cannot be examined ({})", reason(errno)));
+  if (fstat(opened.number(), &status) != 0)
+    return unusable(fmt::format("cannot be examined ({})", reason(errno)));
   if (status.st_uid != geteuid()) return unusable("belongs to another user");
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return unusable("can be written by other users (its mode should be 0700)");
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return unusable("can be written by other users (its mode should be 0700)");
   descriptor_ = opened.release();
 }
 
@@ -117,13 +127,15 @@ std::optional<ir::CompiledKernel> KernelCache::load(const KernelKey& key) const 
     return std::nullopt;
   };
   // Not blocking: a pipe under this name must not hold us up.
-  const FileDescriptor file(openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const FileDescriptor file(
+      openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT) return std::nullopt;
     return damaged(fmt::format("it cannot be opened ({})", reason(errno)));
   }
   struct stat status{};
-  if (fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return damaged("it is no regular file");
+  if (fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode))
+    return damaged("it is no regular file");
   if (others_may_write(status)) return damaged("it belongs to another user or others may write it");
   if (status.st_size > largest_kernel_file) return damaged("it is too large");
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
@@ -138,19 +150,26 @@ std::optional<ir::CompiledKernel> KernelCache::load(const KernelKey& key) const 
 void KernelCache::store(const KernelKey& key, const ir::CompiledKernel& kernel) const {
   if (!usable()) return;
   const std::string name = file_name(key);
-  // A thread writes one file at a time, so its number and the time make the name unique, also beside what a killed process of the same number left;
-  // a clash with another machine's is refused.
+  // A thread writes one file at a time, so its number and the time make the name unique, also
+  // beside what a killed process of the same number left; a clash with another machine's is
+  // refused.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  const std::string temporary = fmt::format("{}.{}.{}.{}{}", name, getpid(), gettid(), now, temporary_suffix);
+  const std::string temporary =
+      fmt::format("{}.{}.{}.{}{}", name, getpid(), gettid(), now, temporary_suffix);
   const auto failed = [&](int error) {
     unlinkat(descriptor_, temporary.c_str(), 0);
-    warn_once(fmt::format("cache folder {} cannot be written ({}), so kernels are not kept", folder_.string(), reason(error)));
+    warn_once(fmt::format("cache folder {} cannot be written ({}), so kernels are not kept",
+                          folder_.string(), reason(error)));
   };
-  FileDescriptor file(openat(descriptor_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  FileDescriptor file(openat(descriptor_, temporary.c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             S_IRUSR | S_IWUSR));
   if (!file) return failed(errno);
-  if (!write_all(file, encode_kernel(key, kernel)) || fsync(file.number()) != 0) return failed(errno);
+  if (!write_all(file, encode_kernel(key, kernel)) || fsync(file.number()) != 0)
+    return failed(errno);
   if (!file.close_checked()) return failed(errno);
-  if (renameat(descriptor_, temporary.c_str(), descriptor_, name.c_str()) != 0) return failed(errno);
+  if (renameat(descriptor_, temporary.c_str(), descriptor_, name.c_str()) != 0)
+    return failed(errno);
 }
 
 KernelCache::Contents KernelCache::contents() const {
@@ -167,7 +186,8 @@ KernelCache::Contents KernelCache::contents() const {
 void KernelCache::trim() const {
   if (!usable()) return;
   std::vector<CacheEntry> entries = list(descriptor_);
-  std::sort(entries.begin(), entries.end(), [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
+  std::sort(entries.begin(), entries.end(),
+            [](const CacheEntry& a, const CacheEntry& b) { return a.used < b.used; });
   std::int64_t total = 0;
   for (const CacheEntry& entry : entries) total += entry.bytes;
   const std::time_t now = std::time(nullptr);

@@ -1,7 +1,9 @@
-// Kernels on disk, one self-checking file each (runtime/kernel_file.h), shared by any number of processes.
+// Kernels on disk, one self-checking file each (runtime/kernel_file.h), shared by any number of
+// processes.
 //
-// The folder belongs to the user with mode 0700. Nothing here is ever an error: a folder that is foreign or that others may write, and a file
-// that is damaged, foreign or someone else's, is a miss; a folder that cannot be written keeps nothing. Each such fault is told once through the
+// The folder belongs to the user with mode 0700. Nothing here is ever an error: a folder that is
+// foreign or that others may write, and a file that is damaged, foreign or someone else's, is a
+// miss; a folder that cannot be written keeps nothing. Each such fault is told once through the
 // warning callback.
 #pragma once
 
@@ -29,7 +31,8 @@ class KernelCache {
   static constexpr std::int64_t default_capacity_bytes = std::int64_t{1} << 30;
 
   // Opens the folder, making it (and folders above it) where absent.
-  KernelCache(std::filesystem::path folder, Warning warn, std::int64_t capacity_bytes = default_capacity_bytes);
+  KernelCache(std::filesystem::path folder, Warning warn,
+              std::int64_t capacity_bytes = default_capacity_bytes);
   ~KernelCache();
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
@@ -47,7 +50,8 @@ class KernelCache {
     std::int64_t bytes = 0;
   };
   Contents contents() const;
-  // Removes the files used longest ago until the rest is under the capacity, and what broken-off writers left.
+  // Removes the files used longest ago until the rest is under the capacity, and what broken-off
+  // writers left.
   void trim() const;
 
  private:

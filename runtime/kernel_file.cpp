@@ -38,9 +38,12 @@ Hash hash_of(std::span<const std::byte> first, std::span<const std::byte> second
 
 std::span<const std::byte> bytes_of(const Hash& hash) { return std::as_bytes(std::span(hash)); }
 
-[[noreturn]] void reject(const std::string& why) { throw Error(ErrorKind::Malformed, "a cached kernel " + why); }
+[[noreturn]] void reject(const std::string& why) {
+  throw Error(ErrorKind::Malformed, "a cached kernel " + why);
+}
 
-// What is kept of a kernel is said once, in the functions fields(): over a Writer and a constant kernel they write it, over a Reader and an empty kernel they read it.
+// What is kept of a kernel is said once, in the functions fields(): over a Writer and a constant
+// kernel they write it, over a Reader and an empty kernel they read it.
 class Writer {
  public:
   template <typename Number>
@@ -116,7 +119,9 @@ class Reader {
     ((at++ == index ? each(value.template emplace<Kinds>()) : void()), ...);
     if (index >= sizeof...(Kinds)) reject("is of an unknown kind of device");
   }
-  void rest(std::vector<std::byte>& code) { code.assign(bytes_.rest().begin(), bytes_.rest().end()); }
+  void rest(std::vector<std::byte>& code) {
+    code.assign(bytes_.rest().begin(), bytes_.rest().end());
+  }
 
  private:
   ByteReader bytes_;
@@ -126,8 +131,8 @@ template <typename T, typename Kind>
 concept Of = std::same_as<std::remove_const_t<T>, Kind>;
 
 void fields(auto& bytes, Of<ir::KernelResources> auto& resources) {
-  for (auto* number : {&resources.code_bytes, &resources.instructions, &resources.spills, &resources.registers, &resources.stack_bytes,
-                       &resources.shared_bytes})
+  for (auto* number : {&resources.code_bytes, &resources.instructions, &resources.spills,
+                       &resources.registers, &resources.stack_bytes, &resources.shared_bytes})
     bytes(*number);
 }
 
@@ -137,9 +142,12 @@ void fields(auto& bytes, Of<ir::TensorMap> auto& map) {
   bytes.choice(map.dtype, ir::DType::Bool, "element type of a tensor map");
   bytes(map.swizzle_bytes);
   bytes.list(map.dims, most_dims, "dims of a tensor map", [&](auto& dim) { bytes(dim); });
-  bytes.list(map.strides, most_dims - 1, "strides of a tensor map", [&](auto& stride) { bytes(stride); });
-  bytes.list(map.box, most_dims, "extents of a tensor map's box", [&](auto& elements) { bytes(elements); });
-  if (map.dims.empty() || map.strides.size() + 1 != map.dims.size() || map.box.size() != map.dims.size())
+  bytes.list(map.strides, most_dims - 1, "strides of a tensor map",
+             [&](auto& stride) { bytes(stride); });
+  bytes.list(map.box, most_dims, "extents of a tensor map's box",
+             [&](auto& elements) { bytes(elements); });
+  if (map.dims.empty() || map.strides.size() + 1 != map.dims.size() ||
+      map.box.size() != map.dims.size())
     reject("has a tensor map whose dims, strides and box do not fit each other");
 }
 
@@ -149,7 +157,8 @@ void fields(auto& bytes, Of<ir::LibraryProduct> auto& product) {
   bytes(product.n);
   bytes(product.k);
   bytes(product.w_by_columns);
-  bytes.choice(product.activation, ir::LibraryProduct::Activation::GeluTanh, "activation of a library's product");
+  bytes.choice(product.activation, ir::LibraryProduct::Activation::GeluTanh,
+               "activation of a library's product");
   bytes(product.tf32);
   if (product.n < 1 || product.k < 1) reject("has a library's product without columns or terms");
 }
@@ -173,7 +182,8 @@ void fields(auto& bytes, Of<ir::CpuEntries> auto& entries) {
 
 void fields(auto& bytes, Of<ir::CudaLaunches> auto& launches) {
   constexpr std::uint32_t most_launches = 64;
-  bytes.list(launches.launches, most_launches, "launches", [&](auto& launch) { fields(bytes, launch); });
+  bytes.list(launches.launches, most_launches, "launches",
+             [&](auto& launch) { fields(bytes, launch); });
   bytes(launches.waits);
 }
 
@@ -193,7 +203,9 @@ void check(const ir::CompiledKernel& kernel, const ir::CpuEntries& entries) {
 }
 
 void check(const ir::CompiledKernel& kernel, const ir::CudaLaunches& cuda) {
-  if (kernel.code.empty() && std::ranges::any_of(cuda.launches, [](const ir::DeviceLaunch& launch) { return !launch.product; }))
+  if (kernel.code.empty() && std::ranges::any_of(cuda.launches, [](const ir::DeviceLaunch& launch) {
+        return !launch.product;
+      }))
     reject("has launches and no code");
 }
 
@@ -205,10 +217,12 @@ std::string to_string(const KernelKey& key) {
   return text;
 }
 
-KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket, std::string_view schedule,
-                     std::string_view target, std::string_view generator) {
+KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket,
+                     std::string_view schedule, std::string_view target,
+                     std::string_view generator) {
   ByteWriter writer;
-  for (const std::string_view part : {kind, identity, bucket, schedule, target, generator}) writer.text(part);
+  for (const std::string_view part : {kind, identity, bucket, schedule, target, generator})
+    writer.text(part);
   return {canonical(XXH3_128bits(writer.bytes().data(), writer.bytes().size()))};
 }
 
@@ -235,14 +249,17 @@ DecodedKernel decode_kernel(const KernelKey& key, std::span<const std::byte> byt
   const auto fault = [](std::string why) { return DecodedKernel{std::nullopt, std::move(why)}; };
   if (bytes.size() < header) return fault("it is truncated");
   ByteReader reader(bytes);
-  if (std::memcmp(reader.raw(magic.size()).data(), magic.data(), magic.size()) != 0) return fault("it is no kernel file");
+  if (std::memcmp(reader.raw(magic.size()).data(), magic.data(), magic.size()) != 0)
+    return fault("it is no kernel file");
   if (reader.number<std::uint32_t>() != version) return fault("it has another version's form");
   reader.number<std::uint32_t>();
-  if (!std::ranges::equal(reader.raw(sizeof(Hash)), bytes_of(key.bytes))) return fault("it holds another kernel");
+  if (!std::ranges::equal(reader.raw(sizeof(Hash)), bytes_of(key.bytes)))
+    return fault("it holds another kernel");
   const auto length = reader.number<std::uint64_t>();
   const auto hash = reader.raw(sizeof(Hash));
   if (reader.rest().size() != length) return fault("it is truncated");
-  if (!std::ranges::equal(hash, bytes_of(hash_of(bytes.first(checked_header), reader.rest())))) return fault("its hash does not fit");
+  if (!std::ranges::equal(hash, bytes_of(hash_of(bytes.first(checked_header), reader.rest()))))
+    return fault("its hash does not fit");
   try {
     ir::CompiledKernel kernel;
     Reader payload(reader.rest());

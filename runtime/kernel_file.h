@@ -1,7 +1,8 @@
 // The bytes of one cached kernel: self-checking, independent of where they lie.
 //
-// Layout, little-endian: magic "anydimk\n", u32 version, u32 zero, key (16 bytes), u64 payload length, XXH3-128 of everything before it and of
-// the payload (16 bytes), payload. The payload holds a CompiledKernel.
+// Layout, little-endian: magic "anydimk\n", u32 version, u32 zero, key (16 bytes), u64 payload
+// length, XXH3-128 of everything before it and of the payload (16 bytes), payload. The payload
+// holds a CompiledKernel.
 #pragma once
 
 #include <array>
@@ -24,9 +25,11 @@ struct KernelKey {
 };
 std::string to_string(const KernelKey& key);  // 32 hexadecimal digits
 
-// `kind` tells kernels from shape programs; `identity` is the region's, or the printed shape program.
-KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket, std::string_view schedule,
-                     std::string_view target, std::string_view generator);
+// `kind` tells kernels from shape programs; `identity` is the region's, or the printed shape
+// program.
+KernelKey kernel_key(std::string_view kind, std::string_view identity, std::string_view bucket,
+                     std::string_view schedule, std::string_view target,
+                     std::string_view generator);
 
 std::vector<std::byte> encode_kernel(const KernelKey& key, const ir::CompiledKernel& kernel);
 // The file around a payload, whatever that holds.

@@ -31,24 +31,29 @@ std::string printed(const ir::ShapeProgram& program) {
 std::shared_ptr<const LoadedShapes> load_shapes(const ir::CompiledKernel& kernel) {
   auto code = std::make_shared<const CodeMemory>(kernel.code);
   const auto entry = code->function<LoadedShapes::Entry>(kernel.cpu().kernel);
-  return std::make_shared<LoadedShapes>(LoadedShapes{std::move(code), entry, static_cast<std::int64_t>(kernel.code.size())});
+  return std::make_shared<LoadedShapes>(
+      LoadedShapes{std::move(code), entry, static_cast<std::int64_t>(kernel.code.size())});
 }
 
 }  // namespace
 
-KernelMaker::KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
-                         std::shared_ptr<Timeline> timeline)
-    : backend_(std::move(backend)), device_(device), cache_(cache), timeline_(std::move(timeline)), target_(backend_->target()),
-      generator_(backend_->generator()), trials_(*backend_, device, cache) {}
+KernelMaker::KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& device,
+                         const KernelCache* cache, std::shared_ptr<Timeline> timeline)
+    : backend_(std::move(backend)), device_(device), cache_(cache), timeline_(std::move(timeline)),
+      target_(backend_->target()), generator_(backend_->generator()),
+      trials_(*backend_, device, cache) {}
 
 // Of a kernel, or without a region of a shape program.
-void KernelMaker::record(TimelineKind kind, std::uint64_t begun, std::int64_t bytes, const ir::Region* region,
-                         const ir::DispatchTable::Entry* entry) const {
+void KernelMaker::record(TimelineKind kind, std::uint64_t begun, std::int64_t bytes,
+                         const ir::Region* region, const ir::DispatchTable::Entry* entry) const {
   if (timeline_ == nullptr || !timeline_->on()) return;
   TimelineNote note{.name = kind == TimelineKind::Compile ? "compile " : "read "};
   note.name += region == nullptr ? "shape program" : region->name;
-  if (entry != nullptr) note.facts = {{"bucket", to_string(entry->compiled_for())}, {"schedule", to_string(entry->schedule)}};
-  if (kind == TimelineKind::Compile) note.facts.emplace_back("kernel cache", cache_ == nullptr ? "off" : "missed");
+  if (entry != nullptr)
+    note.facts = {{"bucket", to_string(entry->compiled_for())},
+                  {"schedule", to_string(entry->schedule)}};
+  if (kind == TimelineKind::Compile)
+    note.facts.emplace_back("kernel cache", cache_ == nullptr ? "off" : "missed");
   timeline_->add({.kind = kind,
                   .note = timeline_->note(std::move(note)),
                   .thread = this_thread(),
@@ -57,8 +62,10 @@ void KernelMaker::record(TimelineKind kind, std::uint64_t begun, std::int64_t by
                   .values = {bytes}});
 }
 
-KernelKey KernelMaker::key_of(const ir::Region& region, const ir::DispatchTable::Entry& entry) const {
-  return kernel_key("kernel", region.identity, to_string(entry.compiled_for()), to_string(entry.schedule), target_, generator_);
+KernelKey KernelMaker::key_of(const ir::Region& region,
+                              const ir::DispatchTable::Entry& entry) const {
+  return kernel_key("kernel", region.identity, to_string(entry.compiled_for()),
+                    to_string(entry.schedule), target_, generator_);
 }
 
 KernelKey KernelMaker::key_of(const ir::ShapeProgram& shapes) const {
@@ -71,18 +78,20 @@ std::shared_ptr<const LoadedKernel> KernelMaker::loaded(const KernelKey& key) {
   return known == loaded_.end() ? nullptr : known->second.lock();
 }
 
-std::shared_ptr<const LoadedKernel> KernelMaker::load(const ir::Region& region, const ir::DispatchTable::Entry& entry, const KernelKey& key,
-                                                      const ir::CompiledKernel& kernel, KernelOrigin origin,
-                                                      std::optional<KernelTrial> trial) {
-  auto made = std::make_shared<const LoadedKernel>(LoadedKernel{device_.load(region, entry, kernel, std::move(trial)), kernel.resources,
-                                                                origin, key, static_cast<std::int64_t>(kernel.code.size())});
+std::shared_ptr<const LoadedKernel> KernelMaker::load(
+    const ir::Region& region, const ir::DispatchTable::Entry& entry, const KernelKey& key,
+    const ir::CompiledKernel& kernel, KernelOrigin origin, std::optional<KernelTrial> trial) {
+  auto made = std::make_shared<const LoadedKernel>(
+      LoadedKernel{device_.load(region, entry, kernel, std::move(trial)), kernel.resources, origin,
+                   key, static_cast<std::int64_t>(kernel.code.size())});
   const std::lock_guard lock(mutex_);
   std::erase_if(loaded_, [](const auto& known) { return known.second.expired(); });
   loaded_[key] = made;
   return made;
 }
 
-std::shared_ptr<const LoadedKernel> KernelMaker::find(const ir::Region& region, const ir::DispatchTable::Entry& entry) {
+std::shared_ptr<const LoadedKernel> KernelMaker::find(const ir::Region& region,
+                                                      const ir::DispatchTable::Entry& entry) {
   const KernelKey key = key_of(region, entry);
   if (auto known = loaded(key)) return known;
   if (cache_ == nullptr) return nullptr;
@@ -102,17 +111,20 @@ std::shared_ptr<const LoadedKernel> KernelMaker::find(const ir::Region& region, 
   }
 }
 
-std::shared_ptr<const LoadedKernel> KernelMaker::make(const ir::Region& region, const ir::DispatchTable::Entry& entry) {
+std::shared_ptr<const LoadedKernel> KernelMaker::make(const ir::Region& region,
+                                                      const ir::DispatchTable::Entry& entry) {
   if (auto known = find(region, entry)) return known;
   const std::uint64_t begun = clock_ticks();
   const KernelKey key = key_of(region, entry);
   std::optional<ir::CompiledKernel> kernel;
-  if (trials_.wanted() && cache_ != nullptr) kernel = cache_->load(key);  // where its twin alone is missing
+  if (trials_.wanted() && cache_ != nullptr)
+    kernel = cache_->load(key);  // where its twin alone is missing
   const KernelOrigin origin = kernel ? KernelOrigin::Cache : KernelOrigin::Compiled;
   if (!kernel) kernel = backend_->compile(region, entry.compiled_for(), entry.schedule);
   compiler_calls_.fetch_add(1, std::memory_order_relaxed);
   auto made = load(region, entry, key, *kernel, origin, trials_.trial_of(region, entry, *kernel));
-  record(origin == KernelOrigin::Compiled ? TimelineKind::Compile : TimelineKind::CacheRead, begun, made->bytes, &region, &entry);
+  record(origin == KernelOrigin::Compiled ? TimelineKind::Compile : TimelineKind::CacheRead, begun,
+         made->bytes, &region, &entry);
   if (cache_ != nullptr && origin == KernelOrigin::Compiled) cache_->store(key, *kernel);
   return made;
 }

@@ -1,4 +1,5 @@
-// How one kernel comes to be: one that is loaded serves again, else the disk's, else the compiler's.
+// How one kernel comes to be: one that is loaded serves again, else the disk's, else the
+// compiler's.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@
 #include <string>
 
 #include "ir/backend.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "runtime/code_memory.h"
 #include "runtime/device.h"
 #include "runtime/kernel_cache.h"
@@ -47,11 +48,13 @@ class KernelMaker {
   KernelKey key_of(const ir::Region& region, const ir::DispatchTable::Entry& entry) const;
 
   // Null where only the compiler can make it.
-  std::shared_ptr<const LoadedKernel> find(const ir::Region& region, const ir::DispatchTable::Entry& entry);
+  std::shared_ptr<const LoadedKernel> find(const ir::Region& region,
+                                           const ir::DispatchTable::Entry& entry);
   // One that somebody holds; null: nobody does.
   std::shared_ptr<const LoadedKernel> loaded(const KernelKey& key);
   // As find(), else compiled and kept on disk. Throws what the backend and the device throw.
-  std::shared_ptr<const LoadedKernel> make(const ir::Region& region, const ir::DispatchTable::Entry& entry);
+  std::shared_ptr<const LoadedKernel> make(const ir::Region& region,
+                                           const ir::DispatchTable::Entry& entry);
   // Native code of a shape program; null where the disk lacks it, or the backend compiles none.
   std::shared_ptr<const LoadedShapes> find(const ir::ShapeProgram& shapes) const;
   std::shared_ptr<const LoadedShapes> make(const ir::ShapeProgram& shapes);
@@ -60,8 +63,10 @@ class KernelMaker {
 
  private:
   KernelKey key_of(const ir::ShapeProgram& shapes) const;
-  std::shared_ptr<const LoadedKernel> load(const ir::Region& region, const ir::DispatchTable::Entry& entry, const KernelKey& key,
-                                           const ir::CompiledKernel& kernel, KernelOrigin origin, std::optional<KernelTrial> trial);
+  std::shared_ptr<const LoadedKernel> load(const ir::Region& region,
+                                           const ir::DispatchTable::Entry& entry,
+                                           const KernelKey& key, const ir::CompiledKernel& kernel,
+                                           KernelOrigin origin, std::optional<KernelTrial> trial);
 
   void record(TimelineKind kind, std::uint64_t begun, std::int64_t bytes, const ir::Region* region,
               const ir::DispatchTable::Entry* entry) const;

@@ -11,22 +11,26 @@ namespace anydim::runtime {
 namespace {
 
 const ir::DispatchTable::Entry& entry_of(const DispatchSet& set, const DispatchSet::Code& code) {
-  return set.tables[static_cast<std::size_t>(code.kernel)].entries[static_cast<std::size_t>(code.entry)];
+  return set.tables[static_cast<std::size_t>(code.kernel)]
+      .entries[static_cast<std::size_t>(code.entry)];
 }
 
 }  // namespace
 
-KernelStore::KernelStore(const ir::Program& program, std::vector<bool> exact, std::shared_ptr<const ir::Backend> backend, Device& device,
-                         const KernelCache* cache, WorkerPool& pool, Warning warn, std::shared_ptr<Timeline> timeline)
+KernelStore::KernelStore(const ir::Program& program, std::vector<bool> exact,
+                         std::shared_ptr<const ir::Backend> backend, Device& device,
+                         const KernelCache* cache, WorkerPool& pool, Warning warn,
+                         std::shared_ptr<Timeline> timeline)
     : program_(program), pool_(pool), maker_(std::move(backend), device, cache, timeline),
-      exact_(program, std::move(exact), maker_, queue_, pool.threads()), queue_(
-                                                                             std::move(warn),
-                                                                             [cache] {
-                                                                               if (cache != nullptr) cache->trim();
-                                                                             },
-                                                                             [timeline] {
-                                                                               if (timeline != nullptr) timeline->name_thread("background");
-                                                                             }) {
+      exact_(program, std::move(exact), maker_, queue_, pool.threads()),
+      queue_(
+          std::move(warn),
+          [cache] {
+            if (cache != nullptr) cache->trim();
+          },
+          [timeline] {
+            if (timeline != nullptr) timeline->name_thread("background");
+          }) {
   std::vector<ir::DispatchTable> own;
   for (const ir::Program::Kernel& kernel : program.kernels) own.push_back(kernel.table);
   auto tables = std::make_shared<KernelTables>();
@@ -42,9 +46,12 @@ BackgroundQueue::Task KernelStore::task_of(const Set& set, std::size_t code) {
   return {.run =
               [this, set, code] {
                 const DispatchSet::Code& one = set->codes[code];
-                place(maker_.make(region_of(one), entry_of(*set, one)), static_cast<std::size_t>(one.kernel));
+                place(maker_.make(region_of(one), entry_of(*set, one)),
+                      static_cast<std::size_t>(one.kernel));
               },
-          .failure = fmt::format("a kernel for one bucket of {} did not compile, its general kernel serves", region_of(one).name),
+          .failure = fmt::format(
+              "a kernel for one bucket of {} did not compile, its general kernel serves",
+              region_of(one).name),
           .demand = [set, code] { return 1 + set->wanted[code].load(std::memory_order_relaxed); },
           .group = set.get()};
 }
@@ -93,7 +100,9 @@ void KernelStore::retune(std::vector<ir::DispatchTable> tables) {
       if (known == nullptr) missing.push_back(code);
       for (std::size_t row = 0; row < set->code[k].size(); ++row)
         if (set->code[k][row] == code)
-          next->kernels[k][row] = known != nullptr || row + 1 < set->code[k].size() ? known : tables_->kernels[k].back();
+          next->kernels[k][row] = known != nullptr || row + 1 < set->code[k].size()
+                                      ? known
+                                      : tables_->kernels[k].back();
     }
     progress_.entries = static_cast<std::int64_t>(set->codes.size());
     before = publish(std::move(next));
@@ -101,7 +110,8 @@ void KernelStore::retune(std::vector<ir::DispatchTable> tables) {
   queue_.drop(before->dispatch.get());
   std::erase_if(missing, [&](std::size_t code) { return find(*set, set->codes[code]); });
   // Those that stand-ins serve come first of those equally wanted.
-  std::ranges::sort(missing, {}, [&](std::size_t code) { return std::pair(!set->codes[code].general, code); });
+  std::ranges::sort(missing, {},
+                    [&](std::size_t code) { return std::pair(!set->codes[code].general, code); });
   std::vector<BackgroundQueue::Task> tasks;
   for (const std::size_t code : missing) tasks.push_back(task_of(set, code));
   queue_.add(std::move(tasks));
@@ -116,25 +126,28 @@ bool KernelStore::find(const DispatchSet& set, const DispatchSet::Code& code) {
   return found != nullptr;
 }
 
-void KernelStore::compile_general(const Set& set, const std::vector<std::size_t>& codes, const Cancellation* cancellation) {
+void KernelStore::compile_general(const Set& set, const std::vector<std::size_t>& codes,
+                                  const Cancellation* cancellation) {
   std::mutex mutex;
   std::exception_ptr first_failure;
-  pool_.run(static_cast<std::int64_t>(codes.size()), [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      try {
-        check_cancelled(cancellation);
-        task_of(set, codes[static_cast<std::size_t>(i)]).run();
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!first_failure) first_failure = std::current_exception();
-      }
-    }
-  });
+  pool_.run(static_cast<std::int64_t>(codes.size()),
+            [&](std::int64_t begin, std::int64_t end, int) {
+              for (std::int64_t i = begin; i < end; ++i) {
+                try {
+                  check_cancelled(cancellation);
+                  task_of(set, codes[static_cast<std::size_t>(i)]).run();
+                } catch (...) {
+                  const std::lock_guard lock(mutex);
+                  if (!first_failure) first_failure = std::current_exception();
+                }
+              }
+            });
   if (first_failure) std::rethrow_exception(first_failure);
 }
 
 // With mutex_ held. Returns the tables of before.
-std::shared_ptr<const KernelTables> KernelStore::publish(std::shared_ptr<const KernelTables> tables) {
+std::shared_ptr<const KernelTables> KernelStore::publish(
+    std::shared_ptr<const KernelTables> tables) {
   version_.fetch_add(1, std::memory_order_release);
   return std::exchange(tables_, std::move(tables));
 }
@@ -146,7 +159,8 @@ void KernelStore::place(const std::shared_ptr<const LoadedKernel>& loaded, std::
   const DispatchSet& now = *tables->dispatch;
   bool fresh = false;
   for (std::size_t row = 0; row < now.code[kernel].size(); ++row)
-    if (now.codes[now.code[kernel][row]].key == loaded->key) fresh = std::exchange(tables->kernels[kernel][row], loaded) != loaded || fresh;
+    if (now.codes[now.code[kernel][row]].key == loaded->key)
+      fresh = std::exchange(tables->kernels[kernel][row], loaded) != loaded || fresh;
   if (!fresh) return;
   ++(loaded->origin == KernelOrigin::Cache ? progress_.from_cache : progress_.compiled);
   progress_.code_bytes += loaded->bytes;

@@ -1,10 +1,14 @@
-// The kernels of one program: every region × compiled shapes × schedule that its tables name, and those
+// The kernels of one program: every region × compiled shapes × schedule that its tables name, and
+// those
 // for single shapes (runtime/exact_kernels.h).
 //
-// load() brings in what the disk has, compiles one general kernel for each region (the last entry of
+// load() brings in what the disk has, compiles one general kernel for each region (the last entry
+// of
 // its table) that the disk lacks, in parallel, and returns: the program can run. The rest of the
-// tables, and native shape programs, follow in the background, those first that calls have asked for
-// most. Each arrival publishes a new set of tables; sets are immutable, and code is unmapped with the
+// tables, and native shape programs, follow in the background, those first that calls have asked
+// for
+// most. Each arrival publishes a new set of tables; sets are immutable, and code is unmapped with
+// the
 // last set or caller that holds it. retune() replaces the dispatch tables behind running calls.
 #pragma once
 
@@ -30,16 +34,19 @@ namespace anydim::runtime {
 
 struct KernelTables {
   std::shared_ptr<const DispatchSet> dispatch;
-  std::vector<std::vector<std::shared_ptr<const LoadedKernel>>> kernels;  // [kernel][row of its table]; null: not there yet
-  std::vector<std::shared_ptr<const LoadedShapes>> shapes;                // [stage]; null: interpreted
+  // [kernel][row of its table]; null: not there yet
+  std::vector<std::vector<std::shared_ptr<const LoadedKernel>>> kernels;
+  std::vector<std::shared_ptr<const LoadedShapes>> shapes;  // [stage]; null: interpreted
 
   const ir::DispatchTable::Entry& entry(std::int32_t kernel, std::int32_t row) const {
-    return dispatch->tables[static_cast<std::size_t>(kernel)].entries[static_cast<std::size_t>(row)];
+    return dispatch->tables[static_cast<std::size_t>(kernel)]
+        .entries[static_cast<std::size_t>(row)];
   }
   // A call met a shape of this row, whose code isn't loaded.
   void want(std::int32_t kernel, std::int32_t row) const {
-    dispatch->wanted[dispatch->code[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(row)]].fetch_add(1,
-                                                                                                                std::memory_order_relaxed);
+    dispatch
+        ->wanted[dispatch->code[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(row)]]
+        .fetch_add(1, std::memory_order_relaxed);
   }
 };
 
@@ -55,30 +62,44 @@ struct KernelProgress {
 
 class KernelStore {
  public:
-  // `program`, `device`, `pool` and `cache` (null: nothing is kept) outlive the store. `exact`: which
-  // kernels of the program are specialised to the shapes met; may be empty. `timeline` (null: none) is told of kernels that come to be.
-  KernelStore(const ir::Program& program, std::vector<bool> exact, std::shared_ptr<const ir::Backend> backend, Device& device,
-              const KernelCache* cache, WorkerPool& pool, Warning warn, std::shared_ptr<Timeline> timeline = nullptr);
+  // `program`, `device`, `pool` and `cache` (null: nothing is kept) outlive the store. `exact`:
+  // which
+  // kernels of the program are specialised to the shapes met; may be empty. `timeline` (null: none)
+  // is told of kernels that come to be.
+  KernelStore(const ir::Program& program, std::vector<bool> exact,
+              std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
+              WorkerPool& pool, Warning warn, std::shared_ptr<Timeline> timeline = nullptr);
 
-  // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of the
-  // tables and kernels for single shapes wait for complete(). `cancellation` (null: none) is asked before each kernel: Error{Cancelled}.
+  // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of
+  // the
+  // tables and kernels for single shapes wait for complete(). `cancellation` (null: none) is asked
+  // before each kernel: Error{Cancelled}.
   void load(bool background, const Cancellation* cancellation = nullptr);
   // Other dispatch tables, one a kernel of the program, from the next call on. Code that both name
   // stays; the rest, and kernels for the single shapes met from then on, is brought in from disk or
-  // compiled in the background (where load() was given one). Until a new general kernel is there, the
+  // compiled in the background (where load() was given one). Until a new general kernel is there,
+  // the
   // one before it serves, so no call waits. Any thread.
   void retune(std::vector<ir::DispatchTable> tables);
   // Of a context that has newer tables. Code that these were the last to hold is unmapped in the
-  // background (where load() was given one, else with the next change), not by the call that is about
+  // background (where load() was given one, else with the next change), not by the call that is
+  // about
   // to begin. Any thread.
-  void give_back(std::shared_ptr<const KernelTables> tables) { queue_.free_later(std::move(tables)); }
+  void give_back(std::shared_ptr<const KernelTables> tables) {
+    queue_.free_later(std::move(tables));
+  }
   // Returns when every kernel is there (or has failed); the pool's threads help the one in the
-  // background. `cancellation` is asked before each kernel: Error{Cancelled}, and the rest stays in the background.
-  void complete(const Cancellation* cancellation = nullptr) { queue_.complete(pool_, cancellation); }
+  // background. `cancellation` is asked before each kernel: Error{Cancelled}, and the rest stays in
+  // the background.
+  void complete(const Cancellation* cancellation = nullptr) {
+    queue_.complete(pool_, cancellation);
+  }
 
   ExactKernels& exact() { return exact_; }
   std::shared_ptr<const KernelTables> tables() const;
-  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }  // changes with tables()
+  std::uint64_t version() const {
+    return version_.load(std::memory_order_acquire);
+  }  // changes with tables()
   KernelProgress progress() const;
 
  private:
@@ -90,7 +111,8 @@ class KernelStore {
   void place(const std::shared_ptr<const LoadedKernel>& loaded, std::size_t kernel);
   void place(const std::shared_ptr<const LoadedShapes>& loaded, std::size_t stage);
   std::shared_ptr<const KernelTables> publish(std::shared_ptr<const KernelTables> tables);
-  void compile_general(const Set& set, const std::vector<std::size_t>& codes, const Cancellation* cancellation);
+  void compile_general(const Set& set, const std::vector<std::size_t>& codes,
+                       const Cancellation* cancellation);
   BackgroundQueue::Task task_of(const Set& set, std::size_t code);
   BackgroundQueue::Task task_of_shapes(std::size_t stage);
 

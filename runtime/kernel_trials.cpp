@@ -15,7 +15,8 @@ ir::CompiledKernel mark() {
 
 }  // namespace
 
-KernelTrials::KernelTrials(const ir::Backend& backend, const Device& device, const KernelCache* cache)
+KernelTrials::KernelTrials(const ir::Backend& backend, const Device& device,
+                           const KernelCache* cache)
     : cache_(cache), machine_(device.machine()) {
   if (machine_.empty()) return;
   twins_ = backend.twins();
@@ -24,12 +25,14 @@ KernelTrials::KernelTrials(const ir::Backend& backend, const Device& device, con
   generator_ = twins_->generator();
 }
 
-std::optional<KernelTrials::Keys> KernelTrials::keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+std::optional<KernelTrials::Keys> KernelTrials::keys_of(const ir::Region& region,
+                                                        const ir::DispatchTable::Entry& entry,
                                                         const ir::CompiledKernel& kernel) const {
   if (twins_ == nullptr || !kernel.cuda().waits) return std::nullopt;
   const std::string bucket = to_string(entry.compiled_for()), schedule = to_string(entry.schedule);
-  return Keys{kernel_key("kernel", region.identity, bucket, schedule, target_, generator_),
-              kernel_key("passed on " + machine_, region.identity, bucket, schedule, target_, generator_)};
+  return Keys{
+      kernel_key("kernel", region.identity, bucket, schedule, target_, generator_),
+      kernel_key("passed on " + machine_, region.identity, bucket, schedule, target_, generator_)};
 }
 
 KernelTrial KernelTrials::trial_with(ir::CompiledKernel twin, const Keys& keys) const {
@@ -38,7 +41,8 @@ KernelTrial KernelTrials::trial_with(ir::CompiledKernel twin, const Keys& keys) 
           }};
 }
 
-KernelTrials::Cached KernelTrials::cached_trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+KernelTrials::Cached KernelTrials::cached_trial_of(const ir::Region& region,
+                                                   const ir::DispatchTable::Entry& entry,
                                                    const ir::CompiledKernel& kernel) const {
   const std::optional<Keys> keys = keys_of(region, entry, kernel);
   if (!keys) return {};
@@ -49,7 +53,8 @@ KernelTrials::Cached KernelTrials::cached_trial_of(const ir::Region& region, con
   return {.trial = trial_with(std::move(*twin), *keys)};
 }
 
-std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region,
+                                                  const ir::DispatchTable::Entry& entry,
                                                   const ir::CompiledKernel& kernel) const {
   Cached cached = cached_trial_of(region, entry, kernel);
   if (cached.complete) return std::move(cached.trial);

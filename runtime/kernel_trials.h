@@ -1,6 +1,7 @@
-// Which kernels a machine has not run yet. Where a kernel waits for other threads or copies, a fault of it, or hardware that is not as it was written for, could
-// hang the device: the first to run there is its checked twin (ir::Backend::twins), whose waits end. What has passed is remembered in the cache of kernels,
-// for this device and driver.
+// Which kernels a machine has not run yet. Where a kernel waits for other threads or copies, a
+// fault of it, or hardware that is not as it was written for, could hang the device: the first to
+// run there is its checked twin (ir::Backend::twins), whose waits end. What has passed is
+// remembered in the cache of kernels, for this device and driver.
 #pragma once
 
 #include <functional>
@@ -19,9 +20,10 @@ class KernelTrials {
   // `device` and `cache` (null: every process tries anew) outlive this.
   KernelTrials(const ir::Backend& backend, const Device& device, const KernelCache* cache);
 
-  // What Device::load is to be given with a kernel of this entry; nothing where it needs no trial. Compiles the twin where the cache has none, and throws
-  // what that throws. Any thread.
-  std::optional<KernelTrial> trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+  // What Device::load is to be given with a kernel of this entry; nothing where it needs no trial.
+  // Compiles the twin where the cache has none, and throws what that throws. Any thread.
+  std::optional<KernelTrial> trial_of(const ir::Region& region,
+                                      const ir::DispatchTable::Entry& entry,
                                       const ir::CompiledKernel& kernel) const;
   // Whether any kernel is tried here at all.
   bool wanted() const { return twins_ != nullptr; }
@@ -30,14 +32,16 @@ class KernelTrials {
     bool complete = true;  // false: a trial is needed whose twin only the compiler can make
     std::optional<KernelTrial> trial{};
   };
-  Cached cached_trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
+  Cached cached_trial_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                         const ir::CompiledKernel& kernel) const;
 
  private:
   struct Keys {
     KernelKey twin, passed;
   };
   KernelTrial trial_with(ir::CompiledKernel twin, const Keys& keys) const;
-  std::optional<Keys> keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry, const ir::CompiledKernel& kernel) const;
+  std::optional<Keys> keys_of(const ir::Region& region, const ir::DispatchTable::Entry& entry,
+                              const ir::CompiledKernel& kernel) const;
 
   std::shared_ptr<const ir::Backend> twins_;  // null: none is tried
   const KernelCache* cache_;

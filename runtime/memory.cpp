@@ -19,24 +19,31 @@ namespace {
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t alignment = 64, most_of_heap = std::size_t{16} << 10;
 
-std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 std::byte* map_pages(std::size_t bytes, std::size_t wanted) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes was refused", wanted));
+  if (memory == MAP_FAILED)
+    throw Error(ErrorKind::Resource,
+                fmt::format("out of memory: a block of {} bytes was refused", wanted));
   return static_cast<std::byte*>(memory);
 }
 
 }  // namespace
 
 MemoryBlock::MemoryBlock(std::size_t bytes) {
-  if (bytes > SIZE_MAX / 4) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes", bytes));
+  if (bytes > SIZE_MAX / 4)
+    throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes", bytes));
   if (bytes <= most_of_heap) {
     bytes_ = round_up(std::max<std::size_t>(bytes, 1), alignment);
     data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes_));
-    if (data_ == nullptr) throw Error(ErrorKind::Resource, fmt::format("out of memory: a block of {} bytes was refused", bytes));
+    if (data_ == nullptr)
+      throw Error(ErrorKind::Resource,
+                  fmt::format("out of memory: a block of {} bytes was refused", bytes));
     return;
   }
   bytes_ = round_up(bytes, page_bytes());
@@ -45,7 +52,8 @@ MemoryBlock::MemoryBlock(std::size_t bytes) {
     return;
   }
   std::byte* mapped = map_pages(bytes_ + huge_page, bytes);
-  const std::size_t before = round_up(reinterpret_cast<std::uintptr_t>(mapped), huge_page) - reinterpret_cast<std::uintptr_t>(mapped);
+  const std::size_t before = round_up(reinterpret_cast<std::uintptr_t>(mapped), huge_page) -
+                             reinterpret_cast<std::uintptr_t>(mapped);
   data_ = mapped + before;
   if (before > 0) munmap(mapped, before);
   if (before < huge_page) munmap(data_ + bytes_, huge_page - before);
@@ -88,10 +96,14 @@ void release_file_pages(const std::byte* begin, std::size_t bytes) {
     unsigned long from = 0, to = 0, offset = 0, inode = 0;
     unsigned major = 0, minor = 0;
     char access[5] = {};
-    if (std::sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &from, &to, access, &offset, &major, &minor, &inode) != 7) continue;
-    const std::uintptr_t first = std::max<std::uintptr_t>(low, from), last = std::min<std::uintptr_t>(high, to);
+    if (std::sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &from, &to, access, &offset, &major, &minor,
+                    &inode) != 7)
+      continue;
+    const std::uintptr_t first = std::max<std::uintptr_t>(low, from),
+                         last = std::min<std::uintptr_t>(high, to);
     // Dropping pages of anything that was ever writable would lose its contents.
-    if (first < last && inode != 0 && access[1] != 'w') madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    if (first < last && inode != 0 && access[1] != 'w')
+      madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   }
   std::fclose(maps);
 }

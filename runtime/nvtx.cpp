@@ -17,7 +17,8 @@ using AnyFunction = void (*)();
 
 constexpr std::uint32_t callbacks_table = 1, version_table = 3;
 constexpr int core_module = 1, core2_module = 5;
-constexpr std::size_t range_push = 9, range_pop = 11;  // nvtxRangePushA and nvtxRangePop, among the core module's
+constexpr std::size_t range_push = 9,
+                      range_pop = 11;  // nvtxRangePushA and nvtxRangePop, among the core module's
 
 struct Callbacks {
   std::size_t struct_size;
@@ -31,8 +32,9 @@ struct Version {
 using GetExportTable = const void* (*)(std::uint32_t table);
 using Initialize = int (*)(GetExportTable get_export_table);
 
-// Where the tool puts its functions. The protocol hands functions without a state of their own to it, so that they lie in globals; they are written before
-// watching() first returns and never after.
+// Where the tool puts its functions. The protocol hands functions without a state of their own to
+// it, so that they lie in globals; they are written before watching() first returns and never
+// after.
 struct Module {
   std::array<AnyFunction, 16> functions{};
   std::array<AnyFunction*, 17> table{};  // ends with null
@@ -79,8 +81,12 @@ const NvtxTool* NvtxTool::watching() {
   return attached ? &tool : nullptr;
 }
 
-void NvtxTool::push(const char* name) const { reinterpret_cast<int (*)(const char*)>(module_of(core_module).functions[range_push])(name); }
+void NvtxTool::push(const char* name) const {
+  reinterpret_cast<int (*)(const char*)>(module_of(core_module).functions[range_push])(name);
+}
 
-void NvtxTool::pop() const { reinterpret_cast<int (*)()>(module_of(core_module).functions[range_pop])(); }
+void NvtxTool::pop() const {
+  reinterpret_cast<int (*)()>(module_of(core_module).functions[range_pop])();
+}
 
 }  // namespace anydim::runtime

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
+#include "ir/reference/evaluate.h"
 
 namespace anydim::runtime {
 
@@ -32,7 +32,8 @@ struct Plan {
 
 // False: an entry is neither 0 nor 1, or a row is hidden where it counts.
 template <typename Entry>
-bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, std::int64_t batch, std::int64_t length) {
+bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, std::int64_t batch,
+          std::int64_t length) {
   const auto kept = static_cast<Entry>(packing.kept), hidden = static_cast<Entry>(1 - packing.kept);
   plan.offsets.push_back(0);
   for (std::int64_t b = 0; b < batch; ++b) {
@@ -58,15 +59,19 @@ bool fill(Plan& plan, const Packing& packing, std::span<const Entry> entries, st
 bool fill(Plan& plan, const Packing& packing, const ir::Tensor& mask) {
   const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
   switch (mask.dtype()) {
-    case ir::DType::I64: return fill<std::int64_t>(plan, packing, mask.as<std::int64_t>(), batch, length);
-    case ir::DType::I32: return fill<std::int32_t>(plan, packing, mask.as<std::int32_t>(), batch, length);
+    case ir::DType::I64:
+      return fill<std::int64_t>(plan, packing, mask.as<std::int64_t>(), batch, length);
+    case ir::DType::I32:
+      return fill<std::int32_t>(plan, packing, mask.as<std::int32_t>(), batch, length);
     case ir::DType::F32: return fill<float>(plan, packing, mask.as<float>(), batch, length);
     case ir::DType::Bool:
-    case ir::DType::U8: return fill<std::uint8_t>(plan, packing, mask.as<std::uint8_t>(), batch, length);
+    case ir::DType::U8:
+      return fill<std::uint8_t>(plan, packing, mask.as<std::uint8_t>(), batch, length);
     default: {
       std::vector<double> entries;
       for (std::int64_t i = 0; i < mask.elements(); ++i)
-        entries.push_back(ir::is_float(mask.dtype()) ? mask.real_at(i) : static_cast<double>(mask.integer_at(i)));
+        entries.push_back(ir::is_float(mask.dtype()) ? mask.real_at(i)
+                                                     : static_cast<double>(mask.integer_at(i)));
       return fill<double>(plan, packing, entries, batch, length);
     }
   }
@@ -86,7 +91,8 @@ std::vector<ir::Tensor> tensors_of(Plan& plan, std::span<const RowVector> vector
 
 template <typename Real>
 bool within(std::span<const Real> elements, double limit) {
-  return std::ranges::all_of(elements, [&](Real element) { return std::abs(static_cast<double>(element)) <= limit; });
+  return std::ranges::all_of(
+      elements, [&](Real element) { return std::abs(static_cast<double>(element)) <= limit; });
 }
 
 bool within(const ir::Tensor& input, double limit) {
@@ -103,18 +109,23 @@ ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask) {
   return packing.question.steps.empty() ? mask : ir::apply_program(packing.question, mask);
 }
 
-std::optional<PackedInputs> pack_inputs(const Packing& packing, const std::vector<ir::Tensor>& inputs) {
-  if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2) return std::nullopt;  // for the padded program to refuse
+std::optional<PackedInputs> pack_inputs(const Packing& packing,
+                                        const std::vector<ir::Tensor>& inputs) {
+  if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2)
+    return std::nullopt;  // for the padded program to refuse
   Plan plan;
-  if (!fill(plan, packing, row_truths(packing, inputs[packing.mask])) || plan.rows.empty()) return std::nullopt;
+  if (!fill(plan, packing, row_truths(packing, inputs[packing.mask])) || plan.rows.empty())
+    return std::nullopt;
   for (const std::size_t input : packing.limited_inputs)
     if (!within(inputs[input], packing.input_limit)) return std::nullopt;
   PackedInputs packed{.tensors = inputs, .tokens = static_cast<std::int64_t>(plan.rows.size())};
-  for (ir::Tensor& vector : tensors_of(plan, packing.vectors)) packed.tensors.push_back(std::move(vector));
+  for (ir::Tensor& vector : tensors_of(plan, packing.vectors))
+    packed.tensors.push_back(std::move(vector));
   return packed;
 }
 
-std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors, std::span<const std::int64_t> offsets, std::int64_t steps) {
+std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors,
+                                       std::span<const std::int64_t> offsets, std::int64_t steps) {
   Plan plan;
   plan.offsets.assign(offsets.begin(), offsets.end());
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
@@ -131,8 +142,11 @@ std::vector<ir::Tensor> ragged_vectors(std::span<const RowVector> vectors, std::
 std::vector<std::int64_t> work_list(std::span<const std::int64_t> offsets) {
   std::vector<std::size_t> order(offsets.empty() ? 0 : offsets.size() - 1);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto length = [&](std::size_t sequence) { return offsets[sequence + 1] - offsets[sequence]; };
-  std::ranges::sort(order, std::less{}, [&](std::size_t sequence) { return std::pair(-length(sequence), sequence); });
+  const auto length = [&](std::size_t sequence) {
+    return offsets[sequence + 1] - offsets[sequence];
+  };
+  std::ranges::sort(order, std::less{},
+                    [&](std::size_t sequence) { return std::pair(-length(sequence), sequence); });
   std::vector<std::int64_t> list;
   list.reserve(2 * order.size());
   std::int64_t rows = 0;

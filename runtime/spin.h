@@ -9,8 +9,8 @@
 
 namespace anydim::runtime {
 
-// Pauses cheaply at first; after some tens of microseconds it lets other threads have the processor, for machines with more
-// threads than cores.
+// Pauses cheaply at first; after some tens of microseconds it lets other threads have the
+// processor, for machines with more threads than cores.
 class Spin {
  public:
   void pause() {

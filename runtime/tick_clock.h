@@ -1,4 +1,5 @@
-// The processor's own clock where it has one that user code may read, which costs a third of the system's.
+// The processor's own clock where it has one that user code may read, which costs a third of the
+// system's.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,9 @@
-// What happened over time: calls, launches and compilations, in a ring that keeps the newest events. While it is off, a call reads one number of it.
+// What happened over time: calls, launches and compilations, in a ring that keeps the newest
+// events. While it is off, a call reads one number of it.
 //
-// Memory is bounded by the number of events that start() was given, and by most_notes. Writers neither wait for each other nor for a reader; an event whose place
-// is overwritten, or which meets a writer that is a whole ring behind, is lost and counted.
+// Memory is bounded by the number of events that start() was given, and by most_notes. Writers
+// neither wait for each other nor for a reader; an event whose place is overwritten, or which meets
+// a writer that is a whole ring behind, is lost and counted.
 #pragma once
 
 #include <array>
@@ -21,11 +23,11 @@ namespace anydim::runtime {
 enum class TimelineKind : std::uint32_t { Call, Launch, Compile, CacheRead, Stage };
 
 // One thing that took time. `values` by kind, bytes and rows as counts:
-//   Call       rows given, computed and taking part (0 where the model knows no mask); bytes of inputs; bytes of results; 1 where it threw
-//   Launch     1 where the general kernel stood in for one that is not compiled yet; bytes of the buffers it reads and writes; extents of the region's symbols, as many as there is room for
-//   Compile    bytes of code
-//   CacheRead  bytes of code
-//   Stage      nothing
+//   Call       rows given, computed and taking part (0 where the model knows no mask); bytes of
+//   inputs; bytes of results; 1 where it threw Launch     1 where the general kernel stood in for
+//   one that is not compiled yet; bytes of the buffers it reads and writes; extents of the region's
+//   symbols, as many as there is room for Compile    bytes of code CacheRead  bytes of code Stage
+//   nothing
 struct TimelineEvent {
   TimelineKind kind{};
   std::uint32_t note = 0;    // Timeline::note
@@ -61,7 +63,8 @@ class TimelineRing {
 
  private:
   static constexpr std::size_t words = sizeof(TimelineEvent) / sizeof(std::uint64_t);
-  // `state`: 0 before the first event; 2 * turn + 1 while the event of that turn around the ring (from 0) is written, 2 * turn + 2 once it stands.
+  // `state`: 0 before the first event; 2 * turn + 1 while the event of that turn around the ring
+  // (from 0) is written, 2 * turn + 2 once it stands.
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> state{0};
     std::array<std::atomic<std::uint64_t>, words> word{};
@@ -74,10 +77,12 @@ class TimelineRing {
 // Any thread, while others record.
 class Timeline {
  public:
-  static constexpr std::int64_t default_events = 1 << 16, most_events = 1 << 24;  // of 128 bytes each
+  static constexpr std::int64_t default_events = 1 << 16,
+                                most_events = 1 << 24;  // of 128 bytes each
   static constexpr std::size_t most_notes = 1 << 16;
 
-  // From here on, anew. Throws Error{CommandLine} for a number of events outside of [1, most_events], Error{Resource} where there is no memory for them.
+  // From here on, anew. Throws Error{CommandLine} for a number of events outside of [1,
+  // most_events], Error{Resource} where there is no memory for them.
   void start(std::int64_t events = default_events);
   void stop();  // what was recorded stays until the next start()
   bool on() const { return ring() != nullptr; }
@@ -89,7 +94,8 @@ class Timeline {
   std::uint32_t note(TimelineNote note);
   // For one event now and then; others take the ring.
   void add(const TimelineEvent& event);
-  void name_thread(std::string name);  // the calling one, where it is ours and works beside the calls
+  // the calling one, where it is ours and works beside the calls
+  void name_thread(std::string name);
 
   struct Recording {
     std::uint64_t begun = 0;  // ticks of start()

@@ -83,7 +83,8 @@ void ValuePool::destroy(Value& value) {
 
 void ValuePool::end_call() {
   for (std::uint32_t size_class = class_of(large_block); size_class < classes; ++size_class) {
-    std::erase_if(free_[size_class], [&](const std::unique_ptr<Block>& block) { return block->call + 1 < call_; });
+    std::erase_if(free_[size_class],
+                  [&](const std::unique_ptr<Block>& block) { return block->call + 1 < call_; });
   }
   ++call_;
 }

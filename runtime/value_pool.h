@@ -1,4 +1,5 @@
-// Values that outlive the block that computes them: blocks of memory and objects (lists, tuples, function values), counted references to both.
+// Values that outlive the block that computes them: blocks of memory and objects (lists, tuples,
+// function values), counted references to both.
 #pragma once
 
 #include <array>
@@ -20,8 +21,9 @@ struct Shared {
   bool object = false;
 };
 
-// One entry of a frame's table of buffers: where a tensor's bytes lie, or an object. `owner` is null where something else keeps the memory
-// (an arena segment, the caller's frame); values that last the whole call (inputs, constants, outputs) have `whole_call()`.
+// One entry of a frame's table of buffers: where a tensor's bytes lie, or an object. `owner` is
+// null where something else keeps the memory (an arena segment, the caller's frame); values that
+// last the whole call (inputs, constants, outputs) have `whole_call()`.
 struct Value {
   std::byte* data = nullptr;
   Shared* owner = nullptr;
@@ -52,7 +54,8 @@ class ValuePool {
     return value;
   }
   void drop(Value& value) {
-    if (value.owner != nullptr && value.owner != &whole_call_ && --value.owner->references == 0) destroy(value);
+    if (value.owner != nullptr && value.owner != &whole_call_ && --value.owner->references == 0)
+      destroy(value);
     value = {};
   }
   Shared* whole_call() { return &whole_call_; }

@@ -32,8 +32,10 @@ WorkerPool::WorkerPool(int threads) {
     }
     wake_.notify_all();
     for (std::thread& worker : workers_) worker.join();
-    throw Error(ErrorKind::Resource, fmt::format("the system refused worker thread {} of {} ({}); ask for fewer with --threads",
-                                                 started + 1, threads - 1, error.code().message()));
+    throw Error(
+        ErrorKind::Resource,
+        fmt::format("the system refused worker thread {} of {} ({}); ask for fewer with --threads",
+                    started + 1, threads - 1, error.code().message()));
   }
 }
 
@@ -55,7 +57,8 @@ void WorkerPool::run_erased(std::int64_t tasks, Function function, void* state) 
   job_ = {function, state, tasks};
   next_.store(0, std::memory_order_relaxed);
   const std::uint64_t generation = generation_of(gate_.load(std::memory_order_relaxed)) + 1;
-  // Sequentially consistent against the sleepers' own order (announce, then look at the gate): one of both sees the other.
+  // Sequentially consistent against the sleepers' own order (announce, then look at the gate): one
+  // of both sees the other.
   gate_.store((generation << 32) | open_bit, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     {
@@ -67,7 +70,8 @@ void WorkerPool::run_erased(std::int64_t tasks, Function function, void* state) 
   take_pieces(job_, 0);
 
   std::uint64_t gate = gate_.fetch_and(~open_bit, std::memory_order_acq_rel) & ~open_bit;
-  for (Spin spin; (gate & inside_mask) != 0; gate = gate_.load(std::memory_order_acquire)) spin.pause();
+  for (Spin spin; (gate & inside_mask) != 0; gate = gate_.load(std::memory_order_acquire))
+    spin.pause();
   busy_.clear(std::memory_order_release);
 }
 
@@ -77,8 +81,11 @@ bool WorkerPool::gather(std::chrono::microseconds limit) {
   std::vector<char> came(static_cast<std::size_t>(threads()));
   // A task a thread, and none is done with its own before all have one.
   run(threads(), [&](std::int64_t, std::int64_t, int participant) {
-    if (std::exchange(came[static_cast<std::size_t>(participant)], char{1}) == 0) here.fetch_add(1, std::memory_order_relaxed);
-    for (Spin spin; here.load(std::memory_order_relaxed) < threads() && std::chrono::steady_clock::now() < end;) spin.pause();
+    if (std::exchange(came[static_cast<std::size_t>(participant)], char{1}) == 0)
+      here.fetch_add(1, std::memory_order_relaxed);
+    for (Spin spin; here.load(std::memory_order_relaxed) < threads() &&
+                    std::chrono::steady_clock::now() < end;)
+      spin.pause();
   });
   return here.load(std::memory_order_relaxed) == threads();
 }
@@ -87,7 +94,8 @@ void WorkerPool::take_pieces(const Job& job, int participant) {
   const std::int64_t share = 2 * static_cast<std::int64_t>(workers_.size() + 1);
   std::int64_t begin = next_.load(std::memory_order_relaxed);
   while (begin < job.tasks) {
-    // Pieces shrink with what is left: long ones keep neighbouring tasks on one thread, short ones at the end even out the finish.
+    // Pieces shrink with what is left: long ones keep neighbouring tasks on one thread, short ones
+    // at the end even out the finish.
     const std::int64_t end = begin + std::max<std::int64_t>(1, (job.tasks - begin) / share);
     if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
     job.function(job.state, begin, end, participant);
@@ -100,7 +108,8 @@ void WorkerPool::work(int participant) {
   while (wait_for_job(seen)) {
     std::uint64_t gate = gate_.load(std::memory_order_relaxed);
     bool inside = false;
-    while ((gate & open_bit) != 0 && !inside) inside = gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire);
+    while ((gate & open_bit) != 0 && !inside)
+      inside = gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire);
     seen = generation_of(gate);
     if (!inside) continue;
     take_pieces(job_, participant);
@@ -108,7 +117,8 @@ void WorkerPool::work(int participant) {
   }
 }
 
-// Returns the gate once it shows another generation than `seen`, or what it showed when the spinning time was up.
+// Returns the gate once it shows another generation than `seen`, or what it showed when the
+// spinning time was up.
 std::uint64_t WorkerPool::spin_for_job(std::uint64_t seen) const {
   const auto limit = std::chrono::steady_clock::now() + spin_time;
   Spin spin;
@@ -127,7 +137,9 @@ bool WorkerPool::wait_for_job(std::uint64_t& seen) {
   if (generation_of(spin_for_job(seen)) == seen && !stopping_.load(std::memory_order_relaxed)) {
     std::unique_lock lock(mutex_);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    wake_.wait(lock, [&] { return stopping_ || generation_of(gate_.load(std::memory_order_seq_cst)) != seen; });
+    wake_.wait(lock, [&] {
+      return stopping_ || generation_of(gate_.load(std::memory_order_seq_cst)) != seen;
+    });
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
   return !stopping_.load(std::memory_order_relaxed);

@@ -110,7 +110,7 @@ def check_tables(root):
         if not names:
             yield root / table, 1, "no rows found: check_tree.py expects ANYDIM_...(name, ...)"
         for offset, name in names:
-            row = text[offset:].partition("\n")[0].partition("//")[0]
+            row = text[offset:].partition(")")[0]
             if re.search(r"\belementwise\b", row):
                 continue
             if not any(p.name.startswith(name + ".") for p in (root / tests).iterdir()):
@@ -143,7 +143,9 @@ def main():
         faults += [(path, *fault) for fault in check_layering(root, path, text)]
     faults += check_tables(root)
     faults += check_lists(root, files)
-    for folder in sorted({root / path.relative_to(root).parts[0] for path in files if path.parent != root}):
+    folders = {root / path.relative_to(root).parts[0] for path in files if path.parent != root}
+    folders |= {path.parent for path in files if path.relative_to(root).parts[0] in LAYERS and path.suffix in {".h", ".cpp"}}
+    for folder in sorted(folders):
         if not folder.name.startswith(".") and not (folder / "README.md").exists():
             faults.append((folder / "README.md", 1, "every folder has a README"))
     for path, number, fault in faults:

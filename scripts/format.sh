@@ -10,7 +10,7 @@ files() {
   if [ $# -gt 0 ]; then
     printf '%s\0' "$@"
   else
-    find . -name '.?*' -prune -o -path './build*' -prune -o \( -name '*.h' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.c' \) -printf '%P\0'
+    find . -name '.?*' -prune -o -path './build*' -prune -o \( -name '*.h' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.c' -o -name '*.cuh' -o -name '*.def' \) -printf '%P\0'
   fi
 }
 if [ -z "$check" ]; then

@@ -21,14 +21,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_latencies = std::size_t{1} << 24;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 struct Timed {
   std::vector<double> latencies;  // seconds, of all streams, sorted
-  double seconds = 0;             // from the moment in which all streams begin to the last one's end
+  double seconds = 0;  // from the moment in which all streams begin to the last one's end
 };
 
-Timed time_calls(const std::shared_ptr<const Model>& model, const std::vector<ir::Tensor>& inputs, const ModelBench& bench) {
+Timed time_calls(const std::shared_ptr<const Model>& model, const std::vector<ir::Tensor>& inputs,
+                 const ModelBench& bench) {
   Timed timed;
   std::mutex mutex;  // of what is below, and of `timed` at the end
   std::exception_ptr failure;
@@ -48,7 +51,8 @@ Timed time_calls(const std::shared_ptr<const Model>& model, const std::vector<ir
       while (seconds_since(warming) < bench.warm_up);
       ready.arrive_and_wait();
       const auto goes_on = [&] {
-        const bool enough = std::ssize(latencies) >= bench.iterations && seconds_since(begin) >= bench.duration;
+        const bool enough =
+            std::ssize(latencies) >= bench.iterations && seconds_since(begin) >= bench.duration;
         return !enough && latencies.size() < most_latencies;
       };
       while (goes_on()) latencies.push_back(call_once());
@@ -78,7 +82,8 @@ nlohmann::ordered_json figures_of(const Timed& timed, const ModelBench& bench) {
           {"calls", timed.latencies.size()},
           {"seconds", timed.seconds},
           {"calls_per_s", calls / timed.seconds},
-          {"mean_ms", 1e3 * std::accumulate(timed.latencies.begin(), timed.latencies.end(), 0.0) / calls},
+          {"mean_ms",
+           1e3 * std::accumulate(timed.latencies.begin(), timed.latencies.end(), 0.0) / calls},
           {"p50_ms", milliseconds(0.5)},
           {"p90_ms", milliseconds(0.9)},
           {"p99_ms", milliseconds(0.99)},
@@ -86,20 +91,26 @@ nlohmann::ordered_json figures_of(const Timed& timed, const ModelBench& bench) {
           {"max_ms", milliseconds(1)}};
 }
 
-void print(const nlohmann::ordered_json& figures, const std::vector<InputInfo>& inputs, const std::vector<ir::Tensor>& tensors) {
+void print(const nlohmann::ordered_json& figures, const std::vector<InputInfo>& inputs,
+           const std::vector<ir::Tensor>& tensors) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     put("{:<19}{}\n", i == 0 ? "inputs" : "",
-        fmt::format("{}: {}", ir::printable(inputs[i].name), ir::shape_text(tensors[i].dtype(), tensors[i].dims())));
-  put("streams            {:>10}\ncalls              {:>10}\ncalls/s            {:>10.1f}\n", figures["streams"].get<int>(),
-      figures["calls"].get<std::int64_t>(), figures["calls_per_s"].get<double>());
+        fmt::format("{}: {}", ir::printable(inputs[i].name),
+                    ir::shape_text(tensors[i].dtype(), tensors[i].dims())));
+  put("streams            {:>10}\ncalls              {:>10}\ncalls/s            {:>10.1f}\n",
+      figures["streams"].get<int>(), figures["calls"].get<std::int64_t>(),
+      figures["calls_per_s"].get<double>());
   for (const char* name : {"mean", "p50", "p90", "p99", "min", "max"})
     put("{:<19}{:>10.4f} ms\n", name, figures[std::string(name) + "_ms"].get<double>());
-  put("load               {:>10.3f} s\nfirst result       {:>10.3f} s\npeak memory        {:>10.1f} MB\n", figures["load_s"].get<double>(),
-      figures["first_result_s"].get<double>(), 1e-6 * static_cast<double>(figures["peak_bytes"].get<std::int64_t>()));
+  put("load               {:>10.3f} s\nfirst result       {:>10.3f} s\npeak memory        "
+      "{:>10.1f} MB\n",
+      figures["load_s"].get<double>(), figures["first_result_s"].get<double>(),
+      1e-6 * static_cast<double>(figures["peak_bytes"].get<std::int64_t>()));
   if (figures.contains("rows_given"))
     put("rows of a call     {:>10} given, {} computed\n", figures["rows_given"].get<std::int64_t>(),
         figures["rows_computed"].get<std::int64_t>());
-  for (const auto& [chosen, rows] : figures["schedules"].items()) put("schedules, {:<17} {:>5}\n", chosen, rows.get<std::int64_t>());
+  for (const auto& [chosen, rows] : figures["schedules"].items())
+    put("schedules, {:<17} {:>5}\n", chosen, rows.get<std::int64_t>());
 }
 
 }  // namespace
@@ -113,7 +124,9 @@ double percentile(std::span<const double> sorted, double share) {
 
 void add_model_bench_options(CLI::App& command, ModelBench& bench) {
   add_call_options(command, bench.call);
-  command.add_option("--streams", bench.streams, "threads that call the model of --shape or --input at once")
+  command
+      .add_option("--streams", bench.streams,
+                  "threads that call the model of --shape or --input at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command.add_option("--iterations", bench.iterations, "timed calls of each stream, at least")
@@ -122,10 +135,13 @@ void add_model_bench_options(CLI::App& command, ModelBench& bench) {
   command.add_option("--duration", bench.duration, "seconds of timed calls, at least")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  command.add_option("--warm-up", bench.warm_up, "seconds of calls before")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  command.add_option("--warm-up", bench.warm_up, "seconds of calls before")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
 }
 
-void run_model_bench(const ModelBench& bench, const CompileOptions& options, const ProcessClock& process) {
+void run_model_bench(const ModelBench& bench, const CompileOptions& options,
+                     const ProcessClock& process) {
   const auto begin = Clock::now();
   ir::Module module = load_model(bench.model);
   const GivenCall given(bench.call, module, "bench");

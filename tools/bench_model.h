@@ -22,9 +22,12 @@ struct ModelBench {
 };
 void add_model_bench_options(CLI::App& command, ModelBench& bench);
 
-// Prints calls a second and the latency of a call (mean, p50, p90, p99, least, most), over what is timed once every kernel is there; seconds of loading and until the first result; rows that a call
-// was given and computed, where the model knows a mask. Each stream keeps at most 2^24 latencies and ends with the last.
-void run_model_bench(const ModelBench& bench, const CompileOptions& options, const ProcessClock& process);
+// Prints calls a second and the latency of a call (mean, p50, p90, p99, least, most), over what is
+// timed once every kernel is there; seconds of loading and until the first result; rows that a call
+// was given and computed, where the model knows a mask. Each stream keeps at most 2^24 latencies
+// and ends with the last.
+void run_model_bench(const ModelBench& bench, const CompileOptions& options,
+                     const ProcessClock& process);
 
 // Between the two nearest ranks, as NumPy's percentile. `sorted` is, and not empty.
 double percentile(std::span<const double> sorted, double share);

@@ -21,10 +21,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Engines take turns. Threads of OpenMP libraries spin for 200 ms after their last call and would hold a processor that the other side needs.
+// Engines take turns. Threads of OpenMP libraries spin for 200 ms after their last call and would
+// hold a processor that the other side needs.
 constexpr auto settling_time = std::chrono::milliseconds(250);
 constexpr int samples_per_turn = 11, warm_up_calls = 3;
-// A burst of other work on the machine slows whole turns. Engines take more turns until the median of each one's turns is close to its fastest.
+// A burst of other work on the machine slows whole turns. Engines take more turns until the median
+// of each one's turns is close to its fastest.
 constexpr int fewest_turns = 3, most_turns = 11;
 constexpr double settled_spread = 1.1;  // median to fastest turn
 
@@ -42,13 +44,14 @@ struct Row {
 // Both operands of the precision asked for, sums and results f32.
 ir::Module matmul_module(std::int64_t n, std::int64_t k, ir::DType operands) {
   constexpr const char* plain = "  %y = matmul(%x, %w)\n";
-  constexpr const char* widened = "  %a = cast(%x) {to = f32}\n  %b = cast(%w) {to = f32}\n  %y = matmul(%a, %b)\n";
-  return ir::parse(
-      fmt::format("fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
-                  "  %w = constant({2} ({0}, {1}) @random(1))\n"
-                  "{3}"
-                  "  return %y\n}}\n",
-                  k, n, ir::name_of(operands), operands == ir::DType::F32 ? plain : widened));
+  constexpr const char* widened =
+      "  %a = cast(%x) {to = f32}\n  %b = cast(%w) {to = f32}\n  %y = matmul(%a, %b)\n";
+  return ir::parse(fmt::format(
+      "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
+      "  %w = constant({2} ({0}, {1}) @random(1))\n"
+      "{3}"
+      "  return %y\n}}\n",
+      k, n, ir::name_of(operands), operands == ir::DType::F32 ? plain : widened));
 }
 
 ir::Tensor weight_of(const ir::Module& module) {
@@ -64,18 +67,23 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-bool settled(std::vector<double> turns) { return turns.empty() || median(turns) <= settled_spread * std::ranges::min(turns); }
+bool settled(std::vector<double> turns) {
+  return turns.empty() || median(turns) <= settled_spread * std::ranges::min(turns);
+}
 
 // Calls that last about 2 ms together, so that the clock and its reading don't count.
 int calls_per_sample(const MatmulShape& shape) {
-  const double work = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  const double work = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                      static_cast<double>(shape.k);
   return static_cast<int>(std::clamp(2e-3 * 2e11 / work, 1.0, 2000.0));
 }
 
-Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tensor& weight, const LibraryMatmul& library) {
+Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tensor& weight,
+            const LibraryMatmul& library) {
   ir::Tensor x(weight.dtype(), {shape.m, shape.k});
   for (std::int64_t i = 0; i < x.elements(); ++i)
-    x.set_real(i, static_cast<double>((static_cast<std::uint64_t>(i) * 2654435761U) % 2048) / 1024 - 1);
+    x.set_real(
+        i, static_cast<double>((static_cast<std::uint64_t>(i) * 2654435761U) % 2048) / 1024 - 1);
   std::vector<float> theirs(static_cast<std::size_t>(shape.m * shape.n));
   const std::vector<ir::Tensor> inputs{x};
 
@@ -94,23 +102,29 @@ Row measure(const MatmulShape& shape, runtime::Context& context, const ir::Tenso
   };
   Row row;
   row.shape = shape;
-  for (int turn = 0; turn < fewest_turns || (turn < most_turns && !(settled(our_turns) && settled(their_turns))); ++turn) {
+  for (int turn = 0;
+       turn < fewest_turns || (turn < most_turns && !(settled(our_turns) && settled(their_turns)));
+       ++turn) {
     take_turn(our_turns, [&] { context.run(inputs); });
     if (library)
-      take_turn(their_turns, [&] { library(shape.m, shape.n, shape.k, x.bytes().data(), weight.bytes().data(), theirs.data()); });
+      take_turn(their_turns, [&] {
+        library(shape.m, shape.n, shape.k, x.bytes().data(), weight.bytes().data(), theirs.data());
+      });
   }
   row.ours = median(our_turns);
   context.record_launches(true);
   const auto outputs = context.run(inputs);
   context.record_launches(false);
   const runtime::LaunchRecord& launch = context.launches().at(0);
-  const auto& kernel = context.executable().program().kernels[static_cast<std::size_t>(launch.kernel)];
+  const auto& kernel =
+      context.executable().program().kernels[static_cast<std::size_t>(launch.kernel)];
   row.schedule = to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule);
   if (!library) return row;
   row.theirs = median(their_turns);
   const auto ours = outputs[0].as<float>();
   for (std::size_t i = 0; i < theirs.size(); ++i) {
-    row.largest_difference = std::max(row.largest_difference, static_cast<double>(std::fabs(ours[i] - theirs[i])));
+    row.largest_difference =
+        std::max(row.largest_difference, static_cast<double>(std::fabs(ours[i] - theirs[i])));
   }
   return row;
 }
@@ -124,11 +138,13 @@ void restrict_processors(int count) {
     if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &kept);
   }
   if (sched_setaffinity(0, sizeof kept, &kept) != 0)
-    throw Error(ErrorKind::Resource, fmt::format("the process cannot be kept to {} of its processors", count));
+    throw Error(ErrorKind::Resource,
+                fmt::format("the process cannot be kept to {} of its processors", count));
 }
 
 double billions_per_second(const MatmulShape& shape, double seconds) {
-  return 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) / seconds;
+  return 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+         static_cast<double>(shape.k) / seconds;
 }
 
 void print(const std::vector<Row>& rows, const OperatorBench& bench) {
@@ -151,9 +167,11 @@ void print(const std::vector<Row>& rows, const OperatorBench& bench) {
     }
     shapes.push_back(one);
     if (bench.json) continue;
-    put("{:>5} x {:>5} x {:>5}  {:>10.2f} us {:>7.1f} GFLOP/s", row.shape.m, row.shape.n, row.shape.k, 1e6 * row.ours,
-        billions_per_second(row.shape, row.ours));
-    if (compared) put("  {} {:>10.2f} us  ratio {:.3f}  difference {:.1e}", bench.library, 1e6 * row.theirs, ratio, row.largest_difference);
+    put("{:>5} x {:>5} x {:>5}  {:>10.2f} us {:>7.1f} GFLOP/s", row.shape.m, row.shape.n,
+        row.shape.k, 1e6 * row.ours, billions_per_second(row.shape, row.ours));
+    if (compared)
+      put("  {} {:>10.2f} us  ratio {:.3f}  difference {:.1e}", bench.library, 1e6 * row.theirs,
+          ratio, row.largest_difference);
     put("  {}\n", row.schedule);
   }
   print_ratios(bench, shapes, ratios, bench.library);
@@ -161,8 +179,8 @@ void print(const std::vector<Row>& rows, const OperatorBench& bench) {
 
 }  // namespace
 
-void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shapes, const std::vector<double>& ratios,
-                  std::string_view slower) {
+void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shapes,
+                  const std::vector<double>& ratios, std::string_view slower) {
   double sum = 0, least = INFINITY;
   for (const double ratio : ratios) {
     sum += std::log(ratio);
@@ -170,7 +188,8 @@ void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shap
   }
   const double mean = std::exp(sum / static_cast<double>(ratios.size()));
   if (bench.json) {
-    nlohmann::ordered_json object = {{"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
+    nlohmann::ordered_json object = {
+        {"operator", bench.name}, {"library", bench.library}, {"shapes", shapes}};
     if (!ratios.empty()) object["geometric_mean"] = mean, object["least_ratio"] = least;
     put_json(object);
   } else if (!ratios.empty()) {
@@ -178,7 +197,8 @@ void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shap
   }
 }
 
-std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count, std::string_view what) {
+std::vector<std::int64_t> parse_shape(const std::string& text, std::size_t count,
+                                      std::string_view what) {
   std::vector<std::int64_t> numbers(count);
   const char* at = text.data();
   const char* const end = text.data() + text.size();
@@ -197,17 +217,23 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
   if (bench.name != "matmul" || bench.library == "cublas")
     throw Error(ErrorKind::CommandLine, "--op attention and --vs cublas need --device cuda");
   if (options.precision == ir::DType::I8)
-    throw Error(ErrorKind::CommandLine, "bench --op takes --precision f32, bf16 or f16: int8 is a way to compile a model's products");
-  if (bench.shapes.empty()) throw Error(ErrorKind::CommandLine, "bench --op matmul needs shapes, M,N,K each, e.g. 128,1536,384");
+    throw Error(ErrorKind::CommandLine,
+                "bench --op takes --precision f32, bf16 or f16: int8 is a way to compile a model's "
+                "products");
+  if (bench.shapes.empty())
+    throw Error(ErrorKind::CommandLine,
+                "bench --op matmul needs shapes, M,N,K each, e.g. 128,1536,384");
   std::vector<MatmulShape> shapes;
   for (const std::string& text : bench.shapes) {
-    const auto numbers = parse_shape(text, 3, "M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384");
+    const auto numbers =
+        parse_shape(text, 3, "M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384");
     shapes.push_back({numbers[0], numbers[1], numbers[2]});
   }
   const int threads = options.threads > 0 ? options.threads : available_threads();
   LibraryMatmul library;
   if (bench.library != "none") {
-    // Some libraries take their number of threads from the processors they see, whatever they are asked for.
+    // Some libraries take their number of threads from the processors they see, whatever they are
+    // asked for.
     restrict_processors(threads);
     library = load_matmul(options.precision, bench.library, bench.library_path, threads);
   }

@@ -16,7 +16,8 @@ NamedTensors read_inputs(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size()) {
-      throw Error(ErrorKind::CommandLine, fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("--input {} is not NAME=FILE.npy or NAME=FILE.pb", argument));
     }
     const std::string name = argument.substr(0, equals);
     if (!files.emplace(name, argument.substr(equals + 1)).second) {
@@ -24,17 +25,22 @@ NamedTensors read_inputs(const std::vector<std::string>& arguments) {
     }
   }
   NamedTensors tensors;
-  for (const auto& [name, file] : files) tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
+  for (const auto& [name, file] : files)
+    tensors.emplace(name, file.extension() == ".pb" ? load_onnx_tensor(file) : read_npy(file));
   return tensors;
 }
 
 void add_shape_option(CLI::App& command, std::vector<std::string>& shapes) {
-  command.add_option("--shape", shapes, "extents of an input: NAME=2x7 (repeatable)")->allow_extra_args(false);
+  command.add_option("--shape", shapes, "extents of an input: NAME=2x7 (repeatable)")
+      ->allow_extra_args(false);
 }
 
 void add_call_options(CLI::App& command, CallOptions& options) {
   add_shape_option(command, options.shapes);
-  command.add_option("--input", options.inputs, "an input's numbers: NAME=FILE.npy, or FILE.pb with an ONNX TensorProto (repeatable)")
+  command
+      .add_option(
+          "--input", options.inputs,
+          "an input's numbers: NAME=FILE.npy, or FILE.pb with an ONNX TensorProto (repeatable)")
       ->allow_extra_args(false);
 }
 
@@ -44,9 +50,12 @@ GivenCall::GivenCall(const CallOptions& options, const ir::Module& module, std::
   const std::vector<InputInfo> inputs = inputs_of(module.functions.at(0));
   for (const auto& [name, tensor] : given_) {
     if (std::ranges::any_of(shapes_, [&](const InputShape& shape) { return shape.input == name; }))
-      throw Error(ErrorKind::CommandLine, fmt::format("'{}' is given by --shape and by --input: leave one out", ir::printable(name)));
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("'{}' is given by --shape and by --input: leave one out",
+                              ir::printable(name)));
     const auto input = std::ranges::find(inputs, name, &InputInfo::name);
-    const bool known = input != inputs.end() && !input->any_shape && input->dims.size() == tensor.dims().size();
+    const bool known =
+        input != inputs.end() && !input->any_shape && input->dims.size() == tensor.dims().size();
     if (known) shapes_.push_back({name, {tensor.dims().begin(), tensor.dims().end()}});
   }
   ir::Module checked = module;  // names, ranks and contradictions, with messages
@@ -57,8 +66,10 @@ std::map<std::string, std::int64_t> GivenCall::symbols(const Model& model) const
   std::map<std::string, std::int64_t> symbols;
   for (const InputShape& shape : shapes_) {
     for (const InputInfo& input : model.inputs()) {
-      for (std::size_t i = 0; input.name == shape.input && i < std::min(input.dims.size(), shape.dims.size()); ++i) {
-        if (shape.dims[i] && input.dims[i].kind() == ir::Dim::Kind::Symbol) symbols.emplace(input.dims[i].leaf().symbol, *shape.dims[i]);
+      for (std::size_t i = 0;
+           input.name == shape.input && i < std::min(input.dims.size(), shape.dims.size()); ++i) {
+        if (shape.dims[i] && input.dims[i].kind() == ir::Dim::Kind::Symbol)
+          symbols.emplace(input.dims[i].leaf().symbol, *shape.dims[i]);
       }
     }
   }
@@ -74,8 +85,10 @@ std::vector<std::vector<std::int64_t>> GivenCall::extents(const Model& model) co
       dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
         const auto found = known.find(leaf.symbol);
         if (found == known.end()) {
-          throw Error(ErrorKind::CommandLine, fmt::format("{} needs a number for '{}' of input {}; give it with --shape {}=...", command_,
-                                                          leaf.symbol, to_string(input), input.name));
+          throw Error(
+              ErrorKind::CommandLine,
+              fmt::format("{} needs a number for '{}' of input {}; give it with --shape {}=...",
+                          command_, leaf.symbol, to_string(input), input.name));
         }
         return found->second;
       }));
@@ -88,10 +101,12 @@ std::vector<ir::Tensor> GivenCall::tensors(const Model& model) const {
   static_cast<void>(extents(model));  // which names what is missing
   const std::map<std::string, std::int64_t> known = symbols(model);
   tuner::Call call;
-  for (const std::string& symbol : shape_of(model).symbol_names()) call.values.push_back(known.at(symbol));
+  for (const std::string& symbol : shape_of(model).symbol_names())
+    call.values.push_back(known.at(symbol));
   std::vector<ir::Tensor> made = samples_.make(model, call);
   NamedTensors named = given_;
-  for (std::size_t i = 0; i < made.size(); ++i) named.emplace(model.inputs()[i].name, std::move(made[i]));
+  for (std::size_t i = 0; i < made.size(); ++i)
+    named.emplace(model.inputs()[i].name, std::move(made[i]));
   return arrange_inputs(model.inputs(), named);
 }
 

@@ -1,4 +1,5 @@
-// The inputs of a call as a command line gives them: numbers from files, and made-up numbers of a shape.
+// The inputs of a call as a command line gives them: numbers from files, and made-up numbers of a
+// shape.
 #pragma once
 
 #include <map>
@@ -15,7 +16,8 @@ class App;
 
 namespace anydim::tools {
 
-// "NAME=FILE.npy" or "NAME=FILE.pb" each. Throws Error{CommandLine} for other words and names that come twice, Error{Malformed} for files.
+// "NAME=FILE.npy" or "NAME=FILE.pb" each. Throws Error{CommandLine} for other words and names that
+// come twice, Error{Malformed} for files.
 NamedTensors read_inputs(const std::vector<std::string>& arguments);
 
 struct CallOptions {
@@ -28,12 +30,15 @@ void add_call_options(CLI::App& command, CallOptions& options);
 // Made before the module is compiled.
 class GivenCall {
  public:
-  // `command` for messages. Throws what read_inputs throws, and Error{CommandLine} and Error{Inputs} for shapes that the module does not have or that contradict each other.
+  // `command` for messages. Throws what read_inputs throws, and Error{CommandLine} and
+  // Error{Inputs} for shapes that the module does not have or that contradict each other.
   GivenCall(const CallOptions& options, const ir::Module& module, std::string_view command);
 
-  // Of every dim of every input, in the order of Model::inputs(). Throws Error{CommandLine} naming what no shape tells.
+  // Of every dim of every input, in the order of Model::inputs(). Throws Error{CommandLine} naming
+  // what no shape tells.
   std::vector<std::vector<std::int64_t>> extents(const Model& model) const;
-  // In the order of Model::inputs(): the files' numbers, else made up, the same on every machine (api/sample_inputs.h). Throws as extents() and arrange_inputs do.
+  // In the order of Model::inputs(): the files' numbers, else made up, the same on every machine
+  // (api/sample_inputs.h). Throws as extents() and arrange_inputs do.
   std::vector<ir::Tensor> tensors(const Model& model) const;
 
  private:

@@ -35,7 +35,8 @@ struct CommonOptions {
 };
 void add_common_options(CLI::App& command, CommonOptions& options);
 
-// Throws Error{CommandLine} for what this build does not do, Error{Resource} for a device that it lacks.
+// Throws Error{CommandLine} for what this build does not do, Error{Resource} for a device that it
+// lacks.
 CompileOptions compile_options(const CommonOptions& options);
 
 // Warnings on standard error; none where quiet.

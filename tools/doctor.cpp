@@ -17,17 +17,21 @@ void run(const CommonOptions& common) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
   for (const Finding& finding : findings) {
     object[finding.name] = finding.value;
-    if (!common.json) put("{:20} {}{}\n", finding.name, finding.missing ? "MISSING: " : "", finding.value);
+    if (!common.json)
+      put("{:20} {}{}\n", finding.name, finding.missing ? "MISSING: " : "", finding.value);
     if (finding.missing) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", finding.name);
   }
-  if (!missing.empty()) throw Error(ErrorKind::Resource, fmt::format("something that running models needs is missing: {}", missing));
+  if (!missing.empty())
+    throw Error(ErrorKind::Resource,
+                fmt::format("something that running models needs is missing: {}", missing));
   if (common.json) put_json(object);
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, CommonOptions& common, Action& action) {
-  CLI::App* command = app.add_subcommand("doctor", "say what this machine offers and whether something is missing");
+  CLI::App* command =
+      app.add_subcommand("doctor", "say what this machine offers and whether something is missing");
   add_common_options(*command, common);
   command->callback([&common, &action] { action = [&common] { run(common); }; });
 }

@@ -84,25 +84,31 @@ nlohmann::json to_json(const CallExplanation& call) {
 }
 
 void run(const ExplainOptions& options, const CommonOptions& common) {
-  if (common.executor == "graph") throw Error(ErrorKind::CommandLine, "explain shows the virtual machine; leave --executor graph out");
+  if (common.executor == "graph")
+    throw Error(ErrorKind::CommandLine,
+                "explain shows the virtual machine; leave --executor graph out");
   if (common.executor == "reference") {
-    throw Error(ErrorKind::CommandLine, "explain shows compiled programs; leave --executor reference out");
+    throw Error(ErrorKind::CommandLine,
+                "explain shows compiled programs; leave --executor reference out");
   }
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
   const bool deep = !options.page.empty();
   if (deep && compile_options.device != DeviceKind::Cpu)
-    throw Error(ErrorKind::CommandLine, "--html shows what the processor's limits allow; leave --device cuda out");
+    throw Error(ErrorKind::CommandLine,
+                "--html shows what the processor's limits allow; leave --device cuda out");
   if (deep) require_writable(options.page);
   ir::Module module = load_model(options.model);
   const GivenCall call({.shapes = options.shapes, .inputs = {}}, module, "explain");
   const auto model = Model::compile(std::move(module), compile_options);
   const ModelExplanation explanation =
-      explain_model(*model, call.extents(*model), options.repeat, nullptr, deep ? ExplanationDepth::Deep : ExplanationDepth::Usual);
+      explain_model(*model, call.extents(*model), options.repeat, nullptr,
+                    deep ? ExplanationDepth::Deep : ExplanationDepth::Usual);
   if (deep) {
     const int threads = program_of(*model)->pool().threads();
-    tuner::write_text_file(
-        options.page, explain_page(options.model, explanation, {{"processor", processor_name()}, {"threads", std::to_string(threads)}}));
+    tuner::write_text_file(options.page, explain_page(options.model, explanation,
+                                                      {{"processor", processor_name()},
+                                                       {"threads", std::to_string(threads)}}));
   }
   if (common.json) {
     nlohmann::json object = to_json(explanation.call);
@@ -118,17 +124,24 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
 
 void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "show regions, buckets, schedules, times and memory of a call");
-  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")->required();
+  CLI::App* command =
+      app.add_subcommand("explain", "show regions, buckets, schedules, times and memory of a call");
+  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")
+      ->required();
   add_shape_option(*command, options->shapes);
-  command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command
+      ->add_option("--outputs", options->outputs,
+                   "names of the outputs wanted, with commas; default: all")
+      ->delimiter(',');
   command->add_option("--repeat", options->repeat, "measured calls, of which the median is shown")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--html", options->page,
-                      "a page of the same, for a browser: regions, buckets, roofline, a timeline; in place of text");
+                      "a page of the same, for a browser: regions, buckets, roofline, a timeline; "
+                      "in place of text");
   add_common_options(*command, common);
-  command->callback([&common, &action, options] { action = [&common, options] { run(*options, common); }; });
+  command->callback(
+      [&common, &action, options] { action = [&common, options] { run(*options, common); }; });
 }
 
 }  // namespace anydim::tools

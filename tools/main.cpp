@@ -35,7 +35,8 @@ int fail(ErrorKind kind, std::string_view said, bool json) {
   return code;
 }
 
-// The first word where it is neither an option nor a command: CLI11 only says that a command is missing.
+// The first word where it is neither an option nor a command: CLI11 only says that a command is
+// missing.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   std::string known;
@@ -53,7 +54,8 @@ std::string one_sentence(std::string message) {
 }
 
 bool wants_json(int argc, char** argv) {
-  return std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  return std::any_of(argv, argv + argc,
+                     [](const char* word) { return std::string_view(word) == "--json"; });
 }
 
 // --help and --version.
@@ -70,7 +72,8 @@ int succeed(const CLI::App& app, const CLI::Success& success) {
 }
 
 int run(int argc, char** argv, const ProcessClock& clock) {
-  CLI::App app("Compiles tensor programs once for every shape they will meet, and runs them.", "anydim");
+  CLI::App app("Compiles tensor programs once for every shape they will meet, and runs them.",
+               "anydim");
   app.require_subcommand(1);
   app.set_version_flag("--version", "anydim " ANYDIM_VERSION);
   CommonOptions common;
@@ -89,7 +92,8 @@ int run(int argc, char** argv, const ProcessClock& clock) {
     return succeed(app, success);
   } catch (const CLI::ParseError& error) {
     const std::string unknown = unknown_command(app, argc, argv);
-    return fail(ErrorKind::CommandLine, unknown.empty() ? one_sentence(error.what()) : unknown, wants_json(argc, argv));
+    return fail(ErrorKind::CommandLine, unknown.empty() ? one_sentence(error.what()) : unknown,
+                wants_json(argc, argv));
   }
   try {
     action();
@@ -103,7 +107,8 @@ int run(int argc, char** argv, const ProcessClock& clock) {
   } catch (const std::bad_alloc&) {
     return fail(ErrorKind::Resource, "out of memory", common.json);
   } catch (const std::exception& error) {
-    return fail(ErrorKind::Internal, fmt::format("internal error, a bug here: {}", error.what()), common.json);
+    return fail(ErrorKind::Internal, fmt::format("internal error, a bug here: {}", error.what()),
+                common.json);
   }
 }
 

@@ -24,7 +24,8 @@ struct OptOptions {
 
 std::string listed_passes() {
   std::string text = "Passes, in the pipeline's order:\n";
-  for (const PassInfo& pass : pipeline_passes()) text += fmt::format("  {:22} {}\n", pass.name, pass.reason);
+  for (const PassInfo& pass : pipeline_passes())
+    text += fmt::format("  {:22} {}\n", pass.name, pass.reason);
   return text;
 }
 
@@ -41,16 +42,29 @@ void run(const OptOptions& options, const CommonOptions& common) {
     compile.static_only = true;
     program_for(make_target(compile), module, compile);
   }
+  if (options.stage == "program") {
+    if (!options.all)
+      throw Error(ErrorKind::CommandLine,
+                  "--stage program shows what the whole pipeline lowers to: leave --passes out");
+    const std::string text =
+        to_string(program_for(make_target(compile), std::move(module), compile));
+    if (common.json) put_json(nlohmann::json{{"program", text}});
+    else put_text(text);
+    return;
+  }
   Optimized result;
   if (!options.all && options.passes.empty()) {
     narrow_dims(module, compile.dims);
     result.module = std::move(module);
   } else {
-    result = optimize(std::move(module), options.all ? std::vector<std::string>{} : options.passes, compile);
+    result = optimize(std::move(module), options.all ? std::vector<std::string>{} : options.passes,
+                      compile);
   }
-  const std::string text = options.stage == "module"
-                               ? ir::print(result.module)
-                               : regions_text(result.module, options.stage == "loops" ? RegionStage::Loops : RegionStage::Kernel);
+  const std::string text =
+      options.stage == "module"
+          ? ir::print(result.module)
+          : regions_text(result.module,
+                         options.stage == "loops" ? RegionStage::Loops : RegionStage::Kernel);
   if (common.json) {
     const nlohmann::json report{{"module", text}, {"dynamic", result.dynamic}};
     put_json(report);
@@ -65,17 +79,32 @@ void run(const OptOptions& options, const CommonOptions& common) {
 void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "print a module's text after passes");
-  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")->required();
+  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")
+      ->required();
   auto* passes =
-      command->add_option("--passes", options->passes, "run these alone, in this order, with commas; `none`: the module as it was read")
+      command
+          ->add_option(
+              "--passes", options->passes,
+              "run these alone, in this order, with commas; `none`: the module as it was read")
           ->delimiter(',');
-  command->add_option("--skip", options->skipped, "leave these passes out of the pipeline, with commas")->delimiter(',')->excludes(passes);
-  command->add_option("--shape", options->shapes, "fix an input's extents first: NAME=2x?x7 (repeatable)")->allow_extra_args(false);
-  command->add_option("--outputs", options->outputs, "names of the outputs wanted, with commas; default: all")->delimiter(',');
+  command
+      ->add_option("--skip", options->skipped,
+                   "leave these passes out of the pipeline, with commas")
+      ->delimiter(',')
+      ->excludes(passes);
+  command
+      ->add_option("--shape", options->shapes,
+                   "fix an input's extents first: NAME=2x?x7 (repeatable)")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--outputs", options->outputs,
+                   "names of the outputs wanted, with commas; default: all")
+      ->delimiter(',');
   command
       ->add_option("--stage", options->stage,
-                   "module (its text), or of each region: loops (its loop form), kernel (its steps placed among the loops)")
-      ->check(CLI::IsMember({"module", "loops", "kernel"}))
+                   "module (its text), of each region loops (its loop form) or kernel (its steps "
+                   "placed among the loops), or program (what all is lowered to)")
+      ->check(CLI::IsMember({"module", "loops", "kernel", "program"}))
       ->capture_default_str();
   command->footer([] { return listed_passes(); });
   add_common_options(*command, common);

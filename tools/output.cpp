@@ -14,7 +14,8 @@ namespace anydim::tools {
 namespace {
 
 void put_exactly(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw Error(ErrorKind::Write, "standard output cannot be written");
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+    throw Error(ErrorKind::Write, "standard output cannot be written");
 }
 
 template <typename Json>

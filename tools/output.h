@@ -1,4 +1,5 @@
-// The command's two streams. Whatever is written passes here, so that no name of others reaches a terminal with its control characters.
+// The command's two streams. Whatever is written passes here, so that no name of others reaches a
+// terminal with its control characters.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +10,8 @@
 
 namespace anydim::tools {
 
-// Makes sure that no file which is opened later takes the number of a standard stream that was closed: reading gives nothing, writing fails.
+// Makes sure that no file which is opened later takes the number of a standard stream that was
+// closed: reading gives nothing, writing fails.
 void hold_standard_streams();
 
 // To standard output; what must not be shown is escaped, line ends are kept. Throws Error{Write}.
@@ -24,7 +26,8 @@ void put_json(const nlohmann::ordered_json& value);
 // What was printed leaves the process. Throws Error{Write}.
 void flush_output();
 
-// To standard error, escaped likewise; lost where that cannot be written. The second writes exactly these bytes.
+// To standard error, escaped likewise; lost where that cannot be written. The second writes exactly
+// these bytes.
 void complain(std::string_view text);
 void complain_exactly(std::string_view text);
 

@@ -53,7 +53,9 @@ for line in sys.stdin:
 
 std::filesystem::path fresh_folder() {
   std::string name = (std::filesystem::temp_directory_path() / "anydim_compare_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::Write, fmt::format("{}: cannot be made: {}", name, std::strerror(errno)));
+  if (mkdtemp(name.data()) == nullptr)
+    throw Error(ErrorKind::Write,
+                fmt::format("{}: cannot be made: {}", name, std::strerror(errno)));
   return name;
 }
 
@@ -61,7 +63,10 @@ std::filesystem::path fresh_folder() {
 
 Peer::Peer(const std::string& python, const std::string& model, int threads)
     : python_(python), folder_(fresh_folder()), process_({"/usr/bin/env", python, "-c", script}) {
-  version_ = ask({{"do", "load"}, {"model", std::filesystem::absolute(model).string()}, {"threads", threads}}).value("version", "");
+  version_ = ask({{"do", "load"},
+                  {"model", std::filesystem::absolute(model).string()},
+                  {"threads", threads}})
+                 .value("version", "");
 }
 
 Peer::~Peer() {
@@ -73,32 +78,39 @@ nlohmann::json Peer::ask(const nlohmann::json& question) {
   constexpr double longest_seconds = 3600;
   nlohmann::json asked = question;
   asked["id"] = 1;
-  const tuner::CaseEnd end = process_.run(asked, {.first_seconds = longest_seconds, .then_seconds = longest_seconds});
+  const tuner::CaseEnd end =
+      process_.run(asked, {.first_seconds = longest_seconds, .then_seconds = longest_seconds});
   const auto none = [&](const std::string& why) {
     return Error(ErrorKind::Resource,
-                 fmt::format("compare needs ONNX Runtime in '{}' ({}): install it with `{} -m pip install onnxruntime`, or name another "
+                 fmt::format("compare needs ONNX Runtime in '{}' ({}): install it with `{} -m pip "
+                             "install onnxruntime`, or name another "
                              "interpreter with --python",
                              ir::printable(python_), ir::printable(why), ir::printable(python_)));
   };
   if (end.status != tuner::CaseEnd::Status::Ended) {
     if (version_.empty()) throw none("there is no such program, or it ended at once");
     throw Error(ErrorKind::Resource,
-                fmt::format("ONNX Runtime's process ended (exit code {}, signal {}) amid a call", end.exit_code, end.signal));
+                fmt::format("ONNX Runtime's process ended (exit code {}, signal {}) amid a call",
+                            end.exit_code, end.signal));
   }
   if (end.said.contains("missing")) throw none(end.said.value("missing", ""));
   if (end.said.contains("failed"))
-    throw Error(ErrorKind::Unsupported, fmt::format("ONNX Runtime: {}", ir::printable_message(end.said.value("failed", ""))));
+    throw Error(
+        ErrorKind::Unsupported,
+        fmt::format("ONNX Runtime: {}", ir::printable_message(end.said.value("failed", ""))));
   return end.said;
 }
 
-std::vector<ir::Tensor> Peer::run(const std::vector<InputInfo>& names, const std::vector<ir::Tensor>& inputs,
+std::vector<ir::Tensor> Peer::run(const std::vector<InputInfo>& names,
+                                  const std::vector<ir::Tensor>& inputs,
                                   const std::vector<std::string>& outputs) {
   // Numbers for names, which need not be fit for files.
   nlohmann::json given = nlohmann::json::array(), wanted = nlohmann::json::array();
   std::vector<std::string> numbered;
   for (std::size_t i = 0; i < inputs.size(); ++i) numbered.push_back(fmt::format("in{}", i));
   const std::vector<std::filesystem::path> files = write_outputs(folder_, numbered, inputs);
-  for (std::size_t i = 0; i < files.size(); ++i) given.push_back({names[i].name, files[i].string()});
+  for (std::size_t i = 0; i < files.size(); ++i)
+    given.push_back({names[i].name, files[i].string()});
   for (std::size_t i = 0; i < outputs.size(); ++i)
     wanted.push_back({outputs[i], (folder_ / output_file_name(fmt::format("out{}", i))).string()});
   ask({{"do", "run"}, {"inputs", given}, {"outputs", wanted}});
@@ -107,6 +119,8 @@ std::vector<ir::Tensor> Peer::run(const std::vector<InputInfo>& names, const std
   return results;
 }
 
-double Peer::time(std::int64_t calls) { return ask({{"do", "time"}, {"calls", calls}}).value("seconds", 0.0); }
+double Peer::time(std::int64_t calls) {
+  return ask({{"do", "time"}, {"calls", calls}}).value("seconds", 0.0);
+}
 
 }  // namespace anydim::tools

@@ -43,7 +43,8 @@ double least_age() {
   return std::max(0.0, reading(CLOCK_BOOTTIME) - std::stod(field) * tick - tick);
 }
 
-// Recursions over a model are bounded by depths that fit many times (docs/limits.md); pages that are never touched cost nothing.
+// Recursions over a model are bounded by depths that fit many times (docs/limits.md); pages that
+// are never touched cost nothing.
 constexpr std::size_t work_stack = std::size_t{64} << 20;
 constexpr std::size_t usual_stack = std::size_t{8} << 20;
 
@@ -67,7 +68,8 @@ void report_cut_file(int number, siginfo_t* fault, void*) {
   }
   // Nothing else is safe within a signal.
   constexpr std::string_view message =
-      "anydim: a file of the model's weights became shorter while it was read; leave it as it is while the model runs\n";
+      "anydim: a file of the model's weights became shorter while it was read; leave it as it is "
+      "while the model runs\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
   ::_exit(static_cast<int>(ErrorKind::Malformed));
 }
@@ -80,9 +82,12 @@ void* carry_out(void* argument) {
 
 }  // namespace
 
-ProcessClock::ProcessClock() : main_(Clock::now()), before_main_(std::max(reading(CLOCK_PROCESS_CPUTIME_ID), least_age())) {}
+ProcessClock::ProcessClock()
+    : main_(Clock::now()), before_main_(std::max(reading(CLOCK_PROCESS_CPUTIME_ID), least_age())) {}
 
-double ProcessClock::seconds() const { return before_main_ + std::chrono::duration<double>(Clock::now() - main_).count(); }
+double ProcessClock::seconds() const {
+  return before_main_ + std::chrono::duration<double>(Clock::now() - main_).count();
+}
 
 std::int64_t peak_resident_bytes() {
   std::ifstream file("/proc/self/status");
@@ -106,7 +111,8 @@ int run_on_own_stack(const std::function<int()>& work) {
   pthread_getattr_default_np(&usual.value);
   std::size_t size = 0;
   pthread_attr_getstacksize(&usual.value, &size);
-  if (size < usual_stack && pthread_attr_setstacksize(&usual.value, usual_stack) == 0) pthread_setattr_default_np(&usual.value);
+  if (size < usual_stack && pthread_attr_setstacksize(&usual.value, usual_stack) == 0)
+    pthread_setattr_default_np(&usual.value);
 
   Attributes attributes;
   pthread_attr_setstacksize(&attributes.value, work_stack);
@@ -118,9 +124,12 @@ int run_on_own_stack(const std::function<int()>& work) {
   pthread_t thread{};
   const int fault = pthread_create(&thread, &attributes.value, carry_out, &carried);
   if (fault != 0) {
-    throw Error(ErrorKind::Resource, fmt::format("a thread with a stack of {} MiB cannot be started: {}; give this process more memory "
-                                                 "or more threads (ulimit -v, ulimit -u)",
-                                                 work_stack >> 20, std::strerror(fault)));
+    throw Error(
+        ErrorKind::Resource,
+        fmt::format(
+            "a thread with a stack of {} MiB cannot be started: {}; give this process more memory "
+            "or more threads (ulimit -v, ulimit -u)",
+            work_stack >> 20, std::strerror(fault)));
   }
   pthread_join(thread, nullptr);
   return carried.result;

@@ -11,7 +11,8 @@ namespace anydim::tools {
 class ProcessClock {
  public:
   ProcessClock();
-  // Since the process was started. What lies before main is the processor time used by then, or what the system's 10 ms clock shows at least.
+  // Since the process was started. What lies before main is the processor time used by then, or
+  // what the system's 10 ms clock shows at least.
   double seconds() const;
 
  private:
@@ -21,12 +22,14 @@ class ProcessClock {
 
 std::int64_t peak_resident_bytes();
 
-// Carries `work` out on a thread whose stack has a known size, whatever the shell's limit (ulimit -s) is, and gives its result. Signals reach that thread alone.
-// Other threads that are begun later have stacks of a usual size. Throws Error{Resource} where there is no memory for the stack.
+// Carries `work` out on a thread whose stack has a known size, whatever the shell's limit (ulimit
+// -s) is, and gives its result. Signals reach that thread alone. Other threads that are begun later
+// have stacks of a usual size. Throws Error{Resource} where there is no memory for the stack.
 int run_on_own_stack(const std::function<int()>& work);
 
-// Weights in files of their own are read where they are mapped: a file that is cut meanwhile ends the process by SIGBUS. From now on that says so on
-// standard error and exits as a malformed file does.
+// Weights in files of their own are read where they are mapped: a file that is cut meanwhile ends
+// the process by SIGBUS. From now on that says so on standard error and exits as a malformed file
+// does.
 void explain_cut_files();
 
 }  // namespace anydim::tools

@@ -11,7 +11,9 @@ namespace anydim::tools {
 namespace {
 
 Text read_line(const std::string& line, const std::string& where) {
-  const auto malformed = [&](const std::string& why) { return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why)); };
+  const auto malformed = [&](const std::string& why) {
+    return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why));
+  };
   const nlohmann::json list = tuner::parse_json(line);
   if (!list.is_array()) throw malformed("expected a JSON list of token ids, e.g. [101, 7592, 102]");
   if (list.empty()) throw malformed("a text has at least one token");
@@ -34,7 +36,8 @@ std::vector<Text> read_tokens(const std::filesystem::path& file) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     texts.push_back(read_line(line, fmt::format("{}:{}", file.string(), number)));
   }
-  if (texts.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no text in it", file.string()));
+  if (texts.empty())
+    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no text in it", file.string()));
   return texts;
 }
 
@@ -45,14 +48,18 @@ std::vector<std::int64_t> lengths_of(const std::vector<Text>& texts) {
 }
 
 NamedTensors batch_inputs(const std::vector<Text>& texts, const runtime::Batch& batch) {
-  const std::vector<std::int64_t> dims{static_cast<std::int64_t>(batch.texts.size()), batch.longest};
+  const std::vector<std::int64_t> dims{static_cast<std::int64_t>(batch.texts.size()),
+                                       batch.longest};
   ir::Tensor ids(ir::DType::I64, dims), mask(ir::DType::I64, dims);
   const ir::Tensor types(ir::DType::I64, dims);
   const auto longest = static_cast<std::size_t>(batch.longest);
   for (std::size_t row = 0; row < batch.texts.size(); ++row) {
     const Text& text = texts[batch.texts[row]];
-    std::ranges::copy(text, ids.mutable_as<std::int64_t>().begin() + static_cast<std::ptrdiff_t>(row * longest));
-    std::fill_n(mask.mutable_as<std::int64_t>().begin() + static_cast<std::ptrdiff_t>(row * longest), text.size(), 1);
+    std::ranges::copy(
+        text, ids.mutable_as<std::int64_t>().begin() + static_cast<std::ptrdiff_t>(row * longest));
+    std::fill_n(
+        mask.mutable_as<std::int64_t>().begin() + static_cast<std::ptrdiff_t>(row * longest),
+        text.size(), 1);
   }
   return {{"input_ids", ids}, {"attention_mask", mask}, {"token_type_ids", types}};
 }

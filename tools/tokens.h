@@ -12,7 +12,8 @@ namespace anydim::tools {
 
 using Text = std::vector<std::int64_t>;
 
-// One JSON list of token ids a line. Throws Error{Malformed} naming the line: no list, no integer, negative, empty, no line at all.
+// One JSON list of token ids a line. Throws Error{Malformed} naming the line: no list, no integer,
+// negative, empty, no line at all.
 std::vector<Text> read_tokens(const std::filesystem::path& file);
 
 std::vector<std::int64_t> lengths_of(const std::vector<Text>& texts);

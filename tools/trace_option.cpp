@@ -8,13 +8,18 @@
 namespace anydim::tools {
 
 void add_trace_options(CLI::App& command, TraceOptions& options) {
-  command.add_option("--trace", options.file, "file for Perfetto (ui.perfetto.dev): calls, launches and compilations over time");
-  command.add_option("--trace-events", options.events, "newest events that --trace keeps, of 128 bytes each")
+  command.add_option(
+      "--trace", options.file,
+      "file for Perfetto (ui.perfetto.dev): calls, launches and compilations over time");
+  command
+      .add_option("--trace-events", options.events,
+                  "newest events that --trace keeps, of 128 bytes each")
       ->check(CLI::Range(std::int64_t{1}, runtime::Timeline::most_events))
       ->capture_default_str();
 }
 
-void traced(const TraceOptions& trace, const CompileOptions& options, const std::function<void(const CompileOptions&)>& work) {
+void traced(const TraceOptions& trace, const CompileOptions& options,
+            const std::function<void(const CompileOptions&)>& work) {
   if (trace.file.empty()) {
     work(options);
     return;

@@ -15,8 +15,10 @@ struct TraceOptions {
 };
 void add_trace_options(CLI::App& command, TraceOptions& options);
 
-// Carries `work` out with options that record from the compilation on, and writes the file, also where the work throws. Without a file it only carries it out.
-// Throws Error{Write} before the work where the file's folder does not let it be written.
-void traced(const TraceOptions& trace, const CompileOptions& options, const std::function<void(const CompileOptions&)>& work);
+// Carries `work` out with options that record from the compilation on, and writes the file, also
+// where the work throws. Without a file it only carries it out. Throws Error{Write} before the work
+// where the file's folder does not let it be written.
+void traced(const TraceOptions& trace, const CompileOptions& options,
+            const std::function<void(const CompileOptions&)>& work);
 
 }  // namespace anydim::tools

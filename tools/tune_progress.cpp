@@ -45,15 +45,21 @@ void TuneLine::show(const tuner::TuneProgress& progress) {
   if (shown_ && now - last_ < pause) return;
   last_ = now;
   shown_ = true;
-  const double gain = progress.default_seconds > 0 ? 1 - progress.best_seconds / progress.default_seconds : 0;
-  const std::string roofline = progress.roofline_seconds > 0
-                                   ? fmt::format(", {:.0f} % of the roofline", 100 * progress.roofline_seconds / progress.best_seconds)
-                                   : "";
-  std::string line = fmt::format("tune: {:.0f} s left, {} of {} candidates, a call {:.3f} ms ({:+.1f} % of {:.3f} ms{}), {}: {}",
-                                 progress.seconds_left, progress.trials, progress.space, 1e3 * progress.best_seconds, -100 * gain,
-                                 1e3 * progress.default_seconds, roofline, progress.region, progress.candidate);
+  const double gain =
+      progress.default_seconds > 0 ? 1 - progress.best_seconds / progress.default_seconds : 0;
+  const std::string roofline =
+      progress.roofline_seconds > 0
+          ? fmt::format(", {:.0f} % of the roofline",
+                        100 * progress.roofline_seconds / progress.best_seconds)
+          : "";
+  std::string line = fmt::format(
+      "tune: {:.0f} s left, {} of {} candidates, a call {:.3f} ms ({:+.1f} % of {:.3f} ms{}), {}: "
+      "{}",
+      progress.seconds_left, progress.trials, progress.space, 1e3 * progress.best_seconds,
+      -100 * gain, 1e3 * progress.default_seconds, roofline, progress.region, progress.candidate);
   if (live_) line.resize(std::min(line.size(), terminal_width() - 1));
-  complain_exactly(fmt::format("{}{}{}", live_ ? "\r\x1b[K" : "", ir::printable(line), live_ ? "" : "\n"));
+  complain_exactly(
+      fmt::format("{}{}{}", live_ ? "\r\x1b[K" : "", ir::printable(line), live_ ? "" : "\n"));
 }
 
 HeldInterrupts::HeldInterrupts() {

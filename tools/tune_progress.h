@@ -10,7 +10,8 @@
 
 namespace anydim::tools {
 
-// On standard error: one line that is written over where that is a terminal, else a plain line every ten seconds.
+// On standard error: one line that is written over where that is a terminal, else a plain line
+// every ten seconds.
 class TuneLine {
  public:
   explicit TuneLine(bool quiet);
@@ -22,7 +23,8 @@ class TuneLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
-// Ctrl-C (SIGINT) and SIGTERM wait from here on until they are asked for, so that a run ends in order.
+// Ctrl-C (SIGINT) and SIGTERM wait from here on until they are asked for, so that a run ends in
+// order.
 class HeldInterrupts {
  public:
   HeldInterrupts();

@@ -15,7 +15,8 @@ namespace anydim::tuner {
 namespace {
 
 void put_line(const nlohmann::ordered_json& value, std::FILE* out) {
-  const std::string line = value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string line =
+      value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), out) != line.size() || std::fflush(out) != 0)
     throw Error(ErrorKind::Write, "standard output cannot be written");
 }
@@ -28,7 +29,8 @@ void run_cases(const RunCase& run, std::istream& in, std::FILE* out) {
     if (line.empty()) continue;
     const nlohmann::json wanted = parse_json(line);
     if (!wanted.is_object() || !wanted.contains("id"))
-      throw Error(ErrorKind::Malformed, "standard input: a case is one line with a JSON object that has an id");
+      throw Error(ErrorKind::Malformed,
+                  "standard input: a case is one line with a JSON object that has an id");
     say({{"begin", wanted["id"]}});
     nlohmann::ordered_json end = {{"end", wanted["id"]}};
     try {

@@ -17,9 +17,11 @@ namespace anydim::tuner {
 
 namespace {
 
-constexpr std::string_view environment_columns = "device, target, driver, generator, precision, threads";
+constexpr std::string_view environment_columns =
+    "device, target, driver, generator, precision, threads";
 constexpr std::string_view run_columns =
-    "model, distribution, budget_seconds, most_kernels, kernels, trials, expected_seconds, lower_bound_seconds, default_seconds, finished, "
+    "model, distribution, budget_seconds, most_kernels, kernels, trials, expected_seconds, "
+    "lower_bound_seconds, default_seconds, finished, "
     "report";
 
 // More rows than a region has shapes worth a kernel of their own.
@@ -28,13 +30,15 @@ constexpr std::size_t most_entries = 1024;
 double read_number(sqlite::Statement& row, std::string_view what) {
   const double value = row.real();
   if (!(value >= 0) || !std::isfinite(value))
-    throw Error(ErrorKind::Malformed, fmt::format("{} are {}, not a number of at least 0", what, value));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{} are {}, not a number of at least 0", what, value));
   return value;
 }
 
 template <typename Entry>
 void append_entry(std::vector<Entry>& entries, Entry entry) {
-  if (entries.size() == most_entries) throw Error(ErrorKind::Malformed, fmt::format("a region has more than {} rows", most_entries));
+  if (entries.size() == most_entries)
+    throw Error(ErrorKind::Malformed, fmt::format("a region has more than {} rows", most_entries));
   entries.push_back(std::move(entry));
 }
 
@@ -80,7 +84,8 @@ Measurement read_measurement(sqlite::Statement& row) {
   one.seconds = read_number(row, "seconds");
   one.spread = read_number(row, "spread");
   one.samples = row.integer();
-  if (one.samples < 0) throw Error(ErrorKind::Malformed, fmt::format("samples are {}, not at least 0", one.samples));
+  if (one.samples < 0)
+    throw Error(ErrorKind::Malformed, fmt::format("samples are {}, not at least 0", one.samples));
   one.resources.code_bytes = row.integer();
   one.resources.instructions = row.integer();
   one.resources.spills = row.integer();
@@ -92,27 +97,36 @@ Measurement read_measurement(sqlite::Statement& row) {
 }
 
 constexpr std::string_view measurement_query =
-    "SELECT identity, keys, schedule, multiples, outcome, measured, seconds, spread, samples, code_bytes, instructions, spills, registers, "
+    "SELECT identity, keys, schedule, multiples, outcome, measured, seconds, spread, samples, "
+    "code_bytes, instructions, spills, registers, "
     "stack_bytes, "
-    "shared_bytes, detail FROM measurements JOIN regions ON regions.id = measurements.region JOIN environments ON environments.id = "
+    "shared_bytes, detail FROM measurements JOIN regions ON regions.id = measurements.region JOIN "
+    "environments ON environments.id = "
     "measurements.environment "
-    "WHERE device = ? AND target = ? AND driver = ? AND generator = ? AND precision = ? AND threads = ?";
+    "WHERE device = ? AND target = ? AND driver = ? AND generator = ? AND precision = ? AND "
+    "threads = ?";
 
 void bind(sqlite::Statement& statement, const Environment& environment) {
-  statement.bind(environment.device).bind(environment.target).bind(environment.driver).bind(environment.generator);
+  statement.bind(environment.device)
+      .bind(environment.target)
+      .bind(environment.driver)
+      .bind(environment.generator);
   statement.bind(environment.precision).bind(std::int64_t{environment.threads});
 }
 
-// SQLite's own locks go with any descriptor of the file that this process closes, so the writer's lock lies on a file of its own.
+// SQLite's own locks go with any descriptor of the file that this process closes, so the writer's
+// lock lies on a file of its own.
 std::unique_ptr<runtime::FileDescriptor> lock_writer(const std::filesystem::path& file) {
   const std::string name = file.string() + ".writer";
-  auto lock = std::make_unique<runtime::FileDescriptor>(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  auto lock = std::make_unique<runtime::FileDescriptor>(
+      ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!*lock)
-    throw Error(ErrorKind::Write,
-                fmt::format("the tuning database {} cannot be written: {}: {}", file.string(), name, std::strerror(errno)));
+    throw Error(ErrorKind::Write, fmt::format("the tuning database {} cannot be written: {}: {}",
+                                              file.string(), name, std::strerror(errno)));
   if (::flock(lock->number(), LOCK_EX | LOCK_NB) != 0) {
     throw Error(ErrorKind::Write,
-                fmt::format("the tuning database {} is locked by another process that writes it; let that one end, or name another file",
+                fmt::format("the tuning database {} is locked by another process that writes it; "
+                            "let that one end, or name another file",
                             file.string()));
   }
   return lock;
@@ -123,15 +137,18 @@ void check_kind(const std::filesystem::path& file) {
   std::error_code fault;
   const auto status = std::filesystem::status(file, fault);
   if (std::filesystem::is_directory(status))
-    throw Error(ErrorKind::Malformed, fmt::format("{} is a folder, not a tuning database", file.string()));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{} is a folder, not a tuning database", file.string()));
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw Error(ErrorKind::Malformed, fmt::format("{} is no tuning database: it is no regular file", file.string()));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{} is no tuning database: it is no regular file", file.string()));
 }
 
 sqlite::Connection open_for_reading(const std::filesystem::path& file) {
   check_kind(file);
   if (std::error_code fault; !std::filesystem::exists(file, fault))
-    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no such tuning database", file.string()));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{}: there is no such tuning database", file.string()));
   sqlite::Connection connection(file, sqlite::Connection::Mode::Read);
   if (check_version(connection, file.string()) == static_cast<int>(schema_steps().size())) {
     connection.run("PRAGMA query_only = ON");
@@ -147,7 +164,9 @@ sqlite::Connection open_for_reading(const std::filesystem::path& file) {
 sqlite::Connection open_for_writing(const std::filesystem::path& file) {
   sqlite::Connection connection(file, sqlite::Connection::Mode::Write);
   check_version(connection, file.string());
-  if (connection.read_only()) throw Error(ErrorKind::Write, fmt::format("the tuning database {} is read-only", file.string()));
+  if (connection.read_only())
+    throw Error(ErrorKind::Write,
+                fmt::format("the tuning database {} is read-only", file.string()));
   connection.run("PRAGMA journal_mode = DELETE");
   bring_up_to_date(connection, file.string());
   return connection;
@@ -161,7 +180,9 @@ auto Database::Connection::reading(Read read) const {
     return read();
   } catch (const Error& error) {
     // The connection's own message names the file already.
-    if (error.kind() != ErrorKind::Malformed || std::string_view(error.what()).find(file.string()) != std::string_view::npos) throw;
+    if (error.kind() != ErrorKind::Malformed ||
+        std::string_view(error.what()).find(file.string()) != std::string_view::npos)
+      throw;
     sqlite.damaged(error.what());
   }
 }
@@ -169,11 +190,13 @@ auto Database::Connection::reading(Read read) const {
 Database::Database(const std::filesystem::path& file, Access access) {
   static_assert(schema_version == 2);
   if (access == Access::Read) {
-    connection_ = std::unique_ptr<Connection>(new Connection{file, nullptr, open_for_reading(file)});
+    connection_ =
+        std::unique_ptr<Connection>(new Connection{file, nullptr, open_for_reading(file)});
     return;
   }
   check_kind(file);
-  connection_ = std::unique_ptr<Connection>(new Connection{file, lock_writer(file), open_for_writing(file)});
+  connection_ =
+      std::unique_ptr<Connection>(new Connection{file, lock_writer(file), open_for_writing(file)});
 }
 
 Database::~Database() = default;
@@ -193,7 +216,8 @@ void Database::name_regions(std::span<const RegionRecord> regions) {
   transaction.commit();
 }
 
-void Database::store_run(const Environment& environment, const ModelRun& run, std::span<const ChosenTable> tables) {
+void Database::store_run(const Environment& environment, const ModelRun& run,
+                         std::span<const ChosenTable> tables) {
   sqlite::Transaction transaction(connection_->sqlite);
   const std::int64_t id = connection_->environment_id(environment);
   const std::int64_t run_id = connection_->store_run(id, run);
@@ -201,9 +225,12 @@ void Database::store_run(const Environment& environment, const ModelRun& run, st
   transaction.commit();
 }
 
-std::vector<Measurement> Database::measurements(const Environment& environment, std::string_view region) const {
+std::vector<Measurement> Database::measurements(const Environment& environment,
+                                                std::string_view region) const {
   return connection_->reading([&] {
-    sqlite::Statement rows(connection_->sqlite, std::string(measurement_query) + " AND identity = ? ORDER BY keys, schedule, multiples");
+    sqlite::Statement rows(
+        connection_->sqlite,
+        std::string(measurement_query) + " AND identity = ? ORDER BY keys, schedule, multiples");
     bind(rows, environment);
     rows.bind(region);
     std::vector<Measurement> found;
@@ -214,7 +241,9 @@ std::vector<Measurement> Database::measurements(const Environment& environment, 
 
 std::vector<Measurement> Database::measurements(const Environment& environment) const {
   return connection_->reading([&] {
-    sqlite::Statement rows(connection_->sqlite, std::string(measurement_query) + " ORDER BY identity, keys, schedule, multiples");
+    sqlite::Statement rows(
+        connection_->sqlite,
+        std::string(measurement_query) + " ORDER BY identity, keys, schedule, multiples");
     bind(rows, environment);
     std::vector<Measurement> found;
     while (rows.step()) found.push_back(read_measurement(rows));
@@ -222,11 +251,14 @@ std::vector<Measurement> Database::measurements(const Environment& environment) 
   });
 }
 
-std::optional<Measurement> Database::find(const Environment& environment, std::string_view region, std::span<const std::int64_t> keys,
-                                          const ir::Schedule& schedule, std::span<const std::int64_t> multiples) const {
+std::optional<Measurement> Database::find(const Environment& environment, std::string_view region,
+                                          std::span<const std::int64_t> keys,
+                                          const ir::Schedule& schedule,
+                                          std::span<const std::int64_t> multiples) const {
   return connection_->reading([&]() -> std::optional<Measurement> {
     sqlite::Statement rows(connection_->sqlite,
-                           std::string(measurement_query) + " AND identity = ? AND keys = ? AND schedule = ? AND multiples = ?");
+                           std::string(measurement_query) +
+                               " AND identity = ? AND keys = ? AND schedule = ? AND multiples = ?");
     bind(rows, environment);
     rows.bind(region).bind(keys_text(keys)).bind(to_string(schedule)).bind(keys_text(multiples));
     if (!rows.step()) return std::nullopt;
@@ -237,9 +269,11 @@ std::optional<Measurement> Database::find(const Environment& environment, std::s
 ir::TuningTable Database::tuning_table(const Environment& environment) const {
   return connection_->reading([&] {
     sqlite::Statement rows(connection_->sqlite,
-                           "SELECT identity, bucket, kernel, schedule, seconds, measured, roofline_seconds FROM entries JOIN regions ON "
+                           "SELECT identity, bucket, kernel, schedule, seconds, measured, "
+                           "roofline_seconds FROM entries JOIN regions ON "
                            "regions.id = entries.region "
-                           "JOIN environments ON environments.id = entries.environment WHERE device = ? AND target = ? AND driver = ? AND "
+                           "JOIN environments ON environments.id = entries.environment WHERE "
+                           "device = ? AND target = ? AND driver = ? AND "
                            "generator = ? AND precision = ? AND "
                            "threads = ? ORDER BY identity, position");
     bind(rows, environment);
@@ -256,10 +290,11 @@ std::vector<StoredTable> Database::tables() const {
   return connection_->reading([&] {
     sqlite::Statement rows(
         connection_->sqlite,
-        fmt::format(
-            "SELECT environments.id, regions.id, {}, identity, name, description, {} FROM tables JOIN environments ON environments.id = "
-            "tables.environment JOIN regions ON regions.id = tables.region JOIN runs ON runs.id = tables.run ORDER BY {}, name, identity",
-            environment_columns, run_columns, environment_columns));
+        fmt::format("SELECT environments.id, regions.id, {}, identity, name, description, {} FROM "
+                    "tables JOIN environments ON environments.id = "
+                    "tables.environment JOIN regions ON regions.id = tables.region JOIN runs ON "
+                    "runs.id = tables.run ORDER BY {}, name, identity",
+                    environment_columns, run_columns, environment_columns));
     std::vector<StoredTable> tables;
     while (rows.step()) {
       const std::int64_t environment = rows.integer(), region = rows.integer();
@@ -268,7 +303,8 @@ std::vector<StoredTable> Database::tables() const {
       table.region = {rows.text(), rows.text(), rows.text()};
       table.run = read_run(rows);
       sqlite::Statement entries(connection_->sqlite,
-                                "SELECT bucket, kernel, schedule, seconds, measured, roofline_seconds FROM entries WHERE environment = ? "
+                                "SELECT bucket, kernel, schedule, seconds, measured, "
+                                "roofline_seconds FROM entries WHERE environment = ? "
                                 "AND region = ? ORDER BY position");
       entries.bind(environment).bind(region);
       while (entries.step()) append_entry(table.entries, read_entry(entries));
@@ -279,14 +315,16 @@ std::vector<StoredTable> Database::tables() const {
 
 std::vector<Environment> Database::environments() const {
   sqlite::Statement rows(connection_->sqlite,
-                         fmt::format("SELECT {} FROM environments ORDER BY {}", environment_columns, environment_columns));
+                         fmt::format("SELECT {} FROM environments ORDER BY {}", environment_columns,
+                                     environment_columns));
   std::vector<Environment> found;
   while (rows.step()) found.push_back(read_environment(rows));
   return found;
 }
 
 std::vector<RegionRecord> Database::regions() const {
-  sqlite::Statement rows(connection_->sqlite, "SELECT identity, name, description FROM regions ORDER BY identity");
+  sqlite::Statement rows(connection_->sqlite,
+                         "SELECT identity, name, description FROM regions ORDER BY identity");
   std::vector<RegionRecord> found;
   while (rows.step()) found.push_back({rows.text(), rows.text(), rows.text()});
   return found;
@@ -295,17 +333,19 @@ std::vector<RegionRecord> Database::regions() const {
 std::vector<ModelRun> Database::runs(const Environment& environment) const {
   sqlite::Statement rows(
       connection_->sqlite,
-      fmt::format(
-          "SELECT {} FROM runs JOIN environments ON environments.id = runs.environment WHERE device = ? AND target = ? AND driver = ? "
-          "AND generator = ? AND precision = ? AND threads = ? ORDER BY finished, runs.id",
-          run_columns));
+      fmt::format("SELECT {} FROM runs JOIN environments ON environments.id = runs.environment "
+                  "WHERE device = ? AND target = ? AND driver = ? "
+                  "AND generator = ? AND precision = ? AND threads = ? ORDER BY finished, runs.id",
+                  run_columns));
   bind(rows, environment);
   std::vector<ModelRun> found;
   while (rows.step()) found.push_back(read_run(rows));
   return found;
 }
 
-std::int64_t Database::measurement_count() const { return connection_->sqlite.number("SELECT count(*) FROM measurements"); }
+std::int64_t Database::measurement_count() const {
+  return connection_->sqlite.number("SELECT count(*) FROM measurements");
+}
 
 std::string Database::integrity() const {
   sqlite::Statement check(connection_->sqlite, "PRAGMA integrity_check");
@@ -315,7 +355,9 @@ std::string Database::integrity() const {
     if (line != "ok") findings += (findings.empty() ? "" : "; ") + line;
   }
   sqlite::Statement references(connection_->sqlite, "PRAGMA foreign_key_check");
-  while (references.step()) findings += (findings.empty() ? "" : "; ") + fmt::format("a row of {} refers to nothing", references.text());
+  while (references.step())
+    findings += (findings.empty() ? "" : "; ") +
+                fmt::format("a row of {} refers to nothing", references.text());
   return findings;
 }
 

@@ -22,7 +22,8 @@ struct Database::Connection {
   std::int64_t environment_id(const Environment& environment) const;
   std::int64_t region_id(std::string_view identity) const;
   void name_region(const RegionRecord& region) const;
-  // Whether the row was written: a predicted time never replaces a measured one, and without `replace` nothing is replaced but a predicted one by a measured one.
+  // Whether the row was written: a predicted time never replaces a measured one, and without
+  // `replace` nothing is replaced but a predicted one by a measured one.
   bool record(std::int64_t environment, const Measurement& measurement, bool replace) const;
   std::int64_t store_run(std::int64_t environment, const ModelRun& run) const;  // its id
   void store_table(std::int64_t environment, std::int64_t run, const ChosenTable& table) const;

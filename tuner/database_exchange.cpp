@@ -22,7 +22,8 @@ constexpr std::string_view format_name = "anydim tuning database";
 
 Json lists_of(const ir::Bucket& bucket) {
   Json lists = Json::array();
-  for (const ir::BucketInterval& interval : bucket.intervals) lists.push_back({interval.low, interval.high, interval.multiple});
+  for (const ir::BucketInterval& interval : bucket.intervals)
+    lists.push_back({interval.low, interval.high, interval.multiple});
   return lists;
 }
 
@@ -94,14 +95,16 @@ std::vector<std::int64_t> integers(const Json& json, const char* name) {
 double number(const Json& json, const char* name) {
   const Json& value = json.at(name);
   if (!value.is_number() || !(value.get<double>() >= 0))
-    throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is {}, not a number of at least 0", name, printable_json(value)));
+    throw Error(ErrorKind::Malformed, fmt::format("\"{}\" is {}, not a number of at least 0", name,
+                                                  printable_json(value)));
   return value.get<double>();
 }
 
 const std::string& identity_of(const Json& json, const std::vector<RegionRecord>& regions) {
   const std::int64_t place = integer(json, "region");
   if (place < 0 || static_cast<std::size_t>(place) >= regions.size())
-    throw Error(ErrorKind::Malformed, fmt::format("\"region\" is {}, but {} regions are listed", place, regions.size()));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("\"region\" is {}, but {} regions are listed", place, regions.size()));
   return regions[static_cast<std::size_t>(place)].identity;
 }
 
@@ -128,7 +131,9 @@ Measurement measurement_from(const Json& json, const std::vector<RegionRecord>& 
   one.seconds = number(json, "seconds");
   one.spread = number(json, "spread");
   one.samples = integer(json, "samples");
-  if (one.samples < 0) throw Error(ErrorKind::Malformed, fmt::format("\"samples\" is {}, not at least 0", one.samples));
+  if (one.samples < 0)
+    throw Error(ErrorKind::Malformed,
+                fmt::format("\"samples\" is {}, not at least 0", one.samples));
   const Json& resources = json.at("resources");
   one.resources.code_bytes = integer(resources, "code_bytes");
   one.resources.instructions = integer(resources, "instructions");
@@ -155,19 +160,27 @@ ChosenTable table_from(const Json& json, const std::vector<RegionRecord>& region
 }
 
 // When the table that is there was chosen; empty: there is none.
-std::string chosen_at(const sqlite::Connection& sqlite, std::int64_t environment, std::int64_t region) {
+std::string chosen_at(const sqlite::Connection& sqlite, std::int64_t environment,
+                      std::int64_t region) {
   sqlite::Statement select(sqlite,
-                           "SELECT finished FROM tables JOIN runs ON runs.id = tables.run WHERE tables.environment = ? AND region = ?");
+                           "SELECT finished FROM tables JOIN runs ON runs.id = tables.run WHERE "
+                           "tables.environment = ? AND region = ?");
   select.bind(environment).bind(region);
   return select.step() ? select.text() : std::string();
 }
 
 // The id of an equal run; 0: there is none.
-std::int64_t equal_run(const sqlite::Connection& sqlite, std::int64_t environment, const ModelRun& run) {
-  sqlite::Statement select(
-      sqlite,
-      "SELECT id FROM runs WHERE environment = ? AND finished = ? AND model = ? AND distribution = ? AND trials = ? AND most_kernels = ?");
-  select.bind(environment).bind(run.finished).bind(run.model).bind(run.distribution).bind(run.trials).bind(run.most_kernels);
+std::int64_t equal_run(const sqlite::Connection& sqlite, std::int64_t environment,
+                       const ModelRun& run) {
+  sqlite::Statement select(sqlite,
+                           "SELECT id FROM runs WHERE environment = ? AND finished = ? AND model = "
+                           "? AND distribution = ? AND trials = ? AND most_kernels = ?");
+  select.bind(environment)
+      .bind(run.finished)
+      .bind(run.model)
+      .bind(run.distribution)
+      .bind(run.trials)
+      .bind(run.most_kernels);
   return select.step() ? select.integer() : 0;
 }
 
@@ -177,23 +190,28 @@ std::string Database::export_json() const {
   const sqlite::Transaction transaction(connection_->sqlite, sqlite::Transaction::Kind::Read);
   Json object = {{"format", format_name}, {"schema", schema_version}};
   std::map<std::string, std::size_t> positions;
-  // The list of regions comes from an index, the rows that name them from the tables: in a damaged file the two differ.
+  // The list of regions comes from an index, the rows that name them from the tables: in a damaged
+  // file the two differ.
   const auto position_of = [&](const std::string& identity) {
     const auto found = positions.find(identity);
     if (found == positions.end())
-      connection_->sqlite.damaged(fmt::format("it has rows of a region `{}` that it does not list", ir::printable(identity)));
+      connection_->sqlite.damaged(fmt::format("it has rows of a region `{}` that it does not list",
+                                              ir::printable(identity)));
     return found->second;
   };
   object["regions"] = Json::array();
   for (const RegionRecord& region : regions()) {
     positions.emplace(region.identity, positions.size());
-    object["regions"].push_back({{"identity", region.identity}, {"name", region.name}, {"description", region.description}});
+    object["regions"].push_back({{"identity", region.identity},
+                                 {"name", region.name},
+                                 {"description", region.description}});
   }
   object["environments"] = Json::array();
   const std::vector<StoredTable> stored = tables();
   for (const Environment& environment : environments()) {
-    Json one = {{"device", environment.device},       {"target", environment.target},       {"driver", environment.driver},
-                {"generator", environment.generator}, {"precision", environment.precision}, {"threads", environment.threads}};
+    Json one = {{"device", environment.device},       {"target", environment.target},
+                {"driver", environment.driver},       {"generator", environment.generator},
+                {"precision", environment.precision}, {"threads", environment.threads}};
     one["measurements"] = Json::array();
     for (const Measurement& measurement : measurements(environment))
       one["measurements"].push_back(to_json(measurement, position_of(measurement.region)));
@@ -201,7 +219,9 @@ std::string Database::export_json() const {
     std::vector<std::pair<std::string, Json>> runs_by_time;
     for (const ModelRun& run : runs(environment)) {
       Json json = to_json(run);
-      runs_by_time.emplace_back(run.finished + json.dump(-1, ' ', false, Json::error_handler_t::replace), std::move(json));
+      runs_by_time.emplace_back(
+          run.finished + json.dump(-1, ' ', false, Json::error_handler_t::replace),
+          std::move(json));
     }
     std::ranges::sort(runs_by_time, {}, &std::pair<std::string, Json>::first);
     one["runs"] = Json::array();
@@ -209,7 +229,8 @@ std::string Database::export_json() const {
     std::map<std::size_t, Json> tables_by_region;
     for (const StoredTable& table : stored) {
       const std::size_t region = position_of(table.region.identity);
-      if (table.environment == environment) tables_by_region.emplace(region, to_json(table, region));
+      if (table.environment == environment)
+        tables_by_region.emplace(region, to_json(table, region));
     }
     one["tables"] = Json::array();
     for (auto& [region, table] : tables_by_region) one["tables"].push_back(std::move(table));
@@ -219,7 +240,9 @@ std::string Database::export_json() const {
 }
 
 MergeCounts Database::import_json(std::string_view text) {
-  const auto wrong = [](const std::string& why) { return Error(ErrorKind::Malformed, "this is no export of a tuning database: " + why); };
+  const auto wrong = [](const std::string& why) {
+    return Error(ErrorKind::Malformed, "this is no export of a tuning database: " + why);
+  };
   const Json object = parse_ordered_json(text);
   if (object.is_discarded()) throw wrong("it is no JSON, or nests too deep");
   if (!object.is_object() || !object.contains("format") || object["format"] != format_name)
@@ -227,7 +250,8 @@ MergeCounts Database::import_json(std::string_view text) {
   const sqlite::Connection& sqlite = connection_->sqlite;
   try {
     if (const std::int64_t schema = integer(object, "schema"); schema > schema_version)
-      throw wrong(fmt::format("it is of a newer Anydim (schema {}, this one knows up to {})", schema, schema_version));
+      throw wrong(fmt::format("it is of a newer Anydim (schema {}, this one knows up to {})",
+                              schema, schema_version));
     MergeCounts counts;
     sqlite::Transaction transaction(sqlite);
     std::vector<RegionRecord> regions;
@@ -239,13 +263,16 @@ MergeCounts Database::import_json(std::string_view text) {
       if (named.text().empty()) connection_->name_region(regions.back());
     }
     for (const Json& one : object.at("environments")) {
-      Environment environment{one.at("device"), one.at("target"), one.at("driver"), one.at("generator"), one.at("precision")};
+      Environment environment{one.at("device"), one.at("target"), one.at("driver"),
+                              one.at("generator"), one.at("precision")};
       const std::int64_t threads = integer(one, "threads");
-      if (threads < 1 || threads > INT32_MAX) throw wrong(fmt::format("\"threads\" is {}, not from 1 to {}", threads, INT32_MAX));
+      if (threads < 1 || threads > INT32_MAX)
+        throw wrong(fmt::format("\"threads\" is {}, not from 1 to {}", threads, INT32_MAX));
       environment.threads = static_cast<int>(threads);
       const std::int64_t id = connection_->environment_id(environment);
       for (const Json& measurement : one.at("measurements"))
-        counts.measurements += connection_->record(id, measurement_from(measurement, regions), false) ? 1 : 0;
+        counts.measurements +=
+            connection_->record(id, measurement_from(measurement, regions), false) ? 1 : 0;
       const auto run_id = [&](const ModelRun& run) {
         if (const std::int64_t known = equal_run(sqlite, id, run); known != 0) return known;
         ++counts.runs;

@@ -63,7 +63,8 @@ __attribute__((target("avx2"))) std::int64_t read_lines(const std::byte* from, s
   __m256i all = _mm256_setzero_si256(), other = all;
   for (std::size_t at = 0; at + line_bytes <= bytes; at += line_bytes) {
     all = _mm256_or_si256(all, _mm256_load_si256(reinterpret_cast<const __m256i*>(from + at)));
-    other = _mm256_or_si256(other, _mm256_load_si256(reinterpret_cast<const __m256i*>(from + at + line_bytes / 2)));
+    other = _mm256_or_si256(
+        other, _mm256_load_si256(reinterpret_cast<const __m256i*>(from + at + line_bytes / 2)));
   }
   return _mm256_extract_epi64(_mm256_or_si256(all, other), 0);
 }
@@ -91,7 +92,8 @@ double seconds_of(runtime::WorkerPool& pool, const Work& work) {
 
 double DeviceLimits::read_rate(double bytes) const {
   if (reads.empty()) return 0;
-  const auto at = std::ranges::find_if(reads, [&](const auto& probe) { return probe.first >= bytes; });
+  const auto at =
+      std::ranges::find_if(reads, [&](const auto& probe) { return probe.first >= bytes; });
   return at == reads.end() ? reads.back().second : at->second;
 }
 
@@ -104,9 +106,11 @@ DeviceLimits measure_limits(runtime::WorkerPool& pool) {
     return all / seconds_of(pool, [&](std::int64_t) { return probe(); });
   };
   limits.multiply_adds = rate(multiply_256, 8);
-  if (__builtin_cpu_supports("avx512f")) limits.multiply_adds = std::max(limits.multiply_adds, rate(multiply_512, 16));
+  if (__builtin_cpu_supports("avx512f"))
+    limits.multiply_adds = std::max(limits.multiply_adds, rate(multiply_512, 16));
   limits.narrow_multiply_adds = limits.multiply_adds;
-  if (__builtin_cpu_supports("avx512bf16")) limits.narrow_multiply_adds = std::max(limits.multiply_adds, rate(multiply_bf16, 32));
+  if (__builtin_cpu_supports("avx512bf16"))
+    limits.narrow_multiply_adds = std::max(limits.multiply_adds, rate(multiply_bf16, 32));
 
   constexpr std::size_t least = std::size_t{1} << 14, most = std::size_t{1} << 27;
   std::vector<std::byte> memory(most + line_bytes, std::byte{1});
@@ -114,7 +118,8 @@ DeviceLimits measure_limits(runtime::WorkerPool& pool) {
   std::size_t room = memory.size();
   const auto* lines = static_cast<const std::byte*>(std::align(line_bytes, most, aligned, room));
   for (std::size_t bytes = least; bytes <= most; bytes *= 4) {
-    const std::size_t share = bytes / static_cast<std::size_t>(pool.threads()) / line_bytes * line_bytes;
+    const std::size_t share =
+        bytes / static_cast<std::size_t>(pool.threads()) / line_bytes * line_bytes;
     // Small shares are read often enough to last.
     const std::size_t passes = std::max<std::size_t>(1, (most / 16) / bytes);
     const double seconds = seconds_of(pool, [&](std::int64_t task) {
@@ -126,7 +131,8 @@ DeviceLimits measure_limits(runtime::WorkerPool& pool) {
       }
       return value;
     });
-    limits.reads.emplace_back(static_cast<double>(bytes), static_cast<double>(passes * share) * pool.threads() / seconds);
+    limits.reads.emplace_back(static_cast<double>(bytes),
+                              static_cast<double>(passes * share) * pool.threads() / seconds);
   }
   // Noise apart, more bytes are never read faster.
   for (std::size_t i = limits.reads.size(); i-- > 1;)

@@ -34,7 +34,8 @@ constexpr Form forms[] = {{"constant", Distribution::Kind::Constant, 1},
 
 Error wrong_text(std::string_view text, std::string_view why) {
   return Error(ErrorKind::CommandLine,
-               fmt::format("--distribution {}: {}; it is constant(N), uniform(LEAST, MOST), normal(MEAN, DEVIATION, LEAST, "
+               fmt::format("--distribution {}: {}; it is constant(N), uniform(LEAST, MOST), "
+                           "normal(MEAN, DEVIATION, LEAST, "
                            "MOST) or lognormal(MEAN, DEVIATION, LEAST, MOST)",
                            text, why));
 }
@@ -48,7 +49,8 @@ std::string_view trimmed(std::string_view text) {
 bool parse_number(std::string_view text, double& number) {
   text = trimmed(text);
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return fault == std::errc{} && end == text.data() + text.size() && std::isfinite(number) && !text.empty();
+  return fault == std::errc{} && end == text.data() + text.size() && std::isfinite(number) &&
+         !text.empty();
 }
 
 std::vector<double> parse_arguments(std::string_view text, std::string_view inside) {
@@ -69,13 +71,15 @@ std::int64_t length_of_line(const std::string& line, const std::string& where) {
   if (parse_number(line, number)) {
     if (number < 1 || number > longest || number != std::floor(number))
       throw Error(ErrorKind::Malformed,
-                  fmt::format("{}: {} is no length of a text: a whole number from 1 to {:.0f}", where, trimmed(line), longest));
+                  fmt::format("{}: {} is no length of a text: a whole number from 1 to {:.0f}",
+                              where, trimmed(line), longest));
     return static_cast<std::int64_t>(number);
   }
   const nlohmann::json list = parse_json(line);
   if (!list.is_array() || list.empty())
-    throw Error(ErrorKind::Malformed, fmt::format("{}: expected a length or a JSON list of token ids, got '{}'", where,
-                                                  ir::printable(trimmed(line).substr(0, 40))));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{}: expected a length or a JSON list of token ids, got '{}'", where,
+                            ir::printable(trimmed(line).substr(0, 40))));
   return static_cast<std::int64_t>(list.size());
 }
 
@@ -93,8 +97,10 @@ std::int64_t draw_truncated(const Distribution& distribution, std::mt19937_64& e
   double drawn = 0;
   for (int attempt = 0; attempt < most_tries; ++attempt) {
     const double normal = distribution.first + distribution.second * standard_normal(engine);
-    drawn = std::round(distribution.kind == Distribution::Kind::Lognormal ? std::exp(normal) : normal);
-    if (drawn >= static_cast<double>(distribution.low) && drawn <= static_cast<double>(distribution.high))
+    drawn =
+        std::round(distribution.kind == Distribution::Kind::Lognormal ? std::exp(normal) : normal);
+    if (drawn >= static_cast<double>(distribution.low) &&
+        drawn <= static_cast<double>(distribution.high))
       return static_cast<std::int64_t>(drawn);
   }
   return drawn < static_cast<double>(distribution.low) ? distribution.low : distribution.high;
@@ -122,17 +128,24 @@ std::int64_t draw(const Distribution& distribution, std::mt19937_64& engine) {
 Distribution parse_distribution(std::string_view text) {
   const std::string_view whole = trimmed(text);
   const std::size_t open = whole.find('(');
-  if (open == std::string_view::npos || !whole.ends_with(')')) throw wrong_text(text, "there are no parentheses around its numbers");
+  if (open == std::string_view::npos || !whole.ends_with(')'))
+    throw wrong_text(text, "there are no parentheses around its numbers");
   const std::string_view name = trimmed(whole.substr(0, open));
   for (const Form& form : forms) {
     if (form.name != name) continue;
-    const std::vector<double> numbers = parse_arguments(text, whole.substr(open + 1, whole.size() - open - 2));
+    const std::vector<double> numbers =
+        parse_arguments(text, whole.substr(open + 1, whole.size() - open - 2));
     if (numbers.size() != form.arguments)
-      throw wrong_text(text, fmt::format("{} takes {} numbers, not {}", name, form.arguments, numbers.size()));
+      throw wrong_text(
+          text, fmt::format("{} takes {} numbers, not {}", name, form.arguments, numbers.size()));
     Distribution distribution{.kind = form.kind, .text = std::string(whole)};
-    const double low = form.arguments == 1 ? numbers[0] : numbers[form.arguments - 2], high = numbers.back();
-    if (low < 1 || high > longest || low != std::floor(low) || high != std::floor(high) || high < low)
-      throw wrong_text(text, fmt::format("lengths are whole numbers from 1 to {:.0f}, the least first", longest));
+    const double low = form.arguments == 1 ? numbers[0] : numbers[form.arguments - 2],
+                 high = numbers.back();
+    if (low < 1 || high > longest || low != std::floor(low) || high != std::floor(high) ||
+        high < low)
+      throw wrong_text(
+          text,
+          fmt::format("lengths are whole numbers from 1 to {:.0f}, the least first", longest));
     distribution.low = static_cast<std::int64_t>(low);
     distribution.high = static_cast<std::int64_t>(high);
     if (form.arguments == 4) {
@@ -150,25 +163,31 @@ Distribution read_lengths(const std::filesystem::path& file) {
   std::vector<std::int64_t> lengths;
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number)
-    if (!trimmed(line).empty()) lengths.push_back(length_of_line(line, fmt::format("{}:{}", file.string(), number)));
-  if (lengths.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: there is no length in it", file.string()));
+    if (!trimmed(line).empty())
+      lengths.push_back(length_of_line(line, fmt::format("{}:{}", file.string(), number)));
+  if (lengths.empty())
+    throw Error(ErrorKind::Malformed, fmt::format("{}: there is no length in it", file.string()));
   return observed_lengths(std::move(lengths), file.filename().string());
 }
 
 Distribution observed_lengths(std::vector<std::int64_t> lengths, const std::string& name) {
-  if (lengths.empty()) throw Error(ErrorKind::CommandLine, fmt::format("{}: there is no length", name));
+  if (lengths.empty())
+    throw Error(ErrorKind::CommandLine, fmt::format("{}: there is no length", name));
   Distribution distribution{.kind = Distribution::Kind::Observed, .observed = std::move(lengths)};
   std::string all;
   for (const std::int64_t length : distribution.observed) all += fmt::format("{},", length);
   distribution.low = *std::ranges::min_element(distribution.observed);
   distribution.high = *std::ranges::max_element(distribution.observed);
   if (distribution.low < 1)
-    throw Error(ErrorKind::CommandLine, fmt::format("{}: expected lengths of at least 1, got {}", name, distribution.low));
-  distribution.text = fmt::format("{} lengths of {} ({})", distribution.observed.size(), name, text_hash(all));
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("{}: expected lengths of at least 1, got {}", name, distribution.low));
+  distribution.text =
+      fmt::format("{} lengths of {} ({})", distribution.observed.size(), name, text_hash(all));
   return distribution;
 }
 
-std::vector<std::int64_t> draw_lengths(const Distribution& distribution, std::size_t count, std::uint64_t seed) {
+std::vector<std::int64_t> draw_lengths(const Distribution& distribution, std::size_t count,
+                                       std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   std::vector<std::int64_t> lengths;
   if (distribution.kind == Distribution::Kind::Observed && seed == 0) {

@@ -24,18 +24,22 @@ struct Distribution {
   std::string text{};  // as given; of a file: its name and a hash of the lengths
 };
 
-// "constant(128)", "uniform(1, 512)", "normal(60, 20, 1, 512)", "lognormal(3.4, 0.8, 1, 512)" (logarithm's mean and deviation, least, most).
-// Throws Error{CommandLine} naming what is wrong.
+// "constant(128)", "uniform(1, 512)", "normal(60, 20, 1, 512)", "lognormal(3.4, 0.8, 1, 512)"
+// (logarithm's mean and deviation, least, most). Throws Error{CommandLine} naming what is wrong.
 Distribution parse_distribution(std::string_view text);
 
-// One length a line, or one JSON list of token ids a line (as `anydim bench --tokens` takes), whose length counts. Throws Error{Malformed} naming the
-// line: not a number, no list, below 1; an empty file; a file that is not there.
+// One length a line, or one JSON list of token ids a line (as `anydim bench --tokens` takes), whose
+// length counts. Throws Error{Malformed} naming the line: not a number, no list, below 1; an empty
+// file; a file that is not there.
 Distribution read_lengths(const std::filesystem::path& file);
 
-// Of these lengths, which are at least 1; `name`: what they are, for `text`. Throws Error{CommandLine} for others and for none.
+// Of these lengths, which are at least 1; `name`: what they are, for `text`. Throws
+// Error{CommandLine} for others and for none.
 Distribution observed_lengths(std::vector<std::int64_t> lengths, const std::string& name);
 
-// The same numbers on every machine for a seed. Of observed lengths the first `observed.size()` draws of seed 0 are the lengths themselves, in order.
-std::vector<std::int64_t> draw_lengths(const Distribution& distribution, std::size_t count, std::uint64_t seed);
+// The same numbers on every machine for a seed. Of observed lengths the first `observed.size()`
+// draws of seed 0 are the lengths themselves, in order.
+std::vector<std::int64_t> draw_lengths(const Distribution& distribution, std::size_t count,
+                                       std::uint64_t seed);
 
 }  // namespace anydim::tuner

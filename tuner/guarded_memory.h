@@ -5,7 +5,8 @@
 
 namespace anydim::tuner {
 
-// Starts at a multiple of 64 bytes. The bytes beside it up to whole pages hold a pattern; beyond them lie pages that may not be touched.
+// Starts at a multiple of 64 bytes. The bytes beside it up to whole pages hold a pattern; beyond
+// them lie pages that may not be touched.
 class GuardedMemory {
  public:
   explicit GuardedMemory(std::size_t bytes);  // poisoned; throws Error{Resource}
@@ -25,7 +26,8 @@ class GuardedMemory {
   std::size_t bytes_ = 0, used_ = 0, mapped_ = 0;
 };
 
-// Exit code of a process that touched pages which it may not, once exit_on_forbidden_access() was called. Other faults end it by their signal.
+// Exit code of a process that touched pages which it may not, once exit_on_forbidden_access() was
+// called. Other faults end it by their signal.
 inline constexpr int forbidden_access_exit = 86;
 void exit_on_forbidden_access();
 

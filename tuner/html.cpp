@@ -23,8 +23,10 @@ pre{background:#f6f6f6;padding:.6em;overflow-x:auto;font-size:12px}
 
 std::string html_page(std::string_view title, std::string_view css, std::string_view body) {
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width\">\n<title>{0}</title>\n<style>{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{3}</body>\n</html>\n",
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+      "name=\"viewport\" "
+      "content=\"width=device-width\">\n<title>{0}</title>\n<style>{1}{2}</style>\n</"
+      "head>\n<body>\n<h1>{0}</h1>\n{3}</body>\n</html>\n",
       escaped(title), style, css, body);
 }
 

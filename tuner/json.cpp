@@ -16,7 +16,8 @@ struct TooDeep {};
 template <typename Json>
 Json parse_shallow(std::string_view text) {
   const auto check_depth = [](int depth, typename Json::parse_event_t event, Json&) {
-    const bool opens = event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    const bool opens =
+        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
     if (opens && depth >= deepest_json) throw TooDeep{};
     return true;
   };
@@ -34,15 +35,19 @@ std::string text_of(const Json& value) {
 
 template <typename Json>
 std::int64_t whole(const Json& value) {
-  if (!value.is_number_integer() || (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
-    throw Error(ErrorKind::Malformed, fmt::format("`{}` is no whole number of 64 bits", text_of(value)));
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
+    throw Error(ErrorKind::Malformed,
+                fmt::format("`{}` is no whole number of 64 bits", text_of(value)));
   return value.template get<std::int64_t>();
 }
 
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) { return parse_shallow<nlohmann::json>(text); }
-nlohmann::ordered_json parse_ordered_json(std::string_view text) { return parse_shallow<nlohmann::ordered_json>(text); }
+nlohmann::ordered_json parse_ordered_json(std::string_view text) {
+  return parse_shallow<nlohmann::ordered_json>(text);
+}
 
 std::string printable_json(const nlohmann::json& value) { return text_of(value); }
 std::string printable_json(const nlohmann::ordered_json& value) { return text_of(value); }

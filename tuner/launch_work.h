@@ -16,16 +16,21 @@ class LaunchWorks {
  public:
   explicit LaunchWorks(const ir::Program& program);  // outlives this
 
-  // Runs the call with its launches watched; a device whose memory the host cannot read tells nothing of rows laid end to end.
+  // Runs the call with its launches watched; a device whose memory the host cannot read tells
+  // nothing of rows laid end to end.
   void watch(runtime::Context& context, const std::vector<ir::Tensor>& inputs);
-  // Of a launch that was watched. Launches of one call that agree in kernel and keys do the same work.
-  const LeastWork& at(std::int32_t kernel, const std::vector<std::int64_t>& keys) const { return works_.at({kernel, keys}); }
+  // Of a launch that was watched. Launches of one call that agree in kernel and keys do the same
+  // work.
+  const LeastWork& at(std::int32_t kernel, const std::vector<std::int64_t>& keys) const {
+    return works_.at({kernel, keys});
+  }
 
  private:
   void add(const runtime::LaunchWork& work, std::span<void* const> buffers);
 
   const ir::Program& program_;
-  std::vector<std::optional<std::size_t>> offsets_;  // by kernel: which parameter tells segments apart
+  // by kernel: which parameter tells segments apart
+  std::vector<std::optional<std::size_t>> offsets_;
   std::map<std::pair<std::int32_t, std::vector<std::int64_t>>, LeastWork> works_;
 };
 

@@ -1,8 +1,10 @@
 // Lagrangian bound of the choice of kernels.
 //
-// Each point must be served once; a price u[point] for every point takes the place of that demand. At given prices a candidate is worth the sum over points of
-// min(0, cost - u), and the cheapest lawful choice is read off: in each region the general candidate worth most, then the rest of the budget on
-// whatever is worth most anywhere. That choice's worth plus the sum of prices is a lower bound at any prices; subgradient steps raise it.
+// Each point must be served once; a price u[point] for every point takes the place of that demand.
+// At given prices a candidate is worth the sum over points of min(0, cost - u), and the cheapest
+// lawful choice is read off: in each region the general candidate worth most, then the rest of the
+// budget on whatever is worth most anywhere. That choice's worth plus the sum of prices is a lower
+// bound at any prices; subgradient steps raise it.
 #include <algorithm>
 #include <cmath>
 
@@ -24,12 +26,15 @@ struct Candidate {
 
 class Prices {
  public:
-  Prices(std::span<const CostMatrix> matrices, std::size_t most) : matrices_(matrices), most_(most) {
+  Prices(std::span<const CostMatrix> matrices, std::size_t most)
+      : matrices_(matrices), most_(most) {
     for (const CostMatrix& matrix : matrices) {
       // A start that costs nothing: what the cheapest candidate takes.
-      std::vector<double>& prices = prices_.emplace_back(matrix.points, std::numeric_limits<double>::infinity());
+      std::vector<double>& prices =
+          prices_.emplace_back(matrix.points, std::numeric_limits<double>::infinity());
       for (std::size_t c = 0; c < matrix.candidates; ++c)
-        for (std::size_t p = 0; p < matrix.points; ++p) prices[p] = std::min(prices[p], matrix.at(c, p));
+        for (std::size_t p = 0; p < matrix.points; ++p)
+          prices[p] = std::min(prices[p], matrix.at(c, p));
     }
   }
 
@@ -43,7 +48,8 @@ class Prices {
       std::vector<double> worths(matrix.candidates);
       std::size_t kept = none;
       for (std::size_t c = 0; c < matrix.candidates; ++c) {
-        for (std::size_t p = 0; p < matrix.points; ++p) worths[c] += std::min(0.0, matrix.at(c, p) - prices_[r][p]);
+        for (std::size_t p = 0; p < matrix.points; ++p)
+          worths[c] += std::min(0.0, matrix.at(c, p) - prices_[r][p]);
         if (matrix.general[c] && (kept == none || worths[c] < worths[kept])) kept = c;
       }
       chosen_.push_back({r, kept, worths[kept]});
@@ -51,25 +57,30 @@ class Prices {
         if (c != kept && worths[c] < 0) rest.push_back({r, c, worths[c]});
     }
     const std::size_t free = std::min(most_ - matrices_.size(), rest.size());
-    std::ranges::partial_sort(rest, rest.begin() + static_cast<std::ptrdiff_t>(free), {}, &Candidate::worth);
+    std::ranges::partial_sort(rest, rest.begin() + static_cast<std::ptrdiff_t>(free), {},
+                              &Candidate::worth);
     chosen_.insert(chosen_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(free));
     for (const Candidate& one : chosen_) sum += one.worth;
     return sum;
   }
 
-  // Towards serving every point once: points that nobody serves at these prices offer more, those served twice less. False: each is served once.
+  // Towards serving every point once: points that nobody serves at these prices offer more, those
+  // served twice less. False: each is served once.
   bool step(double length) {
     double square = 0;
     std::vector<std::vector<double>> demand;
-    for (std::size_t r = 0; r < matrices_.size(); ++r) demand.emplace_back(matrices_[r].points, 1.0);
+    for (std::size_t r = 0; r < matrices_.size(); ++r)
+      demand.emplace_back(matrices_[r].points, 1.0);
     for (const Candidate& one : chosen_)
       for (std::size_t p = 0; p < matrices_[one.region].points; ++p)
-        if (matrices_[one.region].at(one.candidate, p) < prices_[one.region][p]) demand[one.region][p] -= 1;
+        if (matrices_[one.region].at(one.candidate, p) < prices_[one.region][p])
+          demand[one.region][p] -= 1;
     for (const auto& region : demand)
       for (const double amount : region) square += amount * amount;
     if (square == 0) return false;
     for (std::size_t r = 0; r < demand.size(); ++r)
-      for (std::size_t p = 0; p < demand[r].size(); ++p) prices_[r][p] += length / square * demand[r][p];
+      for (std::size_t p = 0; p < demand[r].size(); ++p)
+        prices_[r][p] += length / square * demand[r][p];
     return true;
   }
 

@@ -50,7 +50,8 @@ nlohmann::json to_json(const Trial& trial) {
 }
 
 Trial trial_of(const nlohmann::json& said) {
-  Trial trial{.outcome = parse_outcome(said.at("outcome").get<std::string>()), .detail = said.at("detail").get<std::string>()};
+  Trial trial{.outcome = parse_outcome(said.at("outcome").get<std::string>()),
+              .detail = said.at("detail").get<std::string>()};
   const nlohmann::json& resources = said.at("resources");
   trial.resources = {.code_bytes = resources.at("code_bytes").get<std::int64_t>(),
                      .instructions = resources.at("instructions").get<std::int64_t>(),
@@ -76,7 +77,8 @@ nlohmann::json to_json(const ModelFile& model) {
 }
 
 ModelFile model_file_of(const nlohmann::json& said) {
-  ModelFile model{.file = said.at("file").get<std::string>(), .anonymous = said.at("anonymous").get<bool>()};
+  ModelFile model{.file = said.at("file").get<std::string>(),
+                  .anonymous = said.at("anonymous").get<bool>()};
   if (said.contains("folder")) model.folder = said.at("folder").get<std::string>();
   return model;
 }
@@ -85,15 +87,20 @@ Trial classify(const CaseEnd& end, const std::string& log) {
   const char* while_doing = end.staged ? "while it ran" : "while it was compiled";
   switch (end.status) {
     case CaseEnd::Status::Stopped: internal_error("a trial that was given up has no outcome");
-    case CaseEnd::Status::Hung: return {.outcome = Outcome::Hung, .detail = fmt::format("over its time limit {}", while_doing)};
+    case CaseEnd::Status::Hung:
+      return {.outcome = Outcome::Hung,
+              .detail = fmt::format("over its time limit {}", while_doing)};
     case CaseEnd::Status::Died:
       if (end.exit_code == forbidden_access_exit)
-        return {.outcome = Outcome::OutOfBounds, .detail = fmt::format("touched pages outside its buffers {}", while_doing)};
+        return {.outcome = Outcome::OutOfBounds,
+                .detail = fmt::format("touched pages outside its buffers {}", while_doing)};
       // The system's own end of a process that takes all memory.
       if (end.signal == SIGKILL || tells_of_memory(log))
-        return {.outcome = Outcome::OutOfMemory, .detail = fmt::format("out of memory {}", while_doing)};
+        return {.outcome = Outcome::OutOfMemory,
+                .detail = fmt::format("out of memory {}", while_doing)};
       return {.outcome = Outcome::Crashed,
-              .detail = end.signal != 0 ? fmt::format("signal {} ({}) {}", end.signal, strsignal(end.signal), while_doing)
+              .detail = end.signal != 0 ? fmt::format("signal {} ({}) {}", end.signal,
+                                                      strsignal(end.signal), while_doing)
                                         : fmt::format("exit {} {}", end.exit_code, while_doing)};
     case CaseEnd::Status::Ended: break;
   }
@@ -115,7 +122,8 @@ Trial classify(const CaseEnd& end, const std::string& log) {
 }
 
 WorkerMeasure::WorkerMeasure(WorkerSettings settings, std::function<bool()> stop)
-    : settings_(std::move(settings)), stop_(std::move(stop)), worker_(settings_.command, settings_.log) {}
+    : settings_(std::move(settings)), stop_(std::move(stop)),
+      worker_(settings_.command, settings_.log) {}
 
 std::int64_t WorkerMeasure::log_size() const {
   std::error_code error;
@@ -141,30 +149,41 @@ std::vector<std::vector<LaunchKeys>> WorkerMeasure::prepare() {
   for (int attempt = 0; attempt < 2; ++attempt) {
     wanted["id"] = fmt::format("prepare/{}", cases_++);
     const std::int64_t logged = log_size();
-    const CaseEnd end = worker_.run(wanted, {.first_seconds = settings_.prepare_seconds, .then_seconds = settings_.prepare_seconds}, stop_);
+    const CaseEnd end = worker_.run(
+        wanted,
+        {.first_seconds = settings_.prepare_seconds, .then_seconds = settings_.prepare_seconds},
+        stop_);
     if (end.status == CaseEnd::Status::Stopped) {
       stopped_ = true;
       return {};
     }
     if (end.status == CaseEnd::Status::Ended && !end.said.contains("error")) {
-      if (!settings_.regions.empty() && end.said.at("regions").get<std::vector<std::string>>() != settings_.regions)
-        throw Error(ErrorKind::Internal, "a measuring process compiles the model to other regions than this one; is it of the same build?");
+      if (!settings_.regions.empty() &&
+          end.said.at("regions").get<std::vector<std::string>>() != settings_.regions)
+        throw Error(ErrorKind::Internal,
+                    "a measuring process compiles the model to other regions than this one; is it "
+                    "of the same build?");
       std::vector<std::vector<LaunchKeys>> launches;
       for (const nlohmann::json& call : end.said.at("launches")) {
         std::vector<LaunchKeys>& of_call = launches.emplace_back();
         for (const nlohmann::json& launch : call) {
           const auto numbers = launch.get<std::vector<std::int64_t>>();
-          of_call.push_back({static_cast<std::int32_t>(numbers.at(0)), {numbers.begin() + 1, numbers.end()}});
+          of_call.push_back(
+              {static_cast<std::int32_t>(numbers.at(0)), {numbers.begin() + 1, numbers.end()}});
         }
         const nlohmann::json& rooflines = end.said.at("rooflines").at(launches.size() - 1);
-        for (std::size_t i = 0; i < of_call.size(); ++i) of_call[i].roofline_seconds = rooflines.at(i).get<double>();
+        for (std::size_t i = 0; i < of_call.size(); ++i)
+          of_call[i].roofline_seconds = rooflines.at(i).get<double>();
       }
       return launches;
     }
-    fault = end.said.is_object() && end.said.contains("error") ? end.said.value("error", "") : classify(end, log_since(logged)).detail;
+    fault = end.said.is_object() && end.said.contains("error")
+                ? end.said.value("error", "")
+                : classify(end, log_since(logged)).detail;
     worker_.stop();
   }
-  throw Error(ErrorKind::Resource, fmt::format("two measuring processes in a row could not load the model: {}", fault));
+  throw Error(ErrorKind::Resource,
+              fmt::format("two measuring processes in a row could not load the model: {}", fault));
 }
 
 std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
@@ -173,7 +192,9 @@ std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
     const bool first = worker_.starts() == 0;
     prepare();
     if (stopped_) return std::nullopt;
-    if (!first) longest_restart_ = std::max(longest_restart_, std::chrono::duration<double>(Clock::now() - begin).count());
+    if (!first)
+      longest_restart_ =
+          std::max(longest_restart_, std::chrono::duration<double>(Clock::now() - begin).count());
   }
   nlohmann::json wanted = {{"id", fmt::format("trial/{}", cases_++)},
                            {"kind", "tune_candidate"},
@@ -182,13 +203,19 @@ std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
                            {"repetitions", settings_.rules.repetitions},
                            {"hopeless", settings_.rules.hopeless},
                            {"points", nlohmann::json::array()}};
-  for (const TrialPoint& point : request.points) wanted["points"].push_back({{"call", point.call}, {"keys", point.keys}});
+  for (const TrialPoint& point : request.points)
+    wanted["points"].push_back({{"call", point.call}, {"keys", point.keys}});
   const std::int64_t logged = log_size();
-  const CaseEnd end = worker_.run(wanted, {.first_seconds = settings_.compile_seconds, .then_seconds = settings_.run_seconds}, stop_);
+  const CaseEnd end = worker_.run(
+      wanted, {.first_seconds = settings_.compile_seconds, .then_seconds = settings_.run_seconds},
+      stop_);
   if (end.status == CaseEnd::Status::Stopped) return std::nullopt;
   // A process that reported a bug of its own computes nothing any more.
-  if (end.said.is_object() && end.said.value("exit_code", 0) == static_cast<int>(ErrorKind::Internal)) worker_.stop();
-  Trial trial = classify(end, end.status == CaseEnd::Status::Died ? log_since(logged) : std::string());
+  if (end.said.is_object() &&
+      end.said.value("exit_code", 0) == static_cast<int>(ErrorKind::Internal))
+    worker_.stop();
+  Trial trial =
+      classify(end, end.status == CaseEnd::Status::Died ? log_since(logged) : std::string());
   // What else it wrote to in that process nobody knows.
   if (trial.outcome == Outcome::OutOfBounds) worker_.stop();
   return trial;

@@ -1,4 +1,5 @@
-// Tries candidates where a crash costs nothing: in a worker process, which is started afresh whenever it is lost.
+// Tries candidates where a crash costs nothing: in a worker process, which is started afresh
+// whenever it is lost.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace anydim::tuner {
 
-// A schedule of a region at all of its points. Anything that answers can stand for a device: workers, a recorded matrix, a cost model.
+// A schedule of a region at all of its points. Anything that answers can stand for a device:
+// workers, a recorded matrix, a cost model.
 struct TrialRequest {
   std::int32_t kernel = 0;  // in Program::kernels
   ir::Schedule schedule;
@@ -24,7 +26,8 @@ struct TrialRequest {
 };
 using Measure = std::function<Trial(const TrialRequest&)>;
 
-// As workers answer, and as ranks tell each other. trial_of throws what nlohmann::json throws, and Error{Malformed} for an unknown outcome.
+// As workers answer, and as ranks tell each other. trial_of throws what nlohmann::json throws, and
+// Error{Malformed} for an unknown outcome.
 nlohmann::json to_json(const Trial& trial);
 Trial trial_of(const nlohmann::json& said);
 
@@ -34,7 +37,8 @@ using OptionWords = std::vector<std::pair<std::string, std::string>>;
 // Where a measuring process finds the model.
 struct ModelFile {
   std::string file;
-  bool anonymous = false;  // bytes without a name: files that the model names are looked for in `folder`, not beside it
+  bool anonymous = false;  // bytes without a name: files that the model names are looked for in
+                           // `folder`, not beside it
   std::optional<std::string> folder{};
 };
 // As a worker is told. model_file_of throws what nlohmann::json throws.
@@ -43,19 +47,23 @@ ModelFile model_file_of(const nlohmann::json& said);
 
 struct WorkerSettings {
   std::vector<std::string> command;  // e.g. {"anydim", "worker"}
-  std::string log{};                 // that standard error of workers is appended to; empty: dropped
+  std::string log{};  // that standard error of workers is appended to; empty: dropped
   ModelFile model;
-  OptionWords options{};               // to compile it with
-  std::vector<Call> calls{};           // the first small (RegionBench)
-  std::vector<std::string> regions{};  // text_hash of each kernel's identity: a worker that sees others is refused
+  OptionWords options{};      // to compile it with
+  std::vector<Call> calls{};  // the first small (RegionBench)
+  // text_hash of each kernel's identity: a worker that sees others is refused
+  std::vector<std::string> regions{};
   TrialRules rules{};
   double prepare_seconds = 120;  // limits; compiling and running have one each
   double compile_seconds = 20;
   double run_seconds = 20;
-  std::int64_t memory_bytes = std::int64_t{16} << 30;  // address space that a worker may take beyond what its prepared model holds
+  std::int64_t memory_bytes =
+      std::int64_t{16}
+      << 30;  // address space that a worker may take beyond what its prepared model holds
 };
 
-// What came of a case, from how it or its worker ended. `log`: what the worker wrote to standard error meanwhile.
+// What came of a case, from how it or its worker ended. `log`: what the worker wrote to standard
+// error meanwhile.
 Trial classify(const CaseEnd& end, const std::string& log);
 
 class WorkerMeasure {
@@ -63,13 +71,16 @@ class WorkerMeasure {
   // `stop`: asked several times a second; true: the trial at work is given up.
   WorkerMeasure(WorkerSettings settings, std::function<bool()> stop = {});
 
-  // Starts a worker, which loads the model and runs the calls. Returns what each call launches. Throws Error{Resource} where two new workers in a row cannot.
+  // Starts a worker, which loads the model and runs the calls. Returns what each call launches.
+  // Throws Error{Resource} where two new workers in a row cannot.
   std::vector<std::vector<LaunchKeys>> prepare();
   // Prepares where there is no worker. Nothing where the trial was given up.
   std::optional<Trial> operator()(const TrialRequest& request);
 
   int restarts() const { return worker_.starts() > 0 ? worker_.starts() - 1 : 0; }
-  double longest_restart_seconds() const { return longest_restart_; }  // from the loss of a worker until a new one is ready
+  double longest_restart_seconds() const {
+    return longest_restart_;
+  }  // from the loss of a worker until a new one is ready
 
  private:
   std::int64_t log_size() const;

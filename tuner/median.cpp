@@ -14,20 +14,25 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double worth = 1e-12;
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-bool holds(std::span<const std::size_t> kept, std::size_t candidate) { return std::ranges::find(kept, candidate) != kept.end(); }
-
-std::ptrdiff_t generals_in(const CostMatrix& matrix, std::span<const std::size_t> kept) {
-  return std::ranges::count_if(kept, [&](std::size_t candidate) { return matrix.general[candidate]; });
+bool holds(std::span<const std::size_t> kept, std::size_t candidate) {
+  return std::ranges::find(kept, candidate) != kept.end();
 }
 
-// For each point the cheapest and second cheapest of the kept, and who the cheapest is (a position in `kept`).
+std::ptrdiff_t generals_in(const CostMatrix& matrix, std::span<const std::size_t> kept) {
+  return std::ranges::count_if(kept,
+                               [&](std::size_t candidate) { return matrix.general[candidate]; });
+}
+
+// For each point the cheapest and second cheapest of the kept, and who the cheapest is (a position
+// in `kept`).
 struct Served {
   std::vector<double> first, second;
   std::vector<std::size_t> by;
 };
 
 Served serve(const CostMatrix& matrix, std::span<const std::size_t> kept) {
-  Served served{std::vector(matrix.points, infinity), std::vector(matrix.points, infinity), std::vector(matrix.points, none)};
+  Served served{std::vector(matrix.points, infinity), std::vector(matrix.points, infinity),
+                std::vector(matrix.points, none)};
   for (std::size_t k = 0; k < kept.size(); ++k) {
     for (std::size_t p = 0; p < matrix.points; ++p) {
       const double cost = matrix.at(kept[k], p);
@@ -43,8 +48,9 @@ Served serve(const CostMatrix& matrix, std::span<const std::size_t> kept) {
   return served;
 }
 
-// Brings in one candidate and takes out one of the kept (or none, where there is room), whichever lowers the cost most; false: nothing does.
-// All exchanges of one newcomer cost as much to judge as one (Whitaker 1983): what it wins wherever it is cheapest, less what each leaver's points pay.
+// Brings in one candidate and takes out one of the kept (or none, where there is room), whichever
+// lowers the cost most; false: nothing does. All exchanges of one newcomer cost as much to judge as
+// one (Whitaker 1983): what it wins wherever it is cheapest, less what each leaver's points pay.
 bool improve(const CostMatrix& matrix, std::vector<std::size_t>& kept, bool room) {
   const Served served = serve(matrix, kept);
   const std::ptrdiff_t generals = generals_in(matrix, kept);
@@ -120,10 +126,12 @@ void repair(const CostMatrix& matrix, std::vector<std::size_t>& kept, std::size_
   }
 }
 
-// The best partition of the points, in their order, into at most k intervals with one candidate each, for k = 1, ..., most.
+// The best partition of the points, in their order, into at most k intervals with one candidate
+// each, for k = 1, ..., most.
 class IntervalStart {
  public:
-  IntervalStart(const CostMatrix& matrix, std::size_t most) : points_(matrix.points), cost_(points_ * points_), by_(points_ * points_) {
+  IntervalStart(const CostMatrix& matrix, std::size_t most)
+      : points_(matrix.points), cost_(points_ * points_), by_(points_ * points_) {
     for (std::size_t first = 0; first < points_; ++first) {
       std::vector<double> sums(matrix.candidates);
       for (std::size_t last = first; last < points_; ++last) {
@@ -171,7 +179,8 @@ double least_possible(const CostMatrix& matrix) {
   double sum = 0;
   for (std::size_t p = 0; p < matrix.points; ++p) {
     double least = infinity;
-    for (std::size_t candidate = 0; candidate < matrix.candidates; ++candidate) least = std::min(least, matrix.at(candidate, p));
+    for (std::size_t candidate = 0; candidate < matrix.candidates; ++candidate)
+      least = std::min(least, matrix.at(candidate, p));
     sum += least;
   }
   return sum;
@@ -189,7 +198,8 @@ double cost_of(const CostMatrix& matrix, std::span<const std::size_t> kept) {
   return sum;
 }
 
-std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix, std::size_t most, const Starts& starts) {
+std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix, std::size_t most,
+                                                       const Starts& starts) {
   most = std::min(most, matrix.candidates);
   const double floor = least_possible(matrix) * (1 + worth);
   const IntervalStart start(matrix, most);
@@ -213,9 +223,11 @@ std::vector<std::vector<std::size_t>> choices_by_count(const CostMatrix& matrix,
   return choices;
 }
 
-std::vector<std::size_t> share_out(const std::vector<std::vector<double>>& costs, std::size_t most) {
+std::vector<std::size_t> share_out(const std::vector<std::vector<double>>& costs,
+                                   std::size_t most) {
   const std::size_t regions = costs.size();
-  // least[r][k]: of the first r regions with k kept in all; chosen[r][k]: what region r - 1 has of them.
+  // least[r][k]: of the first r regions with k kept in all; chosen[r][k]: what region r - 1 has of
+  // them.
   std::vector least(regions + 1, std::vector(most + 1, infinity));
   std::vector chosen(regions + 1, std::vector<std::size_t>(most + 1, 0));
   least[0].assign(most + 1, 0);

@@ -23,25 +23,31 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void check(const RegionLatencies& region) {
   const auto wrong = [&](const std::string& why) {
-    return Error(ErrorKind::Inputs, fmt::format("the latencies of region `{}` cannot be used: {}", region.region.substr(0, 60), why));
+    return Error(ErrorKind::Inputs, fmt::format("the latencies of region `{}` cannot be used: {}",
+                                                region.region.substr(0, 60), why));
   };
-  if (region.points.empty() || region.candidates.empty()) throw wrong("it has no points or no candidates");
+  if (region.points.empty() || region.candidates.empty())
+    throw wrong("it has no points or no candidates");
   if (region.weights.size() != region.points.size()) throw wrong("there is not one weight a point");
-  if (region.seconds.size() != region.candidates.size()) throw wrong("there is not one row of times a candidate");
+  if (region.seconds.size() != region.candidates.size())
+    throw wrong("there is not one row of times a candidate");
   for (const auto& row : region.seconds) {
     if (row.size() != region.points.size()) throw wrong("there is not one time a point");
     if (std::ranges::any_of(row, [](double seconds) { return std::isnan(seconds) || seconds < 0; }))
       throw wrong("a time is negative or no number");
   }
-  if (!std::ranges::all_of(region.weights, [](double weight) { return std::isfinite(weight) && weight >= 0; }))
+  if (!std::ranges::all_of(region.weights,
+                           [](double weight) { return std::isfinite(weight) && weight >= 0; }))
     throw wrong("a weight is negative or not finite");
   for (const auto& point : region.points)
     if (!region.range.contains(point)) throw wrong("a point lies outside of the range of its keys");
   for (const KernelCandidate& candidate : region.candidates) {
     const std::vector<std::int64_t>& multiples = candidate.multiples;
     if (!multiples.empty() &&
-        (multiples.size() != region.range.intervals.size() || std::ranges::any_of(multiples, [](std::int64_t m) { return m < 1; })))
-      throw wrong(fmt::format("`{}` has not one positive multiple a key", to_string(candidate.schedule)));
+        (multiples.size() != region.range.intervals.size() ||
+         std::ranges::any_of(multiples, [](std::int64_t m) { return m < 1; })))
+      throw wrong(
+          fmt::format("`{}` has not one positive multiple a key", to_string(candidate.schedule)));
   }
   for (std::size_t c = 0; c < region.candidates.size(); ++c)
     if (is_general(region, c)) return;
@@ -65,25 +71,30 @@ CostMatrix costs_of(const RegionLatencies& region) {
 }
 
 // At a point, of the candidate that the table picks there.
-double picked_seconds(const RegionLatencies& region, std::span<const ir::TunedEntry> entries, std::size_t point) {
+double picked_seconds(const RegionLatencies& region, std::span<const ir::TunedEntry> entries,
+                      std::size_t point) {
   const ir::TunedEntry& row = entries[entry_at(entries, region.points[point])];
   for (std::size_t c = 0; c < region.candidates.size(); ++c)
-    if (region.candidates[c].schedule == row.schedule && kernel_bucket(region, c) == row.kernel) return region.seconds[c][point];
+    if (region.candidates[c].schedule == row.schedule && kernel_bucket(region, c) == row.kernel)
+      return region.seconds[c][point];
   internal_error("a table's rows are candidates");
 }
 
 double table_cost(const RegionLatencies& region, std::span<const ir::TunedEntry> entries) {
   double sum = 0;
-  for (std::size_t p = 0; p < region.points.size(); ++p) sum += region.weights[p] * picked_seconds(region, entries, p);
+  for (std::size_t p = 0; p < region.points.size(); ++p)
+    sum += region.weights[p] * picked_seconds(region, entries, p);
   return sum;
 }
 
 }  // namespace
 
-Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, std::size_t most_entries) {
+Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels,
+                         std::size_t most_entries) {
   if (most_kernels < static_cast<std::int64_t>(regions.size())) {
     throw Error(ErrorKind::CommandLine,
-                fmt::format("--max-kernels {} is below the {} regions of the model, each of which needs a kernel; give at least {}",
+                fmt::format("--max-kernels {} is below the {} regions of the model, each of which "
+                            "needs a kernel; give at least {}",
                             most_kernels, regions.size(), regions.size()));
   }
   std::vector<CostMatrix> matrices;
@@ -98,8 +109,11 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
   std::vector<std::vector<std::vector<std::size_t>>> choices;
   std::vector<std::vector<double>> costs;
   for (std::size_t r = 0; r < regions.size(); ++r) {
-    // What the usual buckets would keep is where the search starts too, so that it never loses to them.
-    const auto starts = [&](std::size_t count) { return usual_choices(regions[r], static_cast<std::int64_t>(count)); };
+    // What the usual buckets would keep is where the search starts too, so that it never loses to
+    // them.
+    const auto starts = [&](std::size_t count) {
+      return usual_choices(regions[r], static_cast<std::int64_t>(count));
+    };
     choices.push_back(choices_by_count(matrices[r], most - (regions.size() - 1), starts));
     std::vector<double>& own = costs.emplace_back();
     for (const auto& kept : choices.back()) own.push_back(cost_of(matrices[r], kept));
@@ -119,22 +133,28 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
     std::iota(all.begin(), all.end(), std::size_t{0});
     partition.unlimited_seconds += cost_of(matrices[r], all);
   }
-  partition.lower_bound_seconds = std::max(lower_bound(matrices, most, chosen), partition.unlimited_seconds);
-  partition.lower_bound_seconds = std::min(partition.lower_bound_seconds, partition.expected_seconds);
+  partition.lower_bound_seconds =
+      std::max(lower_bound(matrices, most, chosen), partition.unlimited_seconds);
+  partition.lower_bound_seconds =
+      std::min(partition.lower_bound_seconds, partition.expected_seconds);
   return partition;
 }
 
 namespace {
 
-// Of one region's point: the time of what its table picks over the best candidate's. 1 where neither takes any.
+// Of one region's point: the time of what its table picks over the best candidate's. 1 where
+// neither takes any.
 double slowdown(const RegionLatencies& region, const RegionChoice& choice, std::size_t point) {
-  const double taken = picked_seconds(region, choice.entries, point), best = region.seconds[fastest(region.seconds, point)][point];
+  const double taken = picked_seconds(region, choice.entries, point),
+               best = region.seconds[fastest(region.seconds, point)][point];
   return taken > best ? taken / best : 1;
 }
 
-Partition priced(std::span<const RegionLatencies> regions, Partition partition, const Partition& at) {
+Partition priced(std::span<const RegionLatencies> regions, Partition partition,
+                 const Partition& at) {
   partition.expected_seconds = 0;
-  for (std::size_t r = 0; r < regions.size(); ++r) partition.expected_seconds += table_cost(regions[r], partition.regions[r].entries);
+  for (std::size_t r = 0; r < regions.size(); ++r)
+    partition.expected_seconds += table_cost(regions[r], partition.regions[r].entries);
   partition.lower_bound_seconds = std::min(at.lower_bound_seconds, partition.expected_seconds);
   partition.unlimited_seconds = at.unlimited_seconds;
   return partition;
@@ -150,7 +170,8 @@ double tail_slowdown(std::span<const RegionLatencies> regions, const Partition& 
   return weighted_percentile_99(std::move(launches));
 }
 
-Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels, const Tail& tail) {
+Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t most_kernels,
+                         const Tail& tail) {
   constexpr int rounds = 8;
   constexpr double raise = 3;
   const Partition plain = choose_kernels(regions, most_kernels);
@@ -161,10 +182,12 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
   for (int round = 0; round < rounds && best_tail > tail.most_slowdown; ++round) {
     for (std::size_t r = 0; r < regions.size(); ++r)
       for (std::size_t p = 0; p < regions[r].points.size(); ++p)
-        if (slowdown(regions[r], last.regions[r], p) > tail.most_slowdown) raised[r].weights[p] *= raise;
+        if (slowdown(regions[r], last.regions[r], p) > tail.most_slowdown)
+          raised[r].weights[p] *= raise;
     last = priced(regions, choose_kernels(raised, most_kernels), plain);
     const double last_tail = tail_slowdown(regions, last);
-    if (last_tail < best_tail && last.expected_seconds <= (1 + tail.price) * plain.expected_seconds) {
+    if (last_tail < best_tail &&
+        last.expected_seconds <= (1 + tail.price) * plain.expected_seconds) {
       best = last;
       best_tail = last_tail;
     }
@@ -173,11 +196,14 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
 }
 
 std::size_t entry_at(std::span<const ir::TunedEntry> entries, std::span<const std::int64_t> keys) {
-  return static_cast<std::size_t>(std::ranges::find_if(entries, [&](const ir::TunedEntry& row) { return row.bucket.contains(keys); }) -
-                                  entries.begin());
+  return static_cast<std::size_t>(
+      std::ranges::find_if(entries,
+                           [&](const ir::TunedEntry& row) { return row.bucket.contains(keys); }) -
+      entries.begin());
 }
 
-Capacities choose_capacities(std::span<const double> seconds, std::span<const double> weights, std::size_t most) {
+Capacities choose_capacities(std::span<const double> seconds, std::span<const double> weights,
+                             std::size_t most) {
   internal_check(seconds.size() == weights.size() && !seconds.empty() && most > 0,
                  "every size has a time and a weight, and one capacity is allowed");
   const std::size_t sizes = seconds.size();
@@ -191,7 +217,8 @@ Capacities choose_capacities(std::span<const double> seconds, std::span<const do
   for (std::size_t k = 1; k <= most; ++k)
     for (std::size_t end = 1; end <= sizes; ++end)
       for (std::size_t begin = 0; begin < end; ++begin) {
-        const double cost = least[k - 1][begin] + (weight_before[end] - weight_before[begin]) * seconds[end - 1];
+        const double cost =
+            least[k - 1][begin] + (weight_before[end] - weight_before[begin]) * seconds[end - 1];
         if (cost < least[k][end]) least[k][end] = cost, from[k][end] = begin;
       }
   Capacities capacities{.chosen = {}, .expected_seconds = least[most][sizes]};

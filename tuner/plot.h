@@ -16,7 +16,8 @@ struct Plot {
   bool from_zero = true;            // the y axis; else it begins a little below the least value
 };
 
-// One <svg> element, with a legend and every point's values as a tooltip. Points that are not finite are left out.
+// One <svg> element, with a legend and every point's values as a tooltip. Points that are not
+// finite are left out.
 std::string to_svg(const Plot& plot);
 
 // Text for use inside HTML and SVG.

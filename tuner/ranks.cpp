@@ -40,7 +40,8 @@ constexpr auto patience = std::chrono::minutes(15);      // with rank 0
 // False: it cannot be reached.
 bool send(int to, const Json& message) {
   const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
+  return MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, 0, MPI_COMM_WORLD) ==
+         MPI_SUCCESS;
 }
 
 Json receive(int from) {
@@ -57,7 +58,8 @@ Json receive(int from) {
 std::optional<int> who_speaks(int from = MPI_ANY_SOURCE) {
   int there = 0;
   MPI_Status status;
-  if (MPI_Iprobe(from, 0, MPI_COMM_WORLD, &there, &status) == MPI_SUCCESS && there != 0) return status.MPI_SOURCE;
+  if (MPI_Iprobe(from, 0, MPI_COMM_WORLD, &there, &status) == MPI_SUCCESS && there != 0)
+    return status.MPI_SOURCE;
   std::this_thread::sleep_for(pause);
   return std::nullopt;
 }
@@ -71,13 +73,17 @@ std::optional<Json> receive_within(int from, Clock::duration limit) {
 }
 
 Json to_json(const Environment& environment) {
-  return {{"device", environment.device},       {"target", environment.target},       {"driver", environment.driver},
-          {"generator", environment.generator}, {"precision", environment.precision}, {"threads", environment.threads}};
+  return {{"device", environment.device},       {"target", environment.target},
+          {"driver", environment.driver},       {"generator", environment.generator},
+          {"precision", environment.precision}, {"threads", environment.threads}};
 }
 
 Json to_json(const TrialRequest& request) {
-  Json message = {{"kernel", request.kernel}, {"schedule", to_string(request.schedule)}, {"points", Json::array()}};
-  for (const TrialPoint& point : request.points) message["points"].push_back({{"call", point.call}, {"keys", point.keys}});
+  Json message = {{"kernel", request.kernel},
+                  {"schedule", to_string(request.schedule)},
+                  {"points", Json::array()}};
+  for (const TrialPoint& point : request.points)
+    message["points"].push_back({{"call", point.call}, {"keys", point.keys}});
   return message;
 }
 
@@ -86,7 +92,8 @@ TrialRequest request_of(const Json& message) {
                        .schedule = ir::parse_schedule(message.at("schedule").get<std::string>()),
                        .points = {}};
   for (const Json& point : message.at("points"))
-    request.points.push_back({point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
+    request.points.push_back(
+        {point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
   return request;
 }
 
@@ -95,7 +102,9 @@ Json to_json(const std::vector<std::vector<LaunchKeys>>& launches) {
   for (const auto& call : launches) {
     Json of_call = Json::array();
     for (const LaunchKeys& launch : call)
-      of_call.push_back({{"kernel", launch.kernel}, {"keys", launch.keys}, {"roofline", launch.roofline_seconds}});
+      of_call.push_back({{"kernel", launch.kernel},
+                         {"keys", launch.keys},
+                         {"roofline", launch.roofline_seconds}});
     all.push_back(std::move(of_call));
   }
   return all;
@@ -106,7 +115,8 @@ std::vector<std::vector<LaunchKeys>> launches_of(const Json& message) {
   for (const Json& call : message) {
     auto& of_call = launches.emplace_back();
     for (const Json& launch : call)
-      of_call.push_back({launch.at("kernel").get<std::int32_t>(), launch.at("keys").get<std::vector<std::int64_t>>(),
+      of_call.push_back({launch.at("kernel").get<std::int32_t>(),
+                         launch.at("keys").get<std::vector<std::int64_t>>(),
                          launch.at("roofline").get<double>()});
   }
   return launches;
@@ -118,8 +128,8 @@ struct Ranks::State {
   int rank = 0, size = 1;
   Clock::duration longest_silence;  // of a rank that measures
   std::vector<int> measuring;       // ranks that take work
-  bool greeted = false;             // rank 0: it has heard every rank's environment; the others: it was sent
-  bool alone = false;               // a rank was lost: nobody waits for all of them any more
+  bool greeted = false;  // rank 0: it has heard every rank's environment; the others: it was sent
+  bool alone = false;    // a rank was lost: nobody waits for all of them any more
   std::vector<std::string> refused;
   std::vector<int> lost;
   std::function<bool()> interrupted;
@@ -129,7 +139,9 @@ struct Ranks::State {
     alone = true;
     lost.push_back(rank_lost);
     std::erase(measuring, rank_lost);
-    if (measuring.empty()) throw Error(ErrorKind::Resource, "every rank that measured for rank 0 was lost; what was measured is kept");
+    if (measuring.empty())
+      throw Error(ErrorKind::Resource,
+                  "every rank that measured for rank 0 was lost; what was measured is kept");
   }
 
   std::vector<std::vector<LaunchKeys>> prepare(const std::vector<Call>& calls) {
@@ -149,7 +161,8 @@ struct Ranks::State {
         continue;
       }
       if (answer->contains("error"))
-        throw Error(ErrorKind::Resource, fmt::format("rank {}: {}", from, answer->at("error").get<std::string>()));
+        throw Error(ErrorKind::Resource,
+                    fmt::format("rank {}: {}", from, answer->at("error").get<std::string>()));
       launches = launches_of(answer->at("launches"));
     }
     return launches;
@@ -181,7 +194,9 @@ struct Ranks::State {
       if (busy.empty()) break;
       const std::optional<int> from = who_speaks();
       if (!from) {
-        const auto silent = std::ranges::find_if(busy, [&](const auto& one) { return Clock::now() - one.second.heard > longest_silence; });
+        const auto silent = std::ranges::find_if(busy, [&](const auto& one) {
+          return Clock::now() - one.second.heard > longest_silence;
+        });
         if (silent == busy.end()) continue;
         waiting.push_back(silent->second.request);
         const int rank_lost = silent->first;
@@ -197,8 +212,10 @@ struct Ranks::State {
       busy.erase(at_work);
       idle.push_back(*from);
       if (answer.contains("error"))
-        throw Error(ErrorKind::Resource, fmt::format("rank {}: {}", *from, answer.at("error").get<std::string>()));
-      if (answer.contains("said")) trials[answer.at("index").get<std::size_t>()] = trial_of(answer.at("said"));
+        throw Error(ErrorKind::Resource,
+                    fmt::format("rank {}: {}", *from, answer.at("error").get<std::string>()));
+      if (answer.contains("said"))
+        trials[answer.at("index").get<std::size_t>()] = trial_of(answer.at("said"));
       else stopped = true;
     }
     // What came back before the interruption counts as far as it is without gaps.
@@ -212,7 +229,8 @@ struct Ranks::State {
 };
 
 Ranks::Ranks(double longest_silence_seconds) : state_(std::make_unique<State>()) {
-  state_->longest_silence = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(longest_silence_seconds));
+  state_->longest_silence = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(longest_silence_seconds));
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &state_->rank);
@@ -229,7 +247,8 @@ Ranks::~Ranks() {
     for (int from = 1; from < state_->size; ++from) {
       const auto greeting = receive_within(from, longest_start);
       if (!greeting) state_->alone = true;
-      else if (!greeting->contains("error")) send(from, {{"stop", "rank 0 ended before it had work"}, {"alone", state_->alone}});
+      else if (!greeting->contains("error"))
+        send(from, {{"stop", "rank 0 ended before it had work"}, {"alone", state_->alone}});
     }
   } else {
     for (const int to : state_->measuring) send(to, {{"stop", ""}, {"alone", state_->alone}});
@@ -261,7 +280,8 @@ TuneDevice Ranks::device(const Environment& environment, const std::function<boo
     }
     const Json& theirs = *greeting;
     if (theirs.contains("error")) {
-      state_->refused.push_back(fmt::format("rank {}: {}", from, theirs.at("error").get<std::string>()));
+      state_->refused.push_back(
+          fmt::format("rank {}: {}", from, theirs.at("error").get<std::string>()));
       continue;
     }
     if (theirs == own) {
@@ -271,22 +291,27 @@ TuneDevice Ranks::device(const Environment& environment, const std::function<boo
     std::string differs;
     for (const auto& [name, value] : own.items())
       if (theirs.value(name, Json()) != value)
-        differs += fmt::format("{}{} {} instead of {}", differs.empty() ? "" : ", ", name, theirs.value(name, Json()).dump(), value.dump());
+        differs += fmt::format("{}{} {} instead of {}", differs.empty() ? "" : ", ", name,
+                               theirs.value(name, Json()).dump(), value.dump());
     state_->refused.push_back(fmt::format("rank {}: {}", from, differs));
     send(from, {{"stop", fmt::format("its environment is not rank 0's: {}", differs)}});
   }
   if (state_->measuring.empty())
-    throw Error(ErrorKind::Resource, "no other rank has rank 0's device, compiler and threads, so none may measure for it");
+    throw Error(
+        ErrorKind::Resource,
+        "no other rank has rank 0's device, compiler and threads, so none may measure for it");
   state_->interrupted = interrupted;
   State* state = state_.get();
-  return {.prepare = [state](const std::vector<Call>& calls) { return state->prepare(calls); },
-          .measure = [state](const TrialRequest& request) -> std::optional<Trial> {
-            std::vector<Trial> one = state->measure({request});
-            return one.empty() ? std::nullopt : std::optional(std::move(one[0]));
-          },
-          // Two a rank: one at work, one to go on with.
-          .width = 2 * state_->measuring.size(),
-          .measure_many = [state](const std::vector<TrialRequest>& requests) { return state->measure(requests); }};
+  return {
+      .prepare = [state](const std::vector<Call>& calls) { return state->prepare(calls); },
+      .measure = [state](const TrialRequest& request) -> std::optional<Trial> {
+        std::vector<Trial> one = state->measure({request});
+        return one.empty() ? std::nullopt : std::optional(std::move(one[0]));
+      },
+      // Two a rank: one at work, one to go on with.
+      .width = 2 * state_->measuring.size(),
+      .measure_many =
+          [state](const std::vector<TrialRequest>& requests) { return state->measure(requests); }};
 }
 
 std::string Ranks::serve(const Environment& environment, const TuneDevice& own) {
@@ -296,7 +321,8 @@ std::string Ranks::serve(const Environment& environment, const TuneDevice& own) 
     const auto heard = receive_within(0, patience);
     if (!heard) {
       state_->alone = true;
-      throw Error(ErrorKind::Resource, "rank 0 has been silent for a quarter of an hour, so this rank measures no more");
+      throw Error(ErrorKind::Resource,
+                  "rank 0 has been silent for a quarter of an hour, so this rank measures no more");
     }
     const Json& message = *heard;
     if (message.contains("stop")) {
@@ -327,7 +353,9 @@ struct Ranks::State {
 };
 
 Ranks::Ranks(double) {
-  throw Error(ErrorKind::Resource, "this build has no MPI, so one process tunes; build with Open MPI installed, or run without mpirun");
+  throw Error(ErrorKind::Resource,
+              "this build has no MPI, so one process tunes; build with Open MPI installed, or run "
+              "without mpirun");
 }
 Ranks::~Ranks() = default;
 int Ranks::rank() const { return 0; }
@@ -335,8 +363,12 @@ int Ranks::size() const { return 1; }
 const std::vector<std::string>& Ranks::refused() const { return state_->refused; }
 const std::vector<int>& Ranks::lost() const { return state_->lost; }
 void Ranks::pulse() {}
-TuneDevice Ranks::device(const Environment&, const std::function<bool()>&) { internal_error("there are ranks"); }
-std::string Ranks::serve(const Environment&, const TuneDevice&) { internal_error("there are ranks"); }
+TuneDevice Ranks::device(const Environment&, const std::function<bool()>&) {
+  internal_error("there are ranks");
+}
+std::string Ranks::serve(const Environment&, const TuneDevice&) {
+  internal_error("there are ranks");
+}
 
 #endif
 

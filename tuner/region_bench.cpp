@@ -11,8 +11,8 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
 #include "ir/host_functions.h"
+#include "ir/reference/evaluate.h"
 #include "runtime/cpu_code.h"
 #include "tuner/guarded_memory.h"
 #include "tuner/launch_work.h"
@@ -26,13 +26,15 @@ namespace anydim::tuner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Place = ir::Program::Buffer::Place;
+using Place = ir::Code::Buffer::Place;
 
 constexpr int pairs_before_judging = 3;
-// A pass this long is timed well enough with fewer launches in it, and with fewer pairs: that weights come from afar and clocks are coarse matters to short launches.
+// A pass this long is timed well enough with fewer launches in it, and with fewer pairs: that
+// weights come from afar and clocks are coarse matters to short launches.
 constexpr double long_pass_seconds = 10e-3;
 constexpr int fewest_pairs = 6;  // that give the median a 95 % interval
-// A thread whose processor is busy with something else comes back within a few turns of the scheduler, of some milliseconds each.
+// A thread whose processor is busy with something else comes back within a few turns of the
+// scheduler, of some milliseconds each.
 constexpr std::chrono::milliseconds most_waited_for_threads{20};
 constexpr std::size_t most_kept_bytes = std::size_t{2} << 30;
 
@@ -41,9 +43,9 @@ std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Progr
   std::map<const ir::Code::Launch*, const ir::Code*> owners;
   const auto add = [&](const ir::Code& code) {
     for (const ir::Code::Instruction& instruction : code.instructions)
-      if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction)) owners.emplace(launch, &code);
+      if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction))
+        owners.emplace(launch, &code);
   };
-  add(program);
   for (const ir::Code& function : program.functions) add(function);
   return owners;
 }
@@ -61,7 +63,8 @@ struct RegionBench::Captured {
 };
 
 struct RegionBench::Code {
-  Code(const ir::Region& region, const ir::CompiledKernel& kernel) : code(region, kernel), resources(kernel.resources) {}
+  Code(const ir::Region& region, const ir::CompiledKernel& kernel)
+      : code(region, kernel), resources(kernel.resources) {}
   runtime::CpuCode code;
   ir::KernelResources resources;
 };
@@ -79,10 +82,13 @@ template <typename Code, typename Captured>
 ir::KernelError run(const Running& with, const Code& code, const Captured& launch) {
   runtime::CpuCode::Sizes sizes;
   ir::KernelError error;
-  if (!code.code.measure(launch.extents, sizes)) throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
+  if (!code.code.measure(launch.extents, sizes))
+    throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
   if (sizes.tasks <= 0) return error;
-  const std::size_t all = static_cast<std::size_t>(sizes.scratch_stride) * static_cast<std::size_t>(with.pool.threads());
-  if (with.scratch == nullptr || with.scratch->bytes() < all) with.scratch = std::make_unique<GuardedMemory>(all);
+  const std::size_t all = static_cast<std::size_t>(sizes.scratch_stride) *
+                          static_cast<std::size_t>(with.pool.threads());
+  if (with.scratch == nullptr || with.scratch->bytes() < all)
+    with.scratch = std::make_unique<GuardedMemory>(all);
   // Ends where the guard begins.
   std::byte* scratch = with.scratch->data() + (with.scratch->bytes() - all);
   const ir::KernelCall call{launch.buffers.data(), launch.extents.data(), &error, &with.host};
@@ -92,24 +98,30 @@ ir::KernelError run(const Running& with, const Code& code, const Captured& launc
 
 }  // namespace
 
-RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable, std::vector<std::vector<ir::Tensor>> calls)
+RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable,
+                         std::vector<std::vector<ir::Tensor>> calls)
     : executable_(std::move(executable)), context_(executable_), calls_(std::move(calls)) {
-  internal_check(executable_->originals().size() == executable_->program().constants.size(), "the executable keeps the model's constants");
+  internal_check(executable_->originals().size() == executable_->program().constants.size(),
+                 "the executable keeps the model's constants");
   if (!context_.session().observe({}))
-    throw Error(ErrorKind::Unsupported, "kernels of this device cannot be tried one by one: the host does not see its memory");
+    throw Error(
+        ErrorKind::Unsupported,
+        "kernels of this device cannot be tried one by one: the host does not see its memory");
   const DeviceLimits limits = measure_limits(executable_->pool());
   LaunchWorks works(executable_->program());
   for (const std::vector<ir::Tensor>& call : calls_) {
     works.watch(context_, call);
     std::vector<LaunchKeys>& launches = launches_.emplace_back();
     for (const runtime::LaunchRecord& record : context_.launches())
-      launches.push_back({record.kernel, record.keys, roofline_seconds(works.at(record.kernel, record.keys), limits)});
+      launches.push_back({record.kernel, record.keys,
+                          roofline_seconds(works.at(record.kernel, record.keys), limits)});
   }
 }
 
 RegionBench::~RegionBench() = default;
 
-const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t kernel, std::size_t call) {
+const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t kernel,
+                                                                std::size_t call) {
   if (kept_bytes_ > most_kept_bytes && !kept_.contains(kernel)) {
     kept_.clear();
     kept_bytes_ = 0;
@@ -135,10 +147,12 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const ir::TensorType& type = region.body.tensor_type(parameters[i]);
       const std::vector<std::int64_t> dims = dims_at(region, type.dims, launch.extents);
-      const ir::Code::Buffer& buffer = owners.at(work.launch)->buffers[static_cast<std::size_t>(work.launch->buffers[i])];
+      const ir::Code::Buffer& buffer =
+          owners.at(work.launch)->buffers[static_cast<std::size_t>(work.launch->buffers[i])];
       if (buffer.place == Place::Constant) {
         launch.buffers.push_back(buffers[i]);
-        launch.inputs.push_back(executable_->originals().at(static_cast<std::size_t>(buffer.index)));
+        launch.inputs.push_back(
+            executable_->originals().at(static_cast<std::size_t>(buffer.index)));
         continue;
       }
       const auto bytes = static_cast<std::size_t>(ir::byte_count(type.dtype, dims));
@@ -146,13 +160,15 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
       if (bytes > 0) std::memcpy(memory.data(), buffers[i], bytes);
       memory.forbid_writing();
       launch.buffers.push_back(memory.data());
-      launch.inputs.emplace_back(type.dtype, dims, std::span<const std::byte>(memory.data(), bytes), nullptr);
+      launch.inputs.emplace_back(type.dtype, dims, std::span<const std::byte>(memory.data(), bytes),
+                                 nullptr);
     }
     launch.first_result = launch.memory.size();
     for (const ir::ValueId result : results) {
       const ir::TensorType& type = region.body.tensor_type(result);
       launch.results.emplace_back(type.dtype, dims_at(region, type.dims, launch.extents));
-      const auto bytes = static_cast<std::size_t>(ir::byte_count(type.dtype, launch.results.back().second));
+      const auto bytes =
+          static_cast<std::size_t>(ir::byte_count(type.dtype, launch.results.back().second));
       launch.buffers.push_back(launch.memory.emplace_back(bytes).data());
     }
     all.push_back(std::move(launch));
@@ -164,32 +180,42 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
   return all;
 }
 
-std::shared_ptr<const RegionBench::Code> RegionBench::compile(std::int32_t kernel, const ir::Bucket& bucket,
+std::shared_ptr<const RegionBench::Code> RegionBench::compile(std::int32_t kernel,
+                                                              const ir::Bucket& bucket,
                                                               const ir::Schedule& schedule) const {
-  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
-  return std::make_shared<const Code>(region, executable_->backend().compile(region, bucket, schedule));
+  const ir::Region& region =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  return std::make_shared<const Code>(region,
+                                      executable_->backend().compile(region, bucket, schedule));
 }
 
-std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys) {
-  const ir::DispatchTable& table = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
+std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(
+    std::int32_t kernel, const std::vector<std::int64_t>& keys) {
+  const ir::DispatchTable& table =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
   const std::size_t row = row_for(table, keys);
   std::shared_ptr<const Code>& code = kept_[kernel].incumbents[row];
-  if (code == nullptr) code = compile(kernel, table.entries[row].bucket, table.entries[row].schedule);
+  if (code == nullptr)
+    code = compile(kernel, table.entries[row].bucket, table.entries[row].schedule);
   return code;
 }
 
 std::vector<ir::Tensor> RegionBench::reference(std::int32_t kernel, const Captured& launch) const {
-  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
   // As a program's only binding: that gives symbols values which no input's dims tell.
   ir::Module module;
   module.regions.push_back(region);
   ir::Function& main = module.functions.emplace_back();
   main.name = "main";
   ir::Binding binding{.op = ir::Op::region, .callee = 0, .source = region.name};
-  const auto constant_dims = [](const std::vector<std::int64_t>& values) { return std::vector<ir::Dim>(values.begin(), values.end()); };
+  const auto constant_dims = [](const std::vector<std::int64_t>& values) {
+    return std::vector<ir::Dim>(values.begin(), values.end());
+  };
   for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
-    binding.operands.push_back(
-        main.add_value(fmt::format("input{}", i), ir::TensorType{launch.inputs[i].dtype(), constant_dims(launch.inputs[i].dims())}));
+    binding.operands.push_back(main.add_value(
+        fmt::format("input{}", i),
+        ir::TensorType{launch.inputs[i].dtype(), constant_dims(launch.inputs[i].dims())}));
   }
   for (const auto& [dtype, dims] : launch.results)
     binding.results.push_back(main.add_value("result", ir::TensorType{dtype, constant_dims(dims)}));
@@ -200,13 +226,15 @@ std::vector<ir::Tensor> RegionBench::reference(std::int32_t kernel, const Captur
   return ir::evaluate(module, main, launch.inputs);
 }
 
-std::string RegionBench::check(std::int32_t kernel, const Code& code, const Captured& launch, const std::vector<ir::Tensor>& wanted,
-                               Outcome& outcome) {
-  auto& results = const_cast<std::vector<GuardedMemory>&>(launch.memory);  // the launch's own results, written by every run
+std::string RegionBench::check(std::int32_t kernel, const Code& code, const Captured& launch,
+                               const std::vector<ir::Tensor>& wanted, Outcome& outcome) {
+  auto& results = const_cast<std::vector<GuardedMemory>&>(
+      launch.memory);  // the launch's own results, written by every run
   for (std::size_t i = launch.first_result; i < results.size(); ++i) results[i].poison();
   // Fresh scratch, so that its marks are of this run alone.
   std::unique_ptr<GuardedMemory> scratch;
-  const ir::KernelError error = run(Running{executable_->pool(), executable_->host_functions(), scratch}, code, launch);
+  const ir::KernelError error =
+      run(Running{executable_->pool(), executable_->host_functions(), scratch}, code, launch);
   for (const GuardedMemory& memory : results) {
     if (!memory.unharmed()) {
       outcome = Outcome::OutOfBounds;
@@ -218,19 +246,25 @@ std::string RegionBench::check(std::int32_t kernel, const Code& code, const Capt
     return "it wrote beside its scratch memory";
   }
   outcome = Outcome::Wrong;
-  if (error.check >= 0) return fmt::format("it reported check {} with {} on inputs that pass it", error.check, error.value);
-  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  if (error.check >= 0)
+    return fmt::format("it reported check {} with {} on inputs that pass it", error.check,
+                       error.value);
+  const ir::Region& region =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const GuardedMemory& memory = results[launch.first_result + i];
-    const ir::Tensor got(launch.results[i].first, launch.results[i].second, {memory.data(), memory.bytes()}, nullptr);
+    const ir::Tensor got(launch.results[i].first, launch.results[i].second,
+                         {memory.data(), memory.bytes()}, nullptr);
     const std::string difference = differs(got, wanted[i], tolerance_of(region));
-    if (!difference.empty()) return fmt::format("result {} at keys {}: {}", i, fmt::join(launch.keys, ", "), difference);
+    if (!difference.empty())
+      return fmt::format("result {} at keys {}: {}", i, fmt::join(launch.keys, ", "), difference);
   }
   outcome = Outcome::Ok;
   return {};
 }
 
-const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const TrialPoint& point, const Captured& launch) {
+const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const TrialPoint& point,
+                                                    const Captured& launch) {
   std::vector<ir::Tensor>& known = kept_[kernel].trusted[{point.call, point.keys}];
   if (!known.empty()) return known;
   if (point.call == 0 || captured(kernel, 0).empty()) return known = reference(kernel, launch);
@@ -240,7 +274,8 @@ const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const T
     Outcome outcome = Outcome::Ok;
     const auto own = incumbent(kernel, small.keys);
     const std::string fault = check(kernel, *own, small, reference(kernel, small), outcome);
-    if (!fault.empty()) throw Error(ErrorKind::Internal, fmt::format("the default schedule is wrong: {}", fault));
+    if (!fault.empty())
+      throw Error(ErrorKind::Internal, fmt::format("the default schedule is wrong: {}", fault));
     break;
   }
   auto& results = const_cast<std::vector<GuardedMemory>&>(launch.memory);
@@ -255,31 +290,39 @@ const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const T
   return known;
 }
 
-double RegionBench::pass(const Code& code, const std::vector<const Captured*>& launches, int times) {
+double RegionBench::pass(const Code& code, const std::vector<const Captured*>& launches,
+                         int times) {
   const Running with{executable_->pool(), executable_->host_functions(), scratch_};
-  // A kernel of one task lets the other threads fall asleep, and whoever is timed next would pay for it; amid a call they are awake.
+  // A kernel of one task lets the other threads fall asleep, and whoever is timed next would pay
+  // for it; amid a call they are awake.
   executable_->pool().gather(most_waited_for_threads);
   const auto begin = Clock::now();
   for (int i = 0; i < times; ++i)
     for (const Captured* launch : launches) run(with, code, *launch);
-  return std::chrono::duration<double>(Clock::now() - begin).count() / (times * static_cast<double>(launches.size()));
+  return std::chrono::duration<double>(Clock::now() - begin).count() /
+         (times * static_cast<double>(launches.size()));
 }
 
-PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& all,
-                             const TrialRules& rules) {
+PointTimes RegionBench::time(const Code& candidate, const Code& incumbent,
+                             const std::vector<const Captured*>& all, const TrialRules& rules) {
   const double each = std::min(pass(incumbent, all, 1), pass(incumbent, all, 1));
-  const auto enough = static_cast<std::size_t>(std::max(1.0, std::floor(long_pass_seconds / std::max(each, 1e-8))));
-  const std::vector<const Captured*> launches(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), enough)));
+  const auto enough =
+      static_cast<std::size_t>(std::max(1.0, std::floor(long_pass_seconds / std::max(each, 1e-8))));
+  const std::vector<const Captured*> launches(
+      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), enough)));
   const double once = each * static_cast<double>(launches.size());
-  const int pairs = once < long_pass_seconds / 2 ? rules.repetitions : std::min(rules.repetitions, fewest_pairs);
-  const int times = static_cast<int>(std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
+  const int pairs =
+      once < long_pass_seconds / 2 ? rules.repetitions : std::min(rules.repetitions, fewest_pairs);
+  const int times = static_cast<int>(
+      std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
   pass(candidate, launches, 1);
   std::vector<double> ours, theirs, pairwise;
   Interval95 interval;
   double more_seconds = 0;
   for (int pair = 0; pair < rules.most_repetitions; ++pair) {
     if (pair >= pairs) {
-      const bool settled = interval.high - interval.low < rules.settled_width || interval.low > 1 + rules.settled_width;
+      const bool settled = interval.high - interval.low < rules.settled_width ||
+                           interval.low > 1 + rules.settled_width;
       if (settled || more_seconds > rules.more_seconds) break;
     }
     // Each goes first as often as the other.
@@ -293,7 +336,8 @@ PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const
     pairwise = ratios(ours, theirs);
     interval = median_interval(pairwise);
     if (pair + 1 == pairs_before_judging && std::ranges::min(pairwise) > rules.hopeless) break;
-    if (pair >= pairs) more_seconds += (ours.back() + theirs.back()) * times * static_cast<double>(launches.size());
+    if (pair >= pairs)
+      more_seconds += (ours.back() + theirs.back()) * times * static_cast<double>(launches.size());
   }
   return {.seconds = median(ours),
           .incumbent_seconds = median(theirs),
@@ -303,16 +347,19 @@ PointTimes RegionBench::time(const Code& candidate, const Code& incumbent, const
           .samples = static_cast<std::int64_t>(pairwise.size())};
 }
 
-Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule, const std::vector<TrialPoint>& points,
-                           const TrialRules& rules, const std::function<void()>& compiled) {
-  const ir::Region& region = executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule,
+                           const std::vector<TrialPoint>& points, const TrialRules& rules,
+                           const std::function<void()>& compiled) {
+  const ir::Region& region =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
   captured(kernel, 0);
   Trial trial;
   std::shared_ptr<const Code> code;
   try {
     code = compile(kernel, whole_range(region), schedule);
   } catch (const Error& error) {
-    trial.outcome = error.kind() == ErrorKind::Resource ? Outcome::OutOfMemory : Outcome::Uncompiled;
+    trial.outcome =
+        error.kind() == ErrorKind::Resource ? Outcome::OutOfMemory : Outcome::Uncompiled;
     trial.detail = error.what();
     return trial;
   }
@@ -320,7 +367,8 @@ Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule, co
   if (compiled) compiled();
   try {
     for (const Captured& small : captured(kernel, 0)) {
-      trial.detail = check(kernel, *code, small, trusted(kernel, {0, small.keys}, small), trial.outcome);
+      trial.detail =
+          check(kernel, *code, small, trusted(kernel, {0, small.keys}, small), trial.outcome);
       if (trial.outcome != Outcome::Ok) return trial;
       break;
     }
@@ -328,11 +376,14 @@ Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule, co
     for (const TrialPoint& point : points) {
       std::vector<const Captured*> launches;
       for (const Captured& launch : captured(kernel, point.call))
-        if (launch.keys == point.keys && launches.size() < rules.layers) launches.push_back(&launch);
+        if (launch.keys == point.keys && launches.size() < rules.layers)
+          launches.push_back(&launch);
       if (launches.empty())
         throw Error(ErrorKind::Inputs,
-                    fmt::format("call {} does not launch {} at keys {}", point.call, region.name, fmt::join(point.keys, ", ")));
-      trial.detail = check(kernel, *code, *launches[0], trusted(kernel, point, *launches[0]), trial.outcome);
+                    fmt::format("call {} does not launch {} at keys {}", point.call, region.name,
+                                fmt::join(point.keys, ", ")));
+      trial.detail =
+          check(kernel, *code, *launches[0], trusted(kernel, point, *launches[0]), trial.outcome);
       if (trial.outcome != Outcome::Ok) return trial;
       trial.points.push_back(time(*code, *incumbent(kernel, point.keys), launches, rules));
     }

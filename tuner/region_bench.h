@@ -1,8 +1,11 @@
-// Tries schedules of one program's regions on the data of real calls, inside a process that may be lost.
+// Tries schedules of one program's regions on the data of real calls, inside a process that may be
+// lost.
 //
-// The program itself is run once for every sampled call; what each launch reads is copied aside. A candidate then runs on those copies: its results against the
-// reference evaluator at a small call and against the incumbent's at every other, between guard pages, and only then for time, in turn with the
-// incumbent, over the launches of several layers, so that weights come from where they come from in a model.
+// The program itself is run once for every sampled call; what each launch reads is copied aside. A
+// candidate then runs on those copies: its results against the reference evaluator at a small call
+// and against the incumbent's at every other, between guard pages, and only then for time, in turn
+// with the incumbent, over the launches of several layers, so that weights come from where they
+// come from in a model.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +32,11 @@ struct TrialPoint {
 };
 
 struct PointTimes {
-  double seconds = 0;            // median of one launch
-  double incumbent_seconds = 0;  // of the schedule that the default table picks there, timed in turn
-  double ratio = 0;              // median of seconds / incumbent seconds, pair by pair
-  double low = 0, high = 0;      // 95 % interval of the ratio
+  double seconds = 0;  // median of one launch
+  double incumbent_seconds =
+      0;                     // of the schedule that the default table picks there, timed in turn
+  double ratio = 0;          // median of seconds / incumbent seconds, pair by pair
+  double low = 0, high = 0;  // 95 % interval of the ratio
   std::int64_t samples = 0;
 };
 
@@ -45,28 +49,35 @@ struct Trial {
 
 struct TrialRules {
   int repetitions = 9;  // pairs of timed passes; a third fewer where passes are long
-  // More pairs where the 95 % interval of the ratio is wider than this and does not lie above 1 by as much: up to `most_repetitions`, and `more_seconds` a point.
+  // More pairs where the 95 % interval of the ratio is wider than this and does not lie above 1 by
+  // as much: up to `most_repetitions`, and `more_seconds` a point.
   double settled_width = 0.02;
   int most_repetitions = 60;
   double more_seconds = 0.05;
-  double hopeless = 1.15;        // after three pairs, a point whose every ratio is over this is timed no further
+  // after three pairs, a point whose every ratio is over this is timed no further
+  double hopeless = 1.15;
   double pass_seconds = 200e-6;  // a timed pass repeats short launches until it lasts about as long
-  std::size_t layers = 3;        // launches of equal keys that a pass goes through; fewer where they are long
+  // launches of equal keys that a pass goes through; fewer where they are long
+  std::size_t layers = 3;
 };
 
 class RegionBench {
  public:
-  // `calls`: inputs of the executable, each as Context::run takes them; the first is small, where results are held against the reference evaluator. The
-  // executable was made with keep_originals. Throws Error{Unsupported} for a device whose memory the host cannot read.
-  RegionBench(std::shared_ptr<const runtime::Executable> executable, std::vector<std::vector<ir::Tensor>> calls);
+  // `calls`: inputs of the executable, each as Context::run takes them; the first is small, where
+  // results are held against the reference evaluator. The executable was made with keep_originals.
+  // Throws Error{Unsupported} for a device whose memory the host cannot read.
+  RegionBench(std::shared_ptr<const runtime::Executable> executable,
+              std::vector<std::vector<ir::Tensor>> calls);
   ~RegionBench();
 
   // What each call launches, in order.
   const std::vector<std::vector<LaunchKeys>>& launches() const { return launches_; }
 
-  // The candidate at these points. `schedule` equal to the incumbent's measures A against A. `compiled` is called once the candidate's code is there. Throws
-  // Error{Internal} where the incumbent itself is wrong, Error{Inputs} where no call has the point.
-  Trial measure(std::int32_t kernel, const ir::Schedule& schedule, const std::vector<TrialPoint>& points, const TrialRules& rules,
+  // The candidate at these points. `schedule` equal to the incumbent's measures A against A.
+  // `compiled` is called once the candidate's code is there. Throws Error{Internal} where the
+  // incumbent itself is wrong, Error{Inputs} where no call has the point.
+  Trial measure(std::int32_t kernel, const ir::Schedule& schedule,
+                const std::vector<TrialPoint>& points, const TrialRules& rules,
                 const std::function<void()>& compiled = {});
 
  private:
@@ -75,13 +86,17 @@ class RegionBench {
   struct Results;
   const std::vector<Captured>& captured(std::int32_t kernel, std::size_t call);
   std::shared_ptr<const Code> incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys);
-  std::shared_ptr<const Code> compile(std::int32_t kernel, const ir::Bucket& bucket, const ir::Schedule& schedule) const;
+  std::shared_ptr<const Code> compile(std::int32_t kernel, const ir::Bucket& bucket,
+                                      const ir::Schedule& schedule) const;
   std::vector<ir::Tensor> reference(std::int32_t kernel, const Captured& launch) const;
   // Empty: right.
-  std::string check(std::int32_t kernel, const Code& code, const Captured& launch, const std::vector<ir::Tensor>& wanted, Outcome& outcome);
-  const std::vector<ir::Tensor>& trusted(std::int32_t kernel, const TrialPoint& point, const Captured& launch);
+  std::string check(std::int32_t kernel, const Code& code, const Captured& launch,
+                    const std::vector<ir::Tensor>& wanted, Outcome& outcome);
+  const std::vector<ir::Tensor>& trusted(std::int32_t kernel, const TrialPoint& point,
+                                         const Captured& launch);
   double pass(const Code& code, const std::vector<const Captured*>& launches, int times);
-  PointTimes time(const Code& candidate, const Code& incumbent, const std::vector<const Captured*>& all, const TrialRules& rules);
+  PointTimes time(const Code& candidate, const Code& incumbent,
+                  const std::vector<const Captured*>& all, const TrialRules& rules);
 
   std::shared_ptr<const runtime::Executable> executable_;
   runtime::Context context_;
@@ -90,9 +105,10 @@ class RegionBench {
   std::unique_ptr<GuardedMemory> scratch_;  // of timed runs
   // What is kept of a kernel between its trials.
   struct Kept {
-    std::map<std::size_t, std::vector<Captured>> captured;                                         // by call
-    std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>> trusted;  // results by call and keys
-    std::map<std::size_t, std::shared_ptr<const Code>> incumbents;                                 // by row of the table
+    std::map<std::size_t, std::vector<Captured>> captured;  // by call
+    std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>>
+        trusted;                                                    // results by call and keys
+    std::map<std::size_t, std::shared_ptr<const Code>> incumbents;  // by row of the table
   };
   std::map<std::int32_t, Kept> kept_;  // by kernel
   std::size_t kept_bytes_ = 0;         // of captured data

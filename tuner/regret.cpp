@@ -42,7 +42,8 @@ Regret regret_of(const std::vector<Paid>& all) {
   return regret;
 }
 
-// The candidate whose time is that of the row: compiled for the same shapes, else the same schedule compiled for more.
+// The candidate whose time is that of the row: compiled for the same shapes, else the same schedule
+// compiled for more.
 std::size_t candidate_of(const RegionLatencies& latencies, const ir::TunedEntry& row) {
   std::size_t found = none;
   for (std::size_t c = 0; c < latencies.candidates.size(); ++c) {
@@ -75,7 +76,8 @@ Halves halves_of(const FreshLatencies& region, const Draw& draw) {
     for (std::size_t c = 0; c < seconds.size(); ++c) {
       for (std::size_t p = 0; p < seconds[c].size(); ++p) {
         values.clear();
-        for (std::size_t i = begin; i < draw.size(); i += 2) values.push_back(round_of(region, draw[i])[c][p]);
+        for (std::size_t i = begin; i < draw.size(); i += 2)
+          values.push_back(round_of(region, draw[i])[c][p]);
         seconds[c][p] = median(values);
       }
     }
@@ -92,7 +94,8 @@ double paid_seconds(const Halves& halves, std::size_t candidate, std::size_t poi
 
 double best_seconds(const Halves& halves, std::size_t point) {
   const std::size_t by_first = fastest(halves.first, point);
-  const double crossed = (halves.second[by_first][point] + halves.first[fastest(halves.second, point)][point]) / 2;
+  const double crossed =
+      (halves.second[by_first][point] + halves.first[fastest(halves.second, point)][point]) / 2;
   return std::isinf(crossed) ? halves.first[by_first][point] : crossed;
 }
 
@@ -102,7 +105,8 @@ using Picks = std::vector<std::vector<std::vector<std::size_t>>>;
 Picks picks_of(std::span<const FreshLatencies> fresh, std::span<const Strategy> strategies) {
   Picks picks;
   for (const Strategy& strategy : strategies) {
-    internal_check(strategy.tables.size() == fresh.size(), "a strategy has a table for every region");
+    internal_check(strategy.tables.size() == fresh.size(),
+                   "a strategy has a table for every region");
     auto& own = picks.emplace_back(fresh.size());
     for (std::size_t r = 0; r < fresh.size(); ++r) {
       const RegionLatencies& latencies = fresh[r].latencies;
@@ -111,8 +115,11 @@ Picks picks_of(std::span<const FreshLatencies> fresh, std::span<const Strategy> 
         internal_check(row < strategy.tables[r].size(), "a table is total");
         const std::size_t candidate = candidate_of(latencies, strategy.tables[r][row]);
         if (candidate == none || std::isinf(latencies.seconds[candidate][p])) {
-          throw Error(ErrorKind::Inputs, fmt::format("the table of `{}` picks `{}` for a shape at which it was not timed afresh",
-                                                     strategy.name, to_string(strategy.tables[r][row].schedule)));
+          throw Error(
+              ErrorKind::Inputs,
+              fmt::format(
+                  "the table of `{}` picks `{}` for a shape at which it was not timed afresh",
+                  strategy.name, to_string(strategy.tables[r][row].schedule)));
         }
         own[r].push_back(candidate);
       }
@@ -127,7 +134,8 @@ std::vector<Paid> paid_by(std::span<const FreshLatencies> fresh, std::span<const
   std::vector<Paid> paid;
   for (std::size_t r = 0; r < fresh.size(); ++r)
     for (std::size_t p = 0; p < picks[r].size(); ++p)
-      paid.push_back({fresh[r].latencies.weights[p], paid_seconds(halves[r], picks[r][p], p), best_seconds(halves[r], p)});
+      paid.push_back({fresh[r].latencies.weights[p], paid_seconds(halves[r], picks[r][p], p),
+                      best_seconds(halves[r], p)});
   return paid;
 }
 
@@ -145,21 +153,26 @@ Draw all_rounds(const FreshLatencies& region) {
 
 Interval95 middle_95(std::vector<double> values) {
   std::ranges::sort(values);
-  const auto at = [&](double share) { return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))]; };
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+  };
   return {at(0.025), at(0.975)};
 }
 
 // Draws rounds with replacement, each half from its own, as often as it takes for an interval.
-void add_intervals(std::span<const FreshLatencies> fresh, const Picks& picks, RegretReport& report) {
+void add_intervals(std::span<const FreshLatencies> fresh, const Picks& picks,
+                   RegretReport& report) {
   constexpr int draws = 200;
   std::mt19937 random(1);
-  std::vector<std::vector<double>> totals(picks.size()), tails(picks.size()), over_first(picks.size());
+  std::vector<std::vector<double>> totals(picks.size()), tails(picks.size()),
+      over_first(picks.size());
   for (int turn = 0; turn < draws; ++turn) {
     std::vector<Halves> halves;
     for (const FreshLatencies& region : fresh) {
       Draw draw = all_rounds(region);
       const std::size_t rounds = draw.size();
-      for (std::size_t i = 0; i < rounds; ++i) draw[i] = i % 2 + 2 * (random() % ((rounds + 1 - i % 2) / 2));
+      for (std::size_t i = 0; i < rounds; ++i)
+        draw[i] = i % 2 + 2 * (random() % ((rounds + 1 - i % 2) / 2));
       halves.push_back(halves_of(region, draw));
     }
     double first = 0;
@@ -180,7 +193,8 @@ void add_intervals(std::span<const FreshLatencies> fresh, const Picks& picks, Re
   }
 }
 
-std::vector<WorstShape> worst_shapes(std::span<const FreshLatencies> fresh, std::span<const Halves> halves,
+std::vector<WorstShape> worst_shapes(std::span<const FreshLatencies> fresh,
+                                     std::span<const Halves> halves,
                                      const std::vector<std::vector<std::size_t>>& picks) {
   constexpr std::size_t most = 8;
   std::vector<WorstShape> worst;
@@ -189,9 +203,11 @@ std::vector<WorstShape> worst_shapes(std::span<const FreshLatencies> fresh, std:
     const RegionLatencies& latencies = fresh[r].latencies;
     for (std::size_t p = 0; p < latencies.points.size(); ++p) {
       launches += latencies.weights[p];
-      const double best = best_seconds(halves[r], p), paid = paid_seconds(halves[r], picks[r][p], p);
+      const double best = best_seconds(halves[r], p),
+                   paid = paid_seconds(halves[r], picks[r][p], p);
       Halves all{.first = halves[r].first, .second = {}};
-      for (std::size_t c = 0; c < all.first.size(); ++c) all.first[c][p] = paid_seconds(halves[r], c, p);
+      for (std::size_t c = 0; c < all.first.size(); ++c)
+        all.first[c][p] = paid_seconds(halves[r], c, p);
       worst.push_back({.region = latencies.region,
                        .keys = latencies.points[p],
                        .chosen = latencies.candidates[picks[r][p]].schedule,
@@ -214,7 +230,8 @@ RegionLatencies typical(const FreshLatencies& region) {
   for (std::size_t c = 0; c < latencies.seconds.size(); ++c) {
     for (std::size_t p = 0; p < latencies.seconds[c].size(); ++p) {
       std::vector<double> values;
-      for (std::size_t round = 0; round < rounds_of(region); ++round) values.push_back(round_of(region, round)[c][p]);
+      for (std::size_t round = 0; round < rounds_of(region); ++round)
+        values.push_back(round_of(region, round)[c][p]);
       latencies.seconds[c][p] = median(std::move(values));
     }
   }
@@ -232,7 +249,8 @@ RegretReport regret(std::span<const FreshLatencies> fresh, std::span<const Strat
     for (std::size_t p = 0; p < region.latencies.points.size(); ++p) {
       const std::size_t best = fastest(own.first, p);
       report.best_seconds += region.latencies.weights[p] * best_seconds(own, p);
-      if (!region.again.empty()) noise.push_back({region.latencies.weights[p], own.second[best][p], own.first[best][p]});
+      if (!region.again.empty())
+        noise.push_back({region.latencies.weights[p], own.second[best][p], own.first[best][p]});
     }
     const auto rounds = static_cast<std::int64_t>(rounds_of(region));
     report.rounds = report.rounds == 0 ? rounds : std::min(report.rounds, rounds);

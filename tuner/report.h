@@ -29,12 +29,15 @@ struct Report {
   std::string model, device, distribution;
   std::vector<std::pair<std::string, std::string>> facts{};  // name, value
   RegretReport regret{};
-  std::vector<ReportCurve> latency_over_kernels{};  // number of kernels, expected seconds of a call; a curve a strategy
+  // number of kernels, expected seconds of a call; a curve a strategy
+  std::vector<ReportCurve> latency_over_kernels{};
   std::vector<ReportRegion> regions{};
 };
 
-// Expected seconds of a call against the number of kernels, on the given times, of: tuned, powers of two, uniform, one symbolic kernel.
-std::vector<ReportCurve> curves_over_kernels(std::span<const RegionLatencies> regions, std::span<const std::int64_t> counts);
+// Expected seconds of a call against the number of kernels, on the given times, of: tuned, powers
+// of two, uniform, one symbolic kernel.
+std::vector<ReportCurve> curves_over_kernels(std::span<const RegionLatencies> regions,
+                                             std::span<const std::int64_t> counts);
 
 // Opens offline: it refers to nothing outside of itself.
 std::string html_report(const Report& report);

@@ -13,7 +13,8 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> right)
   const std::size_t n = right.size();
   for (std::size_t j = 0; j < n; ++j) {
     for (std::size_t k = 0; k < j; ++k)
-      for (std::size_t i = j; i < n; ++i) matrix[i * n + j] -= matrix[i * n + k] * matrix[j * n + k];
+      for (std::size_t i = j; i < n; ++i)
+        matrix[i * n + j] -= matrix[i * n + k] * matrix[j * n + k];
     const double pivot = std::sqrt(matrix[j * n + j]);
     for (std::size_t i = j; i < n; ++i) matrix[i * n + j] /= pivot;
   }
@@ -30,7 +31,8 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> right)
 
 }  // namespace
 
-Ridge::Ridge(std::span<const std::vector<double>> rows, std::span<const double> values, double penalty) {
+Ridge::Ridge(std::span<const std::vector<double>> rows, std::span<const double> values,
+             double penalty) {
   if (rows.empty()) return;
   const std::size_t features = rows[0].size();
   std::vector<double> scale(features, 1);
@@ -48,7 +50,8 @@ Ridge::Ridge(std::span<const std::vector<double>> rows, std::span<const double> 
     for (std::size_t f = 0; f < features; ++f) {
       const double x = rows[r][f] / scale[f];
       right[f] += x * values[r];
-      for (std::size_t g = 0; g < features; ++g) matrix[f * features + g] += x * rows[r][g] / scale[g];
+      for (std::size_t g = 0; g < features; ++g)
+        matrix[f * features + g] += x * rows[r][g] / scale[g];
     }
   }
   weights_ = solve(std::move(matrix), std::move(right));

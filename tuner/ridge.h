@@ -7,8 +7,9 @@
 
 namespace anydim::tuner {
 
-// Minimises sum of (y - w . x)^2 + penalty * |w without its first|^2 (Hoerl, Kennard 1970). The first feature is the constant 1, which is not
-// penalised. Features are scaled to one standard deviation first, so that the penalty means the same to each.
+// Minimises sum of (y - w . x)^2 + penalty * |w without its first|^2 (Hoerl, Kennard 1970). The
+// first feature is the constant 1, which is not penalised. Features are scaled to one standard
+// deviation first, so that the penalty means the same to each.
 class Ridge {
  public:
   // rows: one feature vector a sample, all of one length. No sample: predicts 0.

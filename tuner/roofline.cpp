@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "ir/error.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 
 namespace anydim::tuner {
 
@@ -13,10 +13,12 @@ namespace {
 
 class Counter {
  public:
-  Counter(const ir::Region& region, std::span<const std::int64_t> extents) : region_(region), extents_(extents) {}
+  Counter(const ir::Region& region, std::span<const std::int64_t> extents)
+      : region_(region), extents_(extents) {}
 
   double extent(const ir::Iteration& iteration) const {
-    return static_cast<double>(std::max<std::int64_t>(0, dims_at(region_, {iteration.extent}, extents_)[0]));
+    return static_cast<double>(
+        std::max<std::int64_t>(0, dims_at(region_, {iteration.extent}, extents_)[0]));
   }
   double points(const std::vector<ir::Iteration>& space) const {
     double all = 1;
@@ -49,34 +51,40 @@ double squares(std::span<const std::int64_t> offsets) {
   return sum;
 }
 
-void count_products(const ir::LoopForm& form, const Counter& counter, std::span<const std::int64_t> offsets, LeastWork& work) {
-  if (const auto* product = std::get_if<ir::MatmulForm>(&form.skeleton)) {
+void count_products(const ir::LoopForm& form, const Counter& counter,
+                    std::span<const std::int64_t> offsets, LeastWork& work) {
+  if (const auto* product = std::get_if<ir::MatmulForm>(&form.kind)) {
     if (product->accumulate != ir::DType::F32) return;  // what the limits say nothing about
-    work.multiply_adds =
-        counter.points(product->batch) * counter.extent(product->m) * counter.extent(product->n) * counter.extent(product->k);
+    work.multiply_adds = counter.points(product->batch) * counter.extent(product->m) *
+                         counter.extent(product->n) * counter.extent(product->k);
     work.narrow = loads_narrow(product->left) && loads_narrow(product->right);
-  } else if (const auto* attention = std::get_if<ir::AttentionForm>(&form.skeleton)) {
-    const double pairs = attention->segments ? squares(offsets) : counter.extent(attention->row) * counter.extent(attention->key);
-    work.multiply_adds = counter.points(attention->batch) * pairs * (counter.extent(attention->depth) + counter.extent(attention->width));
-    work.narrow = loads_narrow(attention->q) && loads_narrow(attention->k) && loads_narrow(attention->v);
+  } else if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind)) {
+    const double pairs = attention->segments
+                             ? squares(offsets)
+                             : counter.extent(attention->row) * counter.extent(attention->key);
+    work.multiply_adds = counter.points(attention->batch) * pairs *
+                         (counter.extent(attention->depth) + counter.extent(attention->width));
+    work.narrow =
+        loads_narrow(attention->q) && loads_narrow(attention->k) && loads_narrow(attention->v);
   }
 }
 
 // Points at which elements are loaded; infinite where that is no bound.
 double iteration_points(const ir::LoopForm& form, const Counter& counter) {
-  if (const auto* map = std::get_if<ir::MapForm>(&form.skeleton)) {
+  if (const auto* map = std::get_if<ir::MapForm>(&form.kind)) {
     double all = 0;
     for (const ir::MapPart& part : map->parts) all += counter.points(part.space);
     return all;
   }
-  if (const auto* rows = std::get_if<ir::RowForm>(&form.skeleton); rows != nullptr && !rows->segments)
+  if (const auto* rows = std::get_if<ir::RowForm>(&form.kind); rows != nullptr && !rows->segments)
     return counter.points(rows->outer) * counter.points(rows->inner);
   return std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
 
-std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir::Dim>& dims, std::span<const std::int64_t> extents) {
+std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir::Dim>& dims,
+                                  std::span<const std::int64_t> extents) {
   const std::vector<std::string>& names = region.body.symbols.names();
   std::vector<std::int64_t> values;
   for (const ir::Dim& dim : dims) {
@@ -89,7 +97,8 @@ std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir
   return values;
 }
 
-LeastWork least_work(const ir::Region& region, std::span<const std::int64_t> extents, std::span<const std::int64_t> segment_offsets) {
+LeastWork least_work(const ir::Region& region, std::span<const std::int64_t> extents,
+                     std::span<const std::int64_t> segment_offsets) {
   const ir::LoopForm form = ir::derive_loop_form(region);
   const Counter counter(region, extents);
   LeastWork work;
@@ -97,7 +106,8 @@ LeastWork least_work(const ir::Region& region, std::span<const std::int64_t> ext
   const double points = iteration_points(form, counter);
   const auto elements = [&](const ir::TensorType& type) {
     double all = 1;
-    for (const std::int64_t dim : dims_at(region, type.dims, extents)) all *= static_cast<double>(dim);
+    for (const std::int64_t dim : dims_at(region, type.dims, extents))
+      all *= static_cast<double>(dim);
     return all;
   };
   for (const ir::ValueId parameter : region.body.body.parameters) {
@@ -114,7 +124,8 @@ LeastWork least_work(const ir::Region& region, std::span<const std::int64_t> ext
 double roofline_seconds(const LeastWork& work, const DeviceLimits& limits) {
   const double multiplying = work.narrow ? limits.narrow_multiply_adds : limits.multiply_adds;
   const double reading = limits.read_rate(work.bytes);
-  return std::max(multiplying > 0 ? work.multiply_adds / multiplying : 0, reading > 0 ? work.bytes / reading : 0);
+  return std::max(multiplying > 0 ? work.multiply_adds / multiplying : 0,
+                  reading > 0 ? work.bytes / reading : 0);
 }
 
 }  // namespace anydim::tuner

@@ -14,7 +14,8 @@ namespace anydim::tuner {
 
 namespace {
 
-// Lists of numbers and buckets are JSON text: "[128, 64]", "[[1, 512, 1]]" (low, high, multiple of each key).
+// Lists of numbers and buckets are JSON text: "[128, 64]", "[[1, 512, 1]]" (low, high, multiple of
+// each key).
 constexpr std::string_view first_step = R"sql(
 CREATE TABLE environments (
   id INTEGER PRIMARY KEY,
@@ -81,20 +82,24 @@ std::set<SchemaRow> schema_of(const sqlite::Connection& connection) {
   return found;
 }
 
-// Tables and views of others may stand beside ours, but nothing that SQLite would run or keep up when it reads or writes ours.
+// Tables and views of others may stand beside ours, but nothing that SQLite would run or keep up
+// when it reads or writes ours.
 void check_schema(const sqlite::Connection& connection, int version) {
   const sqlite::Connection own({}, sqlite::Connection::Mode::Memory);
-  for (const std::string_view step : std::span(steps).first(static_cast<std::size_t>(version))) own.run(std::string(step));
+  for (const std::string_view step : std::span(steps).first(static_cast<std::size_t>(version)))
+    own.run(std::string(step));
   const std::set<SchemaRow> wanted = schema_of(own), there = schema_of(connection);
   for (const SchemaRow& row : wanted)
     if (!there.contains(row))
-      connection.damaged(fmt::format("its {} {} is missing, or not as schema {} has it", row.type, row.name, version));
+      connection.damaged(fmt::format("its {} {} is missing, or not as schema {} has it", row.type,
+                                     row.name, version));
   const auto is_ours = [&](const std::string& table) {
     return std::ranges::any_of(wanted, [&](const SchemaRow& row) { return row.table == table; });
   };
   for (const SchemaRow& row : there)
     if (!wanted.contains(row) && (row.type == "trigger" || is_ours(row.table)))
-      connection.damaged(fmt::format("it has the {} {}, which schema {} does not", row.type, ir::printable(row.name), version));
+      connection.damaged(fmt::format("it has the {} {}, which schema {} does not", row.type,
+                                     ir::printable(row.name), version));
 }
 
 }  // namespace
@@ -107,10 +112,12 @@ int check_version(const sqlite::Connection& connection, std::string_view file) {
   const bool empty = connection.number("SELECT count(*) FROM sqlite_schema") == 0;
   if (empty && version == 0 && owner == 0) return 0;
   if (owner != application_id || version < 1)
-    throw Error(ErrorKind::Malformed, fmt::format("{} is no tuning database: it is another program's SQLite file", file));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{} is no tuning database: it is another program's SQLite file", file));
   if (version > static_cast<std::int64_t>(std::size(steps))) {
     throw Error(ErrorKind::Malformed,
-                fmt::format("the tuning database {} was written by a newer Anydim (schema {}, this one knows up to {}); use that one, "
+                fmt::format("the tuning database {} was written by a newer Anydim (schema {}, this "
+                            "one knows up to {}); use that one, "
                             "or name another file",
                             file, version, std::size(steps)));
   }
@@ -122,9 +129,11 @@ void bring_up_to_date(sqlite::Connection& connection, std::string_view file) {
   if (check_version(connection, file) == static_cast<int>(std::size(steps))) return;
   sqlite::Transaction transaction(connection);
   // Another writer may have been faster.
-  for (auto version = static_cast<std::size_t>(check_version(connection, file)); version < std::size(steps); ++version)
+  for (auto version = static_cast<std::size_t>(check_version(connection, file));
+       version < std::size(steps); ++version)
     connection.run(std::string(steps[version]));
-  connection.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, std::size(steps)));
+  connection.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id,
+                             std::size(steps)));
   transaction.commit();
 }
 

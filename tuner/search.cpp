@@ -15,16 +15,20 @@ constexpr double least_doubt = 0.03;
 
 }  // namespace
 
-Search::Search(std::vector<SearchRegion> regions, SearchRules rules) : regions_(std::move(regions)), rules_(rules) {
+Search::Search(std::vector<SearchRegion> regions, SearchRules rules)
+    : regions_(std::move(regions)), rules_(rules) {
   for (const SearchRegion& region : regions_) {
     const std::size_t candidates = region.candidates.size(), points = region.points.size();
-    internal_check(region.weights.size() == points && region.incumbents.size() == points && region.estimates.size() == candidates,
-                   "a region has a weight and an incumbent a point, and estimates of every candidate");
+    internal_check(
+        region.weights.size() == points && region.incumbents.size() == points &&
+            region.estimates.size() == candidates,
+        "a region has a weight and an incumbent a point, and estimates of every candidate");
     known_.emplace_back(candidates, Known::No);
     ratios_.emplace_back(candidates);
     corrections_.emplace_back(candidates, std::vector<double>(points, 0.0));
     std::vector<double>& seconds = incumbent_seconds_.emplace_back();
-    for (std::size_t p = 0; p < points; ++p) seconds.push_back(region.estimates[region.incumbents[p]][p]);
+    for (std::size_t p = 0; p < points; ++p)
+      seconds.push_back(region.estimates[region.incumbents[p]][p]);
     doubt_.push_back(rules_.first_doubt);
     challengers_.push_back(0);
   }
@@ -37,7 +41,8 @@ double Search::estimated_ratio(std::size_t region, std::size_t candidate, std::s
 }
 
 double Search::predicted_ratio(const Attempt& attempt, std::size_t point) const {
-  return estimated_ratio(attempt.region, attempt.candidate, point) * std::exp(corrections_[attempt.region][attempt.candidate][point]);
+  return estimated_ratio(attempt.region, attempt.candidate, point) *
+         std::exp(corrections_[attempt.region][attempt.candidate][point]);
 }
 
 double Search::best_ratio(std::size_t region, std::size_t point) const {
@@ -47,7 +52,8 @@ double Search::best_ratio(std::size_t region, std::size_t point) const {
   return best;
 }
 
-// Seconds of a call that the candidate might save, taken as a standard deviation better than predicted.
+// Seconds of a call that the candidate might save, taken as a standard deviation better than
+// predicted.
 double Search::promise(const Attempt& attempt, std::span<const double> best) const {
   const SearchRegion& region = regions_[attempt.region];
   const double hope = std::exp(-doubt_[attempt.region]);
@@ -87,7 +93,8 @@ void Search::withhold(const Attempt& attempt) {
   if (known == Known::No) known = Known::Withheld;
 }
 
-void Search::record(const Attempt& attempt, const std::vector<double>& ratios, const std::vector<double>& incumbent_seconds) {
+void Search::record(const Attempt& attempt, const std::vector<double>& ratios,
+                    const std::vector<double>& incumbent_seconds) {
   const auto [r, c] = attempt;
   const SearchRegion& region = regions_[r];
   known_[r][c] = Known::Yes;
@@ -95,7 +102,8 @@ void Search::record(const Attempt& attempt, const std::vector<double>& ratios, c
   const bool incumbent = std::ranges::find(region.incumbents, c) != region.incumbents.end();
   if (!incumbent) ++challengers_[r];
   if (ratios.empty()) return;
-  internal_check(ratios.size() == region.points.size() && incumbent_seconds.size() == ratios.size(), "a trial has a time for every point");
+  internal_check(ratios.size() == region.points.size() && incumbent_seconds.size() == ratios.size(),
+                 "a trial has a time for every point");
   ratios_[r][c] = ratios;
   for (std::size_t p = 0; p < ratios.size(); ++p) {
     if (region.incumbents[p] == c) incumbent_seconds_[r][p] = incumbent_seconds[p];
@@ -103,7 +111,8 @@ void Search::record(const Attempt& attempt, const std::vector<double>& ratios, c
   refit(r);
 }
 
-std::vector<double> Search::features(std::size_t region, std::size_t candidate, std::size_t point) const {
+std::vector<double> Search::features(std::size_t region, std::size_t candidate,
+                                     std::size_t point) const {
   const SearchRegion& r = regions_[region];
   const ir::Schedule& own = r.candidates[candidate];
   const ir::Schedule& incumbent = r.candidates[r.incumbents[point]];
@@ -117,7 +126,9 @@ std::vector<double> Search::features(std::size_t region, std::size_t candidate, 
   features.back() = own.name == incumbent.name ? 0 : 1;
   for (std::size_t f = 0; f < own.fields.size(); ++f) {
     const double value = std::log2(1 + static_cast<double>(own.fields[f].second));
-    const double theirs = std::log2(1 + static_cast<double>(incumbent.find(own.fields[f].first).value_or(own.fields[f].second)));
+    const double theirs =
+        std::log2(1 + static_cast<double>(
+                          incumbent.find(own.fields[f].first).value_or(own.fields[f].second)));
     features[1 + 3 * f] = value - theirs;
     features[2 + 3 * f] = value;
     features[3 + 3 * f] = value * size / 10;
@@ -134,7 +145,8 @@ void Search::refit(std::size_t r) {
     for (std::size_t p = 0; p < region.points.size(); ++p) {
       if (c == region.incumbents[p]) continue;
       rows.push_back(features(r, c, p));
-      values.push_back(std::log(std::max(ratios_[r][c][p], 1e-3) / std::max(estimated_ratio(r, c, p), 1e-3)));
+      values.push_back(
+          std::log(std::max(ratios_[r][c][p], 1e-3) / std::max(estimated_ratio(r, c, p), 1e-3)));
     }
   }
   if (values.empty()) return;
@@ -145,7 +157,8 @@ void Search::refit(std::size_t r) {
       for (std::size_t p = 0; p < region.points.size(); ++p)
         corrections_[r][c][p] = std::clamp(ridge.predict(features(r, c, p)), -1.5, 1.5);
   }
-  // How far what was measured lies from what is now predicted; with few samples, what was believed before counts as four of them.
+  // How far what was measured lies from what is now predicted; with few samples, what was believed
+  // before counts as four of them.
   double squares = 4 * rules_.first_doubt * rules_.first_doubt;
   std::size_t at = 0;
   for (std::size_t c = 0; c < region.candidates.size(); ++c) {
@@ -170,7 +183,8 @@ double Search::best_seconds() const {
 double Search::default_seconds() const {
   double seconds = 0;
   for (std::size_t r = 0; r < regions_.size(); ++r)
-    for (std::size_t p = 0; p < regions_[r].points.size(); ++p) seconds += regions_[r].weights[p] * incumbent_seconds_[r][p];
+    for (std::size_t p = 0; p < regions_[r].points.size(); ++p)
+      seconds += regions_[r].weights[p] * incumbent_seconds_[r][p];
   return seconds;
 }
 

@@ -1,5 +1,5 @@
-// What to measure next, and when to stop. It knows no device and no clock: times come to it as ratios to the incumbent, the schedule that the
-// cost model alone would use at a point.
+// What to measure next, and when to stop. It knows no device and no clock: times come to it as
+// ratios to the incumbent, the schedule that the cost model alone would use at a point.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,14 @@ struct SearchRegion {
 };
 
 struct SearchRules {
-  double threshold = 0.002;  // it stops where no candidate is expected to save more than this share of a call
-  bool refit = true;         // correct the cost model by what was measured
-  double penalty = 1;        // of the ridge fit
-  double first_doubt = 0.3;  // standard deviation of log(time / estimate) before anything is measured
-  std::size_t fewest = 3;    // challengers a region that are measured whatever the estimates say, where it has as many
+  // it stops where no candidate is expected to save more than this share of a call
+  double threshold = 0.002;
+  bool refit = true;   // correct the cost model by what was measured
+  double penalty = 1;  // of the ridge fit
+  // standard deviation of log(time / estimate) before anything is measured
+  double first_doubt = 0.3;
+  // challengers a region that are measured whatever the estimates say, where it has as many
+  std::size_t fewest = 3;
 };
 
 // Candidate `candidate` of region `region`.
@@ -39,22 +42,32 @@ class Search {
  public:
   Search(std::vector<SearchRegion> regions, SearchRules rules);
 
-  // Incumbents come first, then always what promises the greatest saving; nothing where none promises enough, or all are known.
+  // Incumbents come first, then always what promises the greatest saving; nothing where none
+  // promises enough, or all are known.
   std::optional<Attempt> next() const;
-  // Times over the incumbent's at every point, and the incumbent's seconds; both empty where the candidate may not be used.
-  void record(const Attempt& attempt, const std::vector<double>& ratios, const std::vector<double>& incumbent_seconds);
-  // Known elsewhere to be not worth a try (it failed there), or given out to somebody who will report.
+  // Times over the incumbent's at every point, and the incumbent's seconds; both empty where the
+  // candidate may not be used.
+  void record(const Attempt& attempt, const std::vector<double>& ratios,
+              const std::vector<double>& incumbent_seconds);
+  // Known elsewhere to be not worth a try (it failed there), or given out to somebody who will
+  // report.
   void withhold(const Attempt& attempt);
 
   const std::vector<SearchRegion>& regions() const { return regions_; }
-  bool tried(const Attempt& attempt) const { return known_[attempt.region][attempt.candidate] != Known::No; }
+  bool tried(const Attempt& attempt) const {
+    return known_[attempt.region][attempt.candidate] != Known::No;
+  }
   std::size_t trials() const { return trials_; }
   // Time over the incumbent's at each point, as measured; empty: not measured, or not to be used.
-  const std::vector<double>& ratios(const Attempt& attempt) const { return ratios_[attempt.region][attempt.candidate]; }
+  const std::vector<double>& ratios(const Attempt& attempt) const {
+    return ratios_[attempt.region][attempt.candidate];
+  }
   // What the (corrected) cost model says of it.
   double predicted_ratio(const Attempt& attempt, std::size_t point) const;
   // Seconds of the incumbent at a point: measured where it was, else by the cost model.
-  double incumbent_seconds(std::size_t region, std::size_t point) const { return incumbent_seconds_[region][point]; }
+  double incumbent_seconds(std::size_t region, std::size_t point) const {
+    return incumbent_seconds_[region][point];
+  }
   // Of a call, with the best known candidate everywhere, and with the incumbents.
   double best_seconds() const;
   double default_seconds() const;
@@ -72,7 +85,8 @@ class Search {
   std::vector<std::vector<Known>> known_;
   std::vector<std::vector<std::vector<double>>> ratios_;
   std::vector<std::vector<double>> incumbent_seconds_;
-  std::vector<std::vector<std::vector<double>>> corrections_;  // of the logarithm; [region][candidate][point]
+  // of the logarithm; [region][candidate][point]
+  std::vector<std::vector<std::vector<double>>> corrections_;
   std::vector<double> doubt_;
   std::vector<std::size_t> challengers_;  // measured, by region
   std::size_t trials_ = 0;

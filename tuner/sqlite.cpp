@@ -12,7 +12,8 @@ namespace anydim::tuner::sqlite {
 namespace {
 
 constexpr int patience_ms = 5000;
-// What a file of others may cost (docs/limits.md): bytes of one value, bytes of text and steps of SQLite's virtual machine of one statement.
+// What a file of others may cost (docs/limits.md): bytes of one value, bytes of text and steps of
+// SQLite's virtual machine of one statement.
 constexpr int longest_text = 16 << 20;
 constexpr std::size_t most_text = std::size_t{1} << 30;
 constexpr std::int64_t most_steps = 400'000'000;
@@ -28,10 +29,12 @@ int look(void* steps) {
 
 int open_flags(Connection::Mode mode) {
   switch (mode) {
-    // Also for reading: the journal of a broken-off writer is rolled back by whoever opens the file next. A file that may not be written opens read-only.
+    // Also for reading: the journal of a broken-off writer is rolled back by whoever opens the file
+    // next. A file that may not be written opens read-only.
     case Connection::Mode::Read: return SQLITE_OPEN_READWRITE;
     case Connection::Mode::Write: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    case Connection::Mode::Memory: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY;
+    case Connection::Mode::Memory:
+      return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY;
   }
   internal_error("a mode is one of the enumerators");
 }
@@ -43,7 +46,8 @@ void Connection::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(han
 Connection::Connection(const std::filesystem::path& file, Mode mode)
     : name_(file.string()), steps_(std::make_unique<std::int64_t*>(nullptr)) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(mode == Mode::Memory ? ":memory:" : file.c_str(), &handle, open_flags(mode), nullptr);
+  const int code = sqlite3_open_v2(mode == Mode::Memory ? ":memory:" : file.c_str(), &handle,
+                                   open_flags(mode), nullptr);
   handle_.reset(handle);
   if (handle == nullptr) throw Error(ErrorKind::Resource, "out of memory");
   sqlite3_extended_result_codes(handle, 1);
@@ -54,7 +58,8 @@ Connection::Connection(const std::filesystem::path& file, Mode mode)
   sqlite3_progress_handler(handle, steps_between_looks, look, steps_.get());
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  // EXTRA: the folder is synced too once a journal is gone, so that what was committed outlives the machine.
+  // EXTRA: the folder is synced too once a journal is gone, so that what was committed outlives the
+  // machine.
   run("PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON");
 }
 
@@ -83,8 +88,9 @@ void Connection::copy_to(Connection& other) const {
 bool Connection::read_only() const { return sqlite3_db_readonly(handle_.get(), "main") == 1; }
 
 void Connection::damaged(const std::string& why) const {
-  throw Error(ErrorKind::Malformed,
-              fmt::format("the tuning database {} is damaged: {}; restore it from an export, or remove it and tune again", name_, why));
+  throw Error(ErrorKind::Malformed, fmt::format("the tuning database {} is damaged: {}; restore it "
+                                                "from an export, or remove it and tune again",
+                                                name_, why));
 }
 
 Connection::Counted::Counted(const Connection& connection, std::int64_t& taken)
@@ -93,57 +99,77 @@ Connection::Counted::Counted(const Connection& connection, std::int64_t& taken)
 Connection::Counted::~Counted() { current_ = before_; }
 
 void Connection::fail(int code, std::string_view doing) const {
-  const std::string said = fmt::format("{} (SQLite {}: {})", sqlite3_errstr(code), code, sqlite3_errmsg(handle_.get()));
+  const std::string said =
+      fmt::format("{} (SQLite {}: {})", sqlite3_errstr(code), code, sqlite3_errmsg(handle_.get()));
   switch (code & 0xff) {
-    case SQLITE_NOTADB: throw Error(ErrorKind::Malformed, fmt::format("{} is no tuning database: it is no file of SQLite", name_));
+    case SQLITE_NOTADB:
+      throw Error(ErrorKind::Malformed,
+                  fmt::format("{} is no tuning database: it is no file of SQLite", name_));
     case SQLITE_TOOBIG: damaged(fmt::format("a text is longer than {} bytes", longest_text));
     case SQLITE_INTERRUPT: damaged(fmt::format("{} takes more than {} steps", doing, most_steps));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      throw Error(ErrorKind::Write,
-                  fmt::format("the tuning database {} is locked by another process; let that one end, or name another file", name_));
+      throw Error(ErrorKind::Write, fmt::format("the tuning database {} is locked by another "
+                                                "process; let that one end, or name another file",
+                                                name_));
     case SQLITE_READONLY:
-    case SQLITE_PERM: throw Error(ErrorKind::Write, fmt::format("the tuning database {} or its folder is read-only: {}", name_, said));
+    case SQLITE_PERM:
+      throw Error(
+          ErrorKind::Write,
+          fmt::format("the tuning database {} or its folder is read-only: {}", name_, said));
     case SQLITE_FULL:
+      throw Error(
+          ErrorKind::Write,
+          fmt::format(
+              "the tuning database {} cannot grow: the disk is full; what was kept before is safe",
+              name_));
+    case SQLITE_CANTOPEN:
       throw Error(ErrorKind::Write,
-                  fmt::format("the tuning database {} cannot grow: the disk is full; what was kept before is safe", name_));
-    case SQLITE_CANTOPEN: throw Error(ErrorKind::Write, fmt::format("the tuning database {} cannot be opened: {}", name_, said));
+                  fmt::format("the tuning database {} cannot be opened: {}", name_, said));
     case SQLITE_IOERR:
     case SQLITE_PROTOCOL:
     case SQLITE_NOLFS:
-      throw Error(ErrorKind::Write, fmt::format("the tuning database {}: {} failed: {}; what was kept before is safe", name_, doing, said));
+      throw Error(ErrorKind::Write,
+                  fmt::format("the tuning database {}: {} failed: {}; what was kept before is safe",
+                              name_, doing, said));
     case SQLITE_NOMEM: throw Error(ErrorKind::Resource, "out of memory");
     case SQLITE_MISUSE:
     case SQLITE_RANGE:
     case SQLITE_INTERNAL: internal_error(fmt::format("{}: {} succeeds: {}", name_, doing, said));
-    // Our statements fit a file that we made, so all else is the file's: tables or columns that are gone, other types, broken pages, constraints.
+    // Our statements fit a file that we made, so all else is the file's: tables or columns that are
+    // gone, other types, broken pages, constraints.
     default: damaged(said);
   }
 }
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-Statement::Statement(const Connection& connection, std::string_view query) : connection_(connection) {
+Statement::Statement(const Connection& connection, std::string_view query)
+    : connection_(connection) {
   sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v2(connection.handle(), query.data(), static_cast<int>(query.size()), &statement, nullptr);
+  const int code = sqlite3_prepare_v2(connection.handle(), query.data(),
+                                      static_cast<int>(query.size()), &statement, nullptr);
   statement_.reset(statement);
   if (code != SQLITE_OK) connection.fail(sqlite3_extended_errcode(connection.handle()), "a query");
 }
 
 Statement& Statement::bind(std::int64_t value) {
-  internal_check(sqlite3_bind_int64(statement_.get(), ++bound_, value) == SQLITE_OK, "a statement has a place for each value");
+  internal_check(sqlite3_bind_int64(statement_.get(), ++bound_, value) == SQLITE_OK,
+                 "a statement has a place for each value");
   return *this;
 }
 
 Statement& Statement::bind(double value) {
-  internal_check(sqlite3_bind_double(statement_.get(), ++bound_, value) == SQLITE_OK, "a statement has a place for each value");
+  internal_check(sqlite3_bind_double(statement_.get(), ++bound_, value) == SQLITE_OK,
+                 "a statement has a place for each value");
   return *this;
 }
 
 Statement& Statement::bind(std::string_view value) {
   // An empty view may have no address, which SQLite would take for NULL.
   const char* data = value.empty() ? "" : value.data();
-  const int code = sqlite3_bind_text64(statement_.get(), ++bound_, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  const int code = sqlite3_bind_text64(statement_.get(), ++bound_, data, value.size(),
+                                       SQLITE_TRANSIENT, SQLITE_UTF8);
   if (code != SQLITE_OK) connection_.fail(code, "a query");
   return *this;
 }
@@ -180,7 +206,8 @@ std::string Statement::text() {
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column_));
   const auto bytes = static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column_++));
   text_ += bytes;
-  if (text_ > most_text) connection_.damaged(fmt::format("a query gives more than {} bytes of text", most_text));
+  if (text_ > most_text)
+    connection_.damaged(fmt::format("a query gives more than {} bytes of text", most_text));
   return data == nullptr ? std::string() : std::string(data, bytes);
 }
 

@@ -1,5 +1,6 @@
-// SQLite's interface as values that close themselves, with its faults as anydim::Error. A file may come from anyone: it runs no code of its own
-// (no trusted schema), and the length of a value, the text that a query gives and the steps that it takes are bounded (docs/limits.md).
+// SQLite's interface as values that close themselves, with its faults as anydim::Error. A file may
+// come from anyone: it runs no code of its own (no trusted schema), and the length of a value, the
+// text that a query gives and the steps that it takes are bounded (docs/limits.md).
 #pragma once
 
 #include <cstdint>
@@ -16,22 +17,26 @@ namespace anydim::tuner::sqlite {
 class Connection {
  public:
   enum class Mode { Read, Write, Memory };
-  // Mode::Write makes the file where there is none. Both modes of files repair what a broken-off writer left. Throws what fault() says.
+  // Mode::Write makes the file where there is none. Both modes of files repair what a broken-off
+  // writer left. Throws what fault() says.
   Connection(const std::filesystem::path& file, Mode mode);
 
   // Any number of statements without results. Throws.
   void run(const std::string& statements) const;
-  std::int64_t number(const std::string& query) const;  // the first column of the first row; 0 without rows
-  void copy_to(Connection& other) const;                // the whole content
+  std::int64_t number(
+      const std::string& query) const;    // the first column of the first row; 0 without rows
+  void copy_to(Connection& other) const;  // the whole content
   bool read_only() const;
   sqlite3* handle() const { return handle_.get(); }
 
-  // Write: locked, read-only, full disk, other faults of the file system; Resource: out of memory; Internal: SQLite's interface used wrongly; Malformed:
-  // all else, as it comes from what the file holds.
+  // Write: locked, read-only, full disk, other faults of the file system; Resource: out of memory;
+  // Internal: SQLite's interface used wrongly; Malformed: all else, as it comes from what the file
+  // holds.
   [[noreturn]] void fail(int code, std::string_view doing) const;
   [[noreturn]] void damaged(const std::string& why) const;  // Error{Malformed}
 
-  // While it lives, the steps of SQLite's virtual machine are added to `taken`; what takes too many is broken off.
+  // While it lives, the steps of SQLite's virtual machine are added to `taken`; what takes too many
+  // is broken off.
   class Counted {
    public:
     Counted(const Connection& connection, std::int64_t& taken);
@@ -49,7 +54,8 @@ class Connection {
     void operator()(sqlite3* handle) const;
   };
   std::string name_;
-  std::unique_ptr<std::int64_t*> steps_;  // where steps are counted; at an address that SQLite knows
+  // where steps are counted; at an address that SQLite knows
+  std::unique_ptr<std::int64_t*> steps_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

@@ -16,7 +16,8 @@ Interval95 median_interval(std::vector<double> values) {
   if (values.empty()) return {};
   std::ranges::sort(values);
   const std::size_t count = values.size();
-  // The probability that fewer than k + 1 of the values lie below the median, from the binomial distribution with one half.
+  // The probability that fewer than k + 1 of the values lie below the median, from the binomial
+  // distribution with one half.
   double term = std::pow(0.5, static_cast<double>(count)), tail = 0;
   std::size_t cut = 0;
   for (std::size_t k = 0; k < count / 2; ++k) {
@@ -46,7 +47,8 @@ std::vector<double> ratios(std::span<const double> values, std::span<const doubl
 }
 
 double spread_of(std::span<const double> ratios_with_itself) {
-  const Interval95 interval = median_interval({ratios_with_itself.begin(), ratios_with_itself.end()});
+  const Interval95 interval =
+      median_interval({ratios_with_itself.begin(), ratios_with_itself.end()});
   return std::max(interval.high - 1, 1 - interval.low);
 }
 

@@ -15,7 +15,9 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-bool anywhere(const RegionLatencies& latencies, std::size_t candidate) { return kernel_bucket(latencies, candidate) == latencies.range; }
+bool anywhere(const RegionLatencies& latencies, std::size_t candidate) {
+  return kernel_bucket(latencies, candidate) == latencies.range;
+}
 
 // The candidate that is best over the points; none where no one has a time at all of them.
 std::size_t best_over(const RegionLatencies& latencies, std::span<const std::size_t> points) {
@@ -25,7 +27,9 @@ std::size_t best_over(const RegionLatencies& latencies, std::span<const std::siz
     if (!anywhere(latencies, c)) continue;
     double sum = 0, plain = 0;
     for (const std::size_t point : points) {
-      sum += std::isinf(latencies.seconds[c][point]) ? infinity : latencies.weights[point] * latencies.seconds[c][point];
+      sum += std::isinf(latencies.seconds[c][point])
+                 ? infinity
+                 : latencies.weights[point] * latencies.seconds[c][point];
       plain += latencies.seconds[c][point];
     }
     // Points without weight tell between candidates that are equal otherwise.
@@ -35,7 +39,8 @@ std::size_t best_over(const RegionLatencies& latencies, std::span<const std::siz
   return best;
 }
 
-ir::TunedEntry row_of(const RegionLatencies& latencies, std::size_t candidate, const ir::Bucket& bucket) {
+ir::TunedEntry row_of(const RegionLatencies& latencies, std::size_t candidate,
+                      const ir::Bucket& bucket) {
   return {.bucket = bucket, .kernel = bucket, .schedule = latencies.candidates[candidate].schedule};
 }
 
@@ -48,14 +53,18 @@ std::vector<ir::TunedEntry> one_kernel(const RegionLatencies& latencies) {
 // Where each key is cut: first values of the upper side.
 using Grid = std::vector<std::vector<std::int64_t>>;
 
-// A kernel for each cell of the grid that points fall into; the last row is the first choice of one kernel for everything.
+// A kernel for each cell of the grid that points fall into; the last row is the first choice of one
+// kernel for everything.
 std::vector<ir::TunedEntry> grid_table(const RegionLatencies& latencies, const Grid& grid) {
-  std::vector<std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> cells;  // position in the grid, points
+  // position in the grid, points
+  std::vector<std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> cells;
   for (std::size_t p = 0; p < latencies.points.size(); ++p) {
     std::vector<std::size_t> position;
     for (std::size_t key = 0; key < grid.size(); ++key)
-      position.push_back(static_cast<std::size_t>(std::ranges::upper_bound(grid[key], latencies.points[p][key]) - grid[key].begin()));
-    const auto cell = std::ranges::find(cells, position, [](const auto& known) { return known.first; });
+      position.push_back(static_cast<std::size_t>(
+          std::ranges::upper_bound(grid[key], latencies.points[p][key]) - grid[key].begin()));
+    const auto cell =
+        std::ranges::find(cells, position, [](const auto& known) { return known.first; });
     if (cell == cells.end()) cells.push_back({position, {p}});
     else cell->second.push_back(p);
   }
@@ -76,7 +85,8 @@ std::vector<ir::TunedEntry> grid_table(const RegionLatencies& latencies, const G
 
 // The extremes of a key over the points.
 std::pair<std::int64_t, std::int64_t> extremes(const RegionLatencies& latencies, std::size_t key) {
-  const auto [least, most] = std::ranges::minmax(latencies.points, {}, [&](const auto& point) { return point[key]; });
+  const auto [least, most] =
+      std::ranges::minmax(latencies.points, {}, [&](const auto& point) { return point[key]; });
   return {least[key], most[key]};
 }
 
@@ -97,14 +107,18 @@ Grid equal_widths(const RegionLatencies& latencies, std::int64_t count) {
     const auto [least, most] = extremes(latencies, key);
     for (std::int64_t i = 1; i < count; ++i) {
       const auto edge =
-          least + static_cast<std::int64_t>(static_cast<double>(most - least + 1) * static_cast<double>(i) / static_cast<double>(count));
-      if (edge > least && edge <= most && (grid[key].empty() || edge > grid[key].back())) grid[key].push_back(edge);
+          least + static_cast<std::int64_t>(static_cast<double>(most - least + 1) *
+                                            static_cast<double>(i) / static_cast<double>(count));
+      if (edge > least && edge <= most && (grid[key].empty() || edge > grid[key].back()))
+        grid[key].push_back(edge);
     }
   }
   return grid;
 }
 
-std::int64_t rows(const std::vector<ir::TunedEntry>& table) { return static_cast<std::int64_t>(table.size()); }
+std::int64_t rows(const std::vector<ir::TunedEntry>& table) {
+  return static_cast<std::int64_t>(table.size());
+}
 
 // The finest grid that keeps within the budget.
 std::vector<ir::TunedEntry> powers_table(const RegionLatencies& latencies, std::int64_t budget) {
@@ -125,13 +139,15 @@ std::vector<ir::TunedEntry> uniform_table(const RegionLatencies& latencies, std:
   return best;
 }
 
-// Cells that no point fell into get the one kernel that is best for all; no expected shape meets it, so it is not counted.
+// Cells that no point fell into get the one kernel that is best for all; no expected shape meets
+// it, so it is not counted.
 void end_table(const RegionLatencies& latencies, std::vector<ir::TunedEntry>& table) {
   if (!(table.back().bucket == latencies.range)) table.push_back(one_kernel(latencies)[0]);
 }
 
 // Equal shares of the kernels, what is left over to the regions that take most time.
-std::vector<std::int64_t> equal_shares(std::span<const RegionLatencies> regions, std::int64_t most) {
+std::vector<std::int64_t> equal_shares(std::span<const RegionLatencies> regions,
+                                       std::int64_t most) {
   std::vector<std::pair<double, std::size_t>> by_time;
   for (std::size_t r = 0; r < regions.size(); ++r) {
     double time = 0;
@@ -142,7 +158,8 @@ std::vector<std::int64_t> equal_shares(std::span<const RegionLatencies> regions,
   std::ranges::sort(by_time);
   const auto count = static_cast<std::int64_t>(regions.size());
   std::vector<std::int64_t> shares(regions.size(), std::max<std::int64_t>(1, most / count));
-  for (std::int64_t i = 0; i < most % count && most > count; ++i) ++shares[by_time[static_cast<std::size_t>(i)].second];
+  for (std::int64_t i = 0; i < most % count && most > count; ++i)
+    ++shares[by_time[static_cast<std::size_t>(i)].second];
   return shares;
 }
 
@@ -155,21 +172,26 @@ std::size_t fastest(const std::vector<std::vector<double>>& seconds, std::size_t
   return best;
 }
 
-std::vector<Strategy> usual_strategies(std::span<const RegionLatencies> seen, std::span<const RegionLatencies> unseen,
+std::vector<Strategy> usual_strategies(std::span<const RegionLatencies> seen,
+                                       std::span<const RegionLatencies> unseen,
                                        std::int64_t most_kernels) {
   internal_check(seen.size() == unseen.size(), "both lists have the same regions");
-  std::vector<Strategy> strategies{
-      {"powers of two", 0, {}}, {"uniform", 0, {}}, {"one symbolic kernel", 0, {}}, {"exact specialisation", 0, {}}};
+  std::vector<Strategy> strategies{{"powers of two", 0, {}},
+                                   {"uniform", 0, {}},
+                                   {"one symbolic kernel", 0, {}},
+                                   {"exact specialisation", 0, {}}};
   if (seen.empty()) return strategies;
   const std::vector<std::int64_t> shares = equal_shares(seen, most_kernels);
   for (std::size_t r = 0; r < seen.size(); ++r) {
     std::vector<ir::TunedEntry> exact;
     for (std::size_t p = 0; p < unseen[r].points.size(); ++p) {
       ir::Bucket point;
-      for (const std::int64_t key : unseen[r].points[p]) point.intervals.push_back({key, key, std::max<std::int64_t>(key, 1)});
+      for (const std::int64_t key : unseen[r].points[p])
+        point.intervals.push_back({key, key, std::max<std::int64_t>(key, 1)});
       exact.push_back(row_of(unseen[r], fastest(unseen[r].seconds, p), point));
     }
-    std::vector<ir::TunedEntry> tables[] = {powers_table(seen[r], shares[r]), uniform_table(seen[r], shares[r]), one_kernel(seen[r]),
+    std::vector<ir::TunedEntry> tables[] = {powers_table(seen[r], shares[r]),
+                                            uniform_table(seen[r], shares[r]), one_kernel(seen[r]),
                                             std::move(exact)};
     for (std::size_t s = 0; s < strategies.size(); ++s) {
       strategies[s].kernels += rows(tables[s]);
@@ -180,13 +202,15 @@ std::vector<Strategy> usual_strategies(std::span<const RegionLatencies> seen, st
   return strategies;
 }
 
-std::vector<std::vector<std::size_t>> usual_choices(const RegionLatencies& latencies, std::int64_t most) {
+std::vector<std::vector<std::size_t>> usual_choices(const RegionLatencies& latencies,
+                                                    std::int64_t most) {
   std::vector<std::vector<std::size_t>> choices;
   for (const auto& table : {powers_table(latencies, most), uniform_table(latencies, most)}) {
     std::vector<std::size_t>& kept = choices.emplace_back();
     for (const ir::TunedEntry& row : table) {
       for (std::size_t c = 0; c < latencies.candidates.size(); ++c)
-        if (latencies.candidates[c].schedule == row.schedule && anywhere(latencies, c)) kept.push_back(c);
+        if (latencies.candidates[c].schedule == row.schedule && anywhere(latencies, c))
+          kept.push_back(c);
     }
   }
   return choices;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-// Points that no call is expected to have still count a little, so that they get a kernel that suits them.
+// Points that no call is expected to have still count a little, so that they get a kernel that
+// suits them.
 constexpr double least_share = 1e-9;
 
 std::vector<std::int64_t> multiples_of(const RegionLatencies& latencies, std::size_t candidate) {
@@ -40,10 +41,11 @@ struct Cut {
 class BoxCutter {
  public:
   // `below`: seconds at each point of what rows further below give; infinity in the last class.
-  BoxCutter(const RegionLatencies& latencies, std::vector<std::size_t> candidates, std::span<const double> weights,
-            std::vector<double> below, std::vector<std::int64_t> multiples)
-      : latencies_(latencies), candidates_(std::move(candidates)), weights_(weights), below_(std::move(below)),
-        multiples_(std::move(multiples)) {}
+  BoxCutter(const RegionLatencies& latencies, std::vector<std::size_t> candidates,
+            std::span<const double> weights, std::vector<double> below,
+            std::vector<std::int64_t> multiples)
+      : latencies_(latencies), candidates_(std::move(candidates)), weights_(weights),
+        below_(std::move(below)), multiples_(std::move(multiples)) {}
 
   std::vector<Box> cut(std::vector<std::size_t> points, std::size_t most) {
     Box whole{latencies_.range.intervals, std::move(points)};
@@ -75,7 +77,8 @@ class BoxCutter {
     box.ideal = 0;
     for (const std::size_t point : box.points) {
       double least = below_[point];
-      for (const std::size_t candidate : candidates_) least = std::min(least, seconds(candidate, point));
+      for (const std::size_t candidate : candidates_)
+        least = std::min(least, seconds(candidate, point));
       box.ideal += weights_[point] * least;
     }
     box.candidate = none;
@@ -119,13 +122,15 @@ class BoxCutter {
       std::vector<std::size_t> sorted = box.points;
       const auto value = [&](std::size_t point) { return latencies_.points[point][key]; };
       std::ranges::sort(sorted, {}, value);
-      const std::vector<double> front = running_least(sorted, false), back = running_least(sorted, true);
+      const std::vector<double> front = running_least(sorted, false),
+                                back = running_least(sorted, true);
       std::vector<std::size_t> steps;
       for (std::size_t i = 1; i < sorted.size(); ++i) {
         if (value(sorted[i - 1]) == value(sorted[i])) continue;
         steps.push_back(i);
         const double gain = box.cost - front[i] - back[sorted.size() - i];
-        if (gain > 0 && (!best || gain > best->gain)) best = Cut{key, edge_between(key, value(sorted[i - 1]), value(sorted[i])), gain};
+        if (gain > 0 && (!best || gain > best->gain))
+          best = Cut{key, edge_between(key, value(sorted[i - 1]), value(sorted[i])), gain};
       }
       if (steps.size() + 1 > widest) {
         widest = steps.size() + 1;
@@ -148,7 +153,8 @@ class BoxCutter {
     Box low{box.intervals, {}}, high{box.intervals, {}};
     low.intervals[cut.key].high = cut.edge - 1;
     high.intervals[cut.key].low = cut.edge;
-    for (const std::size_t point : box.points) (latencies_.points[point][cut.key] < cut.edge ? low : high).points.push_back(point);
+    for (const std::size_t point : box.points)
+      (latencies_.points[point][cut.key] < cut.edge ? low : high).points.push_back(point);
     decide(low);
     decide(high);
     return {std::move(low), std::move(high)};
@@ -163,7 +169,8 @@ class BoxCutter {
 
 void merge_neighbours(std::vector<Box>& boxes, std::size_t keys) {
   const auto joins = [&](const Box& a, const Box& b, std::size_t key) {
-    if (a.candidate != b.candidate || a.intervals[key].high + 1 != b.intervals[key].low) return false;
+    if (a.candidate != b.candidate || a.intervals[key].high + 1 != b.intervals[key].low)
+      return false;
     for (std::size_t i = 0; i < keys; ++i)
       if (i != key && !(a.intervals[i] == b.intervals[i])) return false;
     return true;
@@ -175,7 +182,8 @@ void merge_neighbours(std::vector<Box>& boxes, std::size_t keys) {
         for (std::size_t j = 0; j < boxes.size(); ++j) {
           if (i == j || !joins(boxes[i], boxes[j], key)) continue;
           boxes[i].intervals[key].high = boxes[j].intervals[key].high;
-          boxes[i].points.insert(boxes[i].points.end(), boxes[j].points.begin(), boxes[j].points.end());
+          boxes[i].points.insert(boxes[i].points.end(), boxes[j].points.begin(),
+                                 boxes[j].points.end());
           boxes.erase(boxes.begin() + static_cast<std::ptrdiff_t>(j));
           if (j < i) --i;
           merged = true;
@@ -184,14 +192,16 @@ void merge_neighbours(std::vector<Box>& boxes, std::size_t keys) {
   }
 }
 
-ir::TunedEntry row_of(const RegionLatencies& latencies, std::size_t candidate, ir::Bucket bucket, std::span<const std::size_t> points,
-                      std::span<const double> weights) {
-  ir::TunedEntry row{
-      .bucket = std::move(bucket), .kernel = kernel_bucket(latencies, candidate), .schedule = latencies.candidates[candidate].schedule};
+ir::TunedEntry row_of(const RegionLatencies& latencies, std::size_t candidate, ir::Bucket bucket,
+                      std::span<const std::size_t> points, std::span<const double> weights) {
+  ir::TunedEntry row{.bucket = std::move(bucket),
+                     .kernel = kernel_bucket(latencies, candidate),
+                     .schedule = latencies.candidates[candidate].schedule};
   double weight = 0, sum = 0;
   // Measured anywhere: what lies between is told from there.
   row.measured =
-      !latencies.measured.empty() && std::ranges::find(latencies.measured[candidate], true) != latencies.measured[candidate].end();
+      !latencies.measured.empty() &&
+      std::ranges::find(latencies.measured[candidate], true) != latencies.measured[candidate].end();
   for (const std::size_t point : points) {
     if (std::isinf(latencies.seconds[candidate][point])) continue;
     weight += weights[point];
@@ -217,10 +227,12 @@ bool serves(const RegionLatencies& latencies, std::size_t candidate, std::size_t
 
 bool is_general(const RegionLatencies& latencies, std::size_t candidate) {
   return kernel_bucket(latencies, candidate) == latencies.range &&
-         std::ranges::none_of(latencies.seconds[candidate], [](double seconds) { return std::isinf(seconds); });
+         std::ranges::none_of(latencies.seconds[candidate],
+                              [](double seconds) { return std::isinf(seconds); });
 }
 
-std::vector<ir::TunedEntry> build_table(const RegionLatencies& latencies, std::span<const std::size_t> kept, std::size_t most_rows) {
+std::vector<ir::TunedEntry> build_table(const RegionLatencies& latencies,
+                                        std::span<const std::size_t> kept, std::size_t most_rows) {
   std::vector<double> weights = latencies.weights;
   const double least = least_share * std::accumulate(weights.begin(), weights.end(), 1e-300);
   for (double& weight : weights) weight = std::max(weight, least);
@@ -231,11 +243,13 @@ std::vector<ir::TunedEntry> build_table(const RegionLatencies& latencies, std::s
   double general_cost = infinity;
   std::set<std::vector<std::int64_t>> classes;
   for (const std::size_t candidate : kept) {
-    classes.insert(kernel_bucket(latencies, candidate) == latencies.range ? std::vector<std::int64_t>{}
-                                                                          : multiples_of(latencies, candidate));
+    classes.insert(kernel_bucket(latencies, candidate) == latencies.range
+                       ? std::vector<std::int64_t>{}
+                       : multiples_of(latencies, candidate));
     if (!is_general(latencies, candidate)) continue;
     double cost = 0;
-    for (const std::size_t point : all) cost += weights[point] * latencies.seconds[candidate][point];
+    for (const std::size_t point : all)
+      cost += weights[point] * latencies.seconds[candidate][point];
     if (general == none || cost < general_cost) general = candidate, general_cost = cost;
   }
   internal_check(general != none, "a region keeps a kernel that serves every value");
@@ -252,14 +266,17 @@ std::vector<ir::TunedEntry> build_table(const RegionLatencies& latencies, std::s
   for (const std::vector<std::int64_t>& multiples : order) {
     std::vector<std::size_t> candidates, points;
     for (const std::size_t candidate : kept)
-      if (multiples_of(latencies, candidate) == multiples || (multiples.empty() && kernel_bucket(latencies, candidate) == latencies.range))
+      if (multiples_of(latencies, candidate) == multiples ||
+          (multiples.empty() && kernel_bucket(latencies, candidate) == latencies.range))
         if (candidate != general) candidates.push_back(candidate);
     if (candidates.empty()) continue;
     for (const std::size_t point : all)
       if (serves(latencies, candidates[0], point)) points.push_back(point);
     const std::size_t free = most_rows > rows.size() ? most_rows - rows.size() : 1;
     BoxCutter cutter(latencies, candidates, weights, below,
-                     multiples.empty() ? std::vector<std::int64_t>(latencies.range.intervals.size(), 1) : multiples);
+                     multiples.empty()
+                         ? std::vector<std::int64_t>(latencies.range.intervals.size(), 1)
+                         : multiples);
     std::vector<Box> boxes = cutter.cut(points, free);
     std::erase_if(boxes, [](const Box& box) { return box.candidate == none; });
     merge_neighbours(boxes, latencies.range.intervals.size());
@@ -270,7 +287,8 @@ std::vector<ir::TunedEntry> build_table(const RegionLatencies& latencies, std::s
     });
     std::vector<ir::TunedEntry> own;
     for (const Box& box : boxes) {
-      for (const std::size_t point : box.points) below[point] = latencies.seconds[box.candidate][point];
+      for (const std::size_t point : box.points)
+        below[point] = latencies.seconds[box.candidate][point];
       own.push_back(row_of(latencies, box.candidate, {box.intervals}, box.points, weights));
     }
     rows.insert(rows.begin(), own.begin(), own.end());

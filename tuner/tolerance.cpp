@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/symbols.h"
+#include "ir/dims/symbols.h"
 
 namespace anydim::tuner {
 
 namespace {
 
 template <typename Got, typename Want>
-std::string differing_reals(std::int64_t count, double tolerance, const Got& got, const Want& want) {
+std::string differing_reals(std::int64_t count, double tolerance, const Got& got,
+                            const Want& want) {
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i)
     if (const double value = std::fabs(want(i)); std::isfinite(value)) sum += value;
@@ -20,7 +21,8 @@ std::string differing_reals(std::int64_t count, double tolerance, const Got& got
   for (std::int64_t i = 0; i < count; ++i) {
     const double a = got(i), b = want(i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!(std::fabs(a - b) <= tolerance * (std::fabs(b) + mean))) return fmt::format("element {} is {:.6g}, expected {:.6g}", i, a, b);
+    if (!(std::fabs(a - b) <= tolerance * (std::fabs(b) + mean)))
+      return fmt::format("element {} is {:.6g}, expected {:.6g}", i, a, b);
   }
   return {};
 }
@@ -47,7 +49,8 @@ std::string differs(const ir::Tensor& got, const ir::Tensor& want, double tolera
   if (!ir::is_float(want.dtype())) {
     for (std::int64_t i = 0; i < count; ++i)
       if (got.integer_at(i) != want.integer_at(i))
-        return fmt::format("element {} is {}, expected {}", i, got.integer_at(i), want.integer_at(i));
+        return fmt::format("element {} is {}, expected {}", i, got.integer_at(i),
+                           want.integer_at(i));
     return {};
   }
   if (want.dtype() == ir::DType::F32) {
@@ -56,15 +59,17 @@ std::string differs(const ir::Tensor& got, const ir::Tensor& want, double tolera
         count, tolerance, [&](std::int64_t i) { return a[static_cast<std::size_t>(i)]; },
         [&](std::int64_t i) { return b[static_cast<std::size_t>(i)]; });
   }
-  return differing_reals(count, tolerance, [&](std::int64_t i) { return got.real_at(i); }, [&](std::int64_t i) { return want.real_at(i); });
+  return differing_reals(
+      count, tolerance, [&](std::int64_t i) { return got.real_at(i); },
+      [&](std::int64_t i) { return want.real_at(i); });
 }
 
 ir::Bucket whole_range(const ir::Region& region) {
   ir::Bucket whole;
   for (const ir::Dim& key : region.keys) {
     const ir::Interval range = ir::bounds(key, region.body.symbols);
-    whole.intervals.push_back(
-        {std::max<std::int64_t>(range.low, 0), range.high, std::max<std::int64_t>(ir::divisor(key, region.body.symbols), 1)});
+    whole.intervals.push_back({std::max<std::int64_t>(range.low, 0), range.high,
+                               std::max<std::int64_t>(ir::divisor(key, region.body.symbols), 1)});
   }
   return whole;
 }

@@ -9,10 +9,12 @@
 
 namespace anydim::tuner {
 
-// Of a real element, relative to its own size and the tensor's mean size: rounding at the narrowest float of the region's body, with room for sums in another order.
+// Of a real element, relative to its own size and the tensor's mean size: rounding at the narrowest
+// float of the region's body, with room for sums in another order.
 double tolerance_of(const ir::Region& region);
 
-// Empty where every element agrees (integers and bools bit by bit; NaN with NaN, infinity with itself), else the first that does not.
+// Empty where every element agrees (integers and bools bit by bit; NaN with NaN, infinity with
+// itself), else the first that does not.
 std::string differs(const ir::Tensor& got, const ir::Tensor& want, double tolerance);
 
 // All values that the region's keys may take.

@@ -57,19 +57,22 @@ std::int64_t Trace::calls() const {
   return calls;
 }
 
-void Trace::add(std::span<const std::int64_t> values, std::int64_t rows, const TracedLaunches& launches, std::int64_t count) {
+void Trace::add(std::span<const std::int64_t> values, std::int64_t rows,
+                const TracedLaunches& launches, std::int64_t count) {
   internal_check(values.size() == symbols_.size(), "a traced call has a value for every symbol");
   TracedCall sizes(values.begin(), values.end());
   sizes.push_back(rows);
   take(sizes, {count, launches});
-  while ((bins_.size() > most_bins || launches_ > most_launches) && significant_bits_ > fewest_bits) coarsen();
+  while ((bins_.size() > most_bins || launches_ > most_launches) && significant_bits_ > fewest_bits)
+    coarsen();
 }
 
 void Trace::take(std::span<const std::int64_t> sizes, const TraceBin& more) {
   TraceBin& bin = bins_[rounded_up(sizes, significant_bits_)];
   bin.calls = added(bin.calls, more.calls);
   for (const auto& [launch, count] : more.launches) {
-    const auto [there, fresh] = bin.launches.try_emplace({launch.first, rounded_up(launch.second, significant_bits_)}, 0);
+    const auto [there, fresh] =
+        bin.launches.try_emplace({launch.first, rounded_up(launch.second, significant_bits_)}, 0);
     there->second = added(there->second, count);
     launches_ += fresh ? 1 : 0;
   }
@@ -84,17 +87,20 @@ void Trace::coarsen() {
 
 void Trace::merge(const Trace& other) {
   if (other.inputs_ != inputs_ || other.symbols_ != symbols_) {
-    throw Error(ErrorKind::Malformed, fmt::format("the trace is of another model: its inputs are {}, this model's are {}",
-                                                  fmt::join(other.inputs_, "; "), fmt::join(inputs_, "; ")));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("the trace is of another model: its inputs are {}, this model's are {}",
+                            fmt::join(other.inputs_, "; "), fmt::join(inputs_, "; ")));
   }
-  for (const auto& [sizes, bin] : other.bins_) add(std::span(sizes).first(symbols_.size()), sizes.back(), bin.launches, bin.calls);
+  for (const auto& [sizes, bin] : other.bins_)
+    add(std::span(sizes).first(symbols_.size()), sizes.back(), bin.launches, bin.calls);
 }
 
 std::string Trace::to_json() const {
   using Json = nlohmann::ordered_json;
   std::map<std::string_view, std::size_t> regions;
   for (const auto& [sizes, bin] : bins_)
-    for (const auto& [launch, count] : bin.launches) regions.try_emplace(launch.first, regions.size());
+    for (const auto& [launch, count] : bin.launches)
+      regions.try_emplace(launch.first, regions.size());
   Json bins = Json::array(), launches = Json::array(), names = Json::array();
   for (const auto& [sizes, bin] : bins_) {
     Json numbers = sizes;
@@ -117,28 +123,37 @@ std::string Trace::to_json() const {
                  {"bins", bins}};
   if (launches_ > 0) {
     object["regions"] = std::move(names);
-    object["launches"] = std::move(launches);  // of each bin: the region's position, its keys, how many
+    // of each bin: the region's position, its keys, how many
+    object["launches"] = std::move(launches);
   }
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 Trace Trace::parse(std::string_view json, const std::string& where) {
-  const auto malformed = [&](const std::string& why) { return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why)); };
+  const auto malformed = [&](const std::string& why) {
+    return Error(ErrorKind::Malformed, fmt::format("{}: {}", where, why));
+  };
   const auto integer = [&](const nlohmann::json& value) {
-    if (!value.is_number_integer()) throw malformed(fmt::format("the trace is damaged: {} is no whole number", printable_json(value)));
+    if (!value.is_number_integer())
+      throw malformed(
+          fmt::format("the trace is damaged: {} is no whole number", printable_json(value)));
     return value.get<std::int64_t>();
   };
   const nlohmann::json object = parse_json(json);
   if (!object.is_object() || !object.contains("anydim_trace"))
     throw malformed("this is no trace of shapes (anydim run --record writes them)");
   try {
-    if (integer(object.at("anydim_trace")) > newest_form) throw malformed("the trace was written by a newer version of anydim");
-    Trace trace(object.at("inputs").get<std::vector<std::string>>(), object.at("symbols").get<std::vector<std::string>>());
-    trace.significant_bits_ = static_cast<int>(std::clamp<std::int64_t>(integer(object.at("significant_bits")), fewest_bits, 63));
+    if (integer(object.at("anydim_trace")) > newest_form)
+      throw malformed("the trace was written by a newer version of anydim");
+    Trace trace(object.at("inputs").get<std::vector<std::string>>(),
+                object.at("symbols").get<std::vector<std::string>>());
+    trace.significant_bits_ = static_cast<int>(
+        std::clamp<std::int64_t>(integer(object.at("significant_bits")), fewest_bits, 63));
     const auto counted = [&](const nlohmann::json& list) {
       std::vector<std::int64_t> numbers;
       for (const auto& number : list) numbers.push_back(integer(number));
-      const bool negative = std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
+      const bool negative =
+          std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
       if (negative || numbers.empty() || numbers.back() == 0) numbers.clear();
       return numbers;
     };
@@ -146,21 +161,27 @@ Trace Trace::parse(std::string_view json, const std::string& where) {
     const nlohmann::json launches = object.value("launches", nlohmann::json::array());
     const nlohmann::json& bins = object.at("bins");
     if (!launches.empty() && launches.size() != bins.size())
-      throw malformed(fmt::format("the trace is damaged: it has the launches of {} bins, and {} bins", launches.size(), bins.size()));
+      throw malformed(
+          fmt::format("the trace is damaged: it has the launches of {} bins, and {} bins",
+                      launches.size(), bins.size()));
     for (std::size_t i = 0; i < bins.size(); ++i) {
       const std::vector<std::int64_t> numbers = counted(bins[i]);
       if (numbers.size() != trace.symbols_.size() + 2)
-        throw malformed(
-            fmt::format("a bin has {} sizes from 0 and a count from 1; got {}", trace.symbols_.size() + 1, printable_json(bins[i])));
+        throw malformed(fmt::format("a bin has {} sizes from 0 and a count from 1; got {}",
+                                    trace.symbols_.size() + 1, printable_json(bins[i])));
       TracedLaunches of_bin;
       for (const nlohmann::json& listed : launches.empty() ? launches : launches[i]) {
         const std::vector<std::int64_t> launch = counted(listed);
         if (launch.size() < 2 || static_cast<std::uint64_t>(launch[0]) >= regions.size())
-          throw malformed(fmt::format("a launch has the position of one of {} regions, keys from 0 and a count from 1; got {}",
-                                      regions.size(), printable_json(listed)));
-        of_bin[{regions[static_cast<std::size_t>(launch[0])], {launch.begin() + 1, launch.end() - 1}}] = launch.back();
+          throw malformed(
+              fmt::format("a launch has the position of one of {} regions, keys from 0 and a count "
+                          "from 1; got {}",
+                          regions.size(), printable_json(listed)));
+        of_bin[{regions[static_cast<std::size_t>(launch[0])],
+                {launch.begin() + 1, launch.end() - 1}}] = launch.back();
       }
-      trace.add(std::span(numbers).first(trace.symbols_.size()), numbers[trace.symbols_.size()], of_bin, numbers.back());
+      trace.add(std::span(numbers).first(trace.symbols_.size()), numbers[trace.symbols_.size()],
+                of_bin, numbers.back());
     }
     return trace;
   } catch (const nlohmann::json::exception& error) {
@@ -168,10 +189,13 @@ Trace Trace::parse(std::string_view json, const std::string& where) {
   }
 }
 
-Trace read_trace(const std::filesystem::path& file) { return Trace::parse(read_text_file(file), file.string()); }
+Trace read_trace(const std::filesystem::path& file) {
+  return Trace::parse(read_text_file(file), file.string());
+}
 
 void record_trace(const std::filesystem::path& file, const Trace& trace) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  const std::filesystem::path folder =
+      file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   // The folder's lock, so that no file stays behind for it.
   const runtime::FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock) throw cannot_write(file);

@@ -22,18 +22,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double estimated_seconds(const TuneSubject& subject, const ir::Region& region, const ir::Schedule& schedule,
-                         std::span<const std::int64_t> keys) {
-  return std::max(subject.backend.estimate(region, schedule, keys, subject.environment.threads), 1e-12);
+double estimated_seconds(const TuneSubject& subject, const ir::Region& region,
+                         const ir::Schedule& schedule, std::span<const std::int64_t> keys) {
+  return std::max(subject.backend.estimate(region, schedule, keys, subject.environment.threads),
+                  1e-12);
 }
 
 SearchRegion search_region(const TuneSubject& subject, const RegionPoints& points) {
   const ir::Program::Kernel& kernel = kernel_of(subject, points.kernel);
-  SearchRegion region{.candidates = subject.backend.space(kernel.region, whole_range(kernel.region)),
-                      .points = points.points,
-                      .weights = points.weights,
-                      .estimates = {},
-                      .incumbents = {}};
+  SearchRegion region{
+      .candidates = subject.backend.space(kernel.region, whole_range(kernel.region)),
+      .points = points.points,
+      .weights = points.weights,
+      .estimates = {},
+      .incumbents = {}};
   for (const std::vector<std::int64_t>& keys : points.points) {
     const ir::Schedule& incumbent = entry_for(kernel.table, keys).schedule;
     const auto at = std::ranges::find(region.candidates, incumbent);
@@ -51,9 +53,10 @@ SearchRegion search_region(const TuneSubject& subject, const RegionPoints& point
 // One run's work between the search and the database.
 class Run {
  public:
-  Run(const TuneSubject& subject, const KeyPoints& points, const TuneRules& rules, const TuneDevice& device, Database& database,
-      const TuneHooks& hooks, Clock::time_point begin)
-      : subject_(subject), points_(points.regions), rules_(rules), device_(device), database_(database), hooks_(hooks), begin_(begin),
+  Run(const TuneSubject& subject, const KeyPoints& points, const TuneRules& rules,
+      const TuneDevice& device, Database& database, const TuneHooks& hooks, Clock::time_point begin)
+      : subject_(subject), points_(points.regions), rules_(rules), device_(device),
+        database_(database), hooks_(hooks), begin_(begin),
         search_(regions_of(subject, points), rules_of(rules)) {
     for (const SearchRegion& region : search_.regions()) {
       space_ += static_cast<std::int64_t>(region.candidates.size());
@@ -65,7 +68,8 @@ class Run {
   // Takes over what the database knows of these regions at all of their points.
   void recall() {
     for (std::size_t r = 0; r < points_.size(); ++r) {
-      std::map<std::string, std::map<std::vector<std::int64_t>, Measurement>> known;  // by schedule, then keys
+      // by schedule, then keys
+      std::map<std::string, std::map<std::vector<std::int64_t>, Measurement>> known;
       for (Measurement& one : database_.measurements(subject_.environment, region(r).identity)) {
         if (!one.multiples.empty() || one.measured != device_.measured) continue;
         std::string name = to_string(one.schedule);
@@ -76,7 +80,8 @@ class Run {
       const SearchRegion& searched = search_.regions()[r];
       for (const bool incumbents : {true, false}) {
         for (std::size_t c = 0; c < searched.candidates.size(); ++c) {
-          const bool incumbent = std::ranges::find(searched.incumbents, c) != searched.incumbents.end();
+          const bool incumbent =
+              std::ranges::find(searched.incumbents, c) != searched.incumbents.end();
           const auto found = known.find(to_string(searched.candidates[c]));
           if (incumbent != incumbents || found == known.end()) continue;
           recall(r, c, found->second, known);
@@ -96,12 +101,14 @@ class Run {
         const std::size_t call = points_[r].calls[p] + 1;
         if (call >= launches.size()) continue;
         for (const LaunchKeys& launch : launches[call])
-          if (launch.kernel == points_[r].kernel && launch.keys == points_[r].points[p]) rooflines_[r][p] = launch.roofline_seconds;
+          if (launch.kernel == points_[r].kernel && launch.keys == points_[r].points[p])
+            rooflines_[r][p] = launch.roofline_seconds;
       }
     }
   }
 
-  // Seconds at a point that no kernel can beat; 0: not known. Where one did, the limits were measured too low, and its time is the limit.
+  // Seconds at a point that no kernel can beat; 0: not known. Where one did, the limits were
+  // measured too low, and its time is the limit.
   double roofline(std::size_t region, std::size_t point) const {
     double least = search_.incumbent_seconds(region, point);
     for (std::size_t c = 0; c < search_.regions()[region].candidates.size(); ++c)
@@ -121,7 +128,8 @@ class Run {
       weights += sizes.weights[s];
       sum += sizes.weights[s] * interpolated(points_[r].points, rooflines, sizes.keys[s]);
     }
-    return {.entry = entry, .roofline_seconds = weights > 0 ? std::min(sum / weights, entry.seconds) : 0};
+    return {.entry = entry,
+            .roofline_seconds = weights > 0 ? std::min(sum / weights, entry.seconds) : 0};
   }
 
   // What was measured, told on to all sizes of the workload.
@@ -136,36 +144,43 @@ class Run {
     return all;
   }
 
-  // Seconds of a call by the schedules of the cost model alone, at all sizes of the workload: in the times that tables are chosen from, or where a schedule
-  // has none there, its estimate corrected by what was measured nearby.
+  // Seconds of a call by the schedules of the cost model alone, at all sizes of the workload: in
+  // the times that tables are chosen from, or where a schedule has none there, its estimate
+  // corrected by what was measured nearby.
   double default_seconds(std::span<const RegionLatencies> refined) const {
     double seconds = 0;
     for (std::size_t r = 0; r < points_.size(); ++r) {
       const SearchRegion& searched = search_.regions()[r];
       std::vector<double> corrections;
       for (std::size_t p = 0; p < searched.points.size(); ++p)
-        corrections.push_back(search_.incumbent_seconds(r, p) / searched.estimates[searched.incumbents[p]][p]);
+        corrections.push_back(search_.incumbent_seconds(r, p) /
+                              searched.estimates[searched.incumbents[p]][p]);
       const RegionLatencies& times = refined[r];
       for (std::size_t s = 0; s < times.points.size(); ++s) {
-        const ir::Schedule& incumbent = entry_for(kernel_of(subject_, points_[r].kernel).table, times.points[s]).schedule;
+        const ir::Schedule& incumbent =
+            entry_for(kernel_of(subject_, points_[r].kernel).table, times.points[s]).schedule;
         double best = std::numeric_limits<double>::infinity();
         for (std::size_t c = 0; c < times.candidates.size(); ++c)
           if (times.candidates[c].schedule == incumbent) best = std::min(best, times.seconds[c][s]);
         if (!std::isfinite(best))
-          best = estimated(r, incumbent, times.points[s]) * interpolated(searched.points, corrections, times.points[s]);
+          best = estimated(r, incumbent, times.points[s]) *
+                 interpolated(searched.points, corrections, times.points[s]);
         seconds += times.weights[s] * best;
       }
     }
     return seconds;
   }
 
-  // What loading and timing every finalist in several rounds at `points` new calls is likely to take; a third of the budget at most.
+  // What loading and timing every finalist in several rounds at `points` new calls is likely to
+  // take; a third of the budget at most.
   double regret_reserve(std::size_t points) const {
     if (trials_ == 0) return 0.1 * rules_.budget_seconds;
     constexpr double finalists = 5, rounds = 6;  // of a region
-    const double share = static_cast<double>(points) / static_cast<double>(std::max<std::size_t>(rules_.points, 1));
-    const double needed =
-        prepare_seconds_ + rounds * finalists * static_cast<double>(points_.size()) * share * trial_seconds_ / static_cast<double>(trials_);
+    const double share =
+        static_cast<double>(points) / static_cast<double>(std::max<std::size_t>(rules_.points, 1));
+    const double needed = prepare_seconds_ + rounds * finalists *
+                                                 static_cast<double>(points_.size()) * share *
+                                                 trial_seconds_ / static_cast<double>(trials_);
     return std::min(needed, rules_.budget_seconds / 3);
   }
 
@@ -187,22 +202,30 @@ class Run {
     return true;
   }
 
-  // Kept challengers timed afresh at the same points: the luckiest of many noisy times is too good to be true.
-  bool confirm(const Partition& partition, std::span<const RegionLatencies> latencies, double reserve) {
+  // Kept challengers timed afresh at the same points: the luckiest of many noisy times is too good
+  // to be true.
+  bool confirm(const Partition& partition, std::span<const RegionLatencies> latencies,
+               double reserve) {
     std::vector<Attempt> attempts;
     for (std::size_t r = 0; r < points_.size(); ++r) {
       for (const std::size_t kept : partition.regions[r].candidates) {
-        const auto at = std::ranges::find(search_.regions()[r].candidates, latencies[r].candidates[kept].schedule);
-        const Attempt attempt{r, static_cast<std::size_t>(at - search_.regions()[r].candidates.begin())};
+        const auto at = std::ranges::find(search_.regions()[r].candidates,
+                                          latencies[r].candidates[kept].schedule);
+        const Attempt attempt{
+            r, static_cast<std::size_t>(at - search_.regions()[r].candidates.begin())};
         const bool incumbent =
-            std::ranges::find(search_.regions()[r].incumbents, attempt.candidate) != search_.regions()[r].incumbents.end();
-        if (!incumbent && confirmed_.insert({{r, attempt.candidate}, true}).second) attempts.push_back(attempt);
+            std::ranges::find(search_.regions()[r].incumbents, attempt.candidate) !=
+            search_.regions()[r].incumbents.end();
+        if (!incumbent && confirmed_.insert({{r, attempt.candidate}, true}).second)
+          attempts.push_back(attempt);
       }
     }
     const std::size_t width = std::max<std::size_t>(device_.width, 1);
     for (std::size_t i = 0; i < attempts.size() && seconds_left() > reserve; i += width) {
       const auto first = attempts.begin() + static_cast<std::ptrdiff_t>(i);
-      if (!try_all({first, first + static_cast<std::ptrdiff_t>(std::min(width, attempts.size() - i))})) return false;
+      if (!try_all(
+              {first, first + static_cast<std::ptrdiff_t>(std::min(width, attempts.size() - i))}))
+        return false;
     }
     return true;
   }
@@ -213,7 +236,9 @@ class Run {
   std::int64_t reused() const { return reused_; }
   std::int64_t space() const { return space_; }
   const std::map<Outcome, std::int64_t>& failures() const { return failures_; }
-  double seconds_left() const { return rules_.budget_seconds - std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double seconds_left() const {
+    return rules_.budget_seconds - std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
 
  private:
   static std::vector<SearchRegion> regions_of(const TuneSubject& subject, const KeyPoints& points) {
@@ -223,9 +248,12 @@ class Run {
   }
   static SearchRules rules_of(const TuneRules& rules) { return rules.search; }
 
-  const ir::Region& region(std::size_t r) const { return kernel_of(subject_, points_[r].kernel).region; }
+  const ir::Region& region(std::size_t r) const {
+    return kernel_of(subject_, points_[r].kernel).region;
+  }
 
-  double estimated(std::size_t r, const ir::Schedule& schedule, std::span<const std::int64_t> keys) const {
+  double estimated(std::size_t r, const ir::Schedule& schedule,
+                   std::span<const std::int64_t> keys) const {
     return estimated_seconds(subject_, region(r), schedule, keys);
   }
 
@@ -236,8 +264,9 @@ class Run {
     return std::nullopt;
   }
 
-  void recall(std::size_t r, std::size_t c, const std::map<std::vector<std::int64_t>, Measurement>& at_keys,
-              const std::map<std::string, std::map<std::vector<std::int64_t>, Measurement>>& known) {
+  void recall(
+      std::size_t r, std::size_t c, const std::map<std::vector<std::int64_t>, Measurement>& at_keys,
+      const std::map<std::string, std::map<std::vector<std::int64_t>, Measurement>>& known) {
     const SearchRegion& searched = search_.regions()[r];
     std::vector<double> ratios, seconds;
     for (std::size_t p = 0; p < searched.points.size(); ++p) {
@@ -264,7 +293,9 @@ class Run {
     const auto begin = Clock::now();
     std::vector<TrialRequest> requests;
     for (const Attempt& attempt : attempts) {
-      requests.push_back(request_for(points_[attempt.region], search_.regions()[attempt.region].candidates[attempt.candidate]));
+      requests.push_back(
+          request_for(points_[attempt.region],
+                      search_.regions()[attempt.region].candidates[attempt.candidate]));
       show(attempt);
       if (hooks_.interrupted && hooks_.interrupted()) return false;
       if (device_.measure_many) continue;
@@ -272,7 +303,9 @@ class Run {
       if (!trial) return false;
       take(attempt, *trial);
     }
-    const auto measured = [&] { trial_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count(); };
+    const auto measured = [&] {
+      trial_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+    };
     if (!device_.measure_many) {
       measured();
       return true;
@@ -285,20 +318,22 @@ class Run {
 
   void show(const Attempt& attempt) const {
     if (!hooks_.progress) return;
-    hooks_.progress({.region = region(attempt.region).name,
-                     .candidate = to_string(search_.regions()[attempt.region].candidates[attempt.candidate]),
-                     .trials = static_cast<std::size_t>(trials_),
-                     .space = static_cast<std::size_t>(space_),
-                     .best_seconds = search_.best_seconds(),
-                     .default_seconds = search_.default_seconds(),
-                     .roofline_seconds = call_roofline(),
-                     .seconds_left = std::max(seconds_left(), 0.0)});
+    hooks_.progress(
+        {.region = region(attempt.region).name,
+         .candidate = to_string(search_.regions()[attempt.region].candidates[attempt.candidate]),
+         .trials = static_cast<std::size_t>(trials_),
+         .space = static_cast<std::size_t>(space_),
+         .best_seconds = search_.best_seconds(),
+         .default_seconds = search_.default_seconds(),
+         .roofline_seconds = call_roofline(),
+         .seconds_left = std::max(seconds_left(), 0.0)});
   }
 
   double call_roofline() const {
     double seconds = 0;
     for (std::size_t r = 0; r < points_.size(); ++r)
-      for (std::size_t p = 0; p < points_[r].points.size(); ++p) seconds += points_[r].weights[p] * roofline(r, p);
+      for (std::size_t p = 0; p < points_[r].points.size(); ++p)
+        seconds += points_[r].weights[p] * roofline(r, p);
     return seconds;
   }
 
@@ -319,9 +354,13 @@ class Run {
       if (trial.outcome == Outcome::Ok) {
         const PointTimes& times = trial.points.at(p);
         const bool own = searched.incumbents[p] == c;
-        // Relative to the incumbent's own time, so that times of one run compare however the machine felt.
-        const double base = search_.ratios({r, searched.incumbents[p]}).empty() ? times.incumbent_seconds : search_.incumbent_seconds(r, p);
-        // The incumbent's code for the whole range may be slower than that for its bucket; where the two cannot be told apart they are the same.
+        // Relative to the incumbent's own time, so that times of one run compare however the
+        // machine felt.
+        const double base = search_.ratios({r, searched.incumbents[p]}).empty()
+                                ? times.incumbent_seconds
+                                : search_.incumbent_seconds(r, p);
+        // The incumbent's code for the whole range may be slower than that for its bucket; where
+        // the two cannot be told apart they are the same.
         ratios.push_back(own && times.low <= 1 && times.high >= 1 ? 1 : times.ratio);
         incumbent_seconds.push_back(times.incumbent_seconds);
         row.seconds = ratios.back() * (own ? times.incumbent_seconds : base);
@@ -344,9 +383,10 @@ class Run {
   const TuneHooks& hooks_;
   Clock::time_point begin_;
   Search search_;
-  std::vector<std::vector<double>> noise_;      // [region][point]: 95 % spread of A against A
-  std::vector<std::vector<double>> rooflines_;  // [region][point]: as the device tells; 0: not known
-  double trial_seconds_ = 0;                    // of all trials, on the wall
+  std::vector<std::vector<double>> noise_;  // [region][point]: 95 % spread of A against A
+  std::vector<std::vector<double>>
+      rooflines_;             // [region][point]: as the device tells; 0: not known
+  double trial_seconds_ = 0;  // of all trials, on the wall
   double prepare_seconds_ = 0;
   std::map<std::pair<std::size_t, std::size_t>, bool> confirmed_;
   std::map<Outcome, std::int64_t> failures_;
@@ -354,12 +394,14 @@ class Run {
 };
 
 std::string report_text(const TuneResult& result, const std::string& fingerprint) {
-  nlohmann::ordered_json report = {{"fingerprint", fingerprint}, {"space", result.space}, {"reused", result.reused}};
+  nlohmann::ordered_json report = {
+      {"fingerprint", fingerprint}, {"space", result.space}, {"reused", result.reused}};
   if (result.regret) {
     report["best_seconds"] = result.regret->best_seconds;
     const auto shown = [](const Regret& regret) {
-      return nlohmann::ordered_json{
-          {"expected_total", regret.expected_total}, {"mean", regret.mean}, {"percentile_99", regret.percentile_99}};
+      return nlohmann::ordered_json{{"expected_total", regret.expected_total},
+                                    {"mean", regret.mean},
+                                    {"percentile_99", regret.percentile_99}};
     };
     for (const StrategyRegret& one : result.regret->strategies) {
       nlohmann::ordered_json row = shown(one.regret);
@@ -383,7 +425,8 @@ Call small_call(const ModelShape& shape) {
   for (const std::string& name : names) {
     const ir::SymbolInfo* known = shape.symbols.find(name);
     const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
-    const std::int64_t rounded = (std::clamp(small, info.low, info.high) + info.multiple - 1) / info.multiple * info.multiple;
+    const std::int64_t rounded = (std::clamp(small, info.low, info.high) + info.multiple - 1) /
+                                 info.multiple * info.multiple;
     call.values.push_back(rounded <= info.high ? rounded : info.low);
   }
   if (!shape.packing) return call;
@@ -391,16 +434,21 @@ Call small_call(const ModelShape& shape) {
   const std::vector<ir::Dim>& mask = shape.inputs.at(shape.packing->mask).dims;
   const auto value = [&](const ir::Dim& dim) {
     return dim.evaluate([&](const ir::DimLeaf& leaf) {
-      return call.values.at(static_cast<std::size_t>(std::ranges::find(names, leaf.symbol) - names.begin()));
+      return call.values.at(
+          static_cast<std::size_t>(std::ranges::find(names, leaf.symbol) - names.begin()));
     });
   };
   const std::int64_t batch = value(mask.at(0)), length = value(mask.at(1));
-  for (std::int64_t row = 0; row < batch; ++row) call.lengths.push_back(std::max<std::int64_t>(1, length - row));
+  for (std::int64_t row = 0; row < batch; ++row)
+    call.lengths.push_back(std::max<std::int64_t>(1, length - row));
   return call;
 }
 
-std::vector<RegionLatencies> latencies_of(const Search& search, const std::vector<RegionPoints>& points, const TuneSubject& subject,
-                                          const std::vector<std::vector<double>>& noise, bool measured) {
+std::vector<RegionLatencies> latencies_of(const Search& search,
+                                          const std::vector<RegionPoints>& points,
+                                          const TuneSubject& subject,
+                                          const std::vector<std::vector<double>>& noise,
+                                          bool measured) {
   std::vector<RegionLatencies> all;
   for (std::size_t r = 0; r < points.size(); ++r) {
     const SearchRegion& searched = search.regions()[r];
@@ -413,7 +461,8 @@ std::vector<RegionLatencies> latencies_of(const Search& search, const std::vecto
                         .seconds = {},
                         .edges = subject.backend.key_edges(region)};
     bool none = true;
-    for (std::size_t c = 0; c < searched.candidates.size(); ++c) none = none && search.ratios({r, c}).empty();
+    for (std::size_t c = 0; c < searched.candidates.size(); ++c)
+      none = none && search.ratios({r, c}).empty();
     for (std::size_t c = 0; c < searched.candidates.size(); ++c) {
       const std::vector<double>& ratios = search.ratios({r, c});
       const bool incumbent = std::ranges::find(searched.incumbents, c) != searched.incumbents.end();
@@ -427,7 +476,8 @@ std::vector<RegionLatencies> latencies_of(const Search& search, const std::vecto
         const double own = incumbents.empty() ? 1 : incumbents[p];
         // A challenger wins only beyond the spread of A against A.
         constexpr double barely = 1e-4;
-        if (searched.incumbents[p] != c && ratio < own && ratio > own - noise[r][p]) ratio = own + barely;
+        if (searched.incumbents[p] != c && ratio < own && ratio > own - noise[r][p])
+          ratio = own + barely;
         seconds.push_back(ratio * search.incumbent_seconds(r, p));
       }
       one.measured.emplace_back(searched.points.size(), measured && !ratios.empty());
@@ -437,32 +487,38 @@ std::vector<RegionLatencies> latencies_of(const Search& search, const std::vecto
   return all;
 }
 
-TuneResult tune(const TuneSubject& subject, const Workload& workload, const Workload& unseen, const TuneRules& rules,
-                const TuneDevice& device, Database& database, const TuneHooks& hooks) {
+TuneResult tune(const TuneSubject& subject, const Workload& workload, const Workload& unseen,
+                const TuneRules& rules, const TuneDevice& device, Database& database,
+                const TuneHooks& hooks) {
   const auto begin = Clock::now();
   if (!(rules.budget_seconds > 0))
-    throw Error(ErrorKind::CommandLine, "--budget is no time: give seconds, minutes or hours above 0, e.g. 10m");
+    throw Error(ErrorKind::CommandLine,
+                "--budget is no time: give seconds, minutes or hours above 0, e.g. 10m");
   TuneResult result;
   const Observed observed = observe(subject, workload, device);
   if (observed.launches.empty()) {
     result.interrupted = true;
     return result;
   }
-  const KeyPoints points = choose_points(observed.workload, observed.launches, observed.work, rules.points, observed.runnable);
+  const KeyPoints points = choose_points(observed.workload, observed.launches, observed.work,
+                                         rules.points, observed.runnable);
   const auto regions = static_cast<std::int64_t>(points.regions.size());
   if (rules.most_kernels < regions) {
     throw Error(ErrorKind::CommandLine,
-                fmt::format("--max-kernels {} is below the {} regions of the model, each of which needs one kernel; give {} or more",
+                fmt::format("--max-kernels {} is below the {} regions of the model, each of which "
+                            "needs one kernel; give {} or more",
                             rules.most_kernels, regions, regions));
   }
   // Equal fingerprints: the same regions, calls, limits.
-  std::string all = fmt::format("{} {} {} {} {}", workload.text, rules.most_kernels, rules.points, rules.exhaustive, rules.most_trials);
-  for (const RegionPoints& region : points.regions) all += kernel_of(subject, region.kernel).region.identity;
+  std::string all = fmt::format("{} {} {} {} {}", workload.text, rules.most_kernels, rules.points,
+                                rules.exhaustive, rules.most_trials);
+  for (const RegionPoints& region : points.regions)
+    all += kernel_of(subject, region.kernel).region.identity;
   const std::string fingerprint = text_hash(all);
   for (const ModelRun& before : database.runs(subject.environment)) {
     const nlohmann::json report = parse_json(before.report);
-    if (!report.is_object() || !report.contains("fingerprint") || report["fingerprint"] != fingerprint ||
-        before.budget_seconds < rules.budget_seconds)
+    if (!report.is_object() || !report.contains("fingerprint") ||
+        report["fingerprint"] != fingerprint || before.budget_seconds < rules.budget_seconds)
       continue;
     result.nothing_to_do = true;
     result.run = before;
@@ -479,7 +535,8 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   Run run(subject, points, rules, device, database, hooks, begin);
   run.recall();
   const auto conclude = [&] {
-    result.latencies = latencies_of(run.search(), points.regions, subject, run.noise(), device.measured);
+    result.latencies =
+        latencies_of(run.search(), points.regions, subject, run.noise(), device.measured);
     result.refined = run.refined(result.latencies);
     result.partition = choose_kernels(result.refined, rules.most_kernels, Tail{});
     result.trials = run.trials();
@@ -490,7 +547,8 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   run.prepare(calls_to_prepare(subject, observed, points));
   const bool regret_wanted = rules.unseen_calls > 0 && device.measured;
   const auto reserve = [&] { return regret_wanted ? run.regret_reserve(rules.unseen_calls) : 0; };
-  result.interrupted = !run.measure([&] { return 1.2 * reserve(); });  // a little for timing kept kernels again
+  // a little for timing kept kernels again
+  result.interrupted = !run.measure([&] { return 1.2 * reserve(); });
   for (int round = 0; round < 3 && !result.interrupted && device.measured; ++round) {
     conclude();
     const std::int64_t before = run.trials();
@@ -510,14 +568,16 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   if (result.interrupted) return result;
   if (regret_wanted) {
     const Observed fresh = observe(subject, unseen, device);
-    if (!fresh.launches.empty()) measure_regret(subject, fresh, rules, device, [&] { return run.seconds_left(); }, result);
+    if (!fresh.launches.empty())
+      measure_regret(subject, fresh, rules, device, [&] { return run.seconds_left(); }, result);
   }
   result.run.report = report_text(result, fingerprint);
   std::vector<ChosenTable> tables;
   for (std::size_t i = 0; i < result.latencies.size(); ++i) {
     ChosenTable& table = tables.emplace_back();
     table.region = result.latencies[i].region;
-    for (const ir::TunedEntry& entry : result.partition.regions[i].entries) table.entries.push_back(run.chosen(i, entry));
+    for (const ir::TunedEntry& entry : result.partition.regions[i].entries)
+      table.entries.push_back(run.chosen(i, entry));
   }
   database.store_run(subject.environment, result.run, tables);
   return result;

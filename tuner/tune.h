@@ -33,24 +33,28 @@ struct TuneRules {
   std::size_t points = 6;        // representative calls
   std::size_t unseen_calls = 6;  // for regret; 0: none is reported
   SearchRules search{};
-  std::int64_t most_trials = 0;  // candidates that the search tries in this run, whatever is left of the budget; 0: no limit
-  bool exhaustive = false;       // try every candidate, whatever is expected of it, until the budget ends
+  std::int64_t most_trials = 0;  // candidates that the search tries in this run, whatever is left
+                                 // of the budget; 0: no limit
+  // try every candidate, whatever is expected of it, until the budget ends
+  bool exhaustive = false;
 };
 
 struct TuneProgress {
   std::string region, candidate;  // at work
   std::size_t trials = 0, space = 0;
   double best_seconds = 0, default_seconds = 0;  // of a call, as far as known
-  double roofline_seconds = 0;                   // of a call: what arithmetic and memory allow; 0: not known
-  double seconds_left = 0;                       // of the budget
+  double roofline_seconds = 0;  // of a call: what arithmetic and memory allow; 0: not known
+  double seconds_left = 0;      // of the budget
 };
 
-// How candidates are tried. `prepare`: loads the calls (the first small) and says what they launch; null: it needs no calls' data; `measure`: nothing where the run was interrupted.
+// How candidates are tried. `prepare`: loads the calls (the first small) and says what they launch;
+// null: it needs no calls' data; `measure`: nothing where the run was interrupted.
 struct TuneDevice {
   std::function<std::vector<std::vector<LaunchKeys>>(const std::vector<Call>& calls)> prepare{};
   std::function<std::optional<Trial>(const TrialRequest&)> measure;
   bool measured = true;  // false: what it says is predicted
-  // Where several candidates may be tried at once: how many it likes to have at hand, and their trials in order; empty where the run was interrupted.
+  // Where several candidates may be tried at once: how many it likes to have at hand, and their
+  // trials in order; empty where the run was interrupted.
   std::size_t width = 1;
   std::function<std::vector<Trial>(const std::vector<TrialRequest>&)> measure_many{};
 };
@@ -65,26 +69,37 @@ struct TuneResult {
   bool interrupted = false;    // what was measured is kept; tables are not chosen
   ModelRun run;
   std::vector<RegionLatencies> latencies;  // as measured, in the order of the regions tuned
-  std::vector<RegionLatencies> refined;    // the same at all sizes of the workload (refined_latencies.h): what the tables are chosen from
+  std::vector<RegionLatencies> refined;    // the same at all sizes of the workload
+                                           // (refined_latencies.h): what the tables are chosen from
   std::vector<std::int32_t> kernels;       // of each, in Program::kernels
   Partition partition;
   std::optional<RegretReport> regret;
-  double regret_share = 0;  // of a call's expected time, in regions that the report covers; the rest had no time left
-  std::int64_t trials = 0, reused = 0, space = 0;            // candidates: tried now, known from before, all there are
+  // of a call's expected time, in regions that the report covers; the rest had no time left
+  double regret_share = 0;
+  std::int64_t trials = 0, reused = 0,
+               space = 0;  // candidates: tried now, known from before, all there are
   std::vector<std::pair<Outcome, std::int64_t>> failures{};  // by outcome, where there were any
 };
 
-// Measures within the budget, chooses tables, and stores both in the database. Measurements are stored as they come: nothing is lost by a kill. What the database knows of the
-// same environment is not measured again. Throws Error{CommandLine} for a budget of 0 or fewer kernels than regions, and what database and device throw.
-TuneResult tune(const TuneSubject& subject, const Workload& workload, const Workload& unseen, const TuneRules& rules,
-                const TuneDevice& device, Database& database, const TuneHooks& hooks);
+// Measures within the budget, chooses tables, and stores both in the database. Measurements are
+// stored as they come: nothing is lost by a kill. What the database knows of the same environment
+// is not measured again. Throws Error{CommandLine} for a budget of 0 or fewer kernels than regions,
+// and what database and device throw.
+TuneResult tune(const TuneSubject& subject, const Workload& workload, const Workload& unseen,
+                const TuneRules& rules, const TuneDevice& device, Database& database,
+                const TuneHooks& hooks);
 
-// What the search knows, as choose_kernels takes it: every region with those of its candidates that may be used. `noise`: the 95 % spread of A against A at each
-// region's points, within which a challenger does not win. `measured`: false where times are predicted.
-std::vector<RegionLatencies> latencies_of(const Search& search, const std::vector<RegionPoints>& points, const TuneSubject& subject,
-                                          const std::vector<std::vector<double>>& noise, bool measured);
+// What the search knows, as choose_kernels takes it: every region with those of its candidates that
+// may be used. `noise`: the 95 % spread of A against A at each region's points, within which a
+// challenger does not win. `measured`: false where times are predicted.
+std::vector<RegionLatencies> latencies_of(const Search& search,
+                                          const std::vector<RegionPoints>& points,
+                                          const TuneSubject& subject,
+                                          const std::vector<std::vector<double>>& noise,
+                                          bool measured);
 
-// A call of the least sizes that still have something to compute, where results are held against the reference evaluator.
+// A call of the least sizes that still have something to compute, where results are held against
+// the reference evaluator.
 Call small_call(const ModelShape& shape);
 
 }  // namespace anydim::tuner

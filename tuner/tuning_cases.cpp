@@ -36,7 +36,9 @@ void limit_further_memory(std::int64_t bytes) {
 }  // namespace
 
 void TuningCases::serve(std::istream& in, std::FILE* out) {
-  run_cases([this](const nlohmann::json& wanted, const std::function<void()>& compiled) { return run(wanted, compiled); }, in, out);
+  run_cases([this](const nlohmann::json& wanted,
+                   const std::function<void()>& compiled) { return run(wanted, compiled); },
+            in, out);
 }
 
 Json TuningCases::run(const nlohmann::json& wanted, const std::function<void()>& compiled) {
@@ -50,12 +52,15 @@ Json TuningCases::prepare(const nlohmann::json& wanted) {
   exit_on_forbidden_access();
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  PrepareCase told{.model = model_file_of(wanted.at("model")), .options = wanted.value("options", OptionWords())};
+  PrepareCase told{.model = model_file_of(wanted.at("model")),
+                   .options = wanted.value("options", OptionWords())};
   for (const nlohmann::json& call : wanted.at("calls")) told.calls.push_back(call_of(call));
   PreparedModel prepared = prepare_(told);
   bench_ = std::make_unique<RegionBench>(prepared.program, std::move(prepared.calls));
   limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
-  Json result = {{"launches", Json::array()}, {"rooflines", Json::array()}, {"regions", region_fingerprints(prepared.program->program())}};
+  Json result = {{"launches", Json::array()},
+                 {"rooflines", Json::array()},
+                 {"regions", region_fingerprints(prepared.program->program())}};
   for (const auto& launches : bench_->launches()) {
     Json& of_call = result["launches"].emplace_back(Json::array());
     Json& rooflines = result["rooflines"].emplace_back(Json::array());
@@ -70,14 +75,17 @@ Json TuningCases::prepare(const nlohmann::json& wanted) {
 }
 
 Json TuningCases::measure(const nlohmann::json& wanted, const std::function<void()>& compiled) {
-  if (bench_ == nullptr) throw Error(ErrorKind::Malformed, "case: a model is prepared before its regions are tried");
+  if (bench_ == nullptr)
+    throw Error(ErrorKind::Malformed, "case: a model is prepared before its regions are tried");
   std::vector<TrialPoint> points;
   for (const nlohmann::json& point : wanted.at("points"))
-    points.push_back({point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
+    points.push_back(
+        {point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
   TrialRules rules;
   rules.repetitions = wanted.value("repetitions", rules.repetitions);
   rules.hopeless = wanted.value("hopeless", rules.hopeless);
-  const Trial trial = bench_->measure(wanted.at("kernel").get<std::int32_t>(), ir::parse_schedule(wanted.at("schedule").get<std::string>()),
+  const Trial trial = bench_->measure(wanted.at("kernel").get<std::int32_t>(),
+                                      ir::parse_schedule(wanted.at("schedule").get<std::string>()),
                                       points, rules, compiled);
   return to_json(trial);
 }

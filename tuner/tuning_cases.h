@@ -1,4 +1,5 @@
-// What a measuring process does for the tuner: holds one model with sampled calls, and tries schedules of its regions.
+// What a measuring process does for the tuner: holds one model with sampled calls, and tries
+// schedules of its regions.
 #pragma once
 
 #include <cstdio>
@@ -30,18 +31,23 @@ class TuningCases {
  public:
   explicit TuningCases(Prepare prepare) : prepare_(std::move(prepare)) {}
 
-  // Until the end of `in` (cases.h). For a process of its own: it limits its memory and ends where a kernel touches what it may not.
+  // Until the end of `in` (cases.h). For a process of its own: it limits its memory and ends where
+  // a kernel touches what it may not.
   void serve(std::istream& in, std::FILE* out);
 
  private:
   // A case by its "kind". Throws what it throws, and Error{Malformed} for another kind.
   nlohmann::ordered_json run(const nlohmann::json& wanted, const std::function<void()>& compiled);
   // "tune_prepare":
-  // "model" {"file", "anonymous", "folder"}, "options" [[NAME, VALUE], ..], "calls" [{"values", "lengths", "inputs"}, ..] (workload.h), "memory_bytes" (most address space of this process, 0: no
-  // limit). Returns what each call launches: "launches" [[[kernel, key, ..], ..], ..], "rooflines" of the same shape, and "regions", a hash of each one's identity.
+  // "model" {"file", "anonymous", "folder"}, "options" [[NAME, VALUE], ..], "calls" [{"values",
+  // "lengths", "inputs"}, ..] (workload.h), "memory_bytes" (most address space of this process, 0:
+  // no limit). Returns what each call launches: "launches" [[[kernel, key, ..], ..], ..],
+  // "rooflines" of the same shape, and "regions", a hash of each one's identity.
   nlohmann::ordered_json prepare(const nlohmann::json& wanted);
-  // "tune_candidate": "kernel", "schedule", "points" [{"call", "keys"}, ..], "repetitions", "hopeless". Returns "outcome", "detail", "resources", "points".
-  nlohmann::ordered_json measure(const nlohmann::json& wanted, const std::function<void()>& compiled);
+  // "tune_candidate": "kernel", "schedule", "points" [{"call", "keys"}, ..], "repetitions",
+  // "hopeless". Returns "outcome", "detail", "resources", "points".
+  nlohmann::ordered_json measure(const nlohmann::json& wanted,
+                                 const std::function<void()>& compiled);
 
   Prepare prepare_;
   std::unique_ptr<RegionBench> bench_;

@@ -14,7 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Times = std::vector<std::vector<double>>;  // [candidate][point]
 
-// As many rounds of timing every finalist as there is time for, and no more than settle what is reported.
+// As many rounds of timing every finalist as there is time for, and no more than settle what is
+// reported.
 constexpr std::size_t most_rounds = 12;
 constexpr std::size_t fewest_rounds = 6;  // whose intervals say something
 constexpr double settled_width = 0.005;   // of the 95 % interval of the 99th percentile
@@ -42,22 +43,31 @@ struct Finalists {
   const RegionPoints* points = nullptr;  // unseen
   RegionLatencies seen;                  // what tables are chosen from, finalists only
   FreshLatencies fresh;
-  std::vector<double> base;  // seconds of the incumbent at each point, as first met: what all ratios are of
+  // seconds of the incumbent at each point, as first met: what all ratios are of
+  std::vector<double> base;
 
-  std::size_t rounds() const { return fresh.latencies.seconds.empty() ? 0 : 1 + fresh.again.size(); }
+  std::size_t rounds() const {
+    return fresh.latencies.seconds.empty() ? 0 : 1 + fresh.again.size();
+  }
 };
 
-// What is best at a measured point, kept, or what a usual way picks; the rest is left out as too slow to matter.
-Finalists finalists_of(const TuneResult& result, std::span<const Strategy> usual, std::size_t region, const RegionPoints& unseen) {
+// What is best at a measured point, kept, or what a usual way picks; the rest is left out as too
+// slow to matter.
+Finalists finalists_of(const TuneResult& result, std::span<const Strategy> usual,
+                       std::size_t region, const RegionPoints& unseen) {
   const RegionLatencies& all = result.latencies[region];
   std::vector<bool> finalist(all.candidates.size());
   for (const std::size_t kept : result.partition.regions[region].candidates) finalist[kept] = true;
   for (std::size_t p = 0; p < all.points.size(); ++p) finalist[fastest(all.seconds, p)] = true;
   for (const Strategy& strategy : usual)
     for (const ir::TunedEntry& row : strategy.tables[region])
-      for (std::size_t c = 0; c < finalist.size(); ++c) finalist[c] = finalist[c] || all.candidates[c].schedule == row.schedule;
-  Finalists one{
-      .region = region, .points = &unseen, .seen = result.refined[region], .fresh = {}, .base = std::vector<double>(unseen.points.size())};
+      for (std::size_t c = 0; c < finalist.size(); ++c)
+        finalist[c] = finalist[c] || all.candidates[c].schedule == row.schedule;
+  Finalists one{.region = region,
+                .points = &unseen,
+                .seen = result.refined[region],
+                .fresh = {},
+                .base = std::vector<double>(unseen.points.size())};
   for (std::size_t c = finalist.size(); c-- > 0;)
     if (!finalist[c]) drop(one.seen, c);
   one.fresh.latencies = {.region = all.region,
@@ -71,7 +81,8 @@ Finalists finalists_of(const TuneResult& result, std::span<const Strategy> usual
 }
 
 void drop(std::size_t candidate, Finalists& one) {
-  for (Times& seconds : one.fresh.again) seconds.erase(seconds.begin() + static_cast<std::ptrdiff_t>(candidate));
+  for (Times& seconds : one.fresh.again)
+    seconds.erase(seconds.begin() + static_cast<std::ptrdiff_t>(candidate));
   drop(one.fresh.latencies, candidate);
   drop(one.seen, candidate);
 }
@@ -79,13 +90,15 @@ void drop(std::size_t candidate, Finalists& one) {
 enum class Round { Done, OutOfTime, Interrupted };
 
 // Times every finalist once.
-Round time_once(const TuneDevice& device, const std::function<double()>& seconds_left, Finalists& one) {
+Round time_once(const TuneDevice& device, const std::function<double()>& seconds_left,
+                Finalists& one) {
   Times seconds;
   for (const KernelCandidate& candidate : one.fresh.latencies.candidates) {
     if (seconds_left() <= 0) return Round::OutOfTime;
     const std::optional<Trial> trial = device.measure(request_for(*one.points, candidate.schedule));
     if (!trial) return Round::Interrupted;
-    std::vector<double>& row = seconds.emplace_back(one.base.size(), std::numeric_limits<double>::infinity());
+    std::vector<double>& row =
+        seconds.emplace_back(one.base.size(), std::numeric_limits<double>::infinity());
     if (trial->outcome != Outcome::Ok) continue;
     for (std::size_t p = 0; p < row.size(); ++p) {
       if (one.base[p] == 0) one.base[p] = trial->points[p].incumbent_seconds;
@@ -97,19 +110,24 @@ Round time_once(const TuneDevice& device, const std::function<double()>& seconds
   return Round::Done;
 }
 
-// One that fails now is no choice any more. False: the table needs it, nothing can be said of the region.
+// One that fails now is no choice any more. False: the table needs it, nothing can be said of the
+// region.
 bool drop_failures(std::span<const ir::TunedEntry> table, Finalists& one) {
   for (std::size_t c = one.fresh.latencies.candidates.size(); c-- > 0;) {
     const auto failed = [&](const Times& seconds) { return !std::isfinite(seconds[c][0]); };
-    if (!failed(one.fresh.latencies.seconds) && std::ranges::none_of(one.fresh.again, failed)) continue;
-    if (std::ranges::find(table, one.fresh.latencies.candidates[c].schedule, &ir::TunedEntry::schedule) != table.end()) return false;
+    if (!failed(one.fresh.latencies.seconds) && std::ranges::none_of(one.fresh.again, failed))
+      continue;
+    if (std::ranges::find(table, one.fresh.latencies.candidates[c].schedule,
+                          &ir::TunedEntry::schedule) != table.end())
+      return false;
     drop(c, one);
   }
   return true;
 }
 
 // Tuned tables first, then the usual ways.
-std::vector<Strategy> strategies_of(const TuneResult& result, std::span<const Finalists> timed, std::int64_t most_kernels) {
+std::vector<Strategy> strategies_of(const TuneResult& result, std::span<const Finalists> timed,
+                                    std::int64_t most_kernels) {
   std::vector<RegionLatencies> seen, unseen;
   Strategy tuned{.name = "tuned", .kernels = result.partition.kernels, .tables = {}};
   for (const Finalists& one : timed) {
@@ -122,8 +140,8 @@ std::vector<Strategy> strategies_of(const TuneResult& result, std::span<const Fi
   return strategies;
 }
 
-RegretReport report_of(const TuneSubject& subject, const TuneResult& result, std::span<const Finalists> timed,
-                       std::span<const Strategy> strategies) {
+RegretReport report_of(const TuneSubject& subject, const TuneResult& result,
+                       std::span<const Finalists> timed, std::span<const Strategy> strategies) {
   std::vector<FreshLatencies> fresh;
   for (const Finalists& one : timed) fresh.push_back(one.fresh);
   RegretReport report = regret(fresh, strategies);
@@ -144,11 +162,13 @@ void drop_hopeless(std::span<const Strategy> strategies, std::vector<Finalists>&
     const RegionLatencies times = typical(one.fresh);
     const auto picked = [&](const ir::Schedule& schedule) {
       return std::ranges::any_of(strategies, [&](const Strategy& strategy) {
-        return std::ranges::find(strategy.tables[i], schedule, &ir::TunedEntry::schedule) != strategy.tables[i].end();
+        return std::ranges::find(strategy.tables[i], schedule, &ir::TunedEntry::schedule) !=
+               strategy.tables[i].end();
       });
     };
     const auto near = [&](std::size_t candidate, std::size_t point) {
-      return times.seconds[candidate][point] <= far * times.seconds[fastest(times.seconds, point)][point];
+      return times.seconds[candidate][point] <=
+             far * times.seconds[fastest(times.seconds, point)][point];
     };
     for (std::size_t c = times.candidates.size(); c-- > 0;) {
       bool worth = picked(times.candidates[c].schedule);
@@ -160,18 +180,23 @@ void drop_hopeless(std::span<const Strategy> strategies, std::vector<Finalists>&
 
 }  // namespace
 
-void measure_regret(const TuneSubject& subject, const Observed& unseen, const TuneRules& rules, const TuneDevice& device,
-                    const std::function<double()>& seconds_left, TuneResult& result) {
-  const KeyPoints points = choose_points(unseen.workload, unseen.launches, unseen.work, rules.unseen_calls, unseen.runnable);
+void measure_regret(const TuneSubject& subject, const Observed& unseen, const TuneRules& rules,
+                    const TuneDevice& device, const std::function<double()>& seconds_left,
+                    TuneResult& result) {
+  const KeyPoints points = choose_points(unseen.workload, unseen.launches, unseen.work,
+                                         rules.unseen_calls, unseen.runnable);
   if (device.prepare) device.prepare(calls_to_prepare(subject, unseen, points));
   std::vector<std::size_t> order(result.latencies.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, std::ranges::greater(), [&](std::size_t i) { return std::pair(expected_seconds(result.latencies[i]), i); });
+  std::ranges::sort(order, std::ranges::greater(), [&](std::size_t i) {
+    return std::pair(expected_seconds(result.latencies[i]), i);
+  });
 
   // Two rounds of each region, those first where a call spends most.
   double all = 0, covered = 0, took = 0;
   std::vector<Finalists> timed;
-  const std::vector<Strategy> usual = usual_strategies(result.refined, result.latencies, rules.most_kernels);
+  const std::vector<Strategy> usual =
+      usual_strategies(result.refined, result.latencies, rules.most_kernels);
   for (const std::size_t i : order) {
     const auto at = std::ranges::find(points.regions, result.kernels[i], &RegionPoints::kernel);
     if (at == points.regions.end()) continue;
@@ -197,7 +222,8 @@ void measure_regret(const TuneSubject& subject, const Observed& unseen, const Tu
   // Then all of them in turn, two rounds at a time, so that neither half is timed more often.
   for (std::size_t rounds = 2; rounds < most_rounds; rounds += 2) {
     const Interval95& tail = result.regret->strategies[0].regret.percentile_99_interval;
-    if ((rounds >= fewest_rounds && tail.high - tail.low < settled_width) || seconds_left() < took) return;
+    if ((rounds >= fewest_rounds && tail.high - tail.low < settled_width) || seconds_left() < took)
+      return;
     const auto begin = Clock::now();
     std::vector<Finalists> more = timed;  // an unfinished round counts for nothing
     for (int round = 0; round < 2; ++round)

@@ -25,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int asked_every_ms = 100;
 
 Error cannot_start(const std::string& program, int fault) {
-  return Error(ErrorKind::Resource, fmt::format("the measuring process {} cannot be started: {}", program, std::strerror(fault)));
+  return Error(ErrorKind::Resource, fmt::format("the measuring process {} cannot be started: {}",
+                                                program, std::strerror(fault)));
 }
 
 struct Pipe {
@@ -37,7 +38,8 @@ Pipe make_pipe(const std::string& program) {
   return {ends[0], ends[1]};
 }
 
-// False: the other end is gone. A worker that has died must not take this process with it by SIGPIPE.
+// False: the other end is gone. A worker that has died must not take this process with it by
+// SIGPIPE.
 bool send(int descriptor, std::string_view text) {
   sigset_t pipe_signal, before;
   sigemptyset(&pipe_signal);
@@ -58,7 +60,8 @@ bool send(int descriptor, std::string_view text) {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(std::vector<std::string> command, std::string log) : command_(std::move(command)), log_(std::move(log)) {
+WorkerProcess::WorkerProcess(std::vector<std::string> command, std::string log)
+    : command_(std::move(command)), log_(std::move(log)) {
   internal_check(!command_.empty(), "a worker is a program with arguments");
 }
 
@@ -71,10 +74,13 @@ void WorkerProcess::start() {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in.read, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.write, STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log_.empty() ? "/dev/null" : log_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
+                                   log_.empty() ? "/dev/null" : log_.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A group of its own: an interrupt from the keyboard is for the parent, which lets the worker end its case.
+  // A group of its own: an interrupt from the keyboard is for the parent, which lets the worker end
+  // its case.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   sigset_t none;
   sigemptyset(&none);
@@ -83,7 +89,8 @@ void WorkerProcess::start() {
   std::vector<char*> arguments;
   for (std::string& word : command_) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const int fault = posix_spawnp(&process_, command_[0].c_str(), &actions, &attributes, arguments.data(), environ);
+  const int fault = posix_spawnp(&process_, command_[0].c_str(), &actions, &attributes,
+                                 arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(in.read);
@@ -109,20 +116,23 @@ void WorkerProcess::stop() {
   process_ = -1;
 }
 
-CaseEnd WorkerProcess::run(const nlohmann::json& wanted, const CaseLimits& limits, const std::function<bool()>& stopped) {
+CaseEnd WorkerProcess::run(const nlohmann::json& wanted, const CaseLimits& limits,
+                           const std::function<bool()>& stopped) {
   start();
   CaseEnd end;
   send(input_, wanted.dump() + "\n");  // where it has died, its end of output says so
   bool begun = false;
   auto deadline = Clock::now() + std::chrono::duration<double>(limits.first_seconds);
   for (;;) {
-    for (std::size_t newline = rest_.find('\n'); newline != std::string::npos; newline = rest_.find('\n')) {
+    for (std::size_t newline = rest_.find('\n'); newline != std::string::npos;
+         newline = rest_.find('\n')) {
       const nlohmann::json said = parse_json(std::string_view(rest_).substr(0, newline));
       rest_.erase(0, newline + 1);
       if (!said.is_object()) continue;
       if (said.contains("begin") && said["begin"] == wanted["id"]) begun = true;
       if (!begun) continue;
-      if (said.contains("at") && said.value("id", nlohmann::json()) == wanted["id"] && !end.staged) {
+      if (said.contains("at") && said.value("id", nlohmann::json()) == wanted["id"] &&
+          !end.staged) {
         end.staged = true;
         deadline = Clock::now() + std::chrono::duration<double>(limits.then_seconds);
       }
@@ -131,7 +141,8 @@ CaseEnd WorkerProcess::run(const nlohmann::json& wanted, const CaseLimits& limit
         return end;
       }
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const bool over = left <= 0;
     if (over || (stopped && stopped())) {
       end.status = over ? CaseEnd::Status::Hung : CaseEnd::Status::Stopped;

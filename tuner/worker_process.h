@@ -1,7 +1,9 @@
-// A measuring process that may be lost at any time: started afresh, told cases as lines of JSON, watched by this process's clock alone.
+// A measuring process that may be lost at any time: started afresh, told cases as lines of JSON,
+// watched by this process's clock alone.
 //
-// The protocol is that of bench/campaign/worker.py: for every case the worker says {"begin": ID}, perhaps {"at": STAGE, "id": ID}, and {"end": ID, ...}.
-// Lines that are no JSON object are a library's chatter.
+// The protocol is that of bench/campaign/worker.py: for every case the worker says {"begin": ID},
+// perhaps {"at": STAGE, "id": ID}, and {"end": ID, ...}. Lines that are no JSON object are a
+// library's chatter.
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +17,9 @@
 namespace anydim::tuner {
 
 struct CaseLimits {
-  double first_seconds = 30;  // until it says {"at": ...}; a case that never says so has these alone
-  double then_seconds = 30;   // from there on
+  double first_seconds =
+      30;                    // until it says {"at": ...}; a case that never says so has these alone
+  double then_seconds = 30;  // from there on
 };
 
 struct CaseEnd {
@@ -30,7 +33,8 @@ struct CaseEnd {
 
 class WorkerProcess {
  public:
-  // `command`: program and arguments; it is executed, never forked to go on. Standard error of workers goes to `log` (a file that is appended to), or nowhere.
+  // `command`: program and arguments; it is executed, never forked to go on. Standard error of
+  // workers goes to `log` (a file that is appended to), or nowhere.
   explicit WorkerProcess(std::vector<std::string> command, std::string log = {});
   ~WorkerProcess();  // kills it
   WorkerProcess(const WorkerProcess&) = delete;
@@ -40,8 +44,10 @@ class WorkerProcess {
   // Throws Error{Resource} where no process can be started.
   void start();
   void stop();
-  // Starts the process where it isn't there. After Hung, Died and Stopped it is gone. `stop`: asked several times a second; true ends the case.
-  CaseEnd run(const nlohmann::json& wanted, const CaseLimits& limits, const std::function<bool()>& stop = {});
+  // Starts the process where it isn't there. After Hung, Died and Stopped it is gone. `stop`: asked
+  // several times a second; true ends the case.
+  CaseEnd run(const nlohmann::json& wanted, const CaseLimits& limits,
+              const std::function<bool()>& stop = {});
 
   int starts() const { return starts_; }
 

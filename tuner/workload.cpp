@@ -32,28 +32,32 @@ BatchSymbols batch_symbols(const ModelShape& model) {
   if (names.size() != 2) {
     throw Error(
         ErrorKind::CommandLine,
-        fmt::format(
-            "lengths say how many texts a batch has and how long they are, but the model's sizes are {}; record a trace of calls with "
-            "`anydim run --record FILE` and tune with --trace FILE",
-            names.empty() ? "all constant" : fmt::format("{}", fmt::join(names, ", "))));
+        fmt::format("lengths say how many texts a batch has and how long they are, but the model's "
+                    "sizes are {}; record a trace of calls with "
+                    "`anydim run --record FILE` and tune with --trace FILE",
+                    names.empty() ? "all constant" : fmt::format("{}", fmt::join(names, ", "))));
   }
   BatchSymbols symbols{.batch = 0, .length = 1};
   if (model.packing) {
     const std::vector<ir::Dim>& mask = model.inputs.at(model.packing->mask).dims;
-    if (mask.size() == 2 && mask[1].kind() == ir::Dim::Kind::Symbol && mask[1].leaf().symbol == names[0])
+    if (mask.size() == 2 && mask[1].kind() == ir::Dim::Kind::Symbol &&
+        mask[1].leaf().symbol == names[0])
       std::swap(symbols.batch, symbols.length);
   }
   return symbols;
 }
 
-void check_range(const ModelShape& model, const std::string& symbol, std::int64_t value, const std::string& what) {
+void check_range(const ModelShape& model, const std::string& symbol, std::int64_t value,
+                 const std::string& what) {
   const ir::SymbolInfo* known = model.symbols.find(symbol);
   const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
   if (value >= info.low && value <= info.high && value % info.multiple == 0) return;
-  throw Error(ErrorKind::Inputs,
-              fmt::format("{} gives {} = {}, but the model takes {} in [{}, {}]{}{}", what, symbol, value, symbol, info.low, info.high,
-                          info.multiple > 1 ? fmt::format(" in multiples of {}", info.multiple) : "",
-                          info.reason.empty() ? "" : fmt::format(" ({})", info.reason)));
+  throw Error(
+      ErrorKind::Inputs,
+      fmt::format("{} gives {} = {}, but the model takes {} in [{}, {}]{}{}", what, symbol, value,
+                  symbol, info.low, info.high,
+                  info.multiple > 1 ? fmt::format(" in multiples of {}", info.multiple) : "",
+                  info.reason.empty() ? "" : fmt::format(" ({})", info.reason)));
 }
 
 std::vector<std::vector<std::int64_t>> tensor_dims(const ModelShape& model, const Call& call) {
@@ -63,13 +67,16 @@ std::vector<std::vector<std::int64_t>> tensor_dims(const ModelShape& model, cons
   std::vector<std::vector<std::int64_t>> all;
   for (const ModelInput& input : model.inputs) {
     std::vector<std::int64_t>& dims = all.emplace_back();
-    for (const ir::Dim& dim : input.dims) dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) { return values.at(leaf.symbol); }));
+    for (const ir::Dim& dim : input.dims)
+      dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) { return values.at(leaf.symbol); }));
   }
   if (!model.packing) return all;
   const std::vector<std::int64_t> mask = all.at(model.packing->mask);
   const std::int64_t batch = mask.at(0), length = mask.at(1);
   const std::int64_t rows =
-      call.lengths.empty() ? batch * length : std::accumulate(call.lengths.begin(), call.lengths.end(), std::int64_t{0});
+      call.lengths.empty()
+          ? batch * length
+          : std::accumulate(call.lengths.begin(), call.lengths.end(), std::int64_t{0});
   for (const runtime::RowVector vector : model.packing->vectors) {
     switch (vector) {
       case runtime::RowVector::Rows:
@@ -90,15 +97,16 @@ std::vector<std::string> ModelShape::symbol_names() const {
   std::vector<std::string> names;
   for (const ModelInput& input : inputs) {
     for (const ir::Dim& dim : input.dims) {
-      if (dim.kind() == ir::Dim::Kind::Symbol && std::ranges::find(names, dim.leaf().symbol) == names.end())
+      if (dim.kind() == ir::Dim::Kind::Symbol &&
+          std::ranges::find(names, dim.leaf().symbol) == names.end())
         names.push_back(dim.leaf().symbol);
     }
   }
   return names;
 }
 
-Workload sample_workload(const ModelShape& model, const Distribution& distribution, const runtime::BatchRule& rule, std::size_t samples,
-                         std::uint64_t seed) {
+Workload sample_workload(const ModelShape& model, const Distribution& distribution,
+                         const runtime::BatchRule& rule, std::size_t samples, std::uint64_t seed) {
   const BatchSymbols symbols = batch_symbols(model);
   const std::vector<std::string> names = model.symbol_names();
   Workload workload;
@@ -114,25 +122,35 @@ Workload sample_workload(const ModelShape& model, const Distribution& distributi
         call.values.resize(2);
         call.values[symbols.batch] = static_cast<std::int64_t>(batch.texts.size());
         call.values[symbols.length] = batch.longest;
-        for (std::size_t i = 0; i < names.size(); ++i) check_range(model, names[i], call.values[i], distribution.text);
+        for (std::size_t i = 0; i < names.size(); ++i)
+          check_range(model, names[i], call.values[i], distribution.text);
       }
       workload.calls.push_back(std::move(call));
     }
   };
-  // As many texts at once as make a good number of batches, also where the last of them is not full.
-  const std::size_t texts = distribution.observed.empty()
-                                ? std::max<std::size_t>(256, 16 * static_cast<std::size_t>(rule.texts.value_or(1)))
-                                : distribution.observed.size();
-  for (std::uint64_t round = 0; workload.calls.size() < samples; ++round) add(draw_lengths(distribution, texts, seed + round));
+  // As many texts at once as make a good number of batches, also where the last of them is not
+  // full.
+  const std::size_t texts =
+      distribution.observed.empty()
+          ? std::max<std::size_t>(256, 16 * static_cast<std::size_t>(rule.texts.value_or(1)))
+          : distribution.observed.size();
+  for (std::uint64_t round = 0; workload.calls.size() < samples; ++round)
+    add(draw_lengths(distribution, texts, seed + round));
   workload.text = fmt::format(
-      "{}, batches of {}{}{}{}", distribution.text, rule.texts ? fmt::format("{} texts", *rule.texts) : "",
+      "{}, batches of {}{}{}{}", distribution.text,
+      rule.texts ? fmt::format("{} texts", *rule.texts) : "",
       rule.texts && rule.tokens ? " and " : "",
-      rule.tokens ? fmt::format("{} {} tokens", *rule.tokens, rule.counted == runtime::CountedTokens::Padded ? "padded" : "useful") : "",
+      rule.tokens
+          ? fmt::format("{} {} tokens", *rule.tokens,
+                        rule.counted == runtime::CountedTokens::Padded ? "padded" : "useful")
+          : "",
       rule.sorted ? ", sorted" : "");
   return workload;
 }
 
-nlohmann::json to_json(const Call& call) { return {{"values", call.values}, {"lengths", call.lengths}, {"inputs", call.inputs}}; }
+nlohmann::json to_json(const Call& call) {
+  return {{"values", call.values}, {"lengths", call.lengths}, {"inputs", call.inputs}};
+}
 
 Call call_of(const nlohmann::json& said) {
   return {.values = said.at("values").get<std::vector<std::int64_t>>(),
@@ -145,20 +163,24 @@ Workload traced_workload(const ModelShape& model, const Trace& trace) {
   for (const ModelInput& input : model.inputs) {
     std::vector<std::string> dims;
     for (const ir::Dim& dim : input.dims) dims.push_back(dim.to_string());
-    inputs.push_back(fmt::format("{}: {} ({})", input.name, ir::name_of(input.dtype), fmt::join(dims, ", ")));
+    inputs.push_back(
+        fmt::format("{}: {} ({})", input.name, ir::name_of(input.dtype), fmt::join(dims, ", ")));
   }
   const std::vector<std::string> names = model.symbol_names();
   if (trace.inputs() != inputs || trace.symbols() != names) {
-    throw Error(ErrorKind::Malformed, fmt::format("the trace is of another model: its inputs are {}; this model's are {}",
-                                                  fmt::join(trace.inputs(), "; "), fmt::join(inputs, "; ")));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("the trace is of another model: its inputs are {}; this model's are {}",
+                            fmt::join(trace.inputs(), "; "), fmt::join(inputs, "; ")));
   }
   if (trace.bins().empty()) throw Error(ErrorKind::Malformed, "the trace holds no call");
   Workload workload;
   for (const auto& [sizes, bin] : trace.bins()) {
     Call call{.values = {sizes.begin(), sizes.end() - 1}, .weight = static_cast<double>(bin.calls)};
     for (const auto& [launch, count] : bin.launches)
-      call.found.push_back({launch.first, launch.second, static_cast<double>(count) / static_cast<double>(bin.calls)});
-    for (std::size_t i = 0; i < names.size(); ++i) check_range(model, names[i], call.values[i], "the trace");
+      call.found.push_back({launch.first, launch.second,
+                            static_cast<double>(count) / static_cast<double>(bin.calls)});
+    for (std::size_t i = 0; i < names.size(); ++i)
+      check_range(model, names[i], call.values[i], "the trace");
     if (model.packing && sizes.back() > 0 && names.size() == 2) {
       // The longest text is known and the rows of all; the others share what is left.
       const BatchSymbols symbols = batch_symbols(model);
@@ -178,58 +200,69 @@ Workload traced_workload(const ModelShape& model, const Trace& trace) {
 }
 
 bool shapes_decide_launches(const ir::Program& program) {
-  return std::ranges::all_of(program.instructions, [](const ir::Code::Instruction& instruction) {
-    return std::holds_alternative<ir::Code::RunStage>(instruction) || std::holds_alternative<ir::Code::Launch>(instruction);
-  });
+  return std::ranges::all_of(program.entry().instructions,
+                             [](const ir::Code::Instruction& instruction) {
+                               return std::holds_alternative<ir::Code::RunStage>(instruction) ||
+                                      std::holds_alternative<ir::Code::Launch>(instruction);
+                             });
 }
 
 bool values_decide_launches(const ir::Program& program) {
   const auto fetches = [](const ir::Code& code) {
-    return std::ranges::any_of(code.instructions,
-                               [](const auto& instruction) { return std::holds_alternative<ir::Code::Fetch>(instruction); });
+    return std::ranges::any_of(code.instructions, [](const auto& instruction) {
+      return std::holds_alternative<ir::Code::Fetch>(instruction);
+    });
   };
-  return fetches(program) || std::ranges::any_of(program.functions, fetches);
+  return std::ranges::any_of(program.functions, fetches);
 }
 
 std::vector<std::string> region_fingerprints(const ir::Program& program) {
   std::vector<std::string> fingerprints;
-  for (const ir::Program::Kernel& kernel : program.kernels) fingerprints.push_back(text_hash(kernel.region.identity));
+  for (const ir::Program::Kernel& kernel : program.kernels)
+    fingerprints.push_back(text_hash(kernel.region.identity));
   return fingerprints;
 }
 
 ShapeWalk::ShapeWalk(const ir::Program& program) : program_(program) {
   internal_check(shapes_decide_launches(program), "only shapes decide the sizes of this program");
   signature_.name = "main";
-  signature_.symbols = program.symbols;
-  for (const ir::Code::Input& input : program.inputs)
-    signature_.body.parameters.push_back(signature_.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
+  signature_.symbols = program.entry().symbols;
+  for (const ir::Code::Input& input : program.entry().inputs)
+    signature_.body.parameters.push_back(
+        signature_.add_value(input.name, ir::TensorType{input.dtype, input.dims}));
   for (const ir::Program::Stage& stage : program.stages) interpreters_.emplace_back(stage.shapes);
 }
 
 std::vector<LaunchKeys> ShapeWalk::launches(const ModelShape& model, const Call& call) const {
   const std::vector<std::vector<std::int64_t>> dims = tensor_dims(model, call);
   std::vector<ir::InputShape> shapes;
-  for (std::size_t i = 0; i < dims.size(); ++i) shapes.push_back({program_.inputs.at(i).dtype, dims[i]});
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    shapes.push_back({program_.entry().inputs.at(i).dtype, dims[i]});
   const ir::SymbolValues symbols = ir::bind_symbols(signature_, shapes);
-  std::vector<std::int64_t> slots(static_cast<std::size_t>(program_.slots));
-  for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
-    const auto found = symbols.find(program_.leaf_symbols[slot]);
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(program_.entry().slots));
+  for (std::size_t slot = 0; slot < program_.entry().leaf_symbols.size(); ++slot) {
+    const auto found = symbols.find(program_.entry().leaf_symbols[slot]);
     if (found != symbols.end()) slots[slot] = found->second;
   }
   std::vector<LaunchKeys> launches;
-  for (const ir::Code::Instruction& instruction : program_.instructions) {
+  for (const ir::Code::Instruction& instruction : program_.entry().instructions) {
     if (const auto* run = std::get_if<ir::Code::RunStage>(&instruction)) {
       const ir::Program::Stage& stage = program_.stages[static_cast<std::size_t>(run->stage)];
       std::vector<std::int64_t> leaves;
-      for (const ir::Code::Slot slot : stage.leaves) leaves.push_back(slots[static_cast<std::size_t>(slot)]);
-      const std::span<std::int64_t> values(slots.data() + stage.first, stage.shapes.expressions.size());
+      for (const ir::Code::Slot slot : stage.leaves)
+        leaves.push_back(slots[static_cast<std::size_t>(slot)]);
+      const std::span<std::int64_t> values(slots.data() + stage.first,
+                                           stage.shapes.expressions.size());
       if (interpreters_[static_cast<std::size_t>(run->stage)].run(leaves, values) >= 0)
-        throw Error(ErrorKind::Inputs, "a size of the model has no 64-bit value for a sampled call (it overflows or divides by zero)");
+        throw Error(ErrorKind::Inputs,
+                    "a size of the model has no 64-bit value for a sampled call (it overflows or "
+                    "divides by zero)");
     } else {
       const auto& launch = std::get<ir::Code::Launch>(instruction);
       LaunchKeys& one = launches.emplace_back();
       one.kernel = launch.kernel;
-      for (const ir::Code::Slot slot : launch.keys) one.keys.push_back(slots[static_cast<std::size_t>(slot)]);
+      for (const ir::Code::Slot slot : launch.keys)
+        one.keys.push_back(slots[static_cast<std::size_t>(slot)]);
     }
   }
   return launches;
@@ -237,16 +270,20 @@ std::vector<LaunchKeys> ShapeWalk::launches(const ModelShape& model, const Call&
 
 namespace {
 
-// At most about `most_sizes`: where there are more, those that agree in their keys' leading bits are one, at the heaviest of them. Points stay themselves.
-KeyWeights merged_sizes(const std::map<std::vector<std::int64_t>, double>& all, const std::vector<std::vector<std::int64_t>>& points) {
+// At most about `most_sizes`: where there are more, those that agree in their keys' leading bits
+// are one, at the heaviest of them. Points stay themselves.
+KeyWeights merged_sizes(const std::map<std::vector<std::int64_t>, double>& all,
+                        const std::vector<std::vector<std::int64_t>>& points) {
   constexpr std::size_t most_sizes = 128;
   constexpr int most_bits = 62;
   for (int bits = most_bits; bits > 0; --bits) {
-    std::map<std::vector<std::int64_t>, std::map<std::vector<std::int64_t>, double>> groups;  // by rounded keys
+    // by rounded keys
+    std::map<std::vector<std::int64_t>, std::map<std::vector<std::int64_t>, double>> groups;
     for (const auto& [keys, weight] : all) {
       std::vector<std::int64_t> rounded = keys;
       for (std::int64_t& key : rounded) {
-        const int drop = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(key))) - bits);
+        const int drop =
+            std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(key))) - bits);
         key = key >> drop << drop;
       }
       groups[std::ranges::find(points, keys) != points.end() ? keys : rounded][keys] += weight;
@@ -255,8 +292,11 @@ KeyWeights merged_sizes(const std::map<std::vector<std::int64_t>, double>& all, 
     KeyWeights merged;
     for (const auto& [rounded, members] : groups) {
       const auto own = members.find(rounded);
-      const bool is_point = own != members.end() && std::ranges::find(points, rounded) != points.end();
-      const auto heaviest = is_point ? own : std::ranges::max_element(members, {}, [](const auto& one) { return one.second; });
+      const bool is_point =
+          own != members.end() && std::ranges::find(points, rounded) != points.end();
+      const auto heaviest = is_point ? own
+                                     : std::ranges::max_element(
+                                           members, {}, [](const auto& one) { return one.second; });
       merged.keys.push_back(heaviest->first);
       merged.weights.push_back(0);
       for (const auto& [keys, weight] : members) merged.weights.back() += weight;
@@ -266,7 +306,8 @@ KeyWeights merged_sizes(const std::map<std::vector<std::int64_t>, double>& all, 
   internal_error("one bit a key leaves few sizes");
 }
 
-// A loop launches a region at a size a step: as many of these are left as there are in other programs, evenly over them all.
+// A loop launches a region at a size a step: as many of these are left as there are in other
+// programs, evenly over them all.
 constexpr std::size_t points_a_representative = 2;
 void thin_out(std::map<std::vector<std::int64_t>, std::size_t>& points, std::size_t most) {
   if (points.size() <= most) return;
@@ -276,14 +317,15 @@ void thin_out(std::map<std::vector<std::int64_t>, std::size_t>& points, std::siz
     return std::pair(distance(keys, std::vector<std::int64_t>(keys.size())), keys);
   });
   std::map<std::vector<std::int64_t>, std::size_t> kept;
-  for (std::size_t i = 0; i < most; ++i) kept.insert(*points.find(order[most == 1 ? 0 : i * (order.size() - 1) / (most - 1)]));
+  for (std::size_t i = 0; i < most; ++i)
+    kept.insert(*points.find(order[most == 1 ? 0 : i * (order.size() - 1) / (most - 1)]));
   points = std::move(kept);
 }
 
 }  // namespace
 
-KeyPoints choose_points(const Workload& workload, std::span<const std::vector<LaunchKeys>> launches, std::span<const double> work,
-                        std::size_t most, std::size_t runnable) {
+KeyPoints choose_points(const Workload& workload, std::span<const std::vector<LaunchKeys>> launches,
+                        std::span<const double> work, std::size_t most, std::size_t runnable) {
   const std::size_t count = workload.calls.size();
   runnable = std::min(runnable, count);
   internal_check(runnable > 0 && launches.size() == count && work.size() == count && most > 0,
@@ -293,8 +335,11 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
   std::ranges::sort(order, {}, [&](std::size_t call) { return std::pair(work[call], call); });
 
   // Where what is met comes from calls that cannot be made, those that can count alike.
-  const bool weighed = std::ranges::any_of(order, [&](std::size_t call) { return workload.calls[call].weight > 0; });
-  const auto weighed_work = [&](std::size_t call) { return (weighed ? workload.calls[call].weight : 1) * work[call]; };
+  const bool weighed =
+      std::ranges::any_of(order, [&](std::size_t call) { return workload.calls[call].weight > 0; });
+  const auto weighed_work = [&](std::size_t call) {
+    return (weighed ? workload.calls[call].weight : 1) * work[call];
+  };
   KeyPoints chosen;
   double total = 0;
   for (const std::size_t call : order) total += weighed_work(call);
@@ -306,15 +351,19 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
     sum += weighed_work(order[at]);
     if (sum < total * static_cast<double>(part) / static_cast<double>(most - 1)) continue;
     if (taken.size() < most) taken.insert(at);
-    while (sum >= total * static_cast<double>(part) / static_cast<double>(most - 1) && part < most) ++part;
+    while (sum >= total * static_cast<double>(part) / static_cast<double>(most - 1) && part < most)
+      ++part;
   }
   for (const std::size_t at : taken) chosen.representatives.push_back(order[at]);
   if (most == 1) chosen.representatives.resize(1);
 
-  std::map<std::int32_t, std::map<std::vector<std::int64_t>, std::size_t>> points;  // to the representative that has it
+  // to the representative that has it
+  std::map<std::int32_t, std::map<std::vector<std::int64_t>, std::size_t>> points;
   for (std::size_t r = 0; r < chosen.representatives.size(); ++r)
-    for (const LaunchKeys& launch : launches[chosen.representatives[r]]) points[launch.kernel].emplace(launch.keys, r);
-  for (auto& [kernel, of_kernel] : points) thin_out(of_kernel, points_a_representative * chosen.representatives.size());
+    for (const LaunchKeys& launch : launches[chosen.representatives[r]])
+      points[launch.kernel].emplace(launch.keys, r);
+  for (auto& [kernel, of_kernel] : points)
+    thin_out(of_kernel, points_a_representative * chosen.representatives.size());
   double calls = 0;
   for (const Call& call : workload.calls) calls += call.weight;
   std::map<std::int32_t, std::map<std::vector<std::int64_t>, double>> sizes;  // weights of all keys
@@ -343,8 +392,10 @@ KeyPoints choose_points(const Workload& workload, std::span<const std::vector<La
       sizes[launch.kernel][launch.keys] += expected;
     }
   }
-  for (RegionPoints& region : chosen.regions) region.sizes = merged_sizes(sizes[region.kernel], region.points);
-  std::erase_if(chosen.regions, [](const RegionPoints& region) { return region.sizes.keys.empty(); });
+  for (RegionPoints& region : chosen.regions)
+    region.sizes = merged_sizes(sizes[region.kernel], region.points);
+  std::erase_if(chosen.regions,
+                [](const RegionPoints& region) { return region.sizes.keys.empty(); });
   return chosen;
 }
 

@@ -128,9 +128,9 @@ FEATURES = [
     (("attention_mma",), ["attention_mma"]),
     (("wgmma_tile", "ring"), ["matmul_wgmma"]),
     (("registers",), ["matmul_wgmma bm=128 bn>192", "matmul_wgmma blocks>1"]),  # warpgroups may trade registers
-    (("swapped",), ["matmul_wgmma swap=1"]),
+    (("swap_ab",), ["matmul_wgmma swap_ab=1"]),
     (("persistent",), ["matmul_wgmma persistent=1"]),
-    (("boxed",), ["matmul_wgmma boxed>0"]),
+    (("tma_store",), ["matmul_wgmma tma_store>0"]),
     (("split_k",), ["matmul_wgmma split>1"]),
     (("multicast",), ["matmul_wgmma multicast>1"]),
     (("beside",), ["matmul_wgmma beside>1"]),
@@ -164,14 +164,14 @@ def rungs(capability):
     yield "attention_mma", ["matmul_mma", "reduce"], list(attention_cases("attention_mma", "attention_mma", (1, 17, 64, 100), (32, 64)))
     yield "tma", ["map"], unit_kernels("tma", ("tma_load", "tma_store"), capability)
     yield "cluster", ["map"], unit_kernels("cluster", ("cluster",), capability)
-    yield "wgmma_tile", ["matmul_mma", "tma"], list(matmul_cases("wgmma_tile", "matmul_wgmma persistent=0 swap=0 split=1", [(64, 64, 64)]))
-    yield "ring", ["wgmma_tile"], list(matmul_cases("ring", "matmul_wgmma persistent=0 swap=0 split=1", [(m, 128, k) for m in EDGES for k in (64, 448, 768)]))
+    yield "wgmma_tile", ["matmul_mma", "tma"], list(matmul_cases("wgmma_tile", "matmul_wgmma persistent=0 swap_ab=0 split=1", [(64, 64, 64)]))
+    yield "ring", ["wgmma_tile"], list(matmul_cases("ring", "matmul_wgmma persistent=0 swap_ab=0 split=1", [(m, 128, k) for m in EDGES for k in (64, 448, 768)]))
     yield "registers", ["ring"], [*matmul_cases("registers", "matmul_wgmma bm=64 blocks=3", [(m, 192, 256) for m in (65, 200)]),
                                   *matmul_cases("registers", "matmul_wgmma bm=128 bn=256", [(1030, 256, 256)], least=1024)]
-    yield "swapped", ["ring"], list(matmul_cases("swapped", "matmul_wgmma swap=1", [(m, 192, 384) for m in (1, 7, 8, 9, 31)]))
+    yield "swap_ab", ["ring"], list(matmul_cases("swap_ab", "matmul_wgmma swap_ab=1", [(m, 192, 384) for m in (1, 7, 8, 9, 31)]))
     yield "persistent", ["ring"], list(matmul_cases("persistent", "matmul_wgmma persistent=1", [(m, 384, 256) for m in (65, 1000, 4100)]))
-    yield "boxed", ["ring"], [case for template in (MATMUL, WIDE_MATMUL) for case in matmul_cases(
-        "boxed", "matmul_wgmma boxed>0 swap=0", [(m, 128, 256) for m in sorted(EDGES, key=lambda m: m != 65)], template=template)]
+    yield "tma_store", ["ring"], [case for template in (MATMUL, WIDE_MATMUL) for case in matmul_cases(
+        "tma_store", "matmul_wgmma tma_store>0 swap_ab=0", [(m, 128, 256) for m in sorted(EDGES, key=lambda m: m != 65)], template=template)]
     yield "cluster_mma", ["cluster", "rows_mma"], list(matmul_cases("cluster_mma", "matmul_mma whole=2", [(m, 256, 128) for m in (1, 17, 65)], template=NORM_MATMUL))
     yield "split_mma", ["cluster", "matmul_mma"], list(matmul_cases("split_mma", "matmul_mma split>1", [(m, 64, 1024) for m in (1, 17, 65)]))
     yield "split_k", ["cluster", "ring"], list(matmul_cases("split_k", "matmul_wgmma split=2", [(m, 128, 1536) for m in (1, 65, 129)]))

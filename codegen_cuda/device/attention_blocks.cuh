@@ -1,16 +1,19 @@
 // What each block of an attention kernel's grid works on.
 
 struct BlockPlace {
-  bool any = false;   // the grid may be larger than the work
-  bool live = true;   // false: repeats the last batch point and stores nothing, because the block has room for more batch points than there are
+  bool any = false;  // the grid may be larger than the work
+  bool live = true;  // false: repeats the last batch point and stores nothing, because the block
+                     // has room for more batch points than there are
   long long point = 0;
   int first_row = 0, last_row = 0;  // of the block
   int first = 0, end = 0;           // rows of the block's sequence: [first, end)
 };
 
-// Blocks that have `block_rows` of `points` batch points each; `slot` is this warp's batch point among them. Row blocks of a batch point follow each
-// other, so that they share keys and values in the L2 cache; where later rows see more keys they go first.
-__device__ __forceinline__ BlockPlace place_block(int rows, long long batch_points, int block_rows, int points, int slot, bool later_rows_first) {
+// Blocks that have `block_rows` of `points` batch points each; `slot` is this warp's batch point
+// among them. Row blocks of a batch point follow each other, so that they share keys and values in
+// the L2 cache; where later rows see more keys they go first.
+__device__ __forceinline__ BlockPlace place_block(int rows, long long batch_points, int block_rows,
+                                                  int points, int slot, bool later_rows_first) {
   const int row_blocks = rows / block_rows + (rows % block_rows != 0);
   if (row_blocks == 0) return {};
   const long long group = blockIdx.x / static_cast<unsigned>(row_blocks);
@@ -19,17 +22,31 @@ __device__ __forceinline__ BlockPlace place_block(int rows, long long batch_poin
   if (group * points >= batch_points) return {};
   const long long point = group * points + slot;
   const int first = row_block * block_rows, left = rows - first;
-  return {true, point < batch_points, point < batch_points ? point : batch_points - 1, first, first + (left < block_rows ? left : block_rows) - 1, 0, rows};
+  return {true,
+          point < batch_points,
+          point < batch_points ? point : batch_points - 1,
+          first,
+          first + (left < block_rows ? left : block_rows) - 1,
+          0,
+          rows};
 }
 
-// The same over sequences laid end to end: sequence s has rows offsets[s] to offsets[s + 1] - 1 of `rows`. `work` lists the sequences in the order in which they
-// are begun (ir/ops.def: longest first, so that no long one is left to run alone at the end), each with the rows of those before it; nullptr: as they lie.
-// The blocks of the sequence at place p of that order, before which `begin` rows come, are numbered from groups * (begin / block_rows + p) on, which leaves
-// at least as many numbers as it has blocks and only ever rises: a block finds its sequence by bisection of these sums, for any block_rows. Within a sequence, row
-// blocks of a batch point follow each other. Offsets and lists that break the rule lead to no row outside of the buffers.
-__device__ __forceinline__ BlockPlace place_segment_block(const long long* offsets, const long long* work, int segments, int rows, long long batch_points,
-                                                          int block_rows, int points, int slot, bool later_rows_first) {
-  const auto within = [](long long value, int most) { return static_cast<int>(value < 0 ? 0 : value > most ? most : value); };
+// The same over sequences laid end to end: sequence s has rows offsets[s] to offsets[s + 1] - 1 of
+// `rows`. `work` lists the sequences in the order in which they are begun (ir/ops.def: longest
+// first, so that no long one is left to run alone at the end), each with the rows of those before
+// it; nullptr: as they lie. The blocks of the sequence at place p of that order, before which
+// `begin` rows come, are numbered from groups * (begin / block_rows + p) on, which leaves at least
+// as many numbers as it has blocks and only ever rises: a block finds its sequence by bisection of
+// these sums, for any block_rows. Within a sequence, row blocks of a batch point follow each other.
+// Offsets and lists that break the rule lead to no row outside of the buffers.
+__device__ __forceinline__ BlockPlace place_segment_block(const long long* offsets,
+                                                          const long long* work, int segments,
+                                                          int rows, long long batch_points,
+                                                          int block_rows, int points, int slot,
+                                                          bool later_rows_first) {
+  const auto within = [](long long value, int most) {
+    return static_cast<int>(value < 0 ? 0 : value > most ? most : value);
+  };
   const auto begin_of = [&](int place) {
     if (place == 0 || place == segments) return place == 0 ? 0 : rows;
     return within(work == nullptr ? offsets[place] : work[2 * place + 1], rows);
@@ -47,7 +64,8 @@ __device__ __forceinline__ BlockPlace place_segment_block(const long long* offse
   }
   const int segment = work == nullptr ? place : within(work[2 * place], segments - 1);
   const int first = within(offsets[segment], rows), end = within(offsets[segment + 1], rows);
-  const int length = end > first ? end - first : 0, row_blocks = length / block_rows + (length % block_rows != 0);
+  const int length = end > first ? end - first : 0,
+            row_blocks = length / block_rows + (length % block_rows != 0);
   const unsigned numbers = static_cast<unsigned>(number_of(place + 1) - number_of(place));
   const unsigned number = blockIdx.x - groups * static_cast<unsigned>(number_of(place));
   int row_block = static_cast<int>(number % numbers);
@@ -55,31 +73,43 @@ __device__ __forceinline__ BlockPlace place_segment_block(const long long* offse
   if (later_rows_first) row_block = row_blocks - 1 - row_block;
   const long long point = static_cast<long long>(number / numbers) * points + slot;
   const int first_row = first + row_block * block_rows, left = end - first_row;
-  return {true, point < batch_points, point < batch_points ? point : batch_points - 1, first_row, first_row + (left < block_rows ? left : block_rows) - 1,
-          first, end};
+  return {true,
+          point < batch_points,
+          point < batch_points ? point : batch_points - 1,
+          first_row,
+          first_row + (left < block_rows ? left : block_rows) - 1,
+          first,
+          end};
 }
 
-// Reports the first offset that breaks the rule: they start with 0, never fall and end with `rows`. By the first warp of the last
-// block, which has nothing else to do (row_blocks in attention_entry.cpp), as that of check_work.
-__device__ __forceinline__ void check_offsets(const long long* offsets, int segments, long long rows, KernelError* error, int check) {
+// Reports the first offset that breaks the rule: they start with 0, never fall and end with `rows`.
+// By the first warp of the last block, which has nothing else to do (row_blocks in
+// attention_entry.cpp), as that of check_work.
+__device__ __forceinline__ void check_offsets(const long long* offsets, int segments,
+                                              long long rows, KernelError* error, int check) {
   if (blockIdx.x != gridDim.x - 1 || threadIdx.x >= 32) return;
   for (int base = 0; base <= segments; base += 32) {
     const int at = base + static_cast<int>(threadIdx.x);
     const long long offset = at <= segments ? offsets[at] : 0;
-    const bool wrong = at <= segments && ((at == 0 ? offset != 0 : offset < offsets[at - 1]) || (at == segments && offset != rows));
+    const bool wrong = at <= segments && ((at == 0 ? offset != 0 : offset < offsets[at - 1]) ||
+                                          (at == segments && offset != rows));
     const unsigned found = __ballot_sync(0xffffffffu, wrong);
     if (found == 0) continue;
-    if (threadIdx.x == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1)) report(error, check, offset);
+    if (threadIdx.x == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1))
+      report(error, check, offset);
     return;
   }
 }
 
-// Reports the first place of a list of work that breaks the rule: the sequences come longest first, equal ones in their order, so that none comes twice, each
-// with the rows of those before it.
-__device__ __forceinline__ void check_work(const long long* offsets, const long long* work, int segments, KernelError* error, int check) {
+// Reports the first place of a list of work that breaks the rule: the sequences come longest first,
+// equal ones in their order, so that none comes twice, each with the rows of those before it.
+__device__ __forceinline__ void check_work(const long long* offsets, const long long* work,
+                                           int segments, KernelError* error, int check) {
   if (blockIdx.x != gridDim.x - 1 || threadIdx.x >= 32) return;
   const auto known = [&](long long segment) { return segment >= 0 && segment < segments; };
-  const auto length = [&](long long segment) { return known(segment) ? offsets[segment + 1] - offsets[segment] : 0; };
+  const auto length = [&](long long segment) {
+    return known(segment) ? offsets[segment + 1] - offsets[segment] : 0;
+  };
   for (int base = 0; base < segments; base += 32) {
     const int at = base + static_cast<int>(threadIdx.x);
     bool wrong = false;
@@ -87,11 +117,13 @@ __device__ __forceinline__ void check_work(const long long* offsets, const long 
       const long long segment = work[2 * at], before = at == 0 ? -1 : work[2 * at - 2];
       const long long rows_before = at == 0 ? 0 : work[2 * at - 1] + length(before);
       wrong = !known(segment) || work[2 * at + 1] != rows_before ||
-              (at > 0 && (length(before) < length(segment) || (length(before) == length(segment) && before >= segment)));
+              (at > 0 && (length(before) < length(segment) ||
+                          (length(before) == length(segment) && before >= segment)));
     }
     const unsigned found = __ballot_sync(0xffffffffu, wrong);
     if (found == 0) continue;
-    if (threadIdx.x == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1)) report(error, check, at);
+    if (threadIdx.x == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1))
+      report(error, check, at);
     return;
   }
 }

@@ -1,11 +1,15 @@
-// Where a bounded wait ran out: the twin of a schedule that is run first on new hardware traps instead of hanging.
+// Where a bounded wait ran out: the twin of a schedule that is run first on new hardware traps
+// instead of hanging.
 constexpr int wait_ran_out = -2;  // KernelError::check
 
-// KernelError::value: bits 40 and up the block, 28 to 39 the thread, 20 to 27 the barrier's number, 19 the parity waited for, below that the iteration.
-__device__ __noinline__ void report_wait(KernelError* error, int barrier, unsigned parity, int iteration) {
+// KernelError::value: bits 40 and up the block, 28 to 39 the thread, 20 to 27 the barrier's number,
+// 19 the parity waited for, below that the iteration.
+__device__ __noinline__ void report_wait(KernelError* error, int barrier, unsigned parity,
+                                         int iteration) {
   if (atomicCAS(&error->check, -1, wait_ran_out) == -1) {
-    error->value = (long long)(blockIdx.x & 0x7fffffu) << 40 | (long long)threadIdx.x << 28 | (long long)(barrier & 0xff) << 20 |
-                   (long long)(parity & 1u) << 19 | (iteration & 0x7ffff);
+    error->value = (long long)(blockIdx.x & 0x7fffffu) << 40 | (long long)threadIdx.x << 28 |
+                   (long long)(barrier & 0xff) << 20 | (long long)(parity & 1u) << 19 |
+                   (iteration & 0x7ffff);
     __threadfence_system();
   }
   asm volatile("trap;");

@@ -1,6 +1,7 @@
 // Blocks of a cluster (sm_90): meetings, and values in each other's shared memory.
 
-// Every thread of every block; what was written to shared memory before is seen after, by all of them.
+// Every thread of every block; what was written to shared memory before is seen after, by all of
+// them.
 __device__ __forceinline__ void synchronise_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -14,12 +15,17 @@ __device__ __forceinline__ void attend_cluster() {
 // The address that block `rank` has for what lies at `local` here.
 __device__ __forceinline__ unsigned remote_address(const float* local, int rank) {
   unsigned address;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"((unsigned)__cvta_generic_to_shared(local)), "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(address)
+               : "r"((unsigned)__cvta_generic_to_shared(local)), "r"(rank));
   return address;
 }
 __device__ __forceinline__ float remote_value(const float* local, int rank) {
   float value;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(remote_address(local, rank)) : "memory");
+  asm volatile("ld.shared::cluster.f32 %0, [%1];"
+               : "=f"(value)
+               : "r"(remote_address(local, rank))
+               : "memory");
   return value;
 }
 __device__ __forceinline__ void add_remote(float (&sums)[4], const float* local, int rank) {

@@ -1,5 +1,6 @@
-// How many the warps before this one have, and in `total` what all warps of the block have; `mine` is the same for all lanes of a warp. `shared` is used by
-// nobody else until the block's next barrier but one.
+// How many the warps before this one have, and in `total` what all warps of the block have; `mine`
+// is the same for all lanes of a warp. `shared` is used by nobody else until the block's next
+// barrier but one.
 template <int warps>
 __device__ inline int count_before(int mine, int* shared, int& total) {
   const int warp = threadIdx.x / 32;

@@ -4,7 +4,9 @@ __device__ inline float widen(f16 element) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(element.bits));
   return value;
 }
-__device__ inline float widen(bf16 element) { return __uint_as_float((unsigned)element.bits << 16); }
+__device__ inline float widen(bf16 element) {
+  return __uint_as_float((unsigned)element.bits << 16);
+}
 __device__ inline bool widen(boolean element) { return element.bits != 0; }
 
 __device__ inline f16 to_f16(float value) {
@@ -23,7 +25,8 @@ __device__ inline boolean to_boolean(bool value) {
   return element;
 }
 
-// The float next to a double, its last bit set where it is inexact: rounding that once more is as good as rounding the double once.
+// The float next to a double, its last bit set where it is inexact: rounding that once more is as
+// good as rounding the double once.
 __device__ inline float odd_float(double value) {
   const float nearest = (float)value;
   const double back = nearest;

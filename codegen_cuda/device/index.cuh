@@ -1,8 +1,12 @@
 // Of numbers that are not negative.
 __device__ inline int quotient(int a, int b) { return (int)((unsigned)a / (unsigned)b); }
 __device__ inline int remainder(int a, int b) { return (int)((unsigned)a % (unsigned)b); }
-__device__ inline long long quotient(long long a, long long b) { return (long long)((unsigned long long)a / (unsigned long long)b); }
-__device__ inline long long remainder(long long a, long long b) { return (long long)((unsigned long long)a % (unsigned long long)b); }
+__device__ inline long long quotient(long long a, long long b) {
+  return (long long)((unsigned long long)a / (unsigned long long)b);
+}
+__device__ inline long long remainder(long long a, long long b) {
+  return (long long)((unsigned long long)a % (unsigned long long)b);
+}
 
 // Towards minus infinity; the remainder has the divisor's sign.
 template <typename Integer>
@@ -17,9 +21,15 @@ __device__ inline Integer floor_quotient(Integer a, Integer b) {
 }
 
 template <typename Integer>
-__device__ inline Integer lesser_index(Integer a, Integer b) { return a < b ? a : b; }
+__device__ inline Integer lesser_index(Integer a, Integer b) {
+  return a < b ? a : b;
+}
 template <typename Integer>
-__device__ inline Integer greater_index(Integer a, Integer b) { return a > b ? a : b; }
+__device__ inline Integer greater_index(Integer a, Integer b) {
+  return a > b ? a : b;
+}
 // A divisor that may be 0 where its quotient is not used.
 template <typename Integer>
-__device__ inline Integer nonzero(Integer a) { return a == 0 ? 1 : a; }
+__device__ inline Integer nonzero(Integer a) {
+  return a == 0 ? 1 : a;
+}

@@ -1,16 +1,28 @@
 // Integer arithmetic wraps.
 template <typename Integer>
-__device__ inline Integer wrap_add(Integer a, Integer b) { return (Integer)((unsigned long long)a + (unsigned long long)b); }
+__device__ inline Integer wrap_add(Integer a, Integer b) {
+  return (Integer)((unsigned long long)a + (unsigned long long)b);
+}
 template <typename Integer>
-__device__ inline Integer wrap_subtract(Integer a, Integer b) { return (Integer)((unsigned long long)a - (unsigned long long)b); }
+__device__ inline Integer wrap_subtract(Integer a, Integer b) {
+  return (Integer)((unsigned long long)a - (unsigned long long)b);
+}
 template <typename Integer>
-__device__ inline Integer wrap_multiply(Integer a, Integer b) { return (Integer)((unsigned long long)a * (unsigned long long)b); }
+__device__ inline Integer wrap_multiply(Integer a, Integer b) {
+  return (Integer)((unsigned long long)a * (unsigned long long)b);
+}
 template <typename Integer>
-__device__ inline Integer wrap_negate(Integer a) { return (Integer)(0ull - (unsigned long long)a); }
+__device__ inline Integer wrap_negate(Integer a) {
+  return (Integer)(0ull - (unsigned long long)a);
+}
 template <typename Integer>
-__device__ inline Integer magnitude(Integer a) { return a < 0 ? wrap_negate(a) : a; }
+__device__ inline Integer magnitude(Integer a) {
+  return a < 0 ? wrap_negate(a) : a;
+}
 template <typename Integer>
-__device__ inline Integer sign_of(Integer a) { return (Integer)((a > 0) - (a < 0)); }
+__device__ inline Integer sign_of(Integer a) {
+  return (Integer)((a > 0) - (a < 0));
+}
 
 // Division by 0 gives 0 (it is reported); the lowest value divided by -1 wraps.
 template <typename Integer>
@@ -33,7 +45,10 @@ __device__ inline Integer floored_remainder(Integer a, Integer b) {
 // By squaring; the reciprocal that a negative exponent asks for truncates to 1, -1 or 0.
 template <typename Integer>
 __device__ __noinline__ Integer integer_power(Integer base, Integer exponent) {
-  if (exponent < 0) return base == 1 ? (Integer)1 : base == (Integer)-1 ? (Integer)(exponent % 2 == 0 ? 1 : -1) : (Integer)0;
+  if (exponent < 0)
+    return base == 1             ? (Integer)1
+           : base == (Integer)-1 ? (Integer)(exponent % 2 == 0 ? 1 : -1)
+                                 : (Integer)0;
   unsigned long long power = 1, factor = (unsigned long long)base;
   for (unsigned long long rest = (unsigned long long)exponent; rest != 0; rest >>= 1) {
     if (rest & 1) power *= factor;

@@ -1,17 +1,22 @@
-// A matmul in ordinary arithmetic: tiles of both operands as rows of one depth each in shared memory, a rectangle of sums in each thread's registers.
+// A matmul in ordinary arithmetic: tiles of both operands as rows of one depth each in shared
+// memory, a rectangle of sums in each thread's registers.
 
 __device__ __forceinline__ void add_product(float& sum, float a, float b) { sum = fmaf(a, b, sum); }
-__device__ __forceinline__ void add_product(double& sum, double a, double b) { sum = fma(a, b, sum); }
+__device__ __forceinline__ void add_product(double& sum, double a, double b) {
+  sum = fma(a, b, sum);
+}
 // Integers wrap.
 template <typename Integer>
 __device__ __forceinline__ void add_product(Integer& sum, Integer a, Integer b) {
   sum = (Integer)((unsigned long long)sum + (unsigned long long)a * (unsigned long long)b);
 }
 
-// fetch(tile) reads a tile's elements into registers, store(to) writes them to the tile at `to`; two tiles take turns.
+// fetch(tile) reads a tile's elements into registers, store(to) writes them to the tile at `to`;
+// two tiles take turns.
 template <class Tile, typename Value, class Fetch, class Store>
-__device__ __forceinline__ void multiply_tiles_simt(Value (&sums)[Tile::thread_rows][Tile::thread_columns], Value* memory, int tiles,
-                                                    const Fetch& fetch, const Store& store) {
+__device__ __forceinline__ void multiply_tiles_simt(
+    Value (&sums)[Tile::thread_rows][Tile::thread_columns], Value* memory, int tiles,
+    const Fetch& fetch, const Store& store) {
   const int row = (int)threadIdx.x / Tile::threads_across * Tile::thread_rows;
   const int column = (int)threadIdx.x % Tile::threads_across * Tile::thread_columns;
   if (tiles > 0) {

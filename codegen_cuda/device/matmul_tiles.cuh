@@ -1,5 +1,6 @@
-// Where tile `number` lies: batch points one after the other; within one, `group` tiles below each other, then the next column of tiles, so that
-// blocks that run together share operands in the second-level cache.
+// Where tile `number` lies: batch points one after the other; within one, `group` tiles below each
+// other, then the next column of tiles, so that blocks that run together share operands in the
+// second-level cache.
 struct TilePlace {
   int down, across, point;
 };
@@ -11,10 +12,12 @@ __device__ __forceinline__ TilePlace place_tile(int number, int down, int across
   return TilePlace{band * group + rest % height, rest / height, point};
 }
 
-// Piece `piece` of a warp's sums, 16 rows x `columns`, to rows in shared memory `columns` + 8 apart (which no two lanes' banks disagree about). Pieces
-// are numbered along columns first.
+// Piece `piece` of a warp's sums, 16 rows x `columns`, to rows in shared memory `columns` + 8 apart
+// (which no two lanes' banks disagree about). Pieces are numbered along columns first.
 template <int columns, int rows_of_16, int fragments>
-__device__ __forceinline__ void store_piece(float* to, const float (&sums)[rows_of_16][fragments][4], int piece) {
+__device__ __forceinline__ void store_piece(float* to,
+                                            const float (&sums)[rows_of_16][fragments][4],
+                                            int piece) {
   constexpr int across = fragments * 8 / columns, pitch = columns + 8;
   const int lane = static_cast<int>(threadIdx.x % 32);
   float* place = to + lane / 4 * pitch + lane % 4 * 2;

@@ -1,21 +1,30 @@
-// A ring of tiles in shared memory between one thread that starts copies and the warpgroups that multiply. Stage s has a barrier that is full when its
-// bytes have arrived, and one that is empty when every warp has read it: of all blocks of the cluster, where they bring tiles to each other.
+// A ring of tiles in shared memory between one thread that starts copies and the warpgroups that
+// multiply. Stage s has a barrier that is full when its bytes have arrived, and one that is empty
+// when every warp has read it: of all blocks of the cluster, where they bring tiles to each other.
 
 template <class Tile>
 struct Ring {
   unsigned memory;  // stages, then the full barriers, then the empty ones
 
-  __device__ __forceinline__ unsigned stage(int step) const { return memory + (unsigned)(step % Tile::stages) * Tile::stage_bytes; }
-  __device__ __forceinline__ unsigned full(int step) const { return memory + Tile::stages * Tile::stage_bytes + (unsigned)(step % Tile::stages) * 8u; }
-  __device__ __forceinline__ unsigned empty(int step) const { return full(step) + Tile::stages * 8u; }
+  __device__ __forceinline__ unsigned stage(int step) const {
+    return memory + (unsigned)(step % Tile::stages) * Tile::stage_bytes;
+  }
+  __device__ __forceinline__ unsigned full(int step) const {
+    return memory + Tile::stages * Tile::stage_bytes + (unsigned)(step % Tile::stages) * 8u;
+  }
+  __device__ __forceinline__ unsigned empty(int step) const {
+    return full(step) + Tile::stages * 8u;
+  }
   // Parity of the phase that the step's stage is in.
-  __device__ __forceinline__ static unsigned parity(int step) { return (unsigned)(step / Tile::stages) & 1u; }
+  __device__ __forceinline__ static unsigned parity(int step) {
+    return (unsigned)(step / Tile::stages) & 1u;
+  }
 
   // By one thread; a barrier of the block must follow.
   __device__ __forceinline__ void initialise() const {
     for (int s = 0; s < Tile::stages; ++s) {
       initialise_barrier(full(s), 1);
-      initialise_barrier(empty(s), Tile::multiplying_warps * Tile::sharing_blocks);
+      initialise_barrier(empty(s), Tile::consumer_warps * Tile::sharing_blocks);
     }
     publish_barriers();
   }
@@ -29,34 +38,42 @@ struct Ring {
   }
   // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.
   __device__ __forceinline__ void begin_stage(int step, KernelError* error) const {
-    if (step >= Tile::stages) wait_for<Tile::checked>(empty(step), parity(step) ^ 1u, error, Tile::stages + step % Tile::stages, step);
+    if (step >= Tile::stages)
+      wait_for<Tile::checked>(empty(step), parity(step) ^ 1u, error,
+                              Tile::stages + step % Tile::stages, step);
     arrive_expecting(full(step), Tile::stage_bytes);
   }
 };
 
-// Of an operand's tile. With rows of the product "by rows", 64 of them lie side by side for each of 64 depths, then the next 64.
+// Of an operand's tile. With rows of the product "by rows", 64 of them lie side by side for each of
+// 64 depths, then the next 64.
 template <bool by_rows>
 __device__ __forceinline__ unsigned long long operand_descriptor(unsigned address) {
   constexpr unsigned long long chunk_bytes = 64 * 128;
   return tile_descriptor(address) | (by_rows ? chunk_bytes / 16 << 16 : 0ull);
 }
 
-// sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. By a warpgroup; `rows` is the offset in bytes of its 64 rows.
+// sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. By
+// a warpgroup; `rows` is the offset in bytes of its 64 rows.
 template <class Tile>
-__device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8][4], const Ring<Tile>& ring, unsigned rows, int step, int tiles,
-                                              KernelError* error) {
+__device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8][4],
+                                              const Ring<Tile>& ring, unsigned rows, int step,
+                                              int tiles, KernelError* error) {
   const bool elected = threadIdx.x % 32 == 0;
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile, ++step) {
     wait_for<Tile::checked>(ring.full(step), ring.parity(step), error, step % Tile::stages, step);
     const unsigned long long left = operand_descriptor<Tile::left_by_rows>(ring.stage(step) + rows);
-    const unsigned long long right = operand_descriptor<Tile::right_by_rows>(ring.stage(step) + Tile::left_bytes);
+    const unsigned long long right =
+        operand_descriptor<Tile::right_by_rows>(ring.stage(step) + Tile::left_bytes);
     pin(sums[0]);
     begin_multiplications();
 #pragma unroll
     for (int part = 0; part < Tile::depth / 16; ++part) {
-      constexpr int left_step = Tile::left_by_rows ? 2048 : 32, right_step = Tile::right_by_rows ? 2048 : 32;  // bytes of 16 of depth
-      Tile::multiply(sums, left + part * (left_step / 16), right + part * (right_step / 16), tile + part > 0);
+      constexpr int left_step = Tile::left_by_rows ? 2048 : 32,
+                    right_step = Tile::right_by_rows ? 2048 : 32;  // bytes of 16 of depth
+      Tile::multiply(sums, left + part * (left_step / 16), right + part * (right_step / 16),
+                     tile + part > 0);
     }
     commit_multiplications();
     // While this tile is multiplied the one before is done with.
@@ -69,11 +86,13 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
   if (Tile::persistent && elected) ring.release(step - 1);  // else nothing is copied there any more
 }
 
-// A warp's results, 16 rows x `columns` elements in shared memory, to row `row` and column `column` of all `rows` x `all_columns`: as one box where all 16 rows
-// are there, else row by row, so that nothing behind the last row is written (a map describes the rows of a capacity).
+// A warp's results, 16 rows x `columns` elements in shared memory, to row `row` and column `column`
+// of all `rows` x `all_columns`: as one box where all 16 rows are there, else row by row, so that
+// nothing behind the last row is written (a map describes the rows of a capacity).
 template <int columns, typename Element>
-__device__ __forceinline__ void store_results(const TensorMap& map, const Element* box, Element* results, long long row, long long column, long long rows,
-                                              long long all_columns) {
+__device__ __forceinline__ void store_results(const TensorMap& map, const Element* box,
+                                              Element* results, long long row, long long column,
+                                              long long rows, long long all_columns) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   publish_shared();
   __syncwarp();
@@ -82,11 +101,13 @@ __device__ __forceinline__ void store_results(const TensorMap& map, const Elemen
     if (lane == 0) store_box(map, (unsigned)__cvta_generic_to_shared(box), (int)column, (int)row);
     return;
   }
-  constexpr int together = 16 / sizeof(Element), across = columns / together;  // elements of 16 bytes
+  constexpr int together = 16 / sizeof(Element),
+                across = columns / together;  // elements of 16 bytes
 #pragma unroll 1
   for (int chunk = lane; chunk < 16 * across; chunk += 32) {
     const int down = chunk / across, right = chunk % across * together;
     if (row + down >= rows || column + right >= all_columns) continue;
-    *reinterpret_cast<uint4*>(results + (row + down) * all_columns + column + right) = *reinterpret_cast<const uint4*>(box + down * columns + right);
+    *reinterpret_cast<uint4*>(results + (row + down) * all_columns + column + right) =
+        *reinterpret_cast<const uint4*>(box + down * columns + right);
   }
 }

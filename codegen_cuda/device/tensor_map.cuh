@@ -1,2 +1,4 @@
 // A descriptor of tensor memory access, as the driver encodes it.
-struct alignas(64) TensorMap { char bytes[128]; };
+struct alignas(64) TensorMap {
+  char bytes[128];
+};

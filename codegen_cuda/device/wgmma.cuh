@@ -1,15 +1,20 @@
 // Warpgroup matrix multiplication (sm_90a): descriptors, ordering, registers.
 
-// Of a tile in shared memory whose rows are 64 16-bit elements of depth (128 bytes, swizzled by 128): bits 0-13 address / 16, 32-45 bytes
-// between groups of 8 rows / 16, 62-63 the swizzle. The next 16 elements of depth lie at + 32 bytes.
+// Of a tile in shared memory whose rows are 64 16-bit elements of depth (128 bytes, swizzled by
+// 128): bits 0-13 address / 16, 32-45 bytes between groups of 8 rows / 16, 62-63 the swizzle. The
+// next 16 elements of depth lie at + 32 bytes.
 __device__ __forceinline__ unsigned long long tile_descriptor(unsigned address) {
   constexpr unsigned long long group_bytes = 8 * 128, swizzle_128 = 1;
   return (address & 0x3ffffu) >> 4 | group_bytes / 16 << 32 | swizzle_128 << 62;
 }
 
 // Before the first multiplication and after any ordinary access to its registers.
-__device__ __forceinline__ void begin_multiplications() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void commit_multiplications() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void begin_multiplications() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit_multiplications() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 template <int pending>
 __device__ __forceinline__ void wait_multiplications() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
@@ -24,7 +29,8 @@ __device__ __forceinline__ void pin(float (&fragments)[count][4]) {
   }
 }
 
-// Registers of a warpgroup's threads: fewer for the one that only starts copies, more for those that hold sums.
+// Registers of a warpgroup's threads: fewer for the one that only starts copies, more for those
+// that hold sums.
 template <int count>
 __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));

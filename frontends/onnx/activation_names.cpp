@@ -12,11 +12,12 @@ namespace anydim::frontends {
 using ir::Op;
 using ir::ValueId;
 
-ValueId named_activation(Node& node, std::string_view given, ValueId x, std::optional<double> alpha_given,
-                         std::optional<double> beta_given) {
+ValueId named_activation(Node& node, std::string_view given, ValueId x,
+                         std::optional<double> alpha_given, std::optional<double> beta_given) {
   std::string name(given);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
   const auto number = [&](double value) { return node.scalar(node.dtype(x), value); };
   const auto alpha = [&](double fallback) { return number(alpha_given.value_or(fallback)); };
   const auto beta = [&](double fallback) { return number(beta_given.value_or(fallback)); };
@@ -29,7 +30,8 @@ ValueId named_activation(Node& node, std::string_view given, ValueId x, std::opt
   if (name == "affine") return add(mul(x, alpha(1)), beta(0));
   if (name == "scaledtanh") return mul(node.emit(Op::tanh, {mul(x, beta(1))}), alpha(1));
   if (name == "leakyrelu") return node.emit(Op::where, {below_zero(), mul(x, alpha(0.01)), x});
-  if (name == "thresholdedrelu") return node.emit(Op::where, {node.emit(Op::greater, {x, alpha(1)}), x, number(0)});
+  if (name == "thresholdedrelu")
+    return node.emit(Op::where, {node.emit(Op::greater, {x, alpha(1)}), x, number(0)});
   if (name == "hardsigmoid") {
     const ValueId line = add(mul(x, alpha(0.2)), beta(0.5));
     return node.emit(Op::max, {node.emit(Op::min, {line, number(1)}), number(0)});
@@ -44,7 +46,8 @@ ValueId named_activation(Node& node, std::string_view given, ValueId x, std::opt
     const ValueId tail = node.emit(Op::exp, {node.emit(Op::neg, {node.emit(Op::abs, {x})})});
     return add(node.emit(Op::max, {x, number(0)}), node.emit(Op::log, {add(tail, number(1))}));
   }
-  node.unsupported(fmt::format("has the activation {}, which Anydim does not support", quoted_name(std::string(given))));
+  node.unsupported(fmt::format("has the activation {}, which Anydim does not support",
+                               quoted_name(std::string(given))));
 }
 
 }  // namespace anydim::frontends

@@ -1,4 +1,5 @@
-// Activations that several importers share: those that operators name in an attribute (recurrent layers, fused products), and swish.
+// Activations that several importers share: those that operators name in an attribute (recurrent
+// layers, fused products), and swish.
 #pragma once
 
 #include <optional>
@@ -8,9 +9,10 @@
 
 namespace anydim::frontends {
 
-// The activation of x, whose name may be in any case; `alpha` and `beta` stand for its own defaults where they are absent. Unsupported where no activation
-// has the name.
-ir::ValueId named_activation(Node& node, std::string_view name, ir::ValueId x, std::optional<double> alpha, std::optional<double> beta);
+// The activation of x, whose name may be in any case; `alpha` and `beta` stand for its own defaults
+// where they are absent. Unsupported where no activation has the name.
+ir::ValueId named_activation(Node& node, std::string_view name, ir::ValueId x,
+                             std::optional<double> alpha, std::optional<double> beta);
 
 // x sigmoid(alpha x)
 ir::ValueId swish(Node& node, ir::ValueId x, double alpha = 1);

@@ -19,10 +19,13 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 // 0 copies a dim, -1 is inferred.
 ValueId reshaped_like(Node& node, ValueId x, Ints shape) {
-  return node.emit(Op::dyn_reshape, {x, node.index_vector(std::move(shape))}, {{"zero_copies", std::int64_t{1}}});
+  return node.emit(Op::dyn_reshape, {x, node.index_vector(std::move(shape))},
+                   {{"zero_copies", std::int64_t{1}}});
 }
 
-ValueId largest(Node& node, ValueId x) { return node.emit(Op::reduce_max, {x}, {{"axes", Ints{-1}}, {"keepdims", std::int64_t{1}}}); }
+ValueId largest(Node& node, ValueId x) {
+  return node.emit(Op::reduce_max, {x}, {{"axes", Ints{-1}}, {"keepdims", std::int64_t{1}}});
+}
 
 // True for rows of which a key is seen.
 ValueId sees_any(Node& node, const AttentionParts& parts) {
@@ -36,7 +39,8 @@ ValueId sees_any(Node& node, const AttentionParts& parts) {
 
 ValueId masked(Node& node, const AttentionParts& parts, ValueId scores) {
   if (parts.bias != no_value) scores = node.emit(Op::add, {scores, parts.bias});
-  if (parts.seen != no_value) scores = node.emit(Op::where, {parts.seen, scores, node.scalar(node.dtype(scores), -inf)});
+  if (parts.seen != no_value)
+    scores = node.emit(Op::where, {parts.seen, scores, node.scalar(node.dtype(scores), -inf)});
   return scores;
 }
 
@@ -47,8 +51,10 @@ ValueId softmax_beside(Node& node, ValueId scores, ValueId sink) {
   if (node.rank(sink) == 1) sink = node.with_axes(sink, {1, 2});
   const ValueId top = node.emit(Op::max, {largest(node, scores), sink});
   const ValueId shares = node.emit(Op::exp, {node.emit(Op::sub, {scores, top})});
-  const ValueId sum = node.emit(Op::reduce_sum, {shares}, {{"axes", Ints{-1}}, {"keepdims", std::int64_t{1}}});
-  const ValueId all = node.emit(Op::add, {sum, node.emit(Op::exp, {node.emit(Op::sub, {sink, top})})});
+  const ValueId sum =
+      node.emit(Op::reduce_sum, {shares}, {{"axes", Ints{-1}}, {"keepdims", std::int64_t{1}}});
+  const ValueId all =
+      node.emit(Op::add, {sum, node.emit(Op::exp, {node.emit(Op::sub, {sink, top})})});
   return node.emit(Op::div, {shares, all});
 }
 
@@ -61,18 +67,23 @@ ValueId one_bias(Node& node, const AttentionParts& parts) {
 
 }  // namespace
 
-ValueId swap_heads_and_rows(Node& node, ValueId x) { return node.emit(Op::transpose, {x}, {{"perm", Ints{0, 2, 1, 3}}}); }
+ValueId swap_heads_and_rows(Node& node, ValueId x) {
+  return node.emit(Op::transpose, {x}, {{"perm", Ints{0, 2, 1, 3}}});
+}
 
 ValueId split_heads(Node& node, ValueId x, std::int64_t heads, std::string_view attribute) {
   if (heads < 1) node.malformed(fmt::format("has {} = {}; expected at least 1", attribute, heads));
   const auto width = node.extent(x, 2);
   if (width && *width % heads != 0) {
-    node.malformed(fmt::format("has {} = {}, which does not divide the {} elements of a row", attribute, heads, *width));
+    node.malformed(fmt::format("has {} = {}, which does not divide the {} elements of a row",
+                               attribute, heads, *width));
   }
   return swap_heads_and_rows(node, reshaped_like(node, x, {0, 0, heads, -1}));
 }
 
-ValueId merge_heads(Node& node, ValueId x) { return reshaped_like(node, swap_heads_and_rows(node, x), {0, 0, -1}); }
+ValueId merge_heads(Node& node, ValueId x) {
+  return reshaped_like(node, swap_heads_and_rows(node, x), {0, 0, -1});
+}
 
 ValueId after_past(Node& node, ValueId past, ValueId x) {
   if (past == no_value) return x;
@@ -80,13 +91,16 @@ ValueId after_past(Node& node, ValueId past, ValueId x) {
 }
 
 ValueId repeat_heads(Node& node, ValueId x, std::int64_t times) {
-  return times == 1 ? x : node.emit(Op::repeat, {x}, {{"repeats", times}, {"axis", std::int64_t{1}}});
+  return times == 1 ? x
+                    : node.emit(Op::repeat, {x}, {{"repeats", times}, {"axis", std::int64_t{1}}});
 }
 
 ValueId extended(Node& node, ValueId mask, ValueId keys, double fill) {
   const ValueId zero = node.index_vector({0});
-  const ValueId missing = node.emit(Op::max, {node.emit(Op::sub, {keys, node.dim_of(mask, -1)}), zero});
-  return node.emit(Op::dyn_pad, {mask, node.scalar(node.dtype(mask), fill), zero, missing, node.index_vector({-1})});
+  const ValueId missing =
+      node.emit(Op::max, {node.emit(Op::sub, {keys, node.dim_of(mask, -1)}), zero});
+  return node.emit(Op::dyn_pad, {mask, node.scalar(node.dtype(mask), fill), zero, missing,
+                                 node.index_vector({-1})});
 }
 
 ValueId both(Node& node, ValueId a, ValueId b) {
@@ -100,7 +114,10 @@ ValueId keys_seen(Node& node, const Window& window, ValueId rows, ValueId keys) 
   const ValueId key = node.positions(keys);
   ValueId seen = no_value;
   const auto bound = [&](Op op, std::int64_t distance) {
-    const ValueId limit = distance == 0 ? own : node.emit(Op::add, {own, node.scalar(DType::I64, static_cast<double>(distance))});
+    const ValueId limit =
+        distance == 0
+            ? own
+            : node.emit(Op::add, {own, node.scalar(DType::I64, static_cast<double>(distance))});
     seen = both(node, seen, node.emit(op, {key, limit}));
   };
   if (window.causal) bound(Op::less_equal, 0);
@@ -111,23 +128,29 @@ ValueId keys_seen(Node& node, const Window& window, ValueId rows, ValueId keys) 
 
 double default_scale(Node& node, ValueId q) {
   const auto size = node.extent(q, 3);
-  if (!size) node.unsupported("has heads of a size that is not known before it runs, and no attribute 'scale'");
+  if (!size)
+    node.unsupported(
+        "has heads of a size that is not known before it runs, and no attribute 'scale'");
   return 1 / std::sqrt(static_cast<double>(*size));
 }
 
-AttentionResult emit_attention(Node& node, const AttentionParts& parts, std::optional<AttentionStep> wanted) {
+AttentionResult emit_attention(Node& node, const AttentionParts& parts,
+                               std::optional<AttentionStep> wanted) {
   const DType dtype = node.dtype(parts.q);
   const bool wide = dtype == DType::F32 || dtype == DType::F64;
   const bool plain_softmax = !parts.softmax_dtype || *parts.softmax_dtype == dtype;
-  const bool guarded = parts.blind_rows_are_zero && (parts.seen != no_value || parts.bias != no_value);
+  const bool guarded =
+      parts.blind_rows_are_zero && (parts.seen != no_value || parts.bias != no_value);
   const ValueId zero = node.scalar(dtype, 0);
   if (!wanted && wide && plain_softmax && parts.softcap == 0 && parts.sink == no_value) {
     const ir::Attributes attributes{{"scale", parts.scale}, {"fill", -inf}};
-    const ValueId y = node.emit(Op::attention, {parts.q, parts.k, parts.v, one_bias(node, parts)}, attributes);
+    const ValueId y =
+        node.emit(Op::attention, {parts.q, parts.k, parts.v, one_bias(node, parts)}, attributes);
     return {guarded ? node.emit(Op::where, {sees_any(node, parts), y, zero}) : y};
   }
   const ValueId columns = node.emit(Op::transpose, {parts.k}, {{"perm", Ints{0, 1, 3, 2}}});
-  const ValueId product = node.emit(Op::mul, {node.emit(Op::matmul, {parts.q, columns}), node.scalar(dtype, parts.scale)});
+  const ValueId product = node.emit(
+      Op::mul, {node.emit(Op::matmul, {parts.q, columns}), node.scalar(dtype, parts.scale)});
   ValueId capped = product;
   if (parts.softcap != 0) {
     const ValueId cap = node.scalar(dtype, parts.softcap);
@@ -135,8 +158,9 @@ AttentionResult emit_attention(Node& node, const AttentionParts& parts, std::opt
   }
   const ValueId biased = masked(node, parts, capped);
   const ValueId scores = node.cast(biased, parts.softmax_dtype.value_or(dtype));
-  ValueId shares =
-      parts.sink != no_value ? softmax_beside(node, scores, parts.sink) : node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}});
+  ValueId shares = parts.sink != no_value
+                       ? softmax_beside(node, scores, parts.sink)
+                       : node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}});
   shares = node.cast(shares, dtype);
   if (guarded) shares = node.emit(Op::where, {sees_any(node, parts), shares, zero});
   AttentionResult result{node.emit(Op::matmul, {shares, parts.v})};
@@ -151,10 +175,12 @@ AttentionResult emit_attention(Node& node, const AttentionParts& parts, std::opt
   return result;
 }
 
-ValueId rotated(Node& node, ValueId x, ValueId cos, ValueId sin, std::int64_t width, bool interleaved) {
+ValueId rotated(Node& node, ValueId x, ValueId cos, ValueId sin, std::int64_t width,
+                bool interleaved) {
   const std::int64_t half = width / 2;
   const ValueId first = interleaved ? node.slice(x, -1, 0, width, 2) : node.slice(x, -1, 0, half);
-  const ValueId second = interleaved ? node.slice(x, -1, 1, width, 2) : node.slice(x, -1, half, width);
+  const ValueId second =
+      interleaved ? node.slice(x, -1, 1, width, 2) : node.slice(x, -1, half, width);
   cos = node.with_axes(cos, {1});
   sin = node.with_axes(sin, {1});
   const auto turned = [&](Op op, ValueId a, ValueId b) {
@@ -163,11 +189,15 @@ ValueId rotated(Node& node, ValueId x, ValueId cos, ValueId sin, std::int64_t wi
   const ValueId real = turned(Op::sub, first, second), imaginary = turned(Op::add, second, first);
   std::vector<ValueId> parts{real, imaginary};
   if (interleaved) {
-    const ValueId pairs = node.emit(Op::concat, {node.with_axes(real, {4}), node.with_axes(imaginary, {4})}, {{"axis", std::int64_t{4}}});
+    const ValueId pairs =
+        node.emit(Op::concat, {node.with_axes(real, {4}), node.with_axes(imaginary, {4})},
+                  {{"axis", std::int64_t{4}}});
     parts = {reshaped_like(node, pairs, {0, 0, 0, width})};
   }
-  if (node.extent(x, -1) != width) parts.push_back(node.slice(x, -1, width, std::numeric_limits<std::int64_t>::max()));
-  return parts.size() == 1 ? parts[0] : node.emit(Op::concat, std::move(parts), {{"axis", std::int64_t{3}}});
+  if (node.extent(x, -1) != width)
+    parts.push_back(node.slice(x, -1, width, std::numeric_limits<std::int64_t>::max()));
+  return parts.size() == 1 ? parts[0]
+                           : node.emit(Op::concat, std::move(parts), {{"axis", std::int64_t{3}}});
 }
 
 }  // namespace anydim::frontends

@@ -1,4 +1,5 @@
-// What the attention operators of ONNX and of ONNX Runtime share. Heads are apart as [batch, heads, rows, head size] everywhere here.
+// What the attention operators of ONNX and of ONNX Runtime share. Heads are apart as [batch, heads,
+// rows, head size] everywhere here.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,13 @@ ir::ValueId after_past(Node& node, ir::ValueId past, ir::ValueId x);
 // Each head of x as often, one after the other.
 ir::ValueId repeat_heads(Node& node, ir::ValueId x, std::int64_t times);
 
-// Which keys a query sees: bools [rows, keys], or [batch, 1, rows, keys] where `offset` has a batch.
+// Which keys a query sees: bools [rows, keys], or [batch, 1, rows, keys] where `offset` has a
+// batch.
 struct Window {
   bool causal = false;
   std::optional<std::int64_t> left{}, right{};  // so many keys before and behind its own position
-  ir::ValueId offset = ir::no_value;            // of the first query among the keys: a vector of one element or [batch, 1, 1, 1]; none: 0
+  ir::ValueId offset = ir::no_value;  // of the first query among the keys: a vector of one element
+                                      // or [batch, 1, 1, 1]; none: 0
   bool any() const { return causal || left || right; }
 };
 ir::ValueId keys_seen(Node& node, const Window& window, ir::ValueId rows, ir::ValueId keys);
@@ -31,14 +34,16 @@ ir::ValueId extended(Node& node, ir::ValueId mask, ir::ValueId keys, double fill
 // Both conditions; each may be missing.
 ir::ValueId both(Node& node, ir::ValueId a, ir::ValueId b);
 
-// 1 / sqrt(size of a head) of q [batch, heads, rows, size]. Unsupported where the size is not known.
+// 1 / sqrt(size of a head) of q [batch, heads, rows, size]. Unsupported where the size is not
+// known.
 double default_scale(Node& node, ir::ValueId q);
 
 struct AttentionParts {
   ir::ValueId q = ir::no_value, k = ir::no_value, v = ir::no_value;  // of as many heads
-  ir::ValueId seen = ir::no_value;                                   // bools: the others count as -inf
-  ir::ValueId bias = ir::no_value;                                   // added to the scaled product
-  ir::ValueId sink = ir::no_value;  // [heads] or rank 0: a score beside each row's, which takes its share and gives nothing
+  ir::ValueId seen = ir::no_value;  // bools: the others count as -inf
+  ir::ValueId bias = ir::no_value;  // added to the scaled product
+  ir::ValueId sink = ir::no_value;  // [heads] or rank 0: a score beside each row's, which takes its
+                                    // share and gives nothing
   double scale = 1;
   double softcap = 0;  // 0: none
   std::optional<ir::DType> softmax_dtype{};
@@ -50,10 +55,12 @@ enum class AttentionStep { Product, Capped, Biased, Probabilities };
 struct AttentionResult {
   ir::ValueId y = ir::no_value, step = ir::no_value;
 };
-AttentionResult emit_attention(Node& node, const AttentionParts& parts, std::optional<AttentionStep> wanted = std::nullopt);
+AttentionResult emit_attention(Node& node, const AttentionParts& parts,
+                               std::optional<AttentionStep> wanted = std::nullopt);
 
-// x [batch, heads, rows, size] with its first `width` elements turned by angles, of which cos and sin [batch or 1, rows, width / 2] are given: pairs are the
-// elements of two halves, or neighbours.
-ir::ValueId rotated(Node& node, ir::ValueId x, ir::ValueId cos, ir::ValueId sin, std::int64_t width, bool interleaved);
+// x [batch, heads, rows, size] with its first `width` elements turned by angles, of which cos and
+// sin [batch or 1, rows, width / 2] are given: pairs are the elements of two halves, or neighbours.
+ir::ValueId rotated(Node& node, ir::ValueId x, ir::ValueId cos, ir::ValueId sin, std::int64_t width,
+                    bool interleaved);
 
 }  // namespace anydim::frontends

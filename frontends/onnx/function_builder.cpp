@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "ir/error.h"
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 
 namespace anydim::frontends {
 
-FunctionBuilder::FunctionBuilder(std::string name, std::unordered_set<std::string> reserved) : names_(std::move(reserved)) {
+FunctionBuilder::FunctionBuilder(std::string name, std::unordered_set<std::string> reserved)
+    : names_(std::move(reserved)) {
   function_.name = std::move(name);
 }
 
@@ -20,7 +21,8 @@ ir::ValueId FunctionBuilder::add_named(std::string name, ir::Type type, ir::DTyp
 }
 
 ir::ValueId FunctionBuilder::add_intermediate(const std::string& stem, ir::DType dtype) {
-  // The number counts through the function, so a second try is needed only where the model itself uses such a name.
+  // The number counts through the function, so a second try is needed only where the model itself
+  // uses such a name.
   std::string name;
   do {
     name = fmt::format("{}.{}", stem, next_number_++);
@@ -28,15 +30,20 @@ ir::ValueId FunctionBuilder::add_intermediate(const std::string& stem, ir::DType
   return add_named(std::move(name), {}, dtype);
 }
 
-void FunctionBuilder::rename(ir::ValueId id, std::string name) { function_.values[id].name = std::move(name); }
+void FunctionBuilder::rename(ir::ValueId id, std::string name) {
+  function_.values[id].name = std::move(name);
+}
 
 void FunctionBuilder::add_binding(ir::Binding binding) {
-  if (binding.op == ir::Op::constant) constants_.emplace(binding.results[0], ir::tensor_attribute(binding, "value"));
+  if (binding.op == ir::Op::constant)
+    constants_.emplace(binding.results[0], ir::tensor_attribute(binding, "value"));
   infer(binding);
   (blocks_.empty() ? function_.body : blocks_.back()).bindings.push_back(std::move(binding));
 }
 
-void FunctionBuilder::open_block(std::vector<ir::ValueId> parameters) { blocks_.push_back({std::move(parameters), {}, {}}); }
+void FunctionBuilder::open_block(std::vector<ir::ValueId> parameters) {
+  blocks_.push_back({std::move(parameters), {}, {}});
+}
 
 ir::Block FunctionBuilder::close_block(std::vector<ir::ValueId> results) {
   ir::Block block = std::move(blocks_.back());
@@ -45,10 +52,13 @@ ir::Block FunctionBuilder::close_block(std::vector<ir::ValueId> results) {
   return block;
 }
 
-// An importer needs ranks here and there. What a rule refuses stays unknown: inference says it again, with the whole function at hand.
+// An importer needs ranks here and there. What a rule refuses stays unknown: inference says it
+// again, with the whole function at hand.
 void FunctionBuilder::infer(const ir::Binding& binding) {
   const ir::OpInfo& op = ir::info(binding.op);
-  if (op.has(ir::traits::control) || binding.op == ir::Op::bind || binding.op == ir::Op::check_shape) return;
+  if (op.has(ir::traits::control) || binding.op == ir::Op::bind ||
+      binding.op == ir::Op::check_shape)
+    return;
   std::vector<ir::Type> types;
   types.reserve(binding.operands.size());
   std::vector<ir::OperandFacts> facts;
@@ -64,7 +74,8 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   try {
     ir::RuleResult known = ir::apply_shape_rule(function_, binding, facts, function_.symbols);
     // Inference opens symbols of its own; these stand for them here and are named by nothing.
-    for (const ir::Count& count : known.counts) ir::place_count(known, count, function_.symbols.fresh("count"));
+    for (const ir::Count& count : known.counts)
+      ir::place_count(known, count, function_.symbols.fresh("count"));
     for (std::size_t i = 0; i < binding.results.size(); ++i) {
       types_[binding.results[i]] = std::move(known.types[i].tensor);
       contents_[binding.results[i]] = std::move(known.contents[i]);
@@ -90,7 +101,8 @@ const ir::Tensor* FunctionBuilder::constant(ir::ValueId id) const {
   return found == constants_.end() ? nullptr : &found->second;
 }
 
-ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder, std::size_t result) {
+ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder,
+                       std::size_t result) {
   const ir::OpInfo& op = ir::info(binding.op);
   if (op.has(ir::traits::compares)) return ir::DType::Bool;
   switch (binding.op) {
@@ -99,7 +111,8 @@ ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builde
     case ir::Op::arg_max:
     case ir::Op::arg_min: return ir::DType::I64;
     case ir::Op::top_k:
-    case ir::Op::dyn_top_k: return result == 1 ? ir::DType::I64 : builder.dtype(binding.operands[0]);
+    case ir::Op::dyn_top_k:
+      return result == 1 ? ir::DType::I64 : builder.dtype(binding.operands[0]);
     case ir::Op::unique: return result == 0 ? builder.dtype(binding.operands[0]) : ir::DType::I64;
     case ir::Op::nonzero:
     case ir::Op::non_max_suppression: return ir::DType::I64;
@@ -108,13 +121,15 @@ ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builde
     case ir::Op::cast: return ir::dtype_attribute(binding, "to");
     case ir::Op::where: return builder.dtype(binding.operands[1]);
     case ir::Op::list_length: return ir::DType::I64;
-    case ir::Op::list: return binding.operands.empty() ? ir::DType::F32 : builder.dtype(binding.operands[0]);
+    case ir::Op::list:
+      return binding.operands.empty() ? ir::DType::F32 : builder.dtype(binding.operands[0]);
     case ir::Op::list_insert: return builder.dtype(binding.operands[1]);
     case ir::Op::dim:
     case ir::Op::shape: return ir::DType::I64;
     default: break;  // every other op that the reader emits keeps the type of its first operand
   }
-  internal_check(!binding.operands.empty(), "an op that the reader emits has an operand or a known element type");
+  internal_check(!binding.operands.empty(),
+                 "an op that the reader emits has an operand or a known element type");
   return builder.dtype(binding.operands[0]);
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "ir/shape_rule.h"
+#include "ir/shapes/shape_rule.h"
 
 namespace anydim::frontends {
 
@@ -36,7 +36,8 @@ class FunctionBuilder {
     return found == lists_.end() ? 0 : found->second;
   }
   void set_lists(ir::ValueId id, int lists) { lists_[id] = lists; }
-  const ir::Tensor* constant(ir::ValueId id) const;  // null where no constant binding defines the value
+  // null where no constant binding defines the value
+  const ir::Tensor* constant(ir::ValueId id) const;
   // What the shape rules tell so far; null where an operand's type isn't known yet.
   const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
   // The element of a tensor of one integer or bool that depends on no input.
@@ -59,7 +60,9 @@ class FunctionBuilder {
   std::size_t next_number_ = 0;
 };
 
-// The element type of a result of the binding; the same rules as in inference, which has not run yet.
-ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder, std::size_t result);
+// The element type of a result of the binding; the same rules as in inference, which has not run
+// yet.
+ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builder,
+                       std::size_t result);
 
 }  // namespace anydim::frontends

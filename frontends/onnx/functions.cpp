@@ -29,7 +29,9 @@ using Names = std::unordered_map<std::string, std::string>;
 using Attributes = std::map<std::string, const onnx::AttributeProto*>;
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
+std::string domain_of(const std::string& domain) {
+  return domain == "ai.onnx" ? std::string() : domain;
+}
 
 void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string>& names) {
   for (const auto& input : graph.input()) names.insert(input.name());
@@ -44,15 +46,18 @@ void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string
 
 [[noreturn]] void misfit(const onnx::NodeProto& node, const std::string& why) {
   throw Error(ErrorKind::Malformed,
-              fmt::format("node {} ({}) calls a function of the model: {}", quoted_name(node.name()), printable(node.op_type()), why));
+              fmt::format("node {} ({}) calls a function of the model: {}",
+                          quoted_name(node.name()), printable(node.op_type()), why));
 }
 
 class Functions {
  public:
   explicit Functions(const onnx::ModelProto& model) {
     for (const auto& function : model.functions()) {
-      if (!functions_.emplace(std::pair(domain_of(function.domain()), function.name()), &function).second) {
-        throw Error(ErrorKind::Malformed, fmt::format("the model defines its function {} twice", quoted_name(function.name())));
+      if (!functions_.emplace(std::pair(domain_of(function.domain()), function.name()), &function)
+               .second) {
+        throw Error(ErrorKind::Malformed, fmt::format("the model defines its function {} twice",
+                                                      quoted_name(function.name())));
       }
     }
   }
@@ -66,10 +71,12 @@ class Functions {
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
 };
 
-std::uint64_t saturating(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+std::uint64_t saturating(std::uint64_t a, std::uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
 
-// What a graph becomes with its functions in place, told without placing them. Bytes are an upper bound: every reference to an attribute counts as the largest
-// that any call gives.
+// What a graph becomes with its functions in place, told without placing them. Bytes are an upper
+// bound: every reference to an attribute counts as the largest that any call gives.
 class ExpandedSize {
  public:
   ExpandedSize(const onnx::ModelProto& model, const Functions& functions) : functions_(functions) {
@@ -78,7 +85,8 @@ class ExpandedSize {
     const Size whole = of(model.graph().node());
     if (whole.nodes > most_nodes || whole.bytes > most_bytes) {
       throw Error(ErrorKind::Unsupported,
-                  fmt::format("the model's functions make it larger than {} nodes or {} bytes", most_nodes, most_bytes));
+                  fmt::format("the model's functions make it larger than {} nodes or {} bytes",
+                              most_nodes, most_bytes));
     }
   }
 
@@ -122,7 +130,8 @@ class ExpandedSize {
   }
 
   Size of(const onnx::FunctionProto& function, const onnx::NodeProto& node) {
-    const std::string too_deep = fmt::format("calls nest more than {} deep, or it calls itself", deepest_call);
+    const std::string too_deep =
+        fmt::format("calls nest more than {} deep, or it calls itself", deepest_call);
     const auto [found, fresh] = sizes_.try_emplace(&function, std::nullopt);
     if (!fresh && !found->second) misfit(node, too_deep);
     if (!fresh) return *found->second;
@@ -138,8 +147,9 @@ class ExpandedSize {
 
   const Functions& functions_;
   std::uint64_t largest_ = 0;
-  int open_ = 0;                                                               // functions that are being counted, each in the one before
-  std::unordered_map<const onnx::FunctionProto*, std::optional<Size>> sizes_;  // nothing: being counted
+  int open_ = 0;  // functions that are being counted, each in the one before
+  // nothing: being counted
+  std::unordered_map<const onnx::FunctionProto*, std::optional<Size>> sizes_;
 };
 
 class Inliner {
@@ -172,12 +182,14 @@ class Inliner {
 
   void call(const onnx::FunctionProto& function, const onnx::NodeProto& node, Nodes& into) {
     if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
-      misfit(node, fmt::format("{} input(s) and {} output(s), expected at most {} and {}", node.input_size(), node.output_size(),
-                               function.input_size(), function.output_size()));
+      misfit(node, fmt::format("{} input(s) and {} output(s), expected at most {} and {}",
+                               node.input_size(), node.output_size(), function.input_size(),
+                               function.output_size()));
     }
     check_opset(function);
     Names names;
-    for (int i = 0; i < function.input_size(); ++i) names[function.input(i)] = i < node.input_size() ? node.input(i) : std::string();
+    for (int i = 0; i < function.input_size(); ++i)
+      names[function.input(i)] = i < node.input_size() ? node.input(i) : std::string();
     std::unordered_map<std::string, std::string> passed;  // outputs that are inputs
     for (int i = 0; i < node.output_size(); ++i) {
       if (node.output(i).empty()) continue;
@@ -185,11 +197,14 @@ class Inliner {
       if (!fresh) passed.emplace(node.output(i), found->second);
     }
     const Attributes attributes = attributes_of(node);
-    const std::string prefix = fmt::format("{}/", node.name().empty() ? node.op_type() : node.name()).substr(0, longest_name);
+    const std::string prefix =
+        fmt::format("{}/", node.name().empty() ? node.op_type() : node.name())
+            .substr(0, longest_name);
     for (const auto& inner : function.node()) {
       onnx::NodeProto copy = inner;
       rewrite(copy, names, attributes);
-      copy.set_name(prefix + (inner.name().empty() ? inner.op_type() : inner.name()).substr(0, longest_name));
+      copy.set_name(
+          prefix + (inner.name().empty() ? inner.op_type() : inner.name()).substr(0, longest_name));
       place(std::move(copy), into);
     }
     for (const auto& [output, input] : passed) {
@@ -205,15 +220,19 @@ class Inliner {
   void check_opset(const onnx::FunctionProto& function) const {
     for (const auto& own : function.opset_import()) {
       for (const auto& given : model_.opset_import()) {
-        if (domain_of(own.domain()) != domain_of(given.domain()) || own.version() == given.version()) continue;
+        if (domain_of(own.domain()) != domain_of(given.domain()) ||
+            own.version() == given.version())
+          continue;
         throw Error(ErrorKind::Unsupported,
-                    fmt::format("the model's function {} is of opset {} and the model of opset {}; Anydim supports one opset",
+                    fmt::format("the model's function {} is of opset {} and the model of opset {}; "
+                                "Anydim supports one opset",
                                 quoted_name(function.name()), own.version(), given.version()));
       }
     }
   }
 
-  // What the body's references mean. (Defaults of a function's own attributes are not in the schema that Anydim is built with.)
+  // What the body's references mean. (Defaults of a function's own attributes are not in the schema
+  // that Anydim is built with.)
   static Attributes attributes_of(const onnx::NodeProto& node) {
     Attributes attributes;
     for (const auto& given : node.attribute()) attributes[given.name()] = &given;
@@ -255,7 +274,8 @@ class Inliner {
 
   void rewrite(onnx::GraphProto& graph, Names& names, const Attributes& attributes) {
     for (auto& input : *graph.mutable_input()) input.set_name(renamed(input.name(), names));
-    for (auto& tensor : *graph.mutable_initializer()) tensor.set_name(renamed(tensor.name(), names));
+    for (auto& tensor : *graph.mutable_initializer())
+      tensor.set_name(renamed(tensor.name(), names));
     for (auto& node : *graph.mutable_node()) rewrite(node, names, attributes);
     for (auto& output : *graph.mutable_output()) output.set_name(renamed(output.name(), names));
   }

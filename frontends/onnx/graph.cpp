@@ -34,21 +34,25 @@ std::unordered_set<std::string> names_in(const onnx::GraphProto& graph) {
 
 class GraphImporter : public Subgraphs {
  public:
-  GraphImporter(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external, const WeightsApart& weights)
-      : graph_(graph), opsets_(opsets), external_(external), weights_(weights), builder_("main", names_in(graph)),
-        symbols_(builder_.function().symbols) {}
+  GraphImporter(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external,
+                const WeightsApart& weights)
+      : graph_(graph), opsets_(opsets), external_(external), weights_(weights),
+        builder_("main", names_in(graph)), symbols_(builder_.function().symbols) {}
 
   ir::Function run() {
     refuse_unsupported(graph_, opsets_);
     if (graph_.sparse_initializer_size() > 0) {
-      throw Error(ErrorKind::Unsupported,
-                  fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones", graph_.sparse_initializer_size()));
+      throw Error(
+          ErrorKind::Unsupported,
+          fmt::format("the model has {} sparse initialiser(s); Anydim supports only dense ones",
+                      graph_.sparse_initializer_size()));
     }
     for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
     for (const auto& input : graph_.input()) import_input(input);
     for (int i = 0; i < graph_.initializer_size(); ++i) {
       const auto apart = weights_.places.find(i);
-      import_initialiser(*graph_.mutable_initializer(i), apart == weights_.places.end() ? nullptr : &apart->second);
+      import_initialiser(*graph_.mutable_initializer(i),
+                         apart == weights_.places.end() ? nullptr : &apart->second);
     }
     for (int i = 0; i < graph_.node_size(); ++i) import_node(*graph_.mutable_node(i), i);
     import_outputs();
@@ -57,10 +61,14 @@ class GraphImporter : public Subgraphs {
     return builder_.take();
   }
 
-  // A graph in a node: initialisers and nodes of its own, names of its own, which may hide those around it.
-  std::vector<ir::ValueId> import(onnx::GraphProto& graph, const std::vector<ir::ValueId>& arguments, const std::string& name) override {
+  // A graph in a node: initialisers and nodes of its own, names of its own, which may hide those
+  // around it.
+  std::vector<ir::ValueId> import(onnx::GraphProto& graph,
+                                  const std::vector<ir::ValueId>& arguments,
+                                  const std::string& name) override {
     if (graph.input_size() != static_cast<int>(arguments.size())) {
-      throw Error(ErrorKind::Malformed, fmt::format("{} takes {} input(s), expected {}", name, graph.input_size(), arguments.size()));
+      throw Error(ErrorKind::Malformed, fmt::format("{} takes {} input(s), expected {}", name,
+                                                    graph.input_size(), arguments.size()));
     }
     scopes_.emplace_back();
     for (int i = 0; i < graph.input_size(); ++i) {
@@ -74,7 +82,8 @@ class GraphImporter : public Subgraphs {
       const ir::ValueId* value = find_value(output.name());
       if (value == nullptr) {
         throw Error(ErrorKind::Malformed,
-                    fmt::format("{}: its output {} is a value that nothing defines", name, quoted_name(output.name())));
+                    fmt::format("{}: its output {} is a value that nothing defines", name,
+                                quoted_name(output.name())));
       }
       results.push_back(*value);
     }
@@ -93,29 +102,37 @@ class GraphImporter : public Subgraphs {
 
   const ir::ValueId* find_value(const std::string& name) const {
     for (std::size_t i = scopes_.size(); i-- > 0;)
-      if (const auto found = scopes_[i].find(name); found != scopes_[i].end()) return &found->second;
+      if (const auto found = scopes_[i].find(name); found != scopes_[i].end())
+        return &found->second;
     return nullptr;
   }
 
   void define(const std::string& name, ir::ValueId value, const std::string& by) {
     if (scopes_.back().emplace(name, value).second) return;
-    throw Error(ErrorKind::Malformed, fmt::format("{} defines the value {}, which is defined before it already", by, quoted_name(name)));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{} defines the value {}, which is defined before it already", by,
+                            quoted_name(name)));
   }
 
   ir::TensorType input_type(const onnx::ValueInfoProto& input) {
     const std::string what = fmt::format("input {}", quoted_name(input.name()));
     if (!input.has_type()) throw Error(ErrorKind::Malformed, what + " has no type");
     if (!input.type().has_tensor_type()) {
-      throw Error(ErrorKind::Unsupported, what + " is no tensor (a sequence, map or optional); Anydim supports only tensors");
+      throw Error(
+          ErrorKind::Unsupported,
+          what + " is no tensor (a sequence, map or optional); Anydim supports only tensors");
     }
     const auto& declared = input.type().tensor_type();
     ir::TensorType type;
     type.dtype = dtype_numbered(declared.elem_type(), what);
-    if (!declared.has_shape()) throw Error(ErrorKind::Unsupported, what + " has no rank; Anydim needs the rank of every input");
+    if (!declared.has_shape())
+      throw Error(ErrorKind::Unsupported,
+                  what + " has no rank; Anydim needs the rank of every input");
     for (const auto& dim : declared.shape().dim()) {
       if (dim.has_dim_value() && dim.dim_value() < 0) {
         throw Error(ErrorKind::Malformed,
-                    fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what, dim.dim_value(), type.dims.size()));
+                    fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what,
+                                dim.dim_value(), type.dims.size()));
       }
       if (dim.has_dim_value()) type.dims.emplace_back(dim.dim_value());
       else if (!dim.dim_param().empty()) type.dims.push_back(symbols_.named(dim.dim_param()));
@@ -125,8 +142,10 @@ class GraphImporter : public Subgraphs {
   }
 
   void import_input(const onnx::ValueInfoProto& input) {
-    if (input.name().empty()) throw Error(ErrorKind::Malformed, "the graph has an input without a name");
-    if (initialised_.contains(input.name())) return;  // a default value, which Anydim takes as the value
+    if (input.name().empty())
+      throw Error(ErrorKind::Malformed, "the graph has an input without a name");
+    if (initialised_.contains(input.name()))
+      return;  // a default value, which Anydim takes as the value
     ir::TensorType type = input_type(input);
     const ir::DType dtype = type.dtype;
     const ir::ValueId value = builder_.add_named(input.name(), std::move(type), dtype);
@@ -136,11 +155,14 @@ class GraphImporter : public Subgraphs {
 
   void import_initialiser(onnx::TensorProto& proto, const Extent* apart = nullptr) {
     const std::string name = proto.name();
-    if (name.empty()) throw Error(ErrorKind::Malformed, "the graph has an initialiser without a name");
+    if (name.empty())
+      throw Error(ErrorKind::Malformed, "the graph has an initialiser without a name");
     const std::string what = fmt::format("initialiser {}", quoted_name(name));
     ir::Tensor tensor = apart == nullptr ? take_tensor(proto, what, external_)
-                                         : tensor_apart(proto, what, apart->length, ModelFile::source(weights_.file, *apart));
-    const ir::ValueId value = inner() ? builder_.add_intermediate(name, tensor.dtype()) : builder_.add_named(name, {}, tensor.dtype());
+                                         : tensor_apart(proto, what, apart->length,
+                                                        ModelFile::source(weights_.file, *apart));
+    const ir::ValueId value = inner() ? builder_.add_intermediate(name, tensor.dtype())
+                                      : builder_.add_named(name, {}, tensor.dtype());
     define(name, value, what);
     ir::Binding binding;
     binding.op = ir::Op::constant;
@@ -159,8 +181,11 @@ class GraphImporter : public Subgraphs {
       }
       const ir::ValueId* found = find_value(input);
       if (found == nullptr) {
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("{} reads the value {}, which no input, initialiser or earlier node defines", what, quoted_name(input)));
+        throw Error(
+            ErrorKind::Malformed,
+            fmt::format(
+                "{} reads the value {}, which no input, initialiser or earlier node defines", what,
+                quoted_name(input)));
       }
       operands.push_back(*found);
     }
@@ -174,7 +199,8 @@ class GraphImporter : public Subgraphs {
     const Operator* row = find_operator(domain, proto.op_type(), opset);
     internal_check(row != nullptr, "unsupported operators were refused before");
     Node node(builder_, external_, *this, proto, name, opset,
-              operands_of(proto, fmt::format("node {} ({})", quoted_name(name), printable(proto.op_type()))));
+              operands_of(proto, fmt::format("node {} ({})", quoted_name(name),
+                                             printable(proto.op_type()))));
     check_form(node, proto, *row);
     const std::size_t first_new = builder_.function().values.size();
     row->import(node);
@@ -185,24 +211,29 @@ class GraphImporter : public Subgraphs {
       const ir::ValueId value = node.results()[i];
       internal_check(value != ir::no_value, "an importer gives every output that its row allows");
       define(output, value, node.description());
-      if (value >= first_new && !inner() && renamed_.insert(value).second) builder_.rename(value, output);
+      if (value >= first_new && !inner() && renamed_.insert(value).second)
+        builder_.rename(value, output);
     }
   }
 
   static void check_form(const Node& node, const onnx::NodeProto& proto, const Operator& row) {
     const int inputs = proto.input_size();
     if (inputs < row.minimum_inputs || (row.maximum_inputs >= 0 && inputs > row.maximum_inputs)) {
-      node.malformed(fmt::format("has {} input(s), expected {}", inputs, count_text(row.minimum_inputs, row.maximum_inputs)));
+      node.malformed(fmt::format("has {} input(s), expected {}", inputs,
+                                 count_text(row.minimum_inputs, row.maximum_inputs)));
     }
     const int outputs = proto.output_size();
     if (outputs < 1 || (row.maximum_outputs >= 0 && outputs > row.maximum_outputs)) {
-      node.malformed(fmt::format("has {} output(s), expected {}", outputs, count_text(1, row.maximum_outputs)));
+      node.malformed(fmt::format("has {} output(s), expected {}", outputs,
+                                 count_text(1, row.maximum_outputs)));
     }
-    if (row.minimum_inputs > 0 && node.lists(node.operand(0)) > 0 && row.elements != Elements::Lists) {
+    if (row.minimum_inputs > 0 && node.lists(node.operand(0)) > 0 &&
+        row.elements != Elements::Lists) {
       node.malformed("takes a tensor as input 0, got a sequence or an optional");
     }
     if (row.minimum_inputs > 0 && !contains(row.elements, node.dtype())) {
-      node.malformed(fmt::format("takes {} as input 0, got {}", name_of(row.elements), ir::name_of(node.dtype())));
+      node.malformed(fmt::format("takes {} as input 0, got {}", name_of(row.elements),
+                                 ir::name_of(node.dtype())));
     }
   }
 
@@ -218,14 +249,18 @@ class GraphImporter : public Subgraphs {
     for (const auto& output : graph_.output()) {
       const ir::ValueId* found = find_value(output.name());
       if (found == nullptr) {
-        throw Error(ErrorKind::Malformed, fmt::format("the graph's output {} is a value that nothing defines", quoted_name(output.name())));
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("the graph's output {} is a value that nothing defines",
+                                quoted_name(output.name())));
       }
       if (!seen.insert(output.name()).second) {
-        throw Error(ErrorKind::Malformed, fmt::format("the graph lists the output {} twice", quoted_name(output.name())));
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("the graph lists the output {} twice", quoted_name(output.name())));
       }
       if (builder_.lists(*found) > 0) {
         throw Error(ErrorKind::Unsupported,
-                    fmt::format("the graph's output {} is a sequence or an optional; outputs of a program are tensors",
+                    fmt::format("the graph's output {} is a sequence or an optional; outputs of a "
+                                "program are tensors",
                                 quoted_name(output.name())));
       }
       check_output_type(output, *found);
@@ -234,10 +269,12 @@ class GraphImporter : public Subgraphs {
     }
   }
 
-  // Exporters and tools leave types behind that stopped being true: they are hints, which inference warns of where they are wrong.
+  // Exporters and tools leave types behind that stopped being true: they are hints, which inference
+  // warns of where they are wrong.
   void note_declared_type(const onnx::ValueInfoProto& declared) {
     const ir::ValueId* found = find_value(declared.name());
-    if (found == nullptr || !declared.type().has_tensor_type() || builder_.lists(*found) > 0) return;
+    if (found == nullptr || !declared.type().has_tensor_type() || builder_.lists(*found) > 0)
+      return;
     ir::Value& value = builder_.function().values[*found];
     const auto& proto = declared.type().tensor_type();
     if (value.type.kind != ir::Type::Kind::Unknown || !proto.has_shape()) return;
@@ -252,11 +289,13 @@ class GraphImporter : public Subgraphs {
 
   void check_output_type(const onnx::ValueInfoProto& output, ir::ValueId value) {
     if (!output.type().has_tensor_type() || output.type().tensor_type().elem_type() == 0) return;
-    const ir::DType declared =
-        dtype_numbered(output.type().tensor_type().elem_type(), fmt::format("output {}", quoted_name(output.name())));
+    const ir::DType declared = dtype_numbered(output.type().tensor_type().elem_type(),
+                                              fmt::format("output {}", quoted_name(output.name())));
     if (declared == builder_.dtype(value)) return;
-    throw Error(ErrorKind::Malformed, fmt::format("the graph declares its output {} as {}, but it is computed as {}",
-                                                  quoted_name(output.name()), ir::name_of(declared), ir::name_of(builder_.dtype(value))));
+    throw Error(ErrorKind::Malformed,
+                fmt::format("the graph declares its output {} as {}, but it is computed as {}",
+                            quoted_name(output.name()), ir::name_of(declared),
+                            ir::name_of(builder_.dtype(value))));
   }
 
   onnx::GraphProto& graph_;
@@ -266,13 +305,15 @@ class GraphImporter : public Subgraphs {
   FunctionBuilder builder_;
   SymbolNames symbols_;
   std::unordered_set<std::string> initialised_;
-  std::vector<std::unordered_map<std::string, ir::ValueId>> scopes_{1};  // the model's names, of inner graphs last
+  std::vector<std::unordered_map<std::string, ir::ValueId>> scopes_{
+      1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
 };
 
 }  // namespace
 
-ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external, const WeightsApart& weights) {
+ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external,
+                          const WeightsApart& weights) {
   return GraphImporter(graph, opsets, external, weights).run();
 }
 

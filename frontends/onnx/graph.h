@@ -12,7 +12,9 @@ class GraphProto;
 
 namespace anydim::frontends {
 
-// Takes the data out of the graph's tensors, or lets them read it where `weights` says that it lies. Throws as frontends/onnx.h says.
-ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external, const WeightsApart& weights = {});
+// Takes the data out of the graph's tensors, or lets them read it where `weights` says that it
+// lies. Throws as frontends/onnx.h says.
+ir::Function import_graph(onnx::GraphProto& graph, const Opsets& opsets, ExternalData& external,
+                          const WeightsApart& weights = {});
 
 }  // namespace anydim::frontends

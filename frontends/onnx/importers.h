@@ -1,6 +1,7 @@
-// The functions that turn one node into bindings, one or more for each row of frontends/onnx_ops.def, by family. Each reads the node's operands
-// and attributes, emits bindings and gives the outputs; what a row already states (counts of inputs and outputs, element types of the
-// first input) has been checked.
+// The functions that turn one node into bindings, one or more for each row of
+// frontends/onnx_ops.def, by family. Each reads the node's operands and attributes, emits bindings
+// and gives the outputs; what a row already states (counts of inputs and outputs, element types of
+// the first input) has been checked.
 #pragma once
 
 #include "frontends/onnx/node.h"
@@ -74,7 +75,8 @@ void import_unsqueeze(Node& node);
 void import_unsqueeze_attribute(Node& node);
 
 // importers_reductions.cpp
-void import_reduce(Node& node, ir::Op op);  // a static reduction, or its dynamic twin where axes are a tensor
+void import_reduce(Node& node,
+                   ir::Op op);  // a static reduction, or its dynamic twin where axes are a tensor
 void import_reduce_l1(Node& node);
 void import_reduce_l2(Node& node);
 void import_reduce_log_sum(Node& node);
@@ -82,7 +84,8 @@ void import_reduce_log_sum_exp(Node& node);
 void import_reduce_sum_square(Node& node);
 
 // importers_products.cpp
-void import_flattened_softmax(Node& node, ir::Op op);  // opset 12 and before: over all dims from axis on
+void import_flattened_softmax(Node& node,
+                              ir::Op op);  // opset 12 and before: over all dims from axis on
 void import_gemm(Node& node);
 void import_fused_gemm(Node& node);  // of com.microsoft, as the next
 void import_fused_matmul(Node& node);

@@ -15,14 +15,17 @@ namespace {
 ValueId like(Node& node, double value) { return node.scalar(node.dtype(), value); }
 
 // exp(x) - 1
-ValueId exp_minus_one(Node& node, ValueId x) { return node.emit(Op::sub, {node.emit(Op::exp, {x}), like(node, 1)}); }
+ValueId exp_minus_one(Node& node, ValueId x) {
+  return node.emit(Op::sub, {node.emit(Op::exp, {x}), like(node, 1)});
+}
 
 // `negative` where x < 0, else x
 ValueId negative_side(Node& node, ValueId x, ValueId negative) {
   return node.emit(Op::where, {node.emit(Op::less, {x, like(node, 0)}), negative, x});
 }
 
-// alpha (exp(x) - 1) where x < 0, else x. exp sees min(x, 0), so that no positive x overflows on the way.
+// alpha (exp(x) - 1) where x < 0, else x. exp sees min(x, 0), so that no positive x overflows on
+// the way.
 ValueId elu(Node& node, double alpha) {
   const ValueId x = node.operand(0);
   const ValueId bent = exp_minus_one(node, node.emit(Op::min, {x, like(node, 0)}));
@@ -30,7 +33,8 @@ ValueId elu(Node& node, double alpha) {
 }
 
 ValueId hard_sigmoid(Node& node, double alpha, double beta) {
-  const ValueId line = node.emit(Op::add, {node.emit(Op::mul, {node.operand(0), like(node, alpha)}), like(node, beta)});
+  const ValueId line = node.emit(
+      Op::add, {node.emit(Op::mul, {node.operand(0), like(node, alpha)}), like(node, beta)});
   return node.emit(Op::max, {node.emit(Op::min, {line, like(node, 1)}), like(node, 0)});
 }
 
@@ -59,7 +63,8 @@ void import_elu(Node& node) { node.output(0, elu(node, node.real("alpha", 1))); 
 void import_gelu(Node& node) {
   const std::string approximate = node.string("approximate", "none");
   if (approximate != "none" && approximate != "tanh") {
-    node.malformed(fmt::format("takes 'none' or 'tanh' as attribute 'approximate', got {}", quoted_name(approximate)));
+    node.malformed(fmt::format("takes 'none' or 'tanh' as attribute 'approximate', got {}",
+                               quoted_name(approximate)));
   }
   node.output(0, node.emit(approximate == "none" ? Op::gelu : Op::gelu_tanh, {node.operand(0)}));
 }
@@ -69,7 +74,9 @@ void import_hard_sigmoid(Node& node) {
   node.output(0, hard_sigmoid(node, alpha, node.real("beta", 0.5)));
 }
 
-void import_hard_swish(Node& node) { node.output(0, node.emit(Op::mul, {node.operand(0), hard_sigmoid(node, 1.0 / 6.0, 0.5)})); }
+void import_hard_swish(Node& node) {
+  node.output(0, node.emit(Op::mul, {node.operand(0), hard_sigmoid(node, 1.0 / 6.0, 0.5)}));
+}
 
 void import_leaky_relu(Node& node) {
   const ValueId x = node.operand(0);
@@ -77,7 +84,9 @@ void import_leaky_relu(Node& node) {
   node.output(0, negative_side(node, x, node.emit(Op::mul, {x, slope})));
 }
 
-void import_mish(Node& node) { node.output(0, node.emit(Op::mul, {node.operand(0), node.emit(Op::tanh, {softplus(node)})})); }
+void import_mish(Node& node) {
+  node.output(0, node.emit(Op::mul, {node.operand(0), node.emit(Op::tanh, {softplus(node)})}));
+}
 
 void import_prelu(Node& node) {
   node.check_same_dtypes();
@@ -96,7 +105,8 @@ void import_shrink(Node& node) {
   const ValueId x = node.operand(0);
   const double lambda = node.real("lambd", 0.5), bias = node.real("bias", 0);
   const ValueId above =
-      node.emit(Op::where, {node.emit(Op::greater, {x, like(node, lambda)}), node.emit(Op::sub, {x, like(node, bias)}), like(node, 0)});
+      node.emit(Op::where, {node.emit(Op::greater, {x, like(node, lambda)}),
+                            node.emit(Op::sub, {x, like(node, bias)}), like(node, 0)});
   const ValueId below = node.emit(Op::less, {x, like(node, -lambda)});
   node.output(0, node.emit(Op::where, {below, node.emit(Op::add, {x, like(node, bias)}), above}));
 }
@@ -105,19 +115,24 @@ void import_softplus(Node& node) { node.output(0, softplus(node)); }
 
 void import_softsign(Node& node) {
   const ValueId x = node.operand(0);
-  node.output(0, node.emit(Op::div, {x, node.emit(Op::add, {node.emit(Op::abs, {x}), like(node, 1)})}));
+  node.output(
+      0, node.emit(Op::div, {x, node.emit(Op::add, {node.emit(Op::abs, {x}), like(node, 1)})}));
 }
 
 ValueId swish(Node& node, ValueId x, double alpha) {
-  const ValueId inside = alpha == 1 ? x : node.emit(Op::mul, {x, node.scalar(node.dtype(x), alpha)});
+  const ValueId inside =
+      alpha == 1 ? x : node.emit(Op::mul, {x, node.scalar(node.dtype(x), alpha)});
   return node.emit(Op::mul, {x, node.emit(Op::sigmoid, {inside})});
 }
 
-void import_swish(Node& node) { node.output(0, swish(node, node.operand(0), node.real("alpha", 1))); }
+void import_swish(Node& node) {
+  node.output(0, swish(node, node.operand(0), node.real("alpha", 1)));
+}
 
 void import_swiglu(Node& node) {
   node.check_same_dtypes();
-  node.output(0, node.emit(Op::mul, {swish(node, node.operand(0), node.real("alpha", 1)), node.operand(1)}));
+  node.output(0, node.emit(Op::mul,
+                           {swish(node, node.operand(0), node.real("alpha", 1)), node.operand(1)}));
 }
 
 // ONNX Runtime's
@@ -135,7 +150,9 @@ void import_fast_gelu(Node& node) {
   node.output(0, node.emit(Op::gelu_tanh, {x}));
 }
 
-void import_quick_gelu(Node& node) { node.output(0, swish(node, node.operand(0), node.real("alpha", 1.702))); }
+void import_quick_gelu(Node& node) {
+  node.output(0, swish(node, node.operand(0), node.real("alpha", 1.702)));
+}
 
 void import_thresholded_relu(Node& node) {
   const ValueId x = node.operand(0);

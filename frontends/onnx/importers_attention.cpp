@@ -20,20 +20,27 @@ namespace {
 std::int64_t heads_shared(Node& node, ValueId q, ValueId k) {
   if (node.same_extent(q, 1, k, 1)) return 1;
   const auto query_heads = node.extent(q, 1), key_heads = node.extent(k, 1);
-  if (!query_heads || !key_heads) node.unsupported("has numbers of heads that are not known before it runs");
+  if (!query_heads || !key_heads)
+    node.unsupported("has numbers of heads that are not known before it runs");
   if (*key_heads < 1 || *query_heads % *key_heads != 0) {
-    node.malformed(fmt::format("has {} heads in input 1, which do not divide the {} of input 0", *key_heads, *query_heads));
+    node.malformed(fmt::format("has {} heads in input 1, which do not divide the {} of input 0",
+                               *key_heads, *query_heads));
   }
   return *query_heads / *key_heads;
 }
 
-double scale_of(Node& node, ValueId q) { return node.has_attribute("scale") ? node.real("scale") : default_scale(node, q); }
+double scale_of(Node& node, ValueId q) {
+  return node.has_attribute("scale") ? node.real("scale") : default_scale(node, q);
+}
 
 std::optional<DType> softmax_dtype(Node& node) {
   if (!node.has_attribute("softmax_precision")) return std::nullopt;
   const DType dtype =
-      dtype_numbered(node.integer("softmax_precision"), fmt::format("attribute 'softmax_precision' of {}", node.description()));
-  if (!ir::is_float(dtype)) node.malformed(fmt::format("takes a real type as attribute 'softmax_precision', got {}", ir::name_of(dtype)));
+      dtype_numbered(node.integer("softmax_precision"),
+                     fmt::format("attribute 'softmax_precision' of {}", node.description()));
+  if (!ir::is_float(dtype))
+    node.malformed(fmt::format("takes a real type as attribute 'softmax_precision', got {}",
+                               ir::name_of(dtype)));
   return dtype;
 }
 
@@ -53,11 +60,12 @@ class StandardAttention {
     read_mask();
     read_window();
     const std::int64_t mode = node_.integer("qk_matmul_output_mode", 0);
-    if (mode < 0 || mode > 3) node_.malformed(fmt::format("has qk_matmul_output_mode = {}; expected 0 to 3", mode));
+    if (mode < 0 || mode > 3)
+      node_.malformed(fmt::format("has qk_matmul_output_mode = {}; expected 0 to 3", mode));
     std::optional<AttentionStep> wanted;
     if (node_.wants_output(3)) {
-      constexpr AttentionStep steps[] = {AttentionStep::Product, AttentionStep::Capped, AttentionStep::Biased,
-                                         AttentionStep::Probabilities};
+      constexpr AttentionStep steps[] = {AttentionStep::Product, AttentionStep::Capped,
+                                         AttentionStep::Biased, AttentionStep::Probabilities};
       wanted = steps[mode];
     }
     const AttentionResult result = emit_attention(node_, parts_, wanted);
@@ -67,33 +75,41 @@ class StandardAttention {
 
  private:
   void read_heads() {
-    const ValueId q = node_.operand(0), k = node_.operand(1), v = node_.cast(node_.operand(2), node_.dtype());
+    const ValueId q = node_.operand(0), k = node_.operand(1),
+                  v = node_.cast(node_.operand(2), node_.dtype());
     const std::size_t rank = node_.rank(q);
     if ((rank != 3 && rank != 4) || node_.rank(k) != rank || node_.rank(v) != rank) {
-      node_.malformed(fmt::format("takes inputs 0 to 2 of rank 3, or of rank 4, got {}, {} and {}", rank, node_.rank(k), node_.rank(v)));
+      node_.malformed(fmt::format("takes inputs 0 to 2 of rank 3, or of rank 4, got {}, {} and {}",
+                                  rank, node_.rank(k), node_.rank(v)));
     }
     if (!flat_) {
       const bool told = node_.has_attribute("q_num_heads") || node_.has_attribute("kv_num_heads");
-      if (told && node_.opset() >= 25) node_.malformed("has q_num_heads or kv_num_heads beside inputs of rank 4, whose heads are apart");
+      if (told && node_.opset() >= 25)
+        node_.malformed(
+            "has q_num_heads or kv_num_heads beside inputs of rank 4, whose heads are apart");
       node_.ignore_attribute("q_num_heads");
       node_.ignore_attribute("kv_num_heads");
       parts_.q = q, parts_.k = k, parts_.v = v;
       return;
     }
-    const std::int64_t query_heads = node_.integer("q_num_heads"), key_heads = node_.integer("kv_num_heads");
+    const std::int64_t query_heads = node_.integer("q_num_heads"),
+                       key_heads = node_.integer("kv_num_heads");
     parts_.q = split_heads(node_, q, query_heads, "q_num_heads");
     parts_.k = split_heads(node_, k, key_heads, "kv_num_heads");
     parts_.v = split_heads(node_, v, key_heads, "kv_num_heads");
     if (query_heads % key_heads != 0) {
-      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}", key_heads, query_heads));
+      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}",
+                                  key_heads, query_heads));
     }
   }
 
   void read_cache() {
     const ValueId past_key = node_.optional_operand(4), past_value = node_.optional_operand(5);
-    if ((past_key == no_value) != (past_value == no_value)) node_.malformed("takes past_key and past_value together, got one of them");
+    if ((past_key == no_value) != (past_value == no_value))
+      node_.malformed("takes past_key and past_value together, got one of them");
     const ValueId filled = node_.optional_index_operand(6);
-    if (filled != no_value && past_key != no_value) node_.malformed("takes past_key or nonpad_kv_seqlen, got both");
+    if (filled != no_value && past_key != no_value)
+      node_.malformed("takes past_key or nonpad_kv_seqlen, got both");
     rows_ = node_.dim_of(parts_.q, 2);
     if (past_key != no_value) window_.offset = node_.dim_of(past_key, 2);
     parts_.k = after_past(node_, past_key, parts_.k);
@@ -112,7 +128,8 @@ class StandardAttention {
     if (!node_.has_operand(3)) return;
     const DType dtype = node_.dtype(node_.operand(3));
     if (dtype != DType::Bool && dtype != node_.dtype()) {
-      node_.malformed(fmt::format("takes bool or {} as input 3 (attn_mask), got {}", ir::name_of(node_.dtype()), ir::name_of(dtype)));
+      node_.malformed(fmt::format("takes bool or {} as input 3 (attn_mask), got {}",
+                                  ir::name_of(node_.dtype()), ir::name_of(dtype)));
     }
     parts_.blind_rows_are_zero = true;
     const ValueId mask = whole(node_.operand(3), dtype);
@@ -133,7 +150,8 @@ class StandardAttention {
     const auto side = [&](std::string_view name) -> std::optional<std::int64_t> {
       const std::int64_t width = node_.opset() >= 25 ? node_.integer(name, -1) : -1;
       constexpr std::int64_t most = std::int64_t{1} << 40;  // more keys than any tensor has
-      if (width < -1 || width > most) node_.malformed(fmt::format("has {} = {}; expected -1 or a number of keys", name, width));
+      if (width < -1 || width > most)
+        node_.malformed(fmt::format("has {} = {}; expected -1 or a number of keys", name, width));
       return width < 0 ? std::nullopt : std::optional(width);
     };
     window_.left = side("left_window_size");
@@ -154,9 +172,12 @@ class StandardAttention {
 ValueId modified(Node& node, std::string_view graph, ValueId value) {
   if (!node.has_attribute(graph)) return value;
   const std::vector<ValueId> results = node.graph(graph, {value});
-  if (results.size() != 1) node.malformed(fmt::format("has a graph of {} outputs as attribute '{}', expected 1", results.size(), graph));
+  if (results.size() != 1)
+    node.malformed(fmt::format("has a graph of {} outputs as attribute '{}', expected 1",
+                               results.size(), graph));
   if (node.dtype(results[0]) != node.dtype(value)) {
-    node.malformed(fmt::format("has a graph that gives {} as attribute '{}', expected {}", ir::name_of(node.dtype(results[0])), graph,
+    node.malformed(fmt::format("has a graph that gives {} as attribute '{}', expected {}",
+                               ir::name_of(node.dtype(results[0])), graph,
                                ir::name_of(node.dtype(value))));
   }
   return results[0];
@@ -177,23 +198,29 @@ void import_flex_attention(Node& node) {
   const std::int64_t shared = heads_shared(node, parts.q, parts.k);
   parts.k = repeat_heads(node, parts.k, shared);
   parts.v = repeat_heads(node, parts.v, shared);
-  const DType dtype = node.dtype(), computed = softmax_dtype(node).value_or(dtype == DType::F64 ? DType::F64 : DType::F32);
+  const DType dtype = node.dtype(),
+              computed =
+                  softmax_dtype(node).value_or(dtype == DType::F64 ? DType::F64 : DType::F32);
   parts.softmax_dtype = computed;
   if (!node.has_attribute("score_mod") && !node.has_attribute("prob_mod")) {
     node.output(0, emit_attention(node, parts).y);
     return;
   }
-  const ValueId columns = node.emit(Op::transpose, {parts.k}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
-  const ValueId product = node.emit(Op::mul, {node.emit(Op::matmul, {parts.q, columns}), node.scalar(dtype, parts.scale)});
+  const ValueId columns =
+      node.emit(Op::transpose, {parts.k}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
+  const ValueId product = node.emit(
+      Op::mul, {node.emit(Op::matmul, {parts.q, columns}), node.scalar(dtype, parts.scale)});
   const ValueId scores = modified(node, "score_mod", node.cast(product, computed));
-  const ValueId shares = modified(node, "prob_mod", node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}}));
+  const ValueId shares =
+      modified(node, "prob_mod", node.emit(Op::softmax, {scores}, {{"axis", std::int64_t{-1}}}));
   node.output(0, node.cast(node.emit(Op::matmul, {shares, node.cast(parts.v, computed)}), dtype));
 }
 
 void import_rotary_embedding(Node& node) {
   ValueId x = node.operand(0);
   const bool flat = node.rank(x) == 3;
-  if (!flat && node.rank(x) != 4) node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
+  if (!flat && node.rank(x) != 4)
+    node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
   if (flat) x = split_heads(node, x, node.integer("num_heads"), "num_heads");
   else node.ignore_attribute("num_heads");
   const bool interleaved = node.flag("interleaved", false);
@@ -204,15 +231,19 @@ void import_rotary_embedding(Node& node) {
     width = *size;
   }
   if (width < 2 || width % 2 != 0 || (size && width > *size)) {
-    node.malformed(fmt::format("turns {} elements of a head; expected an even number up to its size", width));
+    node.malformed(
+        fmt::format("turns {} elements of a head; expected an even number up to its size", width));
   }
   const auto angles = [&](std::size_t operand) {
     const ValueId table = node.operand(operand);
     const std::size_t rank = node.has_operand(3) ? 2 : 3;
-    if (node.rank(table) != rank) node.malformed(fmt::format("takes rank {} as input {}, got {}", rank, operand, node.rank(table)));
+    if (node.rank(table) != rank)
+      node.malformed(
+          fmt::format("takes rank {} as input {}, got {}", rank, operand, node.rank(table)));
     const auto half = node.extent(table, -1);
     if (half && *half != width / 2) {
-      node.malformed(fmt::format("takes rows of {} elements as input {}, got {}", width / 2, operand, *half));
+      node.malformed(
+          fmt::format("takes rows of {} elements as input {}, got {}", width / 2, operand, *half));
     }
     if (!node.has_operand(3)) return table;
     return node.emit(Op::gather, {table, node.index_operand(3)}, {{"axis", std::int64_t{0}}});

@@ -14,7 +14,9 @@ using ir::ValueId;
 namespace {
 
 ValueId condition(Node& node, ValueId value) {
-  if (node.dtype(value) != DType::Bool) node.malformed(fmt::format("takes a bool as condition, got {}", ir::name_of(node.dtype(value))));
+  if (node.dtype(value) != DType::Bool)
+    node.malformed(
+        fmt::format("takes a bool as condition, got {}", ir::name_of(node.dtype(value))));
   return node.rank_0(value);
 }
 
@@ -26,7 +28,8 @@ std::vector<ir::Block> one(ir::Block block) {
 
 void give_outputs(Node& node, const std::vector<ValueId>& values) {
   if (values.size() < node.output_count())
-    node.malformed(fmt::format("has {} outputs, its graph gives {}", node.output_count(), values.size()));
+    node.malformed(
+        fmt::format("has {} outputs, its graph gives {}", node.output_count(), values.size()));
   for (std::size_t i = 0; i < values.size(); ++i) node.output(i, values[i]);
 }
 
@@ -36,22 +39,31 @@ struct ScanSides {
 };
 
 std::vector<std::int64_t> per_side(Node& node, std::string_view name, std::size_t count) {
-  std::vector<std::int64_t> list = node.optional_integers(name).value_or(std::vector<std::int64_t>(count, 0));
-  if (list.size() != count) node.malformed(fmt::format("has {} elements in attribute '{}', expected {}", list.size(), name, count));
+  std::vector<std::int64_t> list =
+      node.optional_integers(name).value_or(std::vector<std::int64_t>(count, 0));
+  if (list.size() != count)
+    node.malformed(
+        fmt::format("has {} elements in attribute '{}', expected {}", list.size(), name, count));
   return list;
 }
 
 // The extent of `value` along an axis, as a scalar.
 ValueId extent(Node& node, ValueId value, std::int64_t axis) {
-  return node.emit(Op::gather, {node.emit(Op::shape_of, {value}), node.scalar(DType::I64, static_cast<double>(axis))},
-                   {{"axis", std::int64_t{0}}});
+  return node.emit(
+      Op::gather,
+      {node.emit(Op::shape_of, {value}), node.scalar(DType::I64, static_cast<double>(axis))},
+      {{"axis", std::int64_t{0}}});
 }
 
-// One loop over the scanned axis. Outputs along the first axis in order are scanned by the loop; others go through a list.
-std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states, const std::vector<ValueId>& inputs, const ScanSides& sides) {
+// One loop over the scanned axis. Outputs along the first axis in order are scanned by the loop;
+// others go through a list.
+std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
+                          const std::vector<ValueId>& inputs, const ScanSides& sides) {
   const ValueId trips = extent(node, inputs[0], sides.input_axes[0]);
   const std::size_t outputs = sides.output_axes.size();
-  const auto plain = [&](std::size_t i) { return sides.output_axes[i] == 0 && sides.output_directions[i] == 0; };
+  const auto plain = [&](std::size_t i) {
+    return sides.output_axes[i] == 0 && sides.output_directions[i] == 0;
+  };
   const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool);
   std::vector<ValueId> carried = states, parameters{i, on};
   for (const ValueId state : states) parameters.push_back(node.parameter(node.dtype(state)));
@@ -63,34 +75,43 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states, const 
     parameters.push_back(node.parameter(DType::F32, 1));
   }
   node.open_block(parameters);
-  std::vector<ValueId> arguments(parameters.begin() + 2, parameters.begin() + 2 + static_cast<std::ptrdiff_t>(states.size()));
+  std::vector<ValueId> arguments(
+      parameters.begin() + 2, parameters.begin() + 2 + static_cast<std::ptrdiff_t>(states.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     ValueId index = i;
-    if (sides.input_directions[k] != 0) index = node.emit(Op::sub, {node.emit(Op::sub, {trips, i}), node.scalar(DType::I64, 1)});
+    if (sides.input_directions[k] != 0)
+      index = node.emit(Op::sub, {node.emit(Op::sub, {trips, i}), node.scalar(DType::I64, 1)});
     arguments.push_back(node.emit(Op::gather, {inputs[k], index}, {{"axis", sides.input_axes[k]}}));
   }
   const std::vector<ValueId> given = node.graph("body", arguments);
   if (given.size() != states.size() + outputs)
-    node.malformed(fmt::format("has a body of {} outputs, expected {}", given.size(), states.size() + outputs));
+    node.malformed(fmt::format("has a body of {} outputs, expected {}", given.size(),
+                               states.size() + outputs));
   std::vector<ValueId> yielded{on}, like;
   for (std::size_t s = 0; s < states.size(); ++s) yielded.push_back(given[s]);
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) continue;
     const ValueId element = given[states.size() + o];
-    const ValueId place = sides.output_directions[o] != 0 ? node.scalar(DType::I64, 0) : ir::no_value;
-    yielded.push_back(node.emit_list(Op::list_insert, {parameters[2 + list_of[o]], element, place}, 1, node.dtype(element)));
+    const ValueId place =
+        sides.output_directions[o] != 0 ? node.scalar(DType::I64, 0) : ir::no_value;
+    yielded.push_back(node.emit_list(Op::list_insert, {parameters[2 + list_of[o]], element, place},
+                                     1, node.dtype(element)));
   }
   for (std::size_t o = 0; o < outputs; ++o)
     if (plain(o)) yielded.push_back(given[states.size() + o]);
   like.assign(yielded.begin() + 1, yielded.end());
   std::vector<ValueId> operands{trips, ir::no_value};
   operands.insert(operands.end(), carried.begin(), carried.end());
-  const std::vector<ValueId> results = node.emit_blocks(Op::loop, operands, one(node.close_block(yielded)), like);
-  std::vector<ValueId> all(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(states.size()));
+  const std::vector<ValueId> results =
+      node.emit_blocks(Op::loop, operands, one(node.close_block(yielded)), like);
+  std::vector<ValueId> all(results.begin(),
+                           results.begin() + static_cast<std::ptrdiff_t>(states.size()));
   std::size_t next_plain = carried.size();
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) all.push_back(results[next_plain++]);
-    else all.push_back(node.emit(Op::list_concat, {results[list_of[o]]}, {{"axis", sides.output_axes[o]}, {"new_axis", std::int64_t{1}}}));
+    else
+      all.push_back(node.emit(Op::list_concat, {results[list_of[o]]},
+                              {{"axis", sides.output_axes[o]}, {"new_axis", std::int64_t{1}}}));
   }
   return all;
 }
@@ -99,7 +120,8 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states, const 
 
 void import_if(Node& node) {
   const ValueId wanted = condition(node, node.operand(0));
-  // Exporters write a branch for every rank that an input could have; where shapes tell which is taken, the other one need not fit.
+  // Exporters write a branch for every rank that an input could have; where shapes tell which is
+  // taken, the other one need not fit.
   if (const auto known = node.known_element(wanted)) {
     node.ignore_attribute("then_branch");
     node.ignore_attribute("else_branch");
@@ -113,13 +135,17 @@ void import_if(Node& node) {
   const std::vector<ValueId> otherwise = node.graph("else_branch", {});
   blocks.push_back(node.close_block(otherwise));
   if (results.size() != otherwise.size())
-    node.malformed(fmt::format("has branches of {} and {} outputs", results.size(), otherwise.size()));
+    node.malformed(
+        fmt::format("has branches of {} and {} outputs", results.size(), otherwise.size()));
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (node.lists(results[i]) != node.lists(otherwise[i]))
-      node.unsupported(fmt::format("has branches of which one gives a tensor and one a sequence or optional as output {}", i));
+      node.unsupported(fmt::format(
+          "has branches of which one gives a tensor and one a sequence or optional as output {}",
+          i));
     // An empty sequence has elements of any type.
     if (node.lists(results[i]) == 0 && node.dtype(results[i]) != node.dtype(otherwise[i])) {
-      node.malformed(fmt::format("has branches that give {} and {} as output {}", ir::name_of(node.dtype(results[i])),
+      node.malformed(fmt::format("has branches that give {} and {} as output {}",
+                                 ir::name_of(node.dtype(results[i])),
                                  ir::name_of(node.dtype(otherwise[i])), i));
     }
   }
@@ -139,7 +165,8 @@ void import_loop(Node& node) {
   node.open_block(parameters);
   std::vector<ValueId> yielded = node.graph("body", parameters);
   if (yielded.size() + 1 < parameters.size()) {
-    node.malformed(fmt::format("has a body of {} outputs, expected at least {}", yielded.size(), parameters.size() - 1));
+    node.malformed(fmt::format("has a body of {} outputs, expected at least {}", yielded.size(),
+                               parameters.size() - 1));
   }
   yielded[0] = condition(node, yielded[0]);
   const std::vector<ValueId> like(yielded.begin() + 1, yielded.end());
@@ -149,11 +176,14 @@ void import_loop(Node& node) {
 void import_scan(Node& node) {
   const std::int64_t scanned = node.integer("num_scan_inputs");
   const auto count = static_cast<std::int64_t>(node.operand_count());
-  if (scanned < 1 || scanned > count) node.malformed(fmt::format("scans {} of its {} inputs", scanned, count));
+  if (scanned < 1 || scanned > count)
+    node.malformed(fmt::format("scans {} of its {} inputs", scanned, count));
   const std::vector<ValueId> operands = node.operands();
-  const std::vector<ValueId> states(operands.begin(), operands.end() - scanned), inputs(operands.end() - scanned, operands.end());
+  const std::vector<ValueId> states(operands.begin(), operands.end() - scanned),
+      inputs(operands.end() - scanned, operands.end());
   if (node.output_count() < states.size())
-    node.malformed(fmt::format("has {} outputs, expected at least {}", node.output_count(), states.size()));
+    node.malformed(
+        fmt::format("has {} outputs, expected at least {}", node.output_count(), states.size()));
   const std::size_t outputs = node.output_count() - states.size();
   ScanSides sides;
   sides.input_axes = per_side(node, "scan_input_axes", inputs.size());
@@ -165,14 +195,21 @@ void import_scan(Node& node) {
 
 // Opset 8: everything has a batch axis first, each row of which is scanned by itself.
 void import_batched_scan(Node& node) {
-  if (node.has_operand(0)) node.unsupported("scans rows of different lengths (sequence_lens), which Anydim does not support in opset 8");
+  if (node.has_operand(0))
+    node.unsupported(
+        "scans rows of different lengths (sequence_lens), which Anydim does not support in opset "
+        "8");
   const std::int64_t scanned = node.integer("num_scan_inputs");
   const auto count = static_cast<std::int64_t>(node.operand_count()) - 1;
-  if (scanned < 1 || scanned > count) node.malformed(fmt::format("scans {} of its {} inputs", scanned, count));
+  if (scanned < 1 || scanned > count)
+    node.malformed(fmt::format("scans {} of its {} inputs", scanned, count));
   std::vector<ValueId> all;
-  for (std::int64_t k = 1; k <= count; ++k) all.push_back(node.operand(static_cast<std::size_t>(k)));
+  for (std::int64_t k = 1; k <= count; ++k)
+    all.push_back(node.operand(static_cast<std::size_t>(k)));
   const auto states = static_cast<std::size_t>(count - scanned);
-  if (node.output_count() < states) node.malformed(fmt::format("has {} outputs, expected at least {}", node.output_count(), states));
+  if (node.output_count() < states)
+    node.malformed(
+        fmt::format("has {} outputs, expected at least {}", node.output_count(), states));
   ScanSides sides;
   sides.input_axes.assign(static_cast<std::size_t>(scanned), 0);
   sides.input_directions = per_side(node, "directions", static_cast<std::size_t>(scanned));
@@ -182,12 +219,14 @@ void import_batched_scan(Node& node) {
   const ValueId b = node.parameter(DType::I64), on = node.parameter(DType::Bool);
   node.open_block({b, on});
   std::vector<ValueId> rows;
-  for (const ValueId value : all) rows.push_back(node.emit(Op::gather, {value, b}, {{"axis", std::int64_t{0}}}));
+  for (const ValueId value : all)
+    rows.push_back(node.emit(Op::gather, {value, b}, {{"axis", std::int64_t{0}}}));
   const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(states);
   std::vector<ValueId> yielded = scan(node, {rows.begin(), middle}, {middle, rows.end()}, sides);
   const std::vector<ValueId> like = yielded;
   yielded.insert(yielded.begin(), on);
-  give_outputs(node, node.emit_blocks(Op::loop, {batch, ir::no_value}, one(node.close_block(yielded)), like));
+  give_outputs(node, node.emit_blocks(Op::loop, {batch, ir::no_value},
+                                      one(node.close_block(yielded)), like));
 }
 
 }  // namespace anydim::frontends

@@ -1,4 +1,5 @@
-// Convolutions: windows of x times the weight, summed over the channels of a group and a window's places.
+// Convolutions: windows of x times the weight, summed over the channels of a group and a window's
+// places.
 #include <fmt/format.h>
 
 #include <limits>
@@ -34,35 +35,44 @@ std::int64_t groups_of(Node& node) {
 
 // `of` channels must be whole groups, and as many as the weight takes.
 void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) {
-  const auto channels = node.extent(x, 1), outputs = node.extent(weight, 0), taken = node.extent(weight, 1);
+  const auto channels = node.extent(x, 1), outputs = node.extent(weight, 0),
+             taken = node.extent(weight, 1);
   if (channels && *channels % groups != 0) {
-    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0", groups, *channels));
+    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0",
+                               groups, *channels));
   }
   if (outputs && *outputs % groups != 0) {
-    node.malformed(fmt::format("has group = {}, which does not divide the {} outputs of input 1 (the weight)", groups, *outputs));
+    node.malformed(
+        fmt::format("has group = {}, which does not divide the {} outputs of input 1 (the weight)",
+                    groups, *outputs));
   }
   if (channels && taken && *channels != *taken * groups) {
     node.malformed(
-        fmt::format("has an input 1 (the weight) for {} channels in {} groups; input 0 has {}", *taken * groups, groups, *channels));
+        fmt::format("has an input 1 (the weight) for {} channels in {} groups; input 0 has {}",
+                    *taken * groups, groups, *channels));
   }
 }
 
 // A bias of one number a channel, added to [N, M, d...].
 ValueId with_bias(Node& node, ValueId y, ValueId bias, std::size_t count) {
   if (bias == ir::no_value) return y;
-  if (node.rank(bias) != 1) node.malformed(fmt::format("takes a bias of rank 1, got rank {}", node.rank(bias)));
+  if (node.rank(bias) != 1)
+    node.malformed(fmt::format("takes a bias of rank 1, got rank {}", node.rank(bias)));
   const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
   if (channels && given && *channels != *given) {
-    node.malformed(fmt::format("takes a bias of {} elements, one for each output, got {}", *channels, *given));
+    node.malformed(
+        fmt::format("takes a bias of {} elements, one for each output, got {}", *channels, *given));
   }
   return node.emit(Op::add, {y, node.with_axes(bias, axes_between(1, count + 1))});
 }
 
-// The weight [M, channels of a group, places...] as a matrix a group: [M, depth], or [groups, M / groups, depth].
+// The weight [M, channels of a group, places...] as a matrix a group: [M, depth], or [groups, M /
+// groups, depth].
 ValueId weight_matrix(Node& node, ValueId weight, std::int64_t groups) {
   const ValueId flat = node.emit(Op::flatten, {weight}, {{"axis", std::int64_t{1}}});
   if (groups == 1) return flat;
-  return node.reshaped(flat, {node.index_vector({groups}), quotient(node, node.dim_of(flat, 0), groups), node.dim_of(flat, 1)});
+  return node.reshaped(flat, {node.index_vector({groups}),
+                              quotient(node, node.dim_of(flat, 0), groups), node.dim_of(flat, 1)});
 }
 
 // Every channel has windows of its own: a product of elements, summed over a window's places.
@@ -80,16 +90,20 @@ ValueId depthwise(Node& node, const Windows& windows, ValueId moved, ValueId wei
     return sum(node.emit(Op::mul, {moved, spread}), 2 + count);
   }
   // [N, C, 1, places..., window...] times [C, outputs of a channel, 1..., window...].
-  std::vector<ValueId> dims{node.dim_of(moved, 1), node.emit(Op::div, {node.dim_of(weight, 0), node.dim_of(moved, 1)})};
+  std::vector<ValueId> dims{node.dim_of(moved, 1),
+                            node.emit(Op::div, {node.dim_of(weight, 0), node.dim_of(moved, 1)})};
   dims.push_back(node.index_vector(std::vector<std::int64_t>(count, 1)));
   dims.push_back(vector_of(node, windows.kernel()));
-  const ValueId product = node.emit(Op::mul, {node.with_axes(moved, {2}), node.reshaped(weight, std::move(dims))});
+  const ValueId product =
+      node.emit(Op::mul, {node.with_axes(moved, {2}), node.reshaped(weight, std::move(dims))});
   const ValueId summed = sum(product, 3 + count);
-  return node.reshaped(summed, {node.dim_of(moved, 0), node.dim_of(weight, 0), vector_of(node, dims_between(node, moved, 2, 2 + count))});
+  return node.reshaped(summed, {node.dim_of(moved, 0), node.dim_of(weight, 0),
+                                vector_of(node, dims_between(node, moved, 2, 2 + count))});
 }
 
 // windows.over(x) [N, C, places..., window...] times the weight [M, C / groups, window...].
-ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId weight, std::int64_t groups) {
+ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId weight,
+                  std::int64_t groups) {
   const std::size_t count = windows.count();
   if (groups > 1 && node.extent(weight, 1) == 1) return depthwise(node, windows, moved, weight);
   std::vector<std::int64_t> order{0, 1};
@@ -97,11 +111,13 @@ ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId wei
   for (std::size_t i = 0; i < count; ++i) order.push_back(static_cast<std::int64_t>(i) + 2);
   const Sizes places = dims_between(node, moved, 2, 2 + count);
   const ValueId batch = node.dim_of(moved, 0);
-  const ValueId depth = node.emit(Op::mul, {quotient(node, node.dim_of(moved, 1), groups), product_of(node, windows.kernel())});
+  const ValueId depth = node.emit(
+      Op::mul, {quotient(node, node.dim_of(moved, 1), groups), product_of(node, windows.kernel())});
   std::vector<ValueId> dims{batch};
   if (groups > 1) dims.push_back(node.index_vector({groups}));
   dims.insert(dims.end(), {depth, product_of(node, places)});
-  const ValueId columns = node.reshaped(node.emit(Op::transpose, {moved}, {{"perm", std::move(order)}}), std::move(dims));
+  const ValueId columns = node.reshaped(
+      node.emit(Op::transpose, {moved}, {{"perm", std::move(order)}}), std::move(dims));
   const ValueId product = node.emit(Op::matmul, {weight_matrix(node, weight, groups), columns});
   if (groups == 1 && count == 1) return product;  // of a line it has these dims
   return node.reshaped(product, {batch, node.dim_of(weight, 0), vector_of(node, places)});
@@ -126,19 +142,25 @@ void import_convolution(Node& node) {
 // Inputs: x and the weight, then their zero points (the weight's may be one an output).
 void import_integer_convolution(Node& node) {
   const ValueId x = centred(node, node.operand(0), node.optional_operand(2));
-  const ValueId zero = node.has_operand(3) ? along_axis(node, node.operand(3), node.operand(1), {.axis = 0}) : ir::no_value;
+  const ValueId zero = node.has_operand(3)
+                           ? along_axis(node, node.operand(3), node.operand(1), {.axis = 0})
+                           : ir::no_value;
   node.output(0, convolution(node, x, centred(node, node.operand(1), zero)));
 }
 
-// Inputs: x, its scale and zero point; the weight likewise; scale and zero point of the result; a bias of scale x_scale * w_scale.
+// Inputs: x, its scale and zero point; the weight likewise; scale and zero point of the result; a
+// bias of scale x_scale * w_scale.
 void import_quantised_convolution(Node& node) {
   const ValueId x = centred(node, node.operand(0), node.operand(2));
   const ValueId weight = node.operand(3);
-  ValueId y = convolution(node, x, centred(node, weight, along_axis(node, node.operand(5), weight, {.axis = 0})));
+  ValueId y = convolution(
+      node, x, centred(node, weight, along_axis(node, node.operand(5), weight, {.axis = 0})));
   y = with_bias(node, y, node.optional_operand(8), node.rank(x) - 2);
-  const ValueId scales = node.emit(Op::mul, {node.operand(1), along_axis(node, node.operand(4), y, {.axis = 1})});
+  const ValueId scales =
+      node.emit(Op::mul, {node.operand(1), along_axis(node, node.operand(4), y, {.axis = 1})});
   const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
-  node.output(0, quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7), node.dtype(node.operand(7))));
+  node.output(0, quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7),
+                           node.dtype(node.operand(7))));
 }
 
 namespace {
@@ -152,35 +174,46 @@ ValueId spread_out(Node& node, ValueId x, const std::vector<std::int64_t>& strid
     inserted.push_back(static_cast<std::int64_t>(3 + 2 * i));
     --zeros[i];
   }
-  const ValueId apart = node.emit(Op::pad, {node.with_axes(x, inserted)}, {{"before", none}, {"after", zeros}, {"axes", inserted}});
+  const ValueId apart = node.emit(Op::pad, {node.with_axes(x, inserted)},
+                                  {{"before", none}, {"after", zeros}, {"axes", inserted}});
   const Sizes wider = combine(node, Op::mul, dims_between(node, x, 2, 2 + count), strides);
-  return node.reshaped(apart, {vector_of(node, dims_between(node, x, 0, 2)), vector_of(node, wider)});
+  return node.reshaped(apart,
+                       {vector_of(node, dims_between(node, x, 0, 2)), vector_of(node, wider)});
 }
 
-// The weight [C, M / groups, window...] mirrored, as that of a convolution: [M, C / groups, window...].
+// The weight [C, M / groups, window...] mirrored, as that of a convolution: [M, C / groups,
+// window...].
 ValueId mirrored(Node& node, ValueId weight, std::int64_t groups, const Windows& windows) {
   const std::size_t count = windows.count();
-  const auto repeated = [&](std::int64_t number) { return std::vector<std::int64_t>(count, number); };
+  const auto repeated = [&](std::int64_t number) {
+    return std::vector<std::int64_t>(count, number);
+  };
   std::vector<std::int64_t> axes, order{0, 2, 1};
   for (std::size_t i = 0; i < count; ++i) {
     axes.push_back(static_cast<std::int64_t>(i) + 2);
     order.push_back(static_cast<std::int64_t>(i) + 3);
   }
-  const ValueId turned = node.emit(Op::strided_slice, {weight},
-                                   {{"starts", repeated(-1)},
-                                    {"ends", repeated(std::numeric_limits<std::int64_t>::min() + 1)},
-                                    {"axes", axes},
-                                    {"steps", repeated(-1)}});
-  const ValueId inputs = quotient(node, node.dim_of(weight, 0), groups), outputs = node.dim_of(weight, 1);
+  const ValueId turned =
+      node.emit(Op::strided_slice, {weight},
+                {{"starts", repeated(-1)},
+                 {"ends", repeated(std::numeric_limits<std::int64_t>::min() + 1)},
+                 {"axes", axes},
+                 {"steps", repeated(-1)}});
+  const ValueId inputs = quotient(node, node.dim_of(weight, 0), groups),
+                outputs = node.dim_of(weight, 1);
   const ValueId kernel = vector_of(node, windows.kernel());
-  const ValueId grouped = node.reshaped(turned, {node.index_vector({groups}), inputs, outputs, kernel});
-  const ValueId all = groups == 1 ? outputs : node.emit(Op::mul, {outputs, node.index_vector({groups})});
-  return node.reshaped(node.emit(Op::transpose, {grouped}, {{"perm", order}}), {all, inputs, kernel});
+  const ValueId grouped =
+      node.reshaped(turned, {node.index_vector({groups}), inputs, outputs, kernel});
+  const ValueId all =
+      groups == 1 ? outputs : node.emit(Op::mul, {outputs, node.index_vector({groups})});
+  return node.reshaped(node.emit(Op::transpose, {grouped}, {{"perm", order}}),
+                       {all, inputs, kernel});
 }
 
 }  // namespace
 
-// The gradient of a convolution by its input: x spread out by the strides, convolved with the mirrored weight.
+// The gradient of a convolution by its input: x spread out by the strides, convolved with the
+// mirrored weight.
 void import_transposed_convolution(Node& node) {
   node.check_same_dtypes();
   const ValueId x = node.operand(0), weight = node.operand(1);
@@ -189,10 +222,12 @@ void import_transposed_convolution(Node& node) {
   const std::int64_t groups = groups_of(node);
   const auto channels = node.extent(x, 1), inputs = node.extent(weight, 0);
   if (channels && *channels % groups != 0) {
-    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0", groups, *channels));
+    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0",
+                               groups, *channels));
   }
   if (channels && inputs && *channels != *inputs) {
-    node.malformed(fmt::format("has an input 1 (the weight) for {} channels; input 0 has {}", *inputs, *channels));
+    node.malformed(fmt::format("has an input 1 (the weight) for {} channels; input 0 has {}",
+                               *inputs, *channels));
   }
   const std::vector<std::int64_t>& strides = windows.strides();
   const std::vector<std::int64_t> ones(count, 1), twos(count, 2);
@@ -201,8 +236,9 @@ void import_transposed_convolution(Node& node) {
   const Sizes extents = dims_between(node, x, 2, 2 + count);
   Sizes before = windows.before(), after = windows.after();
   if (node.has_attribute("output_shape") || same == "SAME_UPPER" || same == "SAME_LOWER") {
-    const Sizes wanted = node.has_attribute("output_shape") ? Sizes(Windows::attribute(node, "output_shape", count, 1, 0))
-                                                            : combine(node, Op::mul, extents, strides);
+    const Sizes wanted = node.has_attribute("output_shape")
+                             ? Sizes(Windows::attribute(node, "output_shape", count, 1, 0))
+                             : combine(node, Op::mul, extents, strides);
     const Sizes steps = combine(node, Op::mul, combine(node, Op::sub, extents, ones), strides);
     const Sizes all = combine(node, Op::add, combine(node, Op::add, steps, windows.reach()), more);
     const Sizes total = combine(node, Op::sub, all, wanted);
@@ -210,7 +246,8 @@ void import_transposed_convolution(Node& node) {
     const std::vector<std::int64_t> zeros(count, 0);
     const Sizes missing = combine(node, Op::max, combine(node, Op::sub, zeros, total), zeros);
     const Sizes surplus = combine(node, Op::div, combine(node, Op::max, total, zeros), twos);
-    before = combine(node, Op::sub, surplus, combine(node, Op::div, combine(node, Op::add, missing, ones), twos));
+    before = combine(node, Op::sub, surplus,
+                     combine(node, Op::div, combine(node, Op::add, missing, ones), twos));
     after = combine(node, Op::sub, total, before);
     if (same != "SAME_UPPER") std::swap(before, after);
   }

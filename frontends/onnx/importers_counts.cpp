@@ -12,25 +12,29 @@ void import_nonzero(Node& node) { node.output(0, node.emit(Op::nonzero, {node.op
 void import_compress(Node& node) {
   ir::Attributes attributes;
   if (node.has_attribute("axis")) attributes.emplace("axis", node.integer("axis"));
-  node.output(0, node.emit(Op::compress, {node.operand(0), node.operand(1)}, std::move(attributes)));
+  node.output(0,
+              node.emit(Op::compress, {node.operand(0), node.operand(1)}, std::move(attributes)));
 }
 
 void import_unique(Node& node) {
   ir::Attributes attributes{{"sorted", std::int64_t{node.flag("sorted", true) ? 1 : 0}}};
   if (node.has_attribute("axis")) attributes.emplace("axis", node.integer("axis"));
-  const std::vector<ValueId> results = node.emit_many(Op::unique, {node.operand(0)}, std::move(attributes), 4);
+  const std::vector<ValueId> results =
+      node.emit_many(Op::unique, {node.operand(0)}, std::move(attributes), 4);
   for (std::size_t i = 0; i < results.size(); ++i) node.output(i, results[i]);
 }
 
 void import_non_max_suppression(Node& node) {
   const auto one = [&](std::size_t index, DType dtype, double otherwise) {
-    return node.has_operand(index) ? node.rank_0(node.operand(index)) : node.scalar(dtype, otherwise);
+    return node.has_operand(index) ? node.rank_0(node.operand(index))
+                                   : node.scalar(dtype, otherwise);
   };
   const std::int64_t centred = node.flag("center_point_box", false) ? 1 : 0;
   const ValueId score = node.has_operand(4) ? node.rank_0(node.operand(4)) : ir::no_value;
-  node.output(0,
-              node.emit(Op::non_max_suppression, {node.operand(0), node.operand(1), one(2, DType::I64, 0), one(3, node.dtype(), 0), score},
-                        {{"center_point_box", centred}}));
+  node.output(0, node.emit(Op::non_max_suppression,
+                           {node.operand(0), node.operand(1), one(2, DType::I64, 0),
+                            one(3, node.dtype(), 0), score},
+                           {{"center_point_box", centred}}));
 }
 
 }  // namespace anydim::frontends

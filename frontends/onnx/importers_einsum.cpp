@@ -1,5 +1,5 @@
-// Einsum as products of two operands at a time: sums over labels that nothing else needs, then one matmul over batches, rows, columns and the
-// labels that both share.
+// Einsum as products of two operands at a time: sums over labels that nothing else needs, then one
+// matmul over batches, rows, columns and the labels that both share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,9 @@ namespace {
 using Label = int;
 using Labels = std::vector<Label>;
 
-bool holds(const Labels& labels, Label label) { return std::ranges::find(labels, label) != labels.end(); }
+bool holds(const Labels& labels, Label label) {
+  return std::ranges::find(labels, label) != labels.end();
+}
 
 struct Term {
   ValueId value = ir::no_value;
@@ -32,7 +34,9 @@ struct Term {
 
 class Einsum {
  public:
-  explicit Einsum(Node& node) : node_(node), equation_(node.string("equation", "")) { std::erase(equation_, ' '); }
+  explicit Einsum(Node& node) : node_(node), equation_(node.string("equation", "")) {
+    std::erase(equation_, ' ');
+  }
 
   ValueId run() {
     parse();
@@ -74,17 +78,21 @@ class Einsum {
       const std::size_t rank = node_.rank(value);
       const bool spread = text.find("...") != std::string_view::npos;
       const std::size_t letters = text.size() - (spread ? 3 : 0);
-      if (letters > rank || (!spread && letters != rank)) refuse(fmt::format("input {} has rank {}", i, rank));
+      if (letters > rank || (!spread && letters != rank))
+        refuse(fmt::format("input {} has rank {}", i, rank));
       terms_.push_back({value, labels_of(text, rank - letters)});
       widest = std::max(widest, spread ? rank - letters : 0);
-      if ((comma == std::string_view::npos) != (i + 1 == node_.operand_count())) refuse(fmt::format("it is for another number of inputs"));
+      if ((comma == std::string_view::npos) != (i + 1 == node_.operand_count()))
+        refuse(fmt::format("it is for another number of inputs"));
       left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
     }
     if (arrow != std::string::npos) output_ = labels_of(all.substr(arrow + 2), widest);
     else implied_output(widest);
     for (const Label label : output_) {
-      const bool known = std::ranges::any_of(terms_, [&](const Term& term) { return holds(term.labels, label); });
-      if (!known || std::ranges::count(output_, label) != 1) refuse("its output needs labels of the inputs, each once");
+      const bool known =
+          std::ranges::any_of(terms_, [&](const Term& term) { return holds(term.labels, label); });
+      if (!known || std::ranges::count(output_, label) != 1)
+        refuse("its output needs labels of the inputs, each once");
     }
   }
 
@@ -123,11 +131,14 @@ class Einsum {
       for (std::size_t k = 0; k < rank; ++k) {
         if (k != axis) others.push_back(static_cast<std::int64_t>(k));
       }
-      return node_.with_axes(node_.positions(node_.dim_of(term.value, static_cast<std::int64_t>(axis))), others);
+      return node_.with_axes(
+          node_.positions(node_.dim_of(term.value, static_cast<std::int64_t>(axis))), others);
     };
     const ValueId same = node_.emit(Op::equal, {along(i), along(j)});
-    const ValueId kept = node_.emit(Op::where, {same, term.value, node_.scalar(node_.dtype(term.value), 0)});
-    term.value = node_.emit(Op::reduce_sum, {kept}, {{"axes", std::vector<std::int64_t>{static_cast<std::int64_t>(j)}}});
+    const ValueId kept =
+        node_.emit(Op::where, {same, term.value, node_.scalar(node_.dtype(term.value), 0)});
+    term.value = node_.emit(Op::reduce_sum, {kept},
+                            {{"axes", std::vector<std::int64_t>{static_cast<std::int64_t>(j)}}});
     term.labels.erase(term.labels.begin() + static_cast<std::ptrdiff_t>(j));
     return term;
   }
@@ -146,7 +157,8 @@ class Einsum {
 
   Term permuted(const Term& term, const Labels& order) {
     std::vector<std::int64_t> perm;
-    for (const Label label : order) perm.push_back(std::ranges::find(term.labels, label) - term.labels.begin());
+    for (const Label label : order)
+      perm.push_back(std::ranges::find(term.labels, label) - term.labels.begin());
     if (std::ranges::is_sorted(perm)) return term;
     return {node_.emit(Op::transpose, {term.value}, {{"perm", perm}}), order};
   }
@@ -173,7 +185,8 @@ class Einsum {
     const ValueId multiplied = node_.emit(Op::matmul, {left, right});
     std::vector<ValueId> dims;
     // A batch dim of 1 takes the other operand's extent.
-    for (std::size_t i = 0; i < batch.size(); ++i) dims.push_back(node_.dim_of(multiplied, static_cast<std::int64_t>(i)));
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      dims.push_back(node_.dim_of(multiplied, static_cast<std::int64_t>(i)));
     for (const Label label : rows) dims.push_back(dim(a, label));
     for (const Label label : columns) dims.push_back(dim(b, label));
     Labels labels = batch;

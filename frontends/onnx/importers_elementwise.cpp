@@ -19,7 +19,8 @@ namespace {
 ValueId fold(Node& node, Op op) {
   node.check_same_dtypes();
   ValueId result = node.operand(0);
-  for (std::size_t i = 1; i < node.operand_count(); ++i) result = node.emit(op, {result, node.operand(i)});
+  for (std::size_t i = 1; i < node.operand_count(); ++i)
+    result = node.emit(op, {result, node.operand(i)});
   return result;
 }
 
@@ -42,7 +43,8 @@ void import_mean(Node& node) {
 void import_cast(Node& node) {
   if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
   if (node.opset() >= 24) node.ignore_attribute("round_mode");
-  const DType target = dtype_numbered(node.integer("to"), fmt::format("attribute 'to' of {}", node.description()));
+  const DType target =
+      dtype_numbered(node.integer("to"), fmt::format("attribute 'to' of {}", node.description()));
   node.output(0, node.cast(node.operand(0), target));
 }
 
@@ -67,17 +69,21 @@ void import_clip_attributes(Node& node) {
 void import_is_inf(Node& node) {
   const std::int64_t negative = node.flag("detect_negative", true) ? 1 : 0;
   const std::int64_t positive = node.flag("detect_positive", true) ? 1 : 0;
-  node.output(0, node.emit(Op::is_inf, {node.operand(0)}, {{"negative", negative}, {"positive", positive}}));
+  node.output(0, node.emit(Op::is_inf, {node.operand(0)},
+                           {{"negative", negative}, {"positive", positive}}));
 }
 
 void import_mod(Node& node) {
   node.check_same_dtypes();
   const bool truncate = node.flag("fmod", false);
-  if (!truncate && ir::is_float(node.dtype()) && node.opset() < 28) node.malformed("needs fmod = 1 for real numbers, got 0");
-  node.output(0, node.emit(Op::mod, node.operands(), {{"truncate", std::int64_t{truncate ? 1 : 0}}}));
+  if (!truncate && ir::is_float(node.dtype()) && node.opset() < 28)
+    node.malformed("needs fmod = 1 for real numbers, got 0");
+  node.output(0,
+              node.emit(Op::mod, node.operands(), {{"truncate", std::int64_t{truncate ? 1 : 0}}}));
 }
 
-// The result has the base's element type; a real exponent of an integer base is applied in f64 so that it keeps its fraction.
+// The result has the base's element type; a real exponent of an integer base is applied in f64 so
+// that it keeps its fraction.
 void import_pow(Node& node) {
   const ValueId base = node.operand(0);
   const ValueId exponent = node.operand(1);
@@ -87,7 +93,8 @@ void import_pow(Node& node) {
     node.output(0, node.emit(Op::pow, {base, node.cast(exponent, dtype)}));
     return;
   }
-  const ValueId power = node.emit(Op::pow, {node.cast(base, DType::F64), node.cast(exponent, DType::F64)});
+  const ValueId power =
+      node.emit(Op::pow, {node.cast(base, DType::F64), node.cast(exponent, DType::F64)});
   node.output(0, node.cast(power, dtype));
 }
 
@@ -95,7 +102,8 @@ void import_where(Node& node) {
   const DType then = node.dtype(node.operand(1));
   const DType otherwise = node.dtype(node.operand(2));
   if (then != otherwise) {
-    node.malformed(fmt::format("takes inputs 1 and 2 of one element type, got {} and {}", ir::name_of(then), ir::name_of(otherwise)));
+    node.malformed(fmt::format("takes inputs 1 and 2 of one element type, got {} and {}",
+                               ir::name_of(then), ir::name_of(otherwise)));
   }
   node.output(0, node.emit(Op::where, node.operands()));
 }

@@ -18,7 +18,9 @@ namespace {
 // Caches are buffers: how much of them is filled differs from row to row of the batch.
 class GroupQuery {
  public:
-  explicit GroupQuery(Node& node) : node_(node), heads_(head_count(node, "num_heads")), key_heads_(head_count(node, "kv_num_heads")) {}
+  explicit GroupQuery(Node& node)
+      : node_(node), heads_(head_count(node, "num_heads")),
+        key_heads_(head_count(node, "kv_num_heads")) {}
 
   void run() {
     refuse_what_is_left_out();
@@ -30,10 +32,12 @@ class GroupQuery {
     fill_caches();
     read_mask();
     const std::int64_t mode = node_.integer("qk_output", 0);
-    if (mode < 0 || mode > 2) node_.malformed(fmt::format("has qk_output = {}; expected 0 to 2", mode));
+    if (mode < 0 || mode > 2)
+      node_.malformed(fmt::format("has qk_output = {}; expected 0 to 2", mode));
     if (node_.wants_output(3) && mode == 0) node_.malformed("has qk_output = 0 and an output 3");
     std::optional<AttentionStep> wanted;
-    if (node_.wants_output(3)) wanted = mode == 1 ? AttentionStep::Capped : AttentionStep::Probabilities;
+    if (node_.wants_output(3))
+      wanted = mode == 1 ? AttentionStep::Capped : AttentionStep::Probabilities;
     const AttentionResult result = emit_attention(node_, parts_, wanted);
     node_.output(0, merge_heads(node_, result.y));
     node_.output(3, result.step);
@@ -57,13 +61,16 @@ class GroupQuery {
 
   void read_heads() {
     if (heads_ % key_heads_ != 0) {
-      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide num_heads = {}", key_heads_, heads_));
+      node_.malformed(fmt::format("has kv_num_heads = {}, which does not divide num_heads = {}",
+                                  key_heads_, heads_));
     }
-    const ValueId q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
+    const ValueId q = node_.operand(0), k = node_.optional_operand(1),
+                  v = node_.optional_operand(2);
     check_both_or_neither(node_, "key", k, "value", v);
     for (const ValueId value : {q, k, v}) {
       if (value != no_value && node_.rank(value) != 3)
-        node_.malformed(fmt::format("takes rank 3 as query, key and value, got {}", node_.rank(value)));
+        node_.malformed(
+            fmt::format("takes rank 3 as query, key and value, got {}", node_.rank(value)));
     }
     if (k != no_value) {
       parts_.q = split_heads(node_, q, heads_, "num_heads");
@@ -75,15 +82,20 @@ class GroupQuery {
     const auto width = node_.extent(q, 2);
     if (!width) node_.unsupported("has a packed query of a width that is not known before it runs");
     if (*width % all != 0) {
-      node_.malformed(fmt::format("has num_heads + 2 kv_num_heads = {}, which does not divide the {} elements of a row", all, *width));
+      node_.malformed(fmt::format(
+          "has num_heads + 2 kv_num_heads = {}, which does not divide the {} elements of a row",
+          all, *width));
     }
     const std::int64_t size = *width / all, query = heads_ * size, key = key_heads_ * size;
     parts_.q = split_heads(node_, node_.slice(q, -1, 0, query), heads_, "num_heads");
-    parts_.k = split_heads(node_, node_.slice(q, -1, query, query + key), key_heads_, "kv_num_heads");
-    parts_.v = split_heads(node_, node_.slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
+    parts_.k =
+        split_heads(node_, node_.slice(q, -1, query, query + key), key_heads_, "kv_num_heads");
+    parts_.v =
+        split_heads(node_, node_.slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
   }
 
-  // Of each row of the batch: how many keys there are in all, and how many were there before. A first call, whose keys are all new, has none from before.
+  // Of each row of the batch: how many keys there are in all, and how many were there before. A
+  // first call, whose keys are all new, has none from before.
   void read_lengths() {
     rows_ = node_.dim_of(parts_.q, 2);
     const ValueId batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});
@@ -94,9 +106,11 @@ class GroupQuery {
     const ValueId first = node_.emit(Op::equal, {total_, rows_});
     before_ = node_.emit(Op::where, {first, node_.scalar(DType::I64, 0), before});
     const ValueId zero = node_.scalar(DType::I64, 0);
-    const ValueId held = both(node_, node_.emit(Op::greater_equal, {before_, zero}), node_.emit(Op::less_equal, {filled_, total_}));
+    const ValueId held = both(node_, node_.emit(Op::greater_equal, {before_, zero}),
+                              node_.emit(Op::less_equal, {filled_, total_}));
     node_.emit_many(Op::assertion, {held, filled_, rows_, total_},
-                    {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and the new rows; filled keys, new rows, "
+                    {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and "
+                                             "the new rows; filled keys, new rows, "
                                              "total_sequence_length:",
                                              node_.description())}},
                     0);
@@ -107,24 +121,28 @@ class GroupQuery {
       node_.ignore_attribute("rotary_interleaved");
       return;
     }
-    if (!node_.has_operand(7) || !node_.has_operand(8)) node_.malformed("has do_rotary = 1, which needs cos_cache and sin_cache");
+    if (!node_.has_operand(7) || !node_.has_operand(8))
+      node_.malformed("has do_rotary = 1, which needs cos_cache and sin_cache");
     const bool interleaved = node_.flag("rotary_interleaved", false);
     const auto half = node_.extent(node_.operand(7), 1), size = node_.extent(parts_.q, 3);
     if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");
     if (*half < 1 || (size && 2 * *half > *size))
-      node_.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, *size));
+      node_.malformed(
+          fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, *size));
     ValueId position = no_value;
     if (node_.has_operand(9)) {
       position = node_.index_operand(9);
     } else {
       // Rows behind the last key of a first call are padding; they are turned as the first.
       const ValueId zero = node_.scalar(DType::I64, 0);
-      position = node_.emit(Op::add, {node_.without_axes(before_, {2, 3}), node_.with_axes(node_.positions(rows_), {0})});
+      position = node_.emit(Op::add, {node_.without_axes(before_, {2, 3}),
+                                      node_.with_axes(node_.positions(rows_), {0})});
       const ValueId within = node_.emit(Op::less, {position, node_.without_axes(filled_, {2, 3})});
       position = node_.emit(Op::where, {within, position, zero});
     }
     const auto angles = [&](std::size_t operand) {
-      return node_.emit(Op::gather, {node_.operand(operand), position}, {{"axis", std::int64_t{0}}});
+      return node_.emit(Op::gather, {node_.operand(operand), position},
+                        {{"axis", std::int64_t{0}}});
     };
     const ValueId cos = angles(7), sin = angles(8);
     parts_.q = rotated(node_, parts_.q, cos, sin, 2 * *half, interleaved);
@@ -134,18 +152,25 @@ class GroupQuery {
   // Each key of the buffer is a new one, one from before, or none (0).
   ValueId cached(ValueId past, ValueId fresh, ValueId keys) {
     const DType dtype = node_.dtype(fresh);
-    const auto joined = [&](std::initializer_list<ValueId> dims) { return node_.emit(Op::concat, dims, {{"axis", std::int64_t{0}}}); };
-    const ValueId batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1), size = node_.dim_of(fresh, 3),
-                  one = node_.index_vector({1});
-    const ValueId nothing = node_.emit(Op::dyn_full, {node_.scalar(dtype, 0), joined({batch, heads, one, size})});
-    const ValueId all = node_.emit(Op::concat, {fresh, node_.cast(past, dtype), nothing}, {{"axis", std::int64_t{2}}});
+    const auto joined = [&](std::initializer_list<ValueId> dims) {
+      return node_.emit(Op::concat, dims, {{"axis", std::int64_t{0}}});
+    };
+    const ValueId batch = node_.dim_of(fresh, 0), heads = node_.dim_of(fresh, 1),
+                  size = node_.dim_of(fresh, 3), one = node_.index_vector({1});
+    const ValueId nothing =
+        node_.emit(Op::dyn_full, {node_.scalar(dtype, 0), joined({batch, heads, one, size})});
+    const ValueId all = node_.emit(Op::concat, {fresh, node_.cast(past, dtype), nothing},
+                                   {{"axis", std::int64_t{2}}});
     const ValueId key = node_.with_axes(node_.positions(keys), {0, 1, 3});  // [1, 1, keys, 1]
     const ValueId step = node_.emit(Op::sub, {key, before_}), zero = node_.scalar(DType::I64, 0);
-    const ValueId is_new = both(node_, node_.emit(Op::greater_equal, {step, zero}), node_.emit(Op::less, {step, rows_}));
+    const ValueId is_new = both(node_, node_.emit(Op::greater_equal, {step, zero}),
+                                node_.emit(Op::less, {step, rows_}));
     const ValueId old_end = node_.emit(Op::add, {rows_, node_.dim_of(past, 2)});
-    const ValueId old = node_.emit(Op::where, {node_.emit(Op::less, {step, zero}), node_.emit(Op::add, {key, rows_}), old_end});
+    const ValueId old = node_.emit(Op::where, {node_.emit(Op::less, {step, zero}),
+                                               node_.emit(Op::add, {key, rows_}), old_end});
     const ValueId from = node_.emit(Op::where, {is_new, step, old});
-    const ValueId indices = node_.emit(Op::dyn_broadcast_to, {from, joined({batch, heads, keys, size})});
+    const ValueId indices =
+        node_.emit(Op::dyn_broadcast_to, {from, joined({batch, heads, keys, size})});
     return node_.emit(Op::gather_elements, {all, indices}, {{"axis", std::int64_t{2}}});
   }
 
@@ -156,15 +181,19 @@ class GroupQuery {
     check_cache(node_, "past_value", past_value, parts_.v);
     if (past_key == no_value) {
       // Nothing was there before: what is said of it must agree.
-      node_.emit_many(Op::assertion, {node_.emit(Op::equal, {total_, rows_}), total_, rows_},
-                      {{"message", fmt::format("{}: without past_key, total_sequence_length must be the number of new rows; got:",
-                                               node_.description())}},
-                      0);
+      node_.emit_many(
+          Op::assertion, {node_.emit(Op::equal, {total_, rows_}), total_, rows_},
+          {{"message",
+            fmt::format(
+                "{}: without past_key, total_sequence_length must be the number of new rows; got:",
+                node_.description())}},
+          0);
     } else {
       const ValueId held = node_.dim_of(past_key, 2);
       const ValueId enough = node_.emit(Op::less_equal, {before_, held});
       node_.emit_many(Op::assertion, {enough, before_, held},
-                      {{"message", fmt::format("{}: past_key is shorter than the keys that were there before; keys, and its length:",
+                      {{"message", fmt::format("{}: past_key is shorter than the keys that were "
+                                               "there before; keys, and its length:",
                                                node_.description())}},
                       0);
       const ValueId keys = node_.emit(Op::max, {total_, held});
@@ -182,8 +211,10 @@ class GroupQuery {
     const std::int64_t local = node_.integer("local_window_size", -1);
     constexpr std::int64_t most = std::int64_t{1} << 40;
     if (local < -1 || local == 0 || local > most)
-      node_.malformed(fmt::format("has local_window_size = {}; expected -1 or a number of keys", local));
-    if (local != -1 && !causal) node_.malformed(fmt::format("has local_window_size = {} and causal = 0", local));
+      node_.malformed(
+          fmt::format("has local_window_size = {}; expected -1 or a number of keys", local));
+    if (local != -1 && !causal)
+      node_.malformed(fmt::format("has local_window_size = {} and causal = 0", local));
     const ValueId keys = node_.dim_of(parts_.k, 2);
     if (causal) {
       Window window{.causal = true, .offset = before_};
@@ -194,7 +225,8 @@ class GroupQuery {
     }
     if (node_.has_operand(10)) add_bias(node_, parts_, extended(node_, node_.operand(10), keys, 0));
     if (node_.has_operand(11)) parts_.sink = node_.operand(11);
-    if (node_.integer("smooth_softmax", -1) == 1 && parts_.sink == no_value) parts_.sink = node_.scalar(node_.dtype(), 0);
+    if (node_.integer("smooth_softmax", -1) == 1 && parts_.sink == no_value)
+      parts_.sink = node_.scalar(node_.dtype(), 0);
   }
 
   Node& node_;

@@ -16,11 +16,14 @@ using ir::ValueId;
 namespace {
 
 // One number, whether it comes as rank 0 or as a vector of one.
-ValueId single(Node& node, ValueId value) { return node.rank(value) == 0 ? value : node.without_axes(value, {0}); }
+ValueId single(Node& node, ValueId value) {
+  return node.rank(value) == 0 ? value : node.without_axes(value, {0});
+}
 
 void check_integers(Node& node, std::size_t index) {
   const DType dtype = node.dtype(node.operand(index));
-  if (!ir::is_integer(dtype)) node.malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype)));
+  if (!ir::is_integer(dtype))
+    node.malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype)));
 }
 
 ValueId binary(Node& node, Op op, ValueId a, std::int64_t b) {
@@ -32,21 +35,28 @@ ValueId binary(Node& node, Op op, ValueId a, std::int64_t b) {
 void import_arg(Node& node, Op op) {
   const std::int64_t keep = node.flag("keepdims", true) ? 1 : 0;
   const std::int64_t last = node.opset() >= 12 && node.flag("select_last_index", false) ? 1 : 0;
-  node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", 0)}, {"keepdims", keep}, {"last", last}}));
+  node.output(0,
+              node.emit(op, {node.operand(0)},
+                        {{"axis", node.integer("axis", 0)}, {"keepdims", keep}, {"last", last}}));
 }
 
 void import_cumulative_sum(Node& node) {
-  const std::int64_t exclusive = node.flag("exclusive", false) ? 1 : 0, reverse = node.flag("reverse", false) ? 1 : 0;
-  node.output(
-      0, node.emit(Op::dyn_cumulative_sum, {node.operand(0), node.index_operand(1)}, {{"exclusive", exclusive}, {"reverse", reverse}}));
+  const std::int64_t exclusive = node.flag("exclusive", false) ? 1 : 0,
+                     reverse = node.flag("reverse", false) ? 1 : 0;
+  node.output(0, node.emit(Op::dyn_cumulative_sum, {node.operand(0), node.index_operand(1)},
+                           {{"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
 void import_top_k(Node& node) {
   const std::int64_t axis = node.integer("axis", -1);
   const std::int64_t largest = node.opset() < 11 || node.flag("largest", true) ? 1 : 0;
-  if (node.opset() >= 11) node.flag("sorted", true);  // sorted is one of the orders that unsorted allows
-  const ValueId k = node.opset() < 10 ? node.scalar(DType::I64, static_cast<double>(node.integer("k"))) : node.index_operand(1);
-  const auto parts = node.emit_many(Op::dyn_top_k, {node.operand(0), k}, {{"axis", axis}, {"largest", largest}}, 2);
+  if (node.opset() >= 11)
+    node.flag("sorted", true);  // sorted is one of the orders that unsorted allows
+  const ValueId k = node.opset() < 10
+                        ? node.scalar(DType::I64, static_cast<double>(node.integer("k")))
+                        : node.index_operand(1);
+  const auto parts = node.emit_many(Op::dyn_top_k, {node.operand(0), k},
+                                    {{"axis", axis}, {"largest", largest}}, 2);
   node.output(0, parts[0]);
   node.output(1, parts[1]);
 }
@@ -54,11 +64,13 @@ void import_top_k(Node& node) {
 void import_one_hot(Node& node) {
   const ValueId values = node.operand(2);
   const auto value = [&](std::int64_t i) {
-    return node.emit(Op::gather, {values, node.scalar(DType::I64, static_cast<double>(i))}, {{"axis", std::int64_t{0}}});
+    return node.emit(Op::gather, {values, node.scalar(DType::I64, static_cast<double>(i))},
+                     {{"axis", std::int64_t{0}}});
   };
   const ValueId indices = node.cast(node.operand(0), DType::I64);
   const ValueId depth = single(node, node.cast(node.operand(1), DType::I64));
-  node.output(0, node.emit(Op::dyn_one_hot, {indices, value(0), value(1), depth}, {{"axis", node.integer("axis", -1)}}));
+  node.output(0, node.emit(Op::dyn_one_hot, {indices, value(0), value(1), depth},
+                           {{"axis", node.integer("axis", -1)}}));
 }
 
 namespace {
@@ -67,23 +79,28 @@ ValueId hardmax(Node& node, ValueId x, std::int64_t axis) {
   const ValueId largest = node.emit(Op::arg_max, {x}, {{"axis", axis}});
   const DType dtype = node.dtype(x);
   const ValueId depth = node.without_axes(node.dim_of(x, axis), {0});
-  return node.emit(Op::dyn_one_hot, {largest, node.scalar(dtype, 0), node.scalar(dtype, 1), depth}, {{"axis", axis}});
+  return node.emit(Op::dyn_one_hot, {largest, node.scalar(dtype, 0), node.scalar(dtype, 1), depth},
+                   {{"axis", axis}});
 }
 
 }  // namespace
 
-void import_hardmax(Node& node) { node.output(0, hardmax(node, node.operand(0), node.integer("axis", -1))); }
+void import_hardmax(Node& node) {
+  node.output(0, hardmax(node, node.operand(0), node.integer("axis", -1)));
+}
 
 void import_flattened_hardmax(Node& node) {
   const ValueId x = node.operand(0);
   const ValueId flat = node.emit(Op::flatten, {x}, {{"axis", node.integer("axis", 1)}});
-  node.output(0, node.emit(Op::dyn_reshape, {hardmax(node, flat, 1), node.emit(Op::shape_of, {x})}));
+  node.output(0,
+              node.emit(Op::dyn_reshape, {hardmax(node, flat, 1), node.emit(Op::shape_of, {x})}));
 }
 
 void import_scatter_elements(Node& node) {
   check_integers(node, 1);
   const std::string reduction = node.opset() >= 16 ? node.string("reduction", "none") : "none";
-  node.output(0, node.emit(Op::scatter_elements, node.operands(), {{"axis", node.integer("axis", 0)}, {"reduction", reduction}}));
+  node.output(0, node.emit(Op::scatter_elements, node.operands(),
+                           {{"axis", node.integer("axis", 0)}, {"reduction", reduction}}));
 }
 
 void import_scatter_nd(Node& node) {
@@ -96,10 +113,13 @@ void import_eye_like(Node& node) {
   const ValueId x = node.operand(0);
   DType dtype = node.dtype();
   if (node.has_attribute("dtype")) {
-    dtype = dtype_numbered(node.integer("dtype"), fmt::format("attribute 'dtype' of {}", node.description()));
+    dtype = dtype_numbered(node.integer("dtype"),
+                           fmt::format("attribute 'dtype' of {}", node.description()));
   }
-  if (node.rank(x) != 2) node.malformed(fmt::format("takes a matrix as input 0, got rank {}", node.rank(x)));
-  const ValueId rows = binary(node, Op::add, node.positions(node.dim_of(x, 0)), node.integer("k", 0));
+  if (node.rank(x) != 2)
+    node.malformed(fmt::format("takes a matrix as input 0, got rank {}", node.rank(x)));
+  const ValueId rows =
+      binary(node, Op::add, node.positions(node.dim_of(x, 0)), node.integer("k", 0));
   const ValueId columns = node.positions(node.dim_of(x, 1));
   node.output(0, node.cast(node.emit(Op::equal, {node.with_axes(rows, {1}), columns}), dtype));
 }
@@ -108,15 +128,19 @@ void import_eye_like(Node& node) {
 void import_reverse_sequence(Node& node) {
   const std::int64_t batch = node.integer("batch_axis", 1), time = node.integer("time_axis", 0);
   if (batch + time != 1 || batch * time != 0) {
-    node.malformed(fmt::format("has batch_axis = {} and time_axis = {}; expected 0 and 1, or 1 and 0", batch, time));
+    node.malformed(fmt::format(
+        "has batch_axis = {} and time_axis = {}; expected 0 and 1, or 1 and 0", batch, time));
   }
   const ValueId x = node.operand(0);
   const ValueId lengths = node.with_axes(node.index_operand(1), {time});
   const ValueId step = node.with_axes(node.positions(node.dim_of(x, time)), {batch});
   const ValueId reversed = binary(node, Op::sub, node.emit(Op::sub, {lengths, step}), 1);
   const ValueId from = node.emit(Op::where, {node.emit(Op::less, {step, lengths}), reversed, step});
-  const ValueId rows = node.emit(Op::add, {node.with_axes(node.positions(node.dim_of(x, batch)), {time}), binary(node, Op::mul, step, 0)});
-  const ValueId first = node.with_axes(batch == 0 ? rows : from, {2}), second = node.with_axes(batch == 0 ? from : rows, {2});
+  const ValueId rows =
+      node.emit(Op::add, {node.with_axes(node.positions(node.dim_of(x, batch)), {time}),
+                          binary(node, Op::mul, step, 0)});
+  const ValueId first = node.with_axes(batch == 0 ? rows : from, {2}),
+                second = node.with_axes(batch == 0 ? from : rows, {2});
   const ValueId indices = node.emit(Op::concat, {first, second}, {{"axis", std::int64_t{2}}});
   node.output(0, node.emit(Op::gather_nd, {x, indices}));
 }
@@ -125,13 +149,16 @@ namespace {
 
 std::int64_t block_size(Node& node) {
   const std::int64_t block = node.integer("blocksize");
-  if (block < 1 || block > 1 << 15) node.malformed(fmt::format("has blocksize = {}; expected from 1 to {}", block, 1 << 15));
+  if (block < 1 || block > 1 << 15)
+    node.malformed(fmt::format("has blocksize = {}; expected from 1 to {}", block, 1 << 15));
   return block;
 }
 
 std::string block_order(Node& node) {
   std::string mode = node.string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") node.malformed(fmt::format("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode)));
+  if (mode != "DCR" && mode != "CRD")
+    node.malformed(
+        fmt::format("takes 'DCR' or 'CRD' as attribute 'mode', got {}", quoted_name(mode)));
   return mode;
 }
 
@@ -148,9 +175,13 @@ void import_depth_to_space(Node& node) {
   const ValueId b = node.index_vector({block});
   const ValueId batch = node.dim_of(x, 0), height = node.dim_of(x, 2), width = node.dim_of(x, 3);
   const ValueId depth = binary(node, Op::div, node.dim_of(x, 1), block * block);
-  const ValueId split = mode == "DCR" ? permuted(node, node.reshaped(x, {batch, b, b, depth, height, width}), {0, 3, 4, 1, 5, 2})
-                                      : permuted(node, node.reshaped(x, {batch, depth, b, b, height, width}), {0, 1, 4, 2, 5, 3});
-  node.output(0, node.reshaped(split, {batch, depth, binary(node, Op::mul, height, block), binary(node, Op::mul, width, block)}));
+  const ValueId split = mode == "DCR"
+                            ? permuted(node, node.reshaped(x, {batch, b, b, depth, height, width}),
+                                       {0, 3, 4, 1, 5, 2})
+                            : permuted(node, node.reshaped(x, {batch, depth, b, b, height, width}),
+                                       {0, 1, 4, 2, 5, 3});
+  node.output(0, node.reshaped(split, {batch, depth, binary(node, Op::mul, height, block),
+                                       binary(node, Op::mul, width, block)}));
 }
 
 void import_space_to_depth(Node& node) {
@@ -159,18 +190,24 @@ void import_space_to_depth(Node& node) {
   const std::string mode = node.opset() >= 28 ? block_order(node) : "DCR";
   const ValueId b = node.index_vector({block});
   const ValueId batch = node.dim_of(x, 0), depth = node.dim_of(x, 1);
-  const ValueId height = binary(node, Op::div, node.dim_of(x, 2), block), width = binary(node, Op::div, node.dim_of(x, 3), block);
+  const ValueId height = binary(node, Op::div, node.dim_of(x, 2), block),
+                width = binary(node, Op::div, node.dim_of(x, 3), block);
   const ValueId split = permuted(node, node.reshaped(x, {batch, depth, height, b, width, b}),
-                                 mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
-  node.output(0, node.reshaped(split, {batch, binary(node, Op::mul, depth, block * block), height, width}));
+                                 mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4}
+                                               : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
+  node.output(
+      0, node.reshaped(split, {batch, binary(node, Op::mul, depth, block * block), height, width}));
 }
 
 namespace {
 
 std::string pad_mode(Node& node) {
   const std::string mode = node.string("mode", "constant");
-  const bool known = mode == "constant" || mode == "reflect" || mode == "edge" || (mode == "wrap" && node.opset() >= 19);
-  if (!known) node.malformed(fmt::format("takes 'constant', 'reflect' or 'edge' as attribute 'mode', got {}", quoted_name(mode)));
+  const bool known = mode == "constant" || mode == "reflect" || mode == "edge" ||
+                     (mode == "wrap" && node.opset() >= 19);
+  if (!known)
+    node.malformed(fmt::format("takes 'constant', 'reflect' or 'edge' as attribute 'mode', got {}",
+                               quoted_name(mode)));
   return mode;
 }
 
@@ -186,15 +223,19 @@ void import_pad(Node& node) {
   const ValueId pads = node.index_operand(1);
   const auto length = node.length(pads);
   if (!length) node.unsupported("has an input 1 (pads) of unknown length");
-  if (*length % 2 != 0) node.malformed(fmt::format("takes an even number of pads as input 1, got {}", *length));
-  const ValueId value = node.has_operand(2) ? single(node, node.operand(2)) : node.scalar(node.dtype(), 0);
+  if (*length % 2 != 0)
+    node.malformed(fmt::format("takes an even number of pads as input 1, got {}", *length));
+  const ValueId value =
+      node.has_operand(2) ? single(node, node.operand(2)) : node.scalar(node.dtype(), 0);
   const ValueId axes = node.opset() >= 18 ? node.optional_index_operand(3) : ir::no_value;
-  node.output(
-      0, node.emit(Op::dyn_pad, {node.operand(0), value, part(node, pads, 0, *length / 2), part(node, pads, *length / 2, *length), axes},
-                   {{"mode", mode}}));
+  node.output(0, node.emit(Op::dyn_pad,
+                           {node.operand(0), value, part(node, pads, 0, *length / 2),
+                            part(node, pads, *length / 2, *length), axes},
+                           {{"mode", mode}}));
 }
 
-// Dims of the axes become what input 1 says: by half of the difference at each end, and what is left over at the other one.
+// Dims of the axes become what input 1 says: by half of the difference at each end, and what is
+// left over at the other one.
 void import_center_crop_pad(Node& node) {
   const ValueId x = node.operand(0), wanted = node.index_operand(1);
   const auto rank = static_cast<std::int64_t>(node.rank(x));
@@ -202,36 +243,43 @@ void import_center_crop_pad(Node& node) {
   for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
   if (const auto given = node.optional_integers("axes")) {
     axes.clear();
-    for (const std::int64_t axis : *given) axes.push_back(static_cast<std::int64_t>(node.axis(axis, static_cast<std::size_t>(rank))));
+    for (const std::int64_t axis : *given)
+      axes.push_back(static_cast<std::int64_t>(node.axis(axis, static_cast<std::size_t>(rank))));
   }
   const auto count = node.length(wanted);
   if (count && *count != static_cast<std::int64_t>(axes.size())) {
     node.malformed(fmt::format("takes {} extents as input 1, got {}", axes.size(), *count));
   }
   const ValueId chosen = node.index_vector(axes);
-  const ValueId now = node.emit(Op::gather, {node.emit(Op::shape_of, {x}), chosen}, {{"axis", std::int64_t{0}}});
+  const ValueId now =
+      node.emit(Op::gather, {node.emit(Op::shape_of, {x}), chosen}, {{"axis", std::int64_t{0}}});
   const ValueId added = node.emit(Op::sub, {wanted, now});
   const ValueId before = binary(node, Op::div, added, 2);
-  node.output(0, node.emit(Op::dyn_pad, {x, node.scalar(node.dtype(), 0), before, node.emit(Op::sub, {added, before}), chosen}));
+  node.output(0, node.emit(Op::dyn_pad, {x, node.scalar(node.dtype(), 0), before,
+                                         node.emit(Op::sub, {added, before}), chosen}));
 }
 
 void import_pad_attributes(Node& node) {
   const std::string mode = pad_mode(node);
   const std::vector<std::int64_t> pads = node.integers("pads");
-  if (pads.size() % 2 != 0) node.malformed(fmt::format("takes an even number of pads, got {}", pads.size()));
+  if (pads.size() % 2 != 0)
+    node.malformed(fmt::format("takes an even number of pads, got {}", pads.size()));
   const auto half = pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2);
   const std::vector<std::int64_t> before(pads.begin(), half), after(half, pads.end());
   const ValueId value = node.scalar(node.dtype(), node.real("value", 0));
-  node.output(0, node.emit(Op::pad, {node.operand(0), value}, {{"before", before}, {"after", after}, {"mode", mode}}));
+  node.output(0, node.emit(Op::pad, {node.operand(0), value},
+                           {{"before", before}, {"after", after}, {"mode", mode}}));
 }
 
 void import_bit_shift(Node& node) {
   node.check_same_dtypes();
   const std::string direction = node.string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") {
-    node.malformed(fmt::format("takes 'LEFT' or 'RIGHT' as attribute 'direction', got {}", quoted_name(direction)));
+    node.malformed(fmt::format("takes 'LEFT' or 'RIGHT' as attribute 'direction', got {}",
+                               quoted_name(direction)));
   }
-  node.output(0, node.emit(direction == "LEFT" ? Op::shift_left : Op::shift_right, node.operands()));
+  node.output(0,
+              node.emit(direction == "LEFT" ? Op::shift_left : Op::shift_right, node.operands()));
 }
 
 }  // namespace anydim::frontends

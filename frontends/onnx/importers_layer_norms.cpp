@@ -19,29 +19,34 @@ ValueId axes_from(Node& node, ValueId x, std::int64_t axis) {
     for (std::int64_t i = axis; i < 0; ++i) axes.push_back(i);
     return node.index_vector(std::move(axes));
   }
-  const ValueId rank = node.emit(Op::reduce_sum, {node.emit(Op::shape_of, {node.emit(Op::shape_of, {x})})});
+  const ValueId rank =
+      node.emit(Op::reduce_sum, {node.emit(Op::shape_of, {node.emit(Op::shape_of, {x})})});
   const ValueId first = node.scalar(DType::I64, static_cast<double>(axis));
   return node.emit(Op::dyn_arange, {first, rank, node.scalar(DType::I64, 1)});
 }
 
 ValueId mean_over(Node& node, ValueId x, ValueId axes) {
-  return node.emit(Op::dyn_reduce_mean, {x, axes}, {{"keepdims", std::int64_t{1}}, {"empty_keeps", std::int64_t{1}}});
+  return node.emit(Op::dyn_reduce_mean, {x, axes},
+                   {{"keepdims", std::int64_t{1}}, {"empty_keeps", std::int64_t{1}}});
 }
 
 std::int64_t first_axis(Node& node) {
   const std::int64_t axis = node.integer("axis", -1);
-  if (axis < -64 || axis > 64) node.malformed(fmt::format("has axis = {}; no tensor has that many dims", axis));
+  if (axis < -64 || axis > 64)
+    node.malformed(fmt::format("has axis = {}; no tensor has that many dims", axis));
   return axis;
 }
 
 // 1 / sqrt(mean square + epsilon)
 ValueId inverse_root(Node& node, ValueId squares, double epsilon) {
   const DType dtype = node.dtype(squares);
-  const ValueId deviation = node.emit(Op::sqrt, {node.emit(Op::add, {squares, node.scalar(dtype, epsilon)})});
+  const ValueId deviation =
+      node.emit(Op::sqrt, {node.emit(Op::add, {squares, node.scalar(dtype, epsilon)})});
   return node.emit(Op::reciprocal, {deviation});
 }
 
-// Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further outputs, always in f32.
+// Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further
+// outputs, always in f32.
 void output_moments(Node& node, ValueId x, std::int64_t axis, double epsilon) {
   const DType dtype = node.dtype(x) == DType::F64 ? DType::F64 : DType::F32;
   x = node.cast(x, dtype);
@@ -58,15 +63,19 @@ struct RootNormalised {
 };
 
 // x / sqrt(mean(x^2) + epsilon) * scale, the first factor computed in f32 or wider.
-RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_t axis, double epsilon) {
+RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_t axis,
+                               double epsilon) {
   const DType computed = node.dtype(x) == DType::F64 ? DType::F64 : DType::F32;
   const ValueId wide = node.cast(x, computed);
-  const ValueId inverse = inverse_root(node, mean_over(node, node.emit(Op::mul, {wide, wide}), axes_from(node, x, axis)), epsilon);
+  const ValueId inverse = inverse_root(
+      node, mean_over(node, node.emit(Op::mul, {wide, wide}), axes_from(node, x, axis)), epsilon);
   const ValueId normal = node.cast(node.emit(Op::mul, {wide, inverse}), node.dtype(scale));
   return {node.emit(Op::mul, {normal, scale}), inverse};
 }
 
-ValueId sum_of(Node& node, ValueId a, ValueId b) { return b == no_value ? a : node.emit(Op::add, {a, b}); }
+ValueId sum_of(Node& node, ValueId a, ValueId b) {
+  return b == no_value ? a : node.emit(Op::add, {a, b});
+}
 
 }  // namespace
 
@@ -75,17 +84,22 @@ void import_layer_normalization(Node& node) {
   const std::int64_t axis = first_axis(node);
   const double epsilon = node.real("epsilon", 1e-5);
   const std::int64_t stash_type = node.integer("stash_type", 1);
-  if (stash_type != 1) node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
+  if (stash_type != 1)
+    node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
   node.output(
-      0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)}, {{"axis", axis}, {"epsilon", epsilon}}));
-  if (node.wants_output(1) || node.wants_output(2)) output_moments(node, node.operand(0), axis, epsilon);
+      0, node.emit(Op::layer_norm, {node.operand(0), node.operand(1), node.optional_operand(2)},
+                   {{"axis", axis}, {"epsilon", epsilon}}));
+  if (node.wants_output(1) || node.wants_output(2))
+    output_moments(node, node.operand(0), axis, epsilon);
 }
 
 void import_rms_normalization(Node& node) {
   const std::int64_t stash_type = node.integer("stash_type", 1);
-  if (stash_type != 1) node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
+  if (stash_type != 1)
+    node.unsupported(fmt::format("has stash_type = {}; Anydim supports only 1 (f32)", stash_type));
   const std::int64_t axis = first_axis(node);
-  const RootNormalised result = root_normalised(node, node.operand(0), node.operand(1), axis, node.real("epsilon", 1e-5));
+  const RootNormalised result =
+      root_normalised(node, node.operand(0), node.operand(1), axis, node.real("epsilon", 1e-5));
   node.output(0, result.y);
   node.output(1, node.cast(result.inverse, DType::F32));  // of SimplifiedLayerNormalization
 }
@@ -93,24 +107,30 @@ void import_rms_normalization(Node& node) {
 void import_skip_layer_normalization(Node& node) {
   node.check_same_dtypes();
   const double epsilon = node.real("epsilon", 1e-12);
-  const ValueId sum = sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(4));
+  const ValueId sum =
+      sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(4));
   const ir::Attributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", epsilon}};
-  node.output(0, node.emit(Op::layer_norm, {sum, node.operand(2), node.optional_operand(3)}, attributes));
+  node.output(
+      0, node.emit(Op::layer_norm, {sum, node.operand(2), node.optional_operand(3)}, attributes));
   if (node.wants_output(1) || node.wants_output(2)) output_moments(node, sum, -1, epsilon);
   node.output(3, sum);
 }
 
 void import_skip_rms_normalization(Node& node) {
   node.check_same_dtypes();
-  if (node.wants_output(1)) node.unsupported("gives a mean, which root mean square normalisation does not have");
-  const ValueId sum = sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(3));
-  const RootNormalised result = root_normalised(node, sum, node.operand(2), -1, node.real("epsilon", 1e-12));
+  if (node.wants_output(1))
+    node.unsupported("gives a mean, which root mean square normalisation does not have");
+  const ValueId sum =
+      sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(3));
+  const RootNormalised result =
+      root_normalised(node, sum, node.operand(2), -1, node.real("epsilon", 1e-12));
   node.output(0, result.y);
   node.output(2, node.cast(result.inverse, DType::F32));
   node.output(3, sum);
 }
 
-// Rows of the tables of words, positions and segments, added and normalised; and how many tokens of each text the mask leaves.
+// Rows of the tables of words, positions and segments, added and normalised; and how many tokens of
+// each text the mask leaves.
 void import_embed_layer_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-12);
   const ValueId words = node.index_operand(0);
@@ -118,7 +138,8 @@ void import_embed_layer_normalization(Node& node) {
     return node.emit(Op::gather, {node.operand(table), indices}, {{"axis", std::int64_t{0}}});
   };
   const bool told = node.has_operand(8);
-  const ValueId position = told ? node.index_operand(8) : node.with_axes(node.positions(node.dim_of(words, 1)), {0});
+  const ValueId position =
+      told ? node.index_operand(8) : node.with_axes(node.positions(node.dim_of(words, 1)), {0});
   ValueId sum = node.emit(Op::add, {rows(2, words), rows(3, position)});
   if (node.has_operand(1) != node.has_operand(4)) {
     node.malformed("takes segment_ids and segment_embedding together, got one of them");
@@ -135,7 +156,9 @@ void import_embed_layer_normalization(Node& node) {
     node.output(1, node.emit(Op::dyn_full, {node.scalar(DType::I32, 0), batch}));
     return;
   }
-  const ValueId ones = node.cast(node.emit(Op::equal, {node.operand(7), node.scalar(node.dtype(node.operand(7)), 1)}), DType::I32);
+  const ValueId ones = node.cast(
+      node.emit(Op::equal, {node.operand(7), node.scalar(node.dtype(node.operand(7)), 1)}),
+      DType::I32);
   node.output(1, node.emit(Op::reduce_sum, {ones}, {{"axes", std::vector<std::int64_t>{1}}}));
 }
 

@@ -11,16 +11,19 @@ namespace {
 
 void check_integers(Node& node, std::size_t index) {
   const ir::DType dtype = node.dtype(node.operand(index));
-  if (!ir::is_integer(dtype)) node.malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype)));
+  if (!ir::is_integer(dtype))
+    node.malformed(fmt::format("takes integers as input {}, got {}", index, ir::name_of(dtype)));
 }
 
 void emit_gather(Node& node, Op op, std::string_view attribute) {
   check_integers(node, 1);
-  node.output(0, node.emit(op, node.operands(), {{std::string(attribute), node.integer(attribute, 0)}}));
+  node.output(
+      0, node.emit(op, node.operands(), {{std::string(attribute), node.integer(attribute, 0)}}));
 }
 
 void output_parts(Node& node, Op op, std::vector<ValueId> operands, ir::Attributes attributes) {
-  const auto parts = node.emit_many(op, std::move(operands), std::move(attributes), node.output_count());
+  const auto parts =
+      node.emit_many(op, std::move(operands), std::move(attributes), node.output_count());
   for (std::size_t i = 0; i < parts.size(); ++i) node.output(i, parts[i]);
 }
 
@@ -31,9 +34,13 @@ void import_concat(Node& node) {
   node.output(0, node.emit(Op::concat, node.operands(), {{"axis", node.integer("axis")}}));
 }
 
-void import_expand(Node& node) { node.output(0, node.emit(Op::dyn_broadcast_to, {node.operand(0), node.index_operand(1)})); }
+void import_expand(Node& node) {
+  node.output(0, node.emit(Op::dyn_broadcast_to, {node.operand(0), node.index_operand(1)}));
+}
 
-void import_flatten(Node& node) { node.output(0, node.emit(Op::flatten, {node.operand(0)}, {{"axis", node.integer("axis", 1)}})); }
+void import_flatten(Node& node) {
+  node.output(0, node.emit(Op::flatten, {node.operand(0)}, {{"axis", node.integer("axis", 1)}}));
+}
 
 void import_gather(Node& node) { emit_gather(node, Op::gather, "axis"); }
 void import_gather_elements(Node& node) { emit_gather(node, Op::gather_elements, "axis"); }
@@ -49,13 +56,14 @@ void import_gather_nd(Node& node) {
 
 void import_reshape(Node& node) {
   const bool zero_is_zero = node.opset() >= 14 && node.flag("allowzero", false);
-  node.output(0,
-              node.emit(Op::dyn_reshape, {node.operand(0), node.index_operand(1)}, {{"zero_copies", std::int64_t{zero_is_zero ? 0 : 1}}}));
+  node.output(0, node.emit(Op::dyn_reshape, {node.operand(0), node.index_operand(1)},
+                           {{"zero_copies", std::int64_t{zero_is_zero ? 0 : 1}}}));
 }
 
 void import_slice(Node& node) {
-  node.output(0, node.emit(Op::dyn_strided_slice, {node.operand(0), node.index_operand(1), node.index_operand(2),
-                                                   node.optional_index_operand(3), node.optional_index_operand(4)}));
+  node.output(0, node.emit(Op::dyn_strided_slice,
+                           {node.operand(0), node.index_operand(1), node.index_operand(2),
+                            node.optional_index_operand(3), node.optional_index_operand(4)}));
 }
 
 void import_slice_attributes(Node& node) {
@@ -69,12 +77,15 @@ void import_split(Node& node) {
   const auto outputs = static_cast<std::int64_t>(node.output_count());
   if (node.opset() >= 18 && node.has_attribute("num_outputs")) {
     const std::int64_t demanded = node.integer("num_outputs");
-    if (node.has_operand(1)) node.malformed("has both the input 'split' and the attribute 'num_outputs'; expected one");
-    if (demanded != outputs) node.malformed(fmt::format("has {} outputs, but num_outputs = {}", outputs, demanded));
+    if (node.has_operand(1))
+      node.malformed("has both the input 'split' and the attribute 'num_outputs'; expected one");
+    if (demanded != outputs)
+      node.malformed(fmt::format("has {} outputs, but num_outputs = {}", outputs, demanded));
   } else if (node.opset() >= 18 && !node.has_operand(1)) {
     node.malformed("has neither the input 'split' nor the attribute 'num_outputs'; expected one");
   }
-  if (node.has_operand(1)) output_parts(node, Op::dyn_split, {node.operand(0), node.index_operand(1)}, {{"axis", axis}});
+  if (node.has_operand(1))
+    output_parts(node, Op::dyn_split, {node.operand(0), node.index_operand(1)}, {{"axis", axis}});
   else output_parts(node, Op::split, {node.operand(0)}, {{"axis", axis}});
 }
 
@@ -82,7 +93,8 @@ void import_split_attribute(Node& node) {
   ir::Attributes attributes{{"axis", node.integer("axis", 0)}};
   if (auto sizes = node.optional_integers("split")) {
     if (sizes->size() != node.output_count()) {
-      node.malformed(fmt::format("has {} outputs, but {} sizes in the attribute 'split'", node.output_count(), sizes->size()));
+      node.malformed(fmt::format("has {} outputs, but {} sizes in the attribute 'split'",
+                                 node.output_count(), sizes->size()));
     }
     attributes.emplace("sizes", *std::move(sizes));
   }
@@ -90,7 +102,8 @@ void import_split_attribute(Node& node) {
 }
 
 void import_squeeze(Node& node) {
-  if (node.has_operand(1)) node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
+  if (node.has_operand(1))
+    node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
   else node.output(0, node.emit(Op::squeeze, {node.operand(0)}));
 }
 
@@ -100,7 +113,9 @@ void import_squeeze_attribute(Node& node) {
   node.output(0, node.emit(Op::squeeze, {node.operand(0)}, std::move(attributes)));
 }
 
-void import_tile(Node& node) { node.output(0, node.emit(Op::dyn_tile, {node.operand(0), node.index_operand(1)})); }
+void import_tile(Node& node) {
+  node.output(0, node.emit(Op::dyn_tile, {node.operand(0), node.index_operand(1)}));
+}
 
 void import_transpose(Node& node) {
   ir::Attributes attributes;
@@ -111,13 +126,16 @@ void import_transpose(Node& node) {
 void import_trilu(Node& node) {
   const std::int64_t upper = node.flag("upper", true) ? 1 : 0;
   if (node.has_operand(1)) {
-    node.output(0, node.emit(Op::dyn_trilu, {node.operand(0), node.index_operand(1)}, {{"upper", upper}}));
+    node.output(
+        0, node.emit(Op::dyn_trilu, {node.operand(0), node.index_operand(1)}, {{"upper", upper}}));
   } else {
     node.output(0, node.emit(Op::trilu, {node.operand(0)}, {{"upper", upper}}));
   }
 }
 
-void import_unsqueeze(Node& node) { node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), node.index_operand(1)})); }
+void import_unsqueeze(Node& node) {
+  node.output(0, node.emit(Op::dyn_expand_dims, {node.operand(0), node.index_operand(1)}));
+}
 
 void import_unsqueeze_attribute(Node& node) {
   node.output(0, node.emit(Op::expand_dims, {node.operand(0)}, {{"axes", node.integers("axes")}}));

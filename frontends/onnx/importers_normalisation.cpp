@@ -30,7 +30,9 @@ ValueId mean(Node& node, ValueId x, const std::vector<std::int64_t>& axes) {
   return node.emit(Op::reduce_mean, {x}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
 }
 
-ValueId plus(Node& node, ValueId x, double number) { return node.emit(Op::add, {x, node.scalar(node.dtype(x), number)}); }
+ValueId plus(Node& node, ValueId x, double number) {
+  return node.emit(Op::add, {x, node.scalar(node.dtype(x), number)});
+}
 
 // (x - mean) / sqrt(variance + epsilon)
 ValueId normalised(Node& node, ValueId x, ValueId middle, ValueId variance, double epsilon) {
@@ -38,10 +40,12 @@ ValueId normalised(Node& node, ValueId x, ValueId middle, ValueId variance, doub
   return node.emit(Op::div, {node.emit(Op::sub, {x, middle}), deviation});
 }
 
-ValueId normalised_over(Node& node, ValueId x, const std::vector<std::int64_t>& axes, double epsilon) {
+ValueId normalised_over(Node& node, ValueId x, const std::vector<std::int64_t>& axes,
+                        double epsilon) {
   const ValueId middle = mean(node, x, axes);
   const ValueId centred = node.emit(Op::sub, {x, middle});
-  return normalised(node, x, middle, mean(node, node.emit(Op::mul, {centred, centred}), axes), epsilon);
+  return normalised(node, x, middle, mean(node, node.emit(Op::mul, {centred, centred}), axes),
+                    epsilon);
 }
 
 ValueId scaled_and_moved(Node& node, ValueId x, ValueId scale, ValueId bias) {
@@ -57,10 +61,14 @@ void import_batch_normalization(Node& node) {
   if (node.opset() < 9) node.integer("spatial", 1);
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
-  const auto channel = [&](std::size_t operand) { return along_channels(node, node.cast(node.operand(operand), node.dtype()), rank); };
+  const auto channel = [&](std::size_t operand) {
+    return along_channels(node, node.cast(node.operand(operand), node.dtype()), rank);
+  };
   if (!trains) {
-    if (node.wants_output(1)) node.unsupported("asks for running statistics without training_mode = 1");
-    node.output(0, scaled_and_moved(node, normalised(node, x, channel(3), channel(4), epsilon), channel(1), channel(2)));
+    if (node.wants_output(1))
+      node.unsupported("asks for running statistics without training_mode = 1");
+    node.output(0, scaled_and_moved(node, normalised(node, x, channel(3), channel(4), epsilon),
+                                    channel(1), channel(2)));
     return;
   }
   std::vector<std::int64_t> axes = axes_from(2, rank);
@@ -68,7 +76,8 @@ void import_batch_normalization(Node& node) {
   const ValueId middle = mean(node, x, axes);
   const ValueId centred = node.emit(Op::sub, {x, middle});
   const ValueId variance = mean(node, node.emit(Op::mul, {centred, centred}), axes);
-  node.output(0, scaled_and_moved(node, normalised(node, x, middle, variance, epsilon), channel(1), channel(2)));
+  node.output(0, scaled_and_moved(node, normalised(node, x, middle, variance, epsilon), channel(1),
+                                  channel(2)));
   const auto running = [&](std::size_t operand, ValueId now) {
     const DType dtype = node.dtype(node.operand(operand));
     const ValueId old = node.emit(Op::mul, {node.operand(operand), node.scalar(dtype, momentum)});
@@ -85,7 +94,8 @@ void import_instance_normalization(Node& node) {
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
   const ValueId normal = normalised_over(node, x, axes_from(2, rank), epsilon);
-  node.output(0, scaled_and_moved(node, normal, along_channels(node, node.operand(1), rank), along_channels(node, node.operand(2), rank)));
+  node.output(0, scaled_and_moved(node, normal, along_channels(node, node.operand(1), rank),
+                                  along_channels(node, node.operand(2), rank)));
 }
 
 // Channels in groups: x as [N, groups, everything else of a group].
@@ -101,11 +111,13 @@ void import_group_normalization(Node& node) {
   const ValueId normal = normalised_over(node, grouped, {2}, epsilon);
   if (node.opset() >= 21) {
     const ValueId back = node.emit(Op::dyn_reshape, {normal, node.emit(Op::shape_of, {x})});
-    node.output(0, scaled_and_moved(node, back, along_channels(node, node.operand(1), rank), along_channels(node, node.operand(2), rank)));
+    node.output(0, scaled_and_moved(node, back, along_channels(node, node.operand(1), rank),
+                                    along_channels(node, node.operand(2), rank)));
     return;
   }
   // Before opset 21 scale and bias are one a group.
-  const ValueId moved = scaled_and_moved(node, normal, node.with_axes(node.operand(1), {1}), node.with_axes(node.operand(2), {1}));
+  const ValueId moved = scaled_and_moved(node, normal, node.with_axes(node.operand(1), {1}),
+                                         node.with_axes(node.operand(2), {1}));
   node.output(0, node.emit(Op::dyn_reshape, {moved, node.emit(Op::shape_of, {x})}));
 }
 
@@ -115,41 +127,54 @@ void import_lp_normalization(Node& node) {
   const std::vector<std::int64_t> axes{node.integer("axis", -1)};
   const ValueId x = node.operand(0);
   const ValueId size = p == 1 ? node.emit(Op::abs, {x}) : node.emit(Op::mul, {x, x});
-  const ValueId sum = node.emit(Op::reduce_sum, {size}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  const ValueId sum =
+      node.emit(Op::reduce_sum, {size}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
   const ValueId norm = p == 1 ? sum : node.emit(Op::sqrt, {sum});
   // What has no length stays 0.
   const ValueId none = node.scalar(node.dtype(), 0);
-  node.output(0, node.emit(Op::where, {node.emit(Op::equal, {norm, none}), none, node.emit(Op::div, {x, norm})}));
+  node.output(0, node.emit(Op::where, {node.emit(Op::equal, {norm, none}), none,
+                                       node.emit(Op::div, {x, norm})}));
 }
 
 // (x - E[x]) / (sqrt(E[x^2] - E[x]^2) + 1e-9)
 void import_mean_variance_normalization(Node& node) {
-  const std::vector<std::int64_t> axes = node.optional_integers("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
+  const std::vector<std::int64_t> axes =
+      node.optional_integers("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
   const ValueId x = node.operand(0);
   const ValueId middle = mean(node, x, axes);
   const ValueId squares = mean(node, node.emit(Op::mul, {x, x}), axes);
-  const ValueId deviation = node.emit(Op::sqrt, {node.emit(Op::sub, {squares, node.emit(Op::mul, {middle, middle})})});
-  node.output(0, node.emit(Op::div, {node.emit(Op::sub, {x, middle}), plus(node, deviation, 1e-9)}));
+  const ValueId deviation =
+      node.emit(Op::sqrt, {node.emit(Op::sub, {squares, node.emit(Op::mul, {middle, middle})})});
+  node.output(0,
+              node.emit(Op::div, {node.emit(Op::sub, {x, middle}), plus(node, deviation, 1e-9)}));
 }
 
 // x / (bias + alpha / size * sum of squares over the neighbouring channels)^beta
 void import_local_response_normalization(Node& node) {
-  const double alpha = node.real("alpha", 1e-4), beta = node.real("beta", 0.75), bias = node.real("bias", 1);
+  const double alpha = node.real("alpha", 1e-4), beta = node.real("beta", 0.75),
+               bias = node.real("bias", 1);
   const std::int64_t size = node.integer("size");
-  if (size < 1 || size > 1024) node.unsupported(fmt::format("has size = {}; Anydim supports from 1 to 1024", size));
+  if (size < 1 || size > 1024)
+    node.unsupported(fmt::format("has size = {}; Anydim supports from 1 to 1024", size));
   const ValueId x = node.operand(0);
   const DType dtype = node.dtype();
   const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
-  const ValueId padded = node.emit(Op::pad, {node.emit(Op::mul, {x, x}), node.scalar(dtype, 0)},
-                                   {{"before", one((size - 1) / 2)}, {"after", one(size / 2)}, {"axes", one(1)}});
+  const ValueId padded =
+      node.emit(Op::pad, {node.emit(Op::mul, {x, x}), node.scalar(dtype, 0)},
+                {{"before", one((size - 1) / 2)}, {"after", one(size / 2)}, {"axes", one(1)}});
   ValueId sum = ir::no_value;
   for (std::int64_t i = 0; i < size; ++i) {
-    const std::int64_t end = i + 1 == size ? std::numeric_limits<std::int64_t>::max() : i + 1 - size;
-    const ValueId shifted = node.emit(Op::strided_slice, {padded}, {{"starts", one(i)}, {"ends", one(end)}, {"axes", one(1)}});
+    const std::int64_t end =
+        i + 1 == size ? std::numeric_limits<std::int64_t>::max() : i + 1 - size;
+    const ValueId shifted = node.emit(Op::strided_slice, {padded},
+                                      {{"starts", one(i)}, {"ends", one(end)}, {"axes", one(1)}});
     sum = sum == ir::no_value ? shifted : node.emit(Op::add, {sum, shifted});
   }
-  const ValueId share = node.emit(Op::mul, {sum, node.scalar(dtype, alpha / static_cast<double>(size))});
-  node.output(0, node.emit(Op::div, {x, node.emit(Op::pow, {plus(node, share, bias), node.scalar(dtype, beta)})}));
+  const ValueId share =
+      node.emit(Op::mul, {sum, node.scalar(dtype, alpha / static_cast<double>(size))});
+  node.output(
+      0, node.emit(Op::div,
+                   {x, node.emit(Op::pow, {plus(node, share, bias), node.scalar(dtype, beta)})}));
 }
 
 }  // namespace anydim::frontends

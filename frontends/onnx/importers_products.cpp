@@ -18,13 +18,18 @@ namespace {
 ValueId scaled(Node& node, ValueId x, std::string_view attribute, double factor) {
   if (factor == 1) return x;
   constexpr double exact_integers = 9007199254740992.0;  // 2^53
-  if (!ir::is_float(node.dtype(x)) && (factor != std::floor(factor) || std::fabs(factor) > exact_integers)) {
-    node.unsupported(fmt::format("multiplies integers by {} = {}; Anydim supports only whole numbers there", attribute, factor));
+  if (!ir::is_float(node.dtype(x)) &&
+      (factor != std::floor(factor) || std::fabs(factor) > exact_integers)) {
+    node.unsupported(
+        fmt::format("multiplies integers by {} = {}; Anydim supports only whole numbers there",
+                    attribute, factor));
   }
   return node.emit(Op::mul, {x, node.scalar(node.dtype(x), factor)});
 }
 
-ValueId transposed(Node& node, ValueId x) { return node.emit(Op::transpose, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}}); }
+ValueId transposed(Node& node, ValueId x) {
+  return node.emit(Op::transpose, {x}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+}
 
 }  // namespace
 
@@ -36,7 +41,8 @@ void import_matmul(Node& node) {
 // The transposed operands: batch dims of one whose rows come first stand between rows and columns.
 void import_fused_matmul(Node& node) {
   node.check_same_dtypes();
-  const auto side = [&](std::size_t operand, std::string_view rows_last, std::string_view batch_last) {
+  const auto side = [&](std::size_t operand, std::string_view rows_last,
+                        std::string_view batch_last) {
     const ValueId x = node.operand(operand);
     const bool swaps = node.flag(rows_last, false), turns = node.flag(batch_last, false);
     const auto rank = static_cast<std::int64_t>(node.rank(x));
@@ -60,8 +66,10 @@ ValueId gemm(Node& node) {
   node.check_same_dtypes();
   const double alpha = node.real("alpha", 1);
   const double beta = node.real("beta", 1);
-  const ValueId a = node.flag("transA", false) ? transposed(node, node.operand(0)) : node.operand(0);
-  const ValueId b = node.flag("transB", false) ? transposed(node, node.operand(1)) : node.operand(1);
+  const ValueId a =
+      node.flag("transA", false) ? transposed(node, node.operand(0)) : node.operand(0);
+  const ValueId b =
+      node.flag("transB", false) ? transposed(node, node.operand(1)) : node.operand(1);
   const ValueId product = scaled(node, node.emit(Op::matmul, {a, b}), "alpha", alpha);
   if (!node.has_operand(2) || beta == 0) return product;
   return node.emit(Op::add, {product, scaled(node, node.operand(2), "beta", beta)});
@@ -73,14 +81,19 @@ void import_gemm(Node& node) { node.output(0, gemm(node)); }
 
 void import_fused_gemm(Node& node) {
   const ValueId product = gemm(node);
-  const auto parameter = [&](std::string_view name) { return node.has_attribute(name) ? std::optional(node.real(name)) : std::nullopt; };
+  const auto parameter = [&](std::string_view name) {
+    return node.has_attribute(name) ? std::optional(node.real(name)) : std::nullopt;
+  };
   const std::string activation = node.string("activation", "");
   node.ignore_attribute("activation_gamma");  // no activation takes three
   const auto alpha = parameter("activation_alpha"), beta = parameter("activation_beta");
-  node.output(0, activation.empty() ? product : named_activation(node, activation, product, alpha, beta));
+  node.output(
+      0, activation.empty() ? product : named_activation(node, activation, product, alpha, beta));
 }
 
-void import_softmax(Node& node, Op op) { node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", -1)}})); }
+void import_softmax(Node& node, Op op) {
+  node.output(0, node.emit(op, {node.operand(0)}, {{"axis", node.integer("axis", -1)}}));
+}
 
 void import_flattened_softmax(Node& node, Op op) {
   const ValueId x = node.operand(0);

@@ -17,46 +17,56 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& 
   const std::size_t rank = node.rank(x);
   if (granularity.block > 0) {
     if (node.rank(parameter) != rank) {
-      node.malformed(fmt::format("has block_size = {}, so scales of rank {}, got {}", granularity.block, rank, node.rank(parameter)));
+      node.malformed(fmt::format("has block_size = {}, so scales of rank {}, got {}",
+                                 granularity.block, rank, node.rank(parameter)));
     }
     const auto here = static_cast<std::int64_t>(node.axis(granularity.axis, rank));
     const auto blocks = node.extent(parameter, here), extent = node.extent(x, here);
     if (blocks && extent && (*extent + granularity.block - 1) / granularity.block != *blocks) {
-      node.malformed(fmt::format("has block_size = {}, which makes {} elements {} blocks, but {} scales", granularity.block, *extent,
-                                 (*extent + granularity.block - 1) / granularity.block, *blocks));
+      node.malformed(
+          fmt::format("has block_size = {}, which makes {} elements {} blocks, but {} scales",
+                      granularity.block, *extent,
+                      (*extent + granularity.block - 1) / granularity.block, *blocks));
     }
-    const ValueId each = node.emit(Op::repeat, {parameter}, {{"repeats", granularity.block}, {"axis", here}});
-    return node.emit(Op::dyn_strided_slice, {each, node.index_vector({0}), node.dim_of(x, here), node.index_vector({here})});
+    const ValueId each =
+        node.emit(Op::repeat, {parameter}, {{"repeats", granularity.block}, {"axis", here}});
+    return node.emit(Op::dyn_strided_slice, {each, node.index_vector({0}), node.dim_of(x, here),
+                                             node.index_vector({here})});
   }
-  if (node.rank(parameter) != 1) node.malformed("has scales of more than one dim and no block_size");
+  if (node.rank(parameter) != 1)
+    node.malformed("has scales of more than one dim and no block_size");
   if (node.length(parameter) == 1) return node.without_axes(parameter, {0});
   const std::size_t here = node.axis(granularity.axis, rank);
   std::vector<std::int64_t> after;
-  for (std::size_t i = here + 1; i < rank; ++i) after.push_back(static_cast<std::int64_t>(i - here));
+  for (std::size_t i = here + 1; i < rank; ++i)
+    after.push_back(static_cast<std::int64_t>(i - here));
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
 }
 
 ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DType to) {
   ValueId rounded = node.emit(Op::round, {node.emit(Op::div, {x, scale})});
-  if (zero_point != ir::no_value) rounded = node.emit(Op::add, {rounded, node.cast(zero_point, node.dtype(x))});
+  if (zero_point != ir::no_value)
+    rounded = node.emit(Op::add, {rounded, node.cast(zero_point, node.dtype(x))});
   return node.cast(rounded, to);  // saturates
 }
 
 ValueId centred(Node& node, ValueId x, ValueId zero_point) {
   const ValueId wide = node.cast(x, DType::I32);
-  return zero_point == ir::no_value ? wide : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
+  return zero_point == ir::no_value ? wide
+                                    : node.emit(Op::sub, {wide, node.cast(zero_point, DType::I32)});
 }
 
 namespace {
 
 ValueId along_rows(Node& node, ValueId parameter) {
-  return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter : node.with_axes(parameter, {1});
+  return node.rank(parameter) == 0 || node.length(parameter) == 1 ? parameter
+                                                                  : node.with_axes(parameter, {1});
 }
 
 void check_integer(const Node& node, std::size_t index) {
   if (node.has_operand(index) && !ir::is_integer(node.dtype(node.operand(index)))) {
-    node.unsupported(
-        fmt::format("has {} as input {}; Anydim quantises to integers only", ir::name_of(node.dtype(node.operand(index))), index));
+    node.unsupported(fmt::format("has {} as input {}; Anydim quantises to integers only",
+                                 ir::name_of(node.dtype(node.operand(index))), index));
   }
 }
 
@@ -66,7 +76,8 @@ Granularity granularity_of(Node& node) {
   if (node.opset() >= 21) found.block = node.integer("block_size", 0);
   constexpr std::int64_t most = std::int64_t{1} << 40;
   if (found.block < 0 || found.block > most)
-    node.malformed(fmt::format("has block_size = {}; expected 0 or a number of elements", found.block));
+    node.malformed(
+        fmt::format("has block_size = {}; expected 0 or a number of elements", found.block));
   return found;
 }
 
@@ -77,16 +88,19 @@ std::optional<DType> told_dtype(Node& node, std::string_view name) {
   return dtype_numbered(number, fmt::format("attribute '{}' of {}", name, node.description()));
 }
 
-void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision, std::optional<DType> output) {
+void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision,
+                     std::optional<DType> output) {
   check_integer(node, 2);
   const bool real = ir::is_float(node.dtype());
   const DType computed = precision.value_or(real ? node.dtype(node.operand(1)) : DType::F32);
   const ValueId x = node.cast(node.operand(0), computed);
   const ValueId scale = along_axis(node, node.cast(node.operand(1), computed), x, granularity);
-  const ValueId zero = node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
+  const ValueId zero =
+      node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
   const DType to = node.has_operand(2) ? node.dtype(node.operand(2)) : output.value_or(DType::U8);
   if (output && *output != to) {
-    node.malformed(fmt::format("has output_dtype = {}, but a zero point of {}", ir::name_of(*output), ir::name_of(to)));
+    node.malformed(fmt::format("has output_dtype = {}, but a zero point of {}",
+                               ir::name_of(*output), ir::name_of(to)));
   }
   node.output(0, quantised(node, x, scale, zero, to));
 }
@@ -94,10 +108,13 @@ void quantize_linear(Node& node, const Granularity& granularity, std::optional<D
 void dequantize_linear(Node& node, const Granularity& granularity, std::optional<DType> output) {
   check_integer(node, 0);
   const ValueId x = node.operand(0);
-  const ValueId zero = node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
+  const ValueId zero =
+      node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
   const DType dtype = output.value_or(node.dtype(node.operand(1)));
   const ValueId distance = node.cast(centred(node, x, zero), dtype);
-  node.output(0, node.emit(Op::mul, {distance, node.cast(along_axis(node, node.operand(1), x, granularity), dtype)}));
+  node.output(
+      0, node.emit(Op::mul, {distance,
+                             node.cast(along_axis(node, node.operand(1), x, granularity), dtype)}));
 }
 
 }  // namespace
@@ -110,12 +127,17 @@ void import_quantize_linear(Node& node) {
 }
 
 void import_dequantize_linear(Node& node) {
-  dequantize_linear(node, granularity_of(node), node.opset() >= 23 ? told_dtype(node, "output_dtype") : std::nullopt);
+  dequantize_linear(node, granularity_of(node),
+                    node.opset() >= 23 ? told_dtype(node, "output_dtype") : std::nullopt);
 }
 
-void import_runtime_quantize_linear(Node& node) { quantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt, std::nullopt); }
+void import_runtime_quantize_linear(Node& node) {
+  quantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt, std::nullopt);
+}
 
-void import_runtime_dequantize_linear(Node& node) { dequantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt); }
+void import_runtime_dequantize_linear(Node& node) {
+  dequantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt);
+}
 
 Quantised quantised_over_range(Node& node, ValueId x) {
   const ValueId zero = node.scalar(DType::F32, 0), highest = node.scalar(DType::F32, 255);
@@ -123,8 +145,9 @@ Quantised quantised_over_range(Node& node, ValueId x) {
   const ValueId bottom = node.emit(Op::min, {node.emit(Op::reduce_min, {x}), zero});
   const ValueId scale = node.emit(Op::div, {node.emit(Op::sub, {top, bottom}), highest});
   const ValueId offset = node.emit(Op::div, {node.emit(Op::neg, {bottom}), scale});
-  const ValueId zero_point =
-      node.cast(node.emit(Op::round, {node.emit(Op::min, {node.emit(Op::max, {offset, zero}), highest})}), DType::U8);
+  const ValueId zero_point = node.cast(
+      node.emit(Op::round, {node.emit(Op::min, {node.emit(Op::max, {offset, zero}), highest})}),
+      DType::U8);
   return {quantised(node, x, scale, zero_point, DType::U8), scale, zero_point};
 }
 
@@ -141,7 +164,8 @@ ValueId integer_product(Node& node, ValueId a, ValueId a_zero, ValueId b, ValueI
 }
 
 void import_matmul_integer(Node& node) {
-  node.output(0, integer_product(node, node.operand(0), node.optional_operand(2), node.operand(1), node.optional_operand(3)));
+  node.output(0, integer_product(node, node.operand(0), node.optional_operand(2), node.operand(1),
+                                 node.optional_operand(3)));
 }
 
 ValueId unpacked(Node& node, ValueId bytes, std::int64_t bits) {
@@ -150,21 +174,26 @@ ValueId unpacked(Node& node, ValueId bytes, std::int64_t bits) {
   const ValueId lowest = node.scalar(DType::U8, static_cast<double>((1 << bits) - 1));
   std::vector<ValueId> parts;
   for (std::int64_t shift = 0; shift < 8; shift += bits) {
-    const ValueId moved = shift == 0 ? bytes : node.emit(Op::shift_right, {bytes, node.scalar(DType::U8, static_cast<double>(shift))});
+    const ValueId moved =
+        shift == 0 ? bytes
+                   : node.emit(Op::shift_right,
+                               {bytes, node.scalar(DType::U8, static_cast<double>(shift))});
     parts.push_back(node.with_axes(node.emit(Op::bit_and, {moved, lowest}), {rank}));
   }
   const ValueId all = node.emit(Op::concat, parts, {{"axis", rank}});
   std::vector<std::int64_t> shape(static_cast<std::size_t>(rank - 1), 0);
   shape.push_back(-1);
-  return node.emit(Op::dyn_reshape, {all, node.index_vector(std::move(shape))}, {{"zero_copies", std::int64_t{1}}});
+  return node.emit(Op::dyn_reshape, {all, node.index_vector(std::move(shape))},
+                   {{"zero_copies", std::int64_t{1}}});
 }
 
 // Inputs: a, its scale and zero point; b likewise; scale and zero point of the result.
 void import_qlinear_matmul(Node& node) {
   const ValueId scales = node.emit(Op::mul, {along_rows(node, node.operand(1)), node.operand(4)});
   const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
-  const ValueId product =
-      node.cast(integer_product(node, node.operand(0), node.operand(2), node.operand(3), node.operand(5)), node.dtype(ratio));
+  const ValueId product = node.cast(
+      integer_product(node, node.operand(0), node.operand(2), node.operand(3), node.operand(5)),
+      node.dtype(ratio));
   node.output(0, quantised(node, product, ratio, node.operand(7), node.dtype(node.operand(7))));
 }
 

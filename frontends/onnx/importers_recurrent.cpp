@@ -1,4 +1,5 @@
-// LSTM, GRU and RNN: a product over all steps at once, then a loop over steps of ordinary ops, for each direction.
+// LSTM, GRU and RNN: a product over all steps at once, then a loop over steps of ordinary ops, for
+// each direction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,14 +26,18 @@ std::vector<ir::Block> one(ir::Block block) {
   return blocks;
 }
 
-// The parts that the three operators share. Within one direction everything is [batch, hidden], [steps, batch, ...] before that.
+// The parts that the three operators share. Within one direction everything is [batch, hidden],
+// [steps, batch, ...] before that.
 class Recurrent {
  public:
-  Recurrent(Node& node, std::int64_t gates, std::vector<std::string> default_activations, std::vector<std::size_t> state_operands)
-      : node_(node), gates_(gates), state_operands_(std::move(state_operands)), dtype_(node.dtype()) {
+  Recurrent(Node& node, std::int64_t gates, std::vector<std::string> default_activations,
+            std::vector<std::size_t> state_operands)
+      : node_(node), gates_(gates), state_operands_(std::move(state_operands)),
+        dtype_(node.dtype()) {
     hidden_ = node.integer("hidden_size");
     constexpr std::int64_t most = 1 << 30;  // gates of so many are more than any tensor holds
-    if (hidden_ < 1 || hidden_ > most) node.malformed(fmt::format("has the hidden_size {}; expected 1 to {}", hidden_, most));
+    if (hidden_ < 1 || hidden_ > most)
+      node.malformed(fmt::format("has the hidden_size {}; expected 1 to {}", hidden_, most));
     layout_ = node.opset() >= 14 ? node.integer("layout", 0) : 0;
     const std::string direction = node.string("direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
@@ -45,21 +50,27 @@ class Recurrent {
     const std::size_t each = default_activations.size();
     if (activations_.empty())
       for (std::int64_t d = 0; d < directions_; ++d)
-        activations_.insert(activations_.end(), default_activations.begin(), default_activations.end());
+        activations_.insert(activations_.end(), default_activations.begin(),
+                            default_activations.end());
     if (activations_.size() != each * static_cast<std::size_t>(directions_)) {
-      node.malformed(fmt::format("has {} activations, expected {}", activations_.size(), each * static_cast<std::size_t>(directions_)));
+      node.malformed(fmt::format("has {} activations, expected {}", activations_.size(),
+                                 each * static_cast<std::size_t>(directions_)));
     }
     if (node.has_attribute("activation_alpha")) alphas_ = node.reals("activation_alpha");
     if (node.has_attribute("activation_beta")) betas_ = node.reals("activation_beta");
     x_ = node.operand(0);
     if (layout_ != 0) x_ = node.emit(Op::transpose, {x_}, {{"perm", ints({1, 0, 2})}});
     const ValueId shape = node.emit(Op::shape_of, {x_});
-    steps_ = node.emit(Op::gather, {shape, node.scalar(DType::I64, 0)}, {{"axis", std::int64_t{0}}});
-    batch_ = node.emit(Op::strided_slice, {shape}, {{"starts", ints({1})}, {"ends", ints({2})}, {"axes", ints({0})}});
-    if (node.has_operand(4)) lengths_ = node.reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
+    steps_ =
+        node.emit(Op::gather, {shape, node.scalar(DType::I64, 0)}, {{"axis", std::int64_t{0}}});
+    batch_ = node.emit(Op::strided_slice, {shape},
+                       {{"starts", ints({1})}, {"ends", ints({2})}, {"axes", ints({0})}});
+    if (node.has_operand(4))
+      lengths_ = node.reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
   }
 
-  // From a step's gates (of the input alone, biases of it added) and states to the next states; the first of them is the step's output.
+  // From a step's gates (of the input alone, biases of it added) and states to the next states; the
+  // first of them is the step's output.
   using Cell = std::function<Values(std::int64_t direction, ValueId gates, const Values& states)>;
 
   void run(const Cell& cell) {
@@ -67,38 +78,51 @@ class Recurrent {
     Values outputs;
     for (std::int64_t d = 0; d < directions_; ++d) {
       Values results = run_direction(d, cell);
-      for (std::size_t s = 0; s < ends.size(); ++s) ends[s].push_back(node_.emit(Op::expand_dims, {results[s]}, {{"axes", ints({0})}}));
+      for (std::size_t s = 0; s < ends.size(); ++s)
+        ends[s].push_back(node_.emit(Op::expand_dims, {results[s]}, {{"axes", ints({0})}}));
       ValueId all = results.back();
       if (reversed(d)) {
         constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
         all = node_.emit(Op::strided_slice, {all},
-                         {{"starts", ints({-1})}, {"ends", ints({least})}, {"axes", ints({0})}, {"steps", ints({-1})}});
+                         {{"starts", ints({-1})},
+                          {"ends", ints({least})},
+                          {"axes", ints({0})},
+                          {"steps", ints({-1})}});
       }
       outputs.push_back(node_.emit(Op::expand_dims, {all}, {{"axes", ints({1})}}));
     }
-    ValueId y = directions_ == 1 ? outputs[0] : node_.emit(Op::concat, outputs, {{"axis", std::int64_t{1}}});
+    ValueId y = directions_ == 1 ? outputs[0]
+                                 : node_.emit(Op::concat, outputs, {{"axis", std::int64_t{1}}});
     if (layout_ != 0) y = node_.emit(Op::transpose, {y}, {{"perm", ints({2, 0, 1, 3})}});
     node_.output(0, y);
     for (std::size_t s = 0; s < ends.size(); ++s) {
-      ValueId end = directions_ == 1 ? ends[s][0] : node_.emit(Op::concat, ends[s], {{"axis", std::int64_t{0}}});
+      ValueId end = directions_ == 1 ? ends[s][0]
+                                     : node_.emit(Op::concat, ends[s], {{"axis", std::int64_t{0}}});
       if (layout_ != 0) end = node_.emit(Op::transpose, {end}, {{"perm", ints({1, 0, 2})}});
       node_.output(s + 1, end);
     }
   }
 
-  // Of the direction at work, made before its loop: R transposed, biases, peepholes (no_value where they are left out).
+  // Of the direction at work, made before its loop: R transposed, biases, peepholes (no_value where
+  // they are left out).
   ValueId weights() const { return weights_; }
   ValueId bias() const { return bias_; }
   ValueId peepholes() const { return peepholes_; }
-  ValueId transposed(ValueId matrix) { return node_.emit(Op::transpose, {matrix}, {{"perm", ints({1, 0})}}); }
+  ValueId transposed(ValueId matrix) {
+    return node_.emit(Op::transpose, {matrix}, {{"perm", ints({1, 0})}});
+  }
   // Parts of `count` times the hidden size along the last axis.
   Values split(ValueId value, std::size_t count) {
-    return node_.emit_many(Op::split, {value}, {{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>(count, hidden_)}}, count);
+    return node_.emit_many(
+        Op::split, {value},
+        {{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>(count, hidden_)}}, count);
   }
   // [first, last) of them.
   ValueId slice(ValueId value, std::int64_t first, std::int64_t last) {
     return node_.emit(Op::strided_slice, {value},
-                      {{"starts", ints({first * hidden_})}, {"ends", ints({last * hidden_})}, {"axes", ints({-1})}});
+                      {{"starts", ints({first * hidden_})},
+                       {"ends", ints({last * hidden_})},
+                       {"axes", ints({-1})}});
   }
   ValueId add(ValueId a, ValueId b) { return node_.emit(Op::add, {a, b}); }
   ValueId sub(ValueId a, ValueId b) { return node_.emit(Op::sub, {a, b}); }
@@ -108,7 +132,8 @@ class Recurrent {
 
   // The activation at `index` among those of a direction, over the clipped value.
   ValueId activate(std::int64_t direction, std::size_t index, ValueId x) {
-    if (clip_ > 0) x = node_.emit(Op::max, {node_.emit(Op::min, {x, number(clip_)}), number(-clip_)});
+    if (clip_ > 0)
+      x = node_.emit(Op::max, {node_.emit(Op::min, {x, number(clip_)}), number(-clip_)});
     const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
     const std::size_t place = static_cast<std::size_t>(direction) * each + index;
     const auto parameter = [&](const std::vector<double>& given) {
@@ -118,14 +143,16 @@ class Recurrent {
   }
 
  private:
-  // One part that must be the whole: other sizes are refused, where sums below would broadcast them.
+  // One part that must be the whole: other sizes are refused, where sums below would broadcast
+  // them.
   ValueId sized(ValueId value, std::int64_t axis, std::int64_t extent) {
     return node_.emit(Op::split, {value}, {{"axis", axis}, {"sizes", ints({extent})}});
   }
   // Row `direction` of an operand, `axis` being [directions].
   ValueId part(std::size_t operand, std::int64_t direction, std::int64_t axis = 0) {
     return node_.emit(Op::gather,
-                      {sized(node_.operand(operand), axis, directions_), node_.scalar(DType::I64, static_cast<double>(direction))},
+                      {sized(node_.operand(operand), axis, directions_),
+                       node_.scalar(DType::I64, static_cast<double>(direction))},
                       {{"axis", axis}});
   }
   static std::vector<std::int64_t> ints(std::vector<std::int64_t> list) { return list; }
@@ -133,8 +160,14 @@ class Recurrent {
 
   ValueId initial_state(std::size_t operand, std::int64_t direction) {
     const ValueId hidden = node_.index_vector({hidden_});
-    if (node_.has_operand(operand))
-      return node_.reshaped(sized(part(operand, direction, layout_ != 0 ? 1 : 0), -1, hidden_), {batch_, hidden});
+    if (node_.has_operand(operand)) {
+      // The permutation demands two axes: a reshape alone would take any that hold as many
+      // elements.
+      const ValueId state =
+          node_.emit(Op::transpose, {part(operand, direction, layout_ != 0 ? 1 : 0)},
+                     {{"perm", ints({0, 1})}});
+      return node_.reshaped(sized(state, -1, hidden_), {batch_, hidden});
+    }
     const ValueId shape = node_.emit(Op::concat, {batch_, hidden}, {{"axis", std::int64_t{0}}});
     return node_.emit(Op::dyn_full, {number(0), shape});
   }
@@ -143,7 +176,8 @@ class Recurrent {
   Values run_direction(std::int64_t direction, const Cell& cell) {
     ValueId inputs = product(x_, transposed(sized(part(1, direction), 0, gates_ * hidden_)));
     weights_ = transposed(sized(sized(part(2, direction), 0, gates_ * hidden_), 1, hidden_));
-    bias_ = node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
+    bias_ =
+        node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
     peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : ir::no_value;
     if (bias_ != ir::no_value) inputs = add(inputs, slice(bias_, 0, gates_));
     Values operands{steps_, ir::no_value};
@@ -155,15 +189,18 @@ class Recurrent {
     }
     node_.open_block(parameters);
     ValueId step = i;
-    if (reversed(direction)) step = node_.emit(Op::sub, {node_.emit(Op::sub, {steps_, i}), node_.scalar(DType::I64, 1)});
+    if (reversed(direction))
+      step = node_.emit(Op::sub, {node_.emit(Op::sub, {steps_, i}), node_.scalar(DType::I64, 1)});
     const Values states(parameters.begin() + 2, parameters.end());
-    Values next = cell(direction, node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), states);
+    Values next = cell(direction,
+                       node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), states);
     ValueId output = next[0];
     if (lengths_ != ir::no_value) {
       // Rows that have ended keep their states and give zeros.
       const ValueId within = node_.emit(Op::less, {step, lengths_});
       output = node_.emit(Op::where, {within, output, number(0)});
-      for (std::size_t s = 0; s < next.size(); ++s) next[s] = node_.emit(Op::where, {within, next[s], states[s]});
+      for (std::size_t s = 0; s < next.size(); ++s)
+        next[s] = node_.emit(Op::where, {within, next[s], states[s]});
     }
     Values yielded{on};
     yielded.insert(yielded.end(), next.begin(), next.end());
@@ -208,8 +245,11 @@ void import_gru(Node& node) {
     const ValueId update = gru.activate(direction, 0, gru.add(input[0], parts[0]));
     const ValueId reset = gru.activate(direction, 0, gru.add(input[1], parts[1]));
     const ValueId own = gru.slice(gru.weights(), 2, 3);
-    const auto with_bias = [&](ValueId value) { return bias == ir::no_value ? value : gru.add(value, gru.slice(bias, 5, 6)); };
-    const ValueId carried = linear_first ? gru.mul(reset, with_bias(gru.product(h, own))) : with_bias(gru.product(gru.mul(reset, h), own));
+    const auto with_bias = [&](ValueId value) {
+      return bias == ir::no_value ? value : gru.add(value, gru.slice(bias, 5, 6));
+    };
+    const ValueId carried = linear_first ? gru.mul(reset, with_bias(gru.product(h, own)))
+                                         : with_bias(gru.product(gru.mul(reset, h), own));
     const ValueId fresh = gru.activate(direction, 1, gru.add(input[2], carried));
     return Values{gru.add(gru.mul(gru.sub(gru.number(1), update), fresh), gru.mul(update, h))};
   });
@@ -226,10 +266,13 @@ void import_lstm(Node& node) {
     ValueId input = part[0], output = part[1], forget = part[2];
     const ValueId peepholes = lstm.peepholes();
     const auto peep = [&](ValueId gate, std::int64_t place, ValueId cell) {
-      return peepholes == ir::no_value ? gate : lstm.add(gate, lstm.mul(cell, lstm.slice(peepholes, place, place + 1)));
+      return peepholes == ir::no_value
+                 ? gate
+                 : lstm.add(gate, lstm.mul(cell, lstm.slice(peepholes, place, place + 1)));
     };
     input = lstm.activate(direction, 0, peep(input, 0, c));
-    forget = coupled ? lstm.sub(lstm.number(1), input) : lstm.activate(direction, 0, peep(forget, 2, c));
+    forget =
+        coupled ? lstm.sub(lstm.number(1), input) : lstm.activate(direction, 0, peep(forget, 2, c));
     const ValueId fresh = lstm.activate(direction, 1, part[3]);
     const ValueId next = lstm.add(lstm.mul(forget, c), lstm.mul(input, fresh));
     output = lstm.activate(direction, 0, peep(output, 1, next));

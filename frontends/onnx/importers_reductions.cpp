@@ -1,5 +1,5 @@
-// Reductions. ONNX gives axes as an attribute in older opsets and as an input in newer ones; the composites (ReduceL2 and so on) are written once
-// over both forms.
+// Reductions. ONNX gives axes as an attribute in older opsets and as an input in newer ones; the
+// composites (ReduceL2 and so on) are written once over both forms.
 #include "frontends/onnx/importers.h"
 #include "ir/error.h"
 
@@ -31,7 +31,8 @@ Reduction read_reduction(Node& node, int axes_input_since = 18) {
     if (!none) reduction.axes_input = node.optional_index_operand(1);
   } else {
     reduction.axes = node.optional_integers("axes");
-    if (reduction.axes && reduction.axes->empty()) reduction.axes.reset();  // before inputs, no axes always meant all
+    if (reduction.axes && reduction.axes->empty())
+      reduction.axes.reset();  // before inputs, no axes always meant all
   }
   return reduction;
 }
@@ -42,7 +43,8 @@ ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction, bool ke
     const auto twin = ir::dynamic_twin(op);
     internal_check(twin.has_value(), "every reduction has a dynamic twin");
     const std::int64_t empty_keeps = reduction.empty_keeps ? 1 : 0;
-    return node.emit(*twin, {x, reduction.axes_input}, {{"keepdims", keep}, {"empty_keeps", empty_keeps}});
+    return node.emit(*twin, {x, reduction.axes_input},
+                     {{"keepdims", keep}, {"empty_keeps", empty_keeps}});
   }
   if (reduction.empty_keeps) return x;
   ir::Attributes attributes{{"keepdims", keep}};
@@ -50,10 +52,15 @@ ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction, bool ke
   return node.emit(op, {x}, std::move(attributes));
 }
 
-ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction) { return reduce(node, op, x, reduction, reduction.keepdims); }
+ValueId reduce(Node& node, Op op, ValueId x, const Reduction& reduction) {
+  return reduce(node, op, x, reduction, reduction.keepdims);
+}
 
-// Roots and logarithms of integers are taken in f64; the result goes back to the input's element type, as ONNX has it.
-DType real_dtype(const Node& node) { return ir::is_float(node.dtype()) ? node.dtype() : DType::F64; }
+// Roots and logarithms of integers are taken in f64; the result goes back to the input's element
+// type, as ONNX has it.
+DType real_dtype(const Node& node) {
+  return ir::is_float(node.dtype()) ? node.dtype() : DType::F64;
+}
 
 ValueId square(Node& node, ValueId x) { return node.emit(Op::mul, {x, x}); }
 
@@ -79,18 +86,20 @@ void import_reduce_l1(Node& node) {
 void import_reduce_l2(Node& node) {
   const Reduction reduction = read_reduction(node);
   const ValueId x = node.cast(node.operand(0), real_dtype(node));
-  const ValueId root = node.emit(Op::sqrt, {reduce(node, Op::reduce_sum, square(node, x), reduction)});
+  const ValueId root =
+      node.emit(Op::sqrt, {reduce(node, Op::reduce_sum, square(node, x), reduction)});
   node.output(0, node.cast(root, node.dtype()));
 }
 
 void import_reduce_log_sum(Node& node) {
   const Reduction reduction = read_reduction(node);
   const ValueId x = node.cast(node.operand(0), real_dtype(node));
-  node.output(0, node.cast(node.emit(Op::log, {reduce(node, Op::reduce_sum, x, reduction)}), node.dtype()));
+  node.output(
+      0, node.cast(node.emit(Op::log, {reduce(node, Op::reduce_sum, x, reduction)}), node.dtype()));
 }
 
-// m + log(sum(exp(x - m))) with m the largest element, so that exp cannot overflow; an infinite m is replaced by 0, because
-// x - m would be NaN.
+// m + log(sum(exp(x - m))) with m the largest element, so that exp cannot overflow; an infinite m
+// is replaced by 0, because x - m would be NaN.
 void import_reduce_log_sum_exp(Node& node) {
   const Reduction reduction = read_reduction(node);
   const ValueId x = node.cast(node.operand(0), real_dtype(node));

@@ -28,7 +28,8 @@ void refuse_flag(Node& node, std::string_view name) {
 std::int64_t head_count(Node& node, std::string_view name) {
   const std::int64_t heads = node.integer(name);
   constexpr std::int64_t most = 1 << 20;
-  if (heads < 1 || heads > most) node.malformed(fmt::format("has {} = {}; expected 1 to {}", name, heads, most));
+  if (heads < 1 || heads > most)
+    node.malformed(fmt::format("has {} = {}; expected 1 to {}", name, heads, most));
   return heads;
 }
 
@@ -37,18 +38,21 @@ double scale_of(Node& node, ValueId q) {
   return given != 0 ? given : default_scale(node, q);
 }
 
-void check_both_or_neither(const Node& node, std::string_view first_name, ValueId first, std::string_view second_name, ValueId second) {
+void check_both_or_neither(const Node& node, std::string_view first_name, ValueId first,
+                           std::string_view second_name, ValueId second) {
   if ((first == no_value) == (second == no_value)) return;
   node.malformed(fmt::format("takes {} and {} together, got one of them", first_name, second_name));
 }
 
 void check_cache(const Node& node, std::string_view name, ValueId cache, ValueId fresh) {
   if (cache == no_value) return;
-  if (node.rank(cache) != 4) node.malformed(fmt::format("takes rank 4 as {}, got {}", name, node.rank(cache)));
+  if (node.rank(cache) != 4)
+    node.malformed(fmt::format("takes rank 4 as {}, got {}", name, node.rank(cache)));
   for (const std::int64_t axis : {1, 3}) {
     const auto held = node.extent(cache, axis), added = node.extent(fresh, axis);
     if (held && added && *held != *added) {
-      node.malformed(fmt::format("has {} of {} {}, expected {}", name, *held, axis == 1 ? "heads" : "elements a head", *added));
+      node.malformed(fmt::format("has {} of {} {}, expected {}", name, *held,
+                                 axis == 1 ? "heads" : "elements a head", *added));
     }
   }
 }
@@ -64,68 +68,92 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 ValueId picked(Node& node, ValueId x, std::int64_t index, std::int64_t axis) {
-  return node.emit(Op::gather, {x, node.scalar(DType::I64, static_cast<double>(index))}, {{"axis", axis}});
+  return node.emit(Op::gather, {x, node.scalar(DType::I64, static_cast<double>(index))},
+                   {{"axis", axis}});
 }
 
-// What a mask of integers says, as a bias: 0 where a key is seen, else `filter`. By rank: [batch] how many keys are seen, [2 batch] where they end and
-// where they begin, [batch, keys] and [batch, rows, keys] which are seen: 1, others 0.
+// What a mask of integers says, as a bias: 0 where a key is seen, else `filter`. By rank: [batch]
+// how many keys are seen, [2 batch] where they end and where they begin, [batch, keys] and [batch,
+// rows, keys] which are seen: 1, others 0.
 ValueId mask_bias(Node& node, ValueId mask, const AttentionParts& parts, double filter) {
-  const ValueId batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2), one = node.index_vector({1});
+  const ValueId batch = node.dim_of(parts.q, 0), keys = node.dim_of(parts.k, 2),
+                one = node.index_vector({1});
   const DType dtype = node.dtype(parts.q);
-  const auto bias = [&](ValueId seen) { return node.emit(Op::where, {seen, node.scalar(dtype, 0), node.scalar(dtype, filter)}); };
-  const auto each_batch = [&](ValueId lengths) { return node.reshaped(node.cast(lengths, DType::I64), {batch, one, one, one}); };
-  const auto nonzero = [&](ValueId value) {
-    return node.emit(Op::logical_not, {node.emit(Op::equal, {value, node.scalar(node.dtype(value), 0)})});
+  const auto bias = [&](ValueId seen) {
+    return node.emit(Op::where, {seen, node.scalar(dtype, 0), node.scalar(dtype, filter)});
   };
-  if (!ir::is_integer(node.dtype(mask))) node.malformed(fmt::format("takes integers as mask, got {}", ir::name_of(node.dtype(mask))));
+  const auto each_batch = [&](ValueId lengths) {
+    return node.reshaped(node.cast(lengths, DType::I64), {batch, one, one, one});
+  };
+  const auto nonzero = [&](ValueId value) {
+    return node.emit(Op::logical_not,
+                     {node.emit(Op::equal, {value, node.scalar(node.dtype(value), 0)})});
+  };
+  if (!ir::is_integer(node.dtype(mask)))
+    node.malformed(fmt::format("takes integers as mask, got {}", ir::name_of(node.dtype(mask))));
   switch (node.rank(mask)) {
     case 1: {
       const auto entries = node.extent(mask, 0), rows = node.extent(parts.q, 0);
       const ValueId key = node.positions(keys);
-      if (!entries || !rows || *entries == *rows) return bias(node.emit(Op::less, {key, each_batch(mask)}));
-      if (*entries != 2 * *rows) node.unsupported(fmt::format("has a mask of {} lengths for {} rows", *entries, *rows));
-      const ValueId ends = node.emit(Op::strided_slice, {mask}, {{"starts", Ints{0}}, {"ends", Ints{*rows}}});
-      const ValueId starts = node.emit(Op::strided_slice, {mask}, {{"starts", Ints{*rows}}, {"ends", Ints{2 * *rows}}});
-      return bias(both(node, node.emit(Op::less, {key, each_batch(ends)}), node.emit(Op::greater_equal, {key, each_batch(starts)})));
+      if (!entries || !rows || *entries == *rows)
+        return bias(node.emit(Op::less, {key, each_batch(mask)}));
+      if (*entries != 2 * *rows)
+        node.unsupported(fmt::format("has a mask of {} lengths for {} rows", *entries, *rows));
+      const ValueId ends =
+          node.emit(Op::strided_slice, {mask}, {{"starts", Ints{0}}, {"ends", Ints{*rows}}});
+      const ValueId starts = node.emit(Op::strided_slice, {mask},
+                                       {{"starts", Ints{*rows}}, {"ends", Ints{2 * *rows}}});
+      return bias(both(node, node.emit(Op::less, {key, each_batch(ends)}),
+                       node.emit(Op::greater_equal, {key, each_batch(starts)})));
     }
     case 2:
-      if (node.extent(mask, 1) == 1 && node.extent(parts.k, 2) != 1) return no_value;  // the same for every key: as none
+      if (node.extent(mask, 1) == 1 && node.extent(parts.k, 2) != 1)
+        return no_value;  // the same for every key: as none
       if (node.same_extent(mask, 0, parts.q, 0) && node.same_extent(mask, 1, parts.k, 2))
         return bias(nonzero(node.with_axes(mask, {1, 2})));
       return bias(nonzero(node.reshaped(mask, {batch, one, one, keys})));
     case 3: return bias(nonzero(node.with_axes(mask, {1})));
-    default: node.unsupported(fmt::format("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask)));
+    default:
+      node.unsupported(
+          fmt::format("has a mask of rank {}; Anydim supports 1 to 3", node.rank(mask)));
   }
 }
 
-// Queries see no later keys. ONNX Runtime lets the last query see all, which is the same where each key that is not past has its query. A row that a mask
-// hides whole still prefers keys up to its own, as in ONNX Runtime.
+// Queries see no later keys. ONNX Runtime lets the last query see all, which is the same where each
+// key that is not past has its query. A row that a mask hides whole still prefers keys up to its
+// own, as in ONNX Runtime.
 void add_causal(Node& node, AttentionParts& parts, ValueId fresh_keys, ValueId past_rows) {
   const ValueId rows = node.dim_of(parts.q, 2), keys = node.dim_of(parts.k, 2);
   ValueId seen = keys_seen(node, {.causal = true, .offset = past_rows}, rows, keys);
   if (!node.same_extent(parts.q, 2, fresh_keys, 2)) {
     const ValueId next = node.emit(Op::add, {node.positions(rows), node.scalar(DType::I64, 1)});
-    seen = node.emit(Op::logical_or, {seen, node.with_axes(node.emit(Op::equal, {next, rows}), {1})});
+    seen =
+        node.emit(Op::logical_or, {seen, node.with_axes(node.emit(Op::equal, {next, rows}), {1})});
   }
   if (parts.bias == no_value) {
     parts.seen = seen;
     return;
   }
   const DType dtype = node.dtype(parts.bias);
-  const double least = dtype == DType::F16 ? -65504 : -static_cast<double>(std::numeric_limits<float>::max());
+  const double least =
+      dtype == DType::F16 ? -65504 : -static_cast<double>(std::numeric_limits<float>::max());
   parts.bias = node.emit(Op::where, {seen, parts.bias, node.scalar(dtype, least)});
 }
 
 // Attention and QAttention, from the projections of all three.
-void self_attention(Node& node, ValueId projected, const Ints& widths, std::size_t mask, ValueId past, ValueId attention_bias) {
+void self_attention(Node& node, ValueId projected, const Ints& widths, std::size_t mask,
+                    ValueId past, ValueId attention_bias) {
   const std::int64_t heads = head_count(node, "num_heads");
   refuse_flag(node, "past_present_share_buffer");
   refuse_flag(node, "do_rotary");
   node.ignore_attribute("rotary_embedding_dim");
   for (const std::int64_t width : widths) {
-    if (width % heads != 0) node.malformed(fmt::format("has num_heads = {}, which does not divide the hidden size {}", heads, width));
+    if (width % heads != 0)
+      node.malformed(fmt::format("has num_heads = {}, which does not divide the hidden size {}",
+                                 heads, width));
   }
-  const auto split = node.emit_many(Op::split, {projected}, {{"axis", std::int64_t{-1}}, {"sizes", widths}}, 3);
+  const auto split =
+      node.emit_many(Op::split, {projected}, {{"axis", std::int64_t{-1}}, {"sizes", widths}}, 3);
   AttentionParts parts;
   parts.q = split_heads(node, split[0], heads, "num_heads");
   parts.k = split_heads(node, split[1], heads, "num_heads");
@@ -145,7 +173,9 @@ void self_attention(Node& node, ValueId projected, const Ints& widths, std::size
     parts.v = after_past(node, past_value, parts.v);
   }
   if (node.wants_output(1)) {
-    node.output(1, node.emit(Op::concat, {node.with_axes(parts.k, {0}), node.with_axes(parts.v, {0})}, {{"axis", std::int64_t{0}}}));
+    node.output(1,
+                node.emit(Op::concat, {node.with_axes(parts.k, {0}), node.with_axes(parts.v, {0})},
+                          {{"axis", std::int64_t{0}}}));
   }
   const double filter = node.real("mask_filter_value", -10000);
   if (node.has_operand(mask)) parts.bias = mask_bias(node, node.operand(mask), parts, filter);
@@ -159,22 +189,32 @@ Ints hidden_sizes(Node& node, ValueId weights) {
   const auto columns = node.extent(weights, 1);
   const auto given = node.optional_integers("qkv_hidden_sizes");
   if (!given || given->empty()) {
-    if (!columns) node.unsupported("has weights of a width that is not known before it runs, and no attribute 'qkv_hidden_sizes'");
-    if (*columns % 3 != 0) node.malformed(fmt::format("has weights of {} columns, expected three times the hidden size", *columns));
+    if (!columns)
+      node.unsupported(
+          "has weights of a width that is not known before it runs, and no attribute "
+          "'qkv_hidden_sizes'");
+    if (*columns % 3 != 0)
+      node.malformed(
+          fmt::format("has weights of {} columns, expected three times the hidden size", *columns));
     return {*columns / 3, *columns / 3, *columns / 3};
   }
-  if (given->size() != 3) node.malformed(fmt::format("takes 3 elements as attribute 'qkv_hidden_sizes', got {}", given->size()));
+  if (given->size() != 3)
+    node.malformed(
+        fmt::format("takes 3 elements as attribute 'qkv_hidden_sizes', got {}", given->size()));
   constexpr std::int64_t most = std::int64_t{1} << 40;
   std::int64_t sum = 0;
   for (const std::int64_t size : *given) {
-    if (size < 1 || size > most) node.malformed(fmt::format("has {} in qkv_hidden_sizes; expected 1 to {}", size, most));
+    if (size < 1 || size > most)
+      node.malformed(fmt::format("has {} in qkv_hidden_sizes; expected 1 to {}", size, most));
     sum += size;
   }
   if ((*given)[0] != (*given)[1]) {
-    node.malformed(fmt::format("has qkv_hidden_sizes of {} for q and {} for k, which must be one", (*given)[0], (*given)[1]));
+    node.malformed(fmt::format("has qkv_hidden_sizes of {} for q and {} for k, which must be one",
+                               (*given)[0], (*given)[1]));
   }
   if (columns && *columns != sum) {
-    node.malformed(fmt::format("has qkv_hidden_sizes that sum to {}, but weights of {} columns", sum, *columns));
+    node.malformed(fmt::format("has qkv_hidden_sizes that sum to {}, but weights of {} columns",
+                               sum, *columns));
   }
   return *given;
 }
@@ -184,20 +224,25 @@ Ints hidden_sizes(Node& node, ValueId weights) {
 void import_runtime_attention(Node& node) {
   refuse_operand(node, 6, "past_sequence_length");
   const ValueId x = node.operand(0), weights = node.operand(1);
-  if (node.rank(x) != 3) node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
+  if (node.rank(x) != 3)
+    node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
   ValueId projected = node.emit(Op::matmul, {x, weights});
   if (node.has_operand(2)) projected = node.emit(Op::add, {projected, node.operand(2)});
-  self_attention(node, projected, hidden_sizes(node, weights), 3, node.optional_operand(4), node.optional_operand(5));
+  self_attention(node, projected, hidden_sizes(node, weights), 3, node.optional_operand(4),
+                 node.optional_operand(5));
 }
 
 // Inputs: x, weights, bias, their scales, the mask, their zero points, the past.
 void import_quantised_attention(Node& node) {
   const ValueId x = node.operand(0), weights = node.operand(1);
-  if (node.rank(x) != 3) node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
-  const ValueId product = integer_product(node, x, node.optional_operand(6), weights, node.optional_operand(7));
+  if (node.rank(x) != 3)
+    node.malformed(fmt::format("takes rank 3 as input 0, got {}", node.rank(x)));
+  const ValueId product =
+      integer_product(node, x, node.optional_operand(6), weights, node.optional_operand(7));
   const ValueId scale = node.emit(Op::mul, {node.operand(3), node.operand(4)});
   const ValueId real = node.emit(Op::mul, {node.cast(product, node.dtype(scale)), scale});
-  self_attention(node, node.emit(Op::add, {real, node.operand(2)}), hidden_sizes(node, weights), 5, node.optional_operand(8), no_value);
+  self_attention(node, node.emit(Op::add, {real, node.operand(2)}), hidden_sizes(node, weights), 5,
+                 node.optional_operand(8), no_value);
 }
 
 namespace {
@@ -215,7 +260,8 @@ class MultiHead {
     check_both_or_neither(node_, "past_key", past_key, "past_value", past_value);
     check_cache(node_, "past_key", past_key, parts_.k);
     check_cache(node_, "past_value", past_value, parts_.v);
-    const ValueId fresh_keys = parts_.k, past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
+    const ValueId fresh_keys = parts_.k,
+                  past_rows = past_key == no_value ? no_value : node_.dim_of(past_key, 2);
     parts_.k = after_past(node_, past_key, parts_.k);
     parts_.v = after_past(node_, past_value, parts_.v);
     node_.output(1, parts_.k);
@@ -232,7 +278,9 @@ class MultiHead {
 
  private:
   // Part `which` of [batch, rows, heads, parts, size].
-  ValueId packed(ValueId value, std::int64_t which) { return swap_heads_and_rows(node_, picked(node_, value, which, 3)); }
+  ValueId packed(ValueId value, std::int64_t which) {
+    return swap_heads_and_rows(node_, picked(node_, value, which, 3));
+  }
 
   ValueId split(ValueId value) { return split_heads(node_, value, heads_, "num_heads"); }
 
@@ -243,28 +291,36 @@ class MultiHead {
   }
 
   void read_heads() {
-    const ValueId q = node_.operand(0), k = node_.optional_operand(1), v = node_.optional_operand(2);
+    const ValueId q = node_.operand(0), k = node_.optional_operand(1),
+                  v = node_.optional_operand(2);
     const std::size_t rank = node_.rank(q);
     const bool biased = node_.has_operand(3);
     if (k == no_value) {
-      if (rank != 5 || v != no_value) node_.malformed("takes a query of [batch, rows, num_heads, 3, head size] without key and value");
+      if (rank != 5 || v != no_value)
+        node_.malformed(
+            "takes a query of [batch, rows, num_heads, 3, head size] without key and value");
       if (biased) node_.unsupported("has a bias (input 3) beside packed queries, keys and values");
       check_packed(q, 0, 3);
       parts_.q = packed(q, 0), parts_.k = packed(q, 1), parts_.v = packed(q, 2);
       return;
     }
-    if (rank != 3) node_.malformed(fmt::format("takes rank 3 as input 0 beside a key, got {}", rank));
+    if (rank != 3)
+      node_.malformed(fmt::format("takes rank 3 as input 0 beside a key, got {}", rank));
     const auto width = node_.extent(q, 2);
-    if (biased && !width) node_.unsupported("has a bias (input 3) and a hidden size that is not known before it runs");
+    if (biased && !width)
+      node_.unsupported("has a bias (input 3) and a hidden size that is not known before it runs");
     parts_.q = split(biased ? with_bias(q, 0, *width) : q);
     switch (node_.rank(k)) {
       case 3:
-        if (v == no_value || node_.rank(v) != 3) node_.malformed("takes a value of rank 3 beside a key of rank 3");
+        if (v == no_value || node_.rank(v) != 3)
+          node_.malformed("takes a value of rank 3 beside a key of rank 3");
         parts_.k = split(biased ? with_bias(k, *width, 2 * *width) : k);
-        parts_.v = split(biased ? with_bias(v, 2 * *width, std::numeric_limits<std::int64_t>::max()) : v);
+        parts_.v =
+            split(biased ? with_bias(v, 2 * *width, std::numeric_limits<std::int64_t>::max()) : v);
         return;
       case 4:
-        if (v == no_value || node_.rank(v) != 4) node_.malformed("takes a value of rank 4 beside a key of rank 4");
+        if (v == no_value || node_.rank(v) != 4)
+          node_.malformed("takes a value of rank 4 beside a key of rank 4");
         if (biased) node_.malformed("takes no bias (input 3) beside a key of rank 4");
         parts_.k = k, parts_.v = v;
         return;
@@ -274,15 +330,19 @@ class MultiHead {
         check_packed(k, 1, 2);
         parts_.k = packed(k, 0), parts_.v = packed(k, 1);
         return;
-      default: node_.malformed(fmt::format("takes rank 3, 4 or 5 as input 1, got {}", node_.rank(k)));
+      default:
+        node_.malformed(fmt::format("takes rank 3, 4 or 5 as input 1, got {}", node_.rank(k)));
     }
   }
 
   void check_packed(ValueId value, std::size_t operand, std::int64_t count) {
     const auto found = node_.extent(value, 3), heads = node_.extent(value, 2);
-    if (found && *found != count) node_.malformed(fmt::format("has {} parts in dim 3 of input {}, expected {}", *found, operand, count));
+    if (found && *found != count)
+      node_.malformed(
+          fmt::format("has {} parts in dim 3 of input {}, expected {}", *found, operand, count));
     if (heads && *heads != heads_) {
-      node_.malformed(fmt::format("has num_heads = {}, but {} heads in input {}", heads_, *heads, operand));
+      node_.malformed(
+          fmt::format("has num_heads = {}, but {} heads in input {}", heads_, *heads, operand));
     }
   }
 
@@ -302,30 +362,38 @@ void import_runtime_rotary_embedding(Node& node) {
   const bool interleaved = node.flag("interleaved", false);
   ValueId x = node.operand(0);
   const bool flat = node.rank(x) == 3;
-  if (!flat && node.rank(x) != 4) node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
+  if (!flat && node.rank(x) != 4)
+    node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
   const auto half = node.extent(node.operand(2), 1);
   if (!half) node.unsupported("has a cos_cache of a width that is not known before it runs");
   const std::int64_t width = node.integer("rotary_embedding_dim", 0), turned = 2 * *half;
   if (width != 0 && width != turned) {
-    node.malformed(fmt::format("has rotary_embedding_dim = {}, but a cos_cache of {} columns", width, *half));
+    node.malformed(
+        fmt::format("has rotary_embedding_dim = {}, but a cos_cache of {} columns", width, *half));
   }
   std::int64_t heads = node.integer("num_heads", 0);
   if (width != 0 && heads == 0) node.malformed("has rotary_embedding_dim, which needs num_heads");
   if (flat && heads == 0) {
     const auto hidden = node.extent(x, 2);
-    if (!hidden) node.unsupported("has a hidden size that is not known before it runs, and no attribute 'num_heads'");
+    if (!hidden)
+      node.unsupported(
+          "has a hidden size that is not known before it runs, and no attribute 'num_heads'");
     if (turned < 1 || *hidden % turned != 0) {
-      node.malformed(fmt::format("has a cos_cache of {} columns, whose double does not divide the {} elements of a row", *half, *hidden));
+      node.malformed(fmt::format(
+          "has a cos_cache of {} columns, whose double does not divide the {} elements of a row",
+          *half, *hidden));
     }
     heads = *hidden / turned;
   }
   if (flat) x = split_heads(node, x, heads, "num_heads");
   if (const auto size = node.extent(x, 3); turned < 1 || (size && turned > *size)) {
-    node.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half, size.value_or(0)));
+    node.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half,
+                               size.value_or(0)));
   }
   ValueId position = node.index_operand(1);
   if (node.rank(position) == 1) {  // of the first row
-    position = node.emit(Op::add, {node.reshaped(position, {node.index_vector({1, 1})}), node.positions(node.dim_of(x, 2))});
+    position = node.emit(Op::add, {node.reshaped(position, {node.index_vector({1, 1})}),
+                                   node.positions(node.dim_of(x, 2))});
   }
   const auto angles = [&](std::size_t operand) {
     return node.emit(Op::gather, {node.operand(operand), position}, {{"axis", std::int64_t{0}}});

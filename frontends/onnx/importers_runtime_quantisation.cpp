@@ -19,7 +19,8 @@ using Ints = std::vector<std::int64_t>;
 
 std::int64_t bits_of(Node& node) {
   const std::int64_t bits = node.integer("bits", 4);
-  if (bits != 2 && bits != 4 && bits != 8) node.malformed(fmt::format("has bits = {}; expected 2, 4 or 8", bits));
+  if (bits != 2 && bits != 4 && bits != 8)
+    node.malformed(fmt::format("has bits = {}; expected 2, 4 or 8", bits));
   return bits;
 }
 
@@ -32,7 +33,8 @@ std::int64_t block_of(Node& node, std::int64_t block) {
 
 // Rank-1 scales of rows of `a` stand before its last dim.
 ValueId by_row(Node& node, ValueId parameter) {
-  return node.rank(parameter) == 1 && node.length(parameter) != 1 ? node.with_axes(parameter, {1}) : parameter;
+  return node.rank(parameter) == 1 && node.length(parameter) != 1 ? node.with_axes(parameter, {1})
+                                                                  : parameter;
 }
 
 ValueId with_bias(Node& node, ValueId x, std::size_t operand) {
@@ -45,19 +47,24 @@ ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Int
   std::int64_t held = 1, wanted = 1;
   for (std::size_t axis = 0; axis < node.rank(value); ++axis) {
     const auto extent = node.extent(value, static_cast<std::int64_t>(axis));
-    if (!extent) node.unsupported(fmt::format("has an input {} ({}) of a shape that is not known before it runs", operand, name));
+    if (!extent)
+      node.unsupported(fmt::format(
+          "has an input {} ({}) of a shape that is not known before it runs", operand, name));
     held = *extent == 0 || held > (std::int64_t{1} << 50) / *extent ? 0 : held * *extent;
   }
   for (const std::int64_t dim : dims) wanted *= dim;
   if (held != wanted) {
-    node.malformed(fmt::format("takes {} elements as input {} ({}), got {}; attributes K, N, bits and block_size say so", wanted, operand,
-                               name, held));
+    node.malformed(fmt::format(
+        "takes {} elements as input {} ({}), got {}; attributes K, N, bits and block_size say so",
+        wanted, operand, name, held));
   }
   return node.emit(Op::reshape, {value}, {{"shape", dims}});
 }
 
-// Numbers of `bits` bits less their zero points, as i8 [rows, blocks * block], where the model holds both and they fit; input 3 are the zero points.
-std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::int64_t blocks, std::int64_t block, std::int64_t bits) {
+// Numbers of `bits` bits less their zero points, as i8 [rows, blocks * block], where the model
+// holds both and they fit; input 3 are the zero points.
+std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::int64_t blocks,
+                                          std::int64_t block, std::int64_t bits) {
   const auto packed = node.constant_operand(1);
   std::optional<ir::Tensor> zeros;
   if (node.has_operand(3)) {
@@ -66,18 +73,24 @@ std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::in
     if (!zeros) return std::nullopt;
   }
   const std::int64_t row_bytes = blocks * block * bits / 8, zero_bytes = (blocks * bits + 7) / 8;
-  if (!packed || packed->elements() != rows * row_bytes || (zeros && zeros->elements() != rows * zero_bytes)) return std::nullopt;
+  if (!packed || packed->elements() != rows * row_bytes ||
+      (zeros && zeros->elements() != rows * zero_bytes))
+    return std::nullopt;
   const std::int64_t each = 8 / bits, mask = (std::int64_t{1} << bits) - 1;
   const auto number = [&](const ir::Tensor& tensor, std::int64_t first_byte, std::int64_t i) {
-    return (tensor.as<std::uint8_t>()[static_cast<std::size_t>(first_byte + i / each)] >> (i % each * bits)) & mask;
+    return (tensor.as<std::uint8_t>()[static_cast<std::size_t>(first_byte + i / each)] >>
+            (i % each * bits)) &
+           mask;
   };
   ir::Tensor result(DType::I8, {rows, blocks * block});
   const auto to = result.mutable_as<std::int8_t>();
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t b = 0; b < blocks; ++b) {
-      const std::int64_t zero = zeros ? number(*zeros, row * zero_bytes, b) : std::int64_t{1} << (bits - 1);
+      const std::int64_t zero =
+          zeros ? number(*zeros, row * zero_bytes, b) : std::int64_t{1} << (bits - 1);
       for (std::int64_t i = b * block; i < (b + 1) * block; ++i)
-        to[static_cast<std::size_t>(row * blocks * block + i)] = static_cast<std::int8_t>(number(*packed, row * row_bytes, i) - zero);
+        to[static_cast<std::size_t>(row * blocks * block + i)] =
+            static_cast<std::int8_t>(number(*packed, row * row_bytes, i) - zero);
     }
   }
   return result;
@@ -88,16 +101,19 @@ std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::in
 // Inputs: a, b, scale and zero point of b, bias. a is quantised on the way.
 void import_dynamic_quantize_matmul(Node& node) {
   const Quantised a = quantised_over_range(node, node.operand(0));
-  const ValueId product = integer_product(node, a.y, a.zero_point, node.operand(1), node.optional_operand(3));
+  const ValueId product =
+      integer_product(node, a.y, a.zero_point, node.operand(1), node.optional_operand(3));
   const ValueId scale = node.emit(Op::mul, {a.scale, node.operand(2)});
   node.output(0, with_bias(node, node.emit(Op::mul, {node.cast(product, DType::F32), scale}), 4));
 }
 
 // Inputs: a, b, their scales, their zero points, bias.
 void import_matmul_integer_to_float(Node& node) {
-  const ValueId product = integer_product(node, node.operand(0), node.optional_operand(4), node.operand(1), node.optional_operand(5));
+  const ValueId product = integer_product(node, node.operand(0), node.optional_operand(4),
+                                          node.operand(1), node.optional_operand(5));
   const ValueId scale = node.emit(Op::mul, {by_row(node, node.operand(2)), node.operand(3)});
-  node.output(0, with_bias(node, node.emit(Op::mul, {node.cast(product, node.dtype(scale)), scale}), 6));
+  node.output(
+      0, with_bias(node, node.emit(Op::mul, {node.cast(product, node.dtype(scale)), scale}), 6));
 }
 
 // a times the transpose of weights [N, K], of which every block of a row has a scale.
@@ -106,17 +122,20 @@ void import_matmul_n_bits(Node& node) {
   const std::int64_t rows = node.integer("N"), width = node.integer("K"), bits = bits_of(node);
   if (rows < 1 || rows > most || width < 1 || width > most)
     node.malformed(fmt::format("has N = {} and K = {}; expected 1 to {}", rows, width, most));
-  const std::int64_t block = block_of(node, node.integer("block_size")), blocks = (width + block - 1) / block;
+  const std::int64_t block = block_of(node, node.integer("block_size")),
+                     blocks = (width + block - 1) / block;
   node.integer("accuracy_level", 0);  // how a device may round on the way
   if (const std::int64_t order = node.integer("weight_prepacked", 0); order != 0) {
-    node.unsupported(fmt::format("has weight_prepacked = {}: weights in the order of one device", order));
+    node.unsupported(
+        fmt::format("has weight_prepacked = {}: weights in the order of one device", order));
   }
   if (node.has_operand(4)) node.unsupported("has an input 4 (g_idx)");
   const ValueId a = node.operand(0);
   if (const auto last = node.extent(a, -1); last && *last != width)
     node.malformed(fmt::format("has K = {}, but rows of {} elements in input 0", width, *last));
   if (node.dtype(node.operand(1)) != DType::U8) {
-    node.unsupported(fmt::format("has weights of {}; Anydim supports packed u8", ir::name_of(node.dtype(node.operand(1)))));
+    node.unsupported(fmt::format("has weights of {}; Anydim supports packed u8",
+                                 ir::name_of(node.dtype(node.operand(1)))));
   }
   const DType dtype = node.dtype();
   ValueId matrix = no_value;
@@ -126,7 +145,8 @@ void import_matmul_n_bits(Node& node) {
     shaped(node, 2, "scales", {rows, blocks});  // refuses another number of them
     ir::Tensor real(DType::F32, {rows, blocks, 1});
     for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
-    const ValueId each = node.emit(Op::broadcast_to, {node.constant(std::move(real))}, {{"shape", Ints{rows, blocks, block}}});
+    const ValueId each = node.emit(Op::broadcast_to, {node.constant(std::move(real))},
+                                   {{"shape", Ints{rows, blocks, block}}});
     const ValueId flat = node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
     matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), DType::F32), flat});
   } else {
@@ -136,14 +156,16 @@ void import_matmul_n_bits(Node& node) {
     if (node.has_operand(3)) {
       if (node.dtype(node.operand(3)) == DType::U8) {
         const std::int64_t bytes = (blocks * bits + 7) / 8;
-        zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, 0, blocks);
+        zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, 0,
+                          blocks);
       } else {
         zero = shaped(node, 3, "zero_points", {rows, blocks});
       }
       zero = node.with_axes(node.cast(zero, dtype), {2});
     }
     const ValueId scale = node.with_axes(shaped(node, 2, "scales", {rows, blocks}), {2});
-    const ValueId real = node.emit(Op::mul, {node.emit(Op::sub, {weights, zero}), node.cast(scale, dtype)});
+    const ValueId real =
+        node.emit(Op::mul, {node.emit(Op::sub, {weights, zero}), node.cast(scale, dtype)});
     matrix = node.emit(Op::reshape, {real}, {{"shape", Ints{rows, blocks * block}}});
   }
   if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
@@ -152,35 +174,45 @@ void import_matmul_n_bits(Node& node) {
   node.output(0, with_bias(node, node.cast(product, dtype), 5));
 }
 
-// Rows of a table of quantised numbers, each block along the last axis with a scale; only what is gathered is made real.
+// Rows of a table of quantised numbers, each block along the last axis with a scale; only what is
+// gathered is made real.
 void import_gather_block_quantized(Node& node) {
   const ValueId data = node.operand(0), scales = node.operand(2);
   const std::size_t rank = node.rank(data);
   const std::int64_t bits = bits_of(node), block = block_of(node, node.integer("block_size", 128));
   const auto gathered = static_cast<std::int64_t>(node.axis(node.integer("gather_axis", 0), rank));
   const auto blocked = static_cast<std::int64_t>(node.axis(node.integer("quantize_axis", 1), rank));
-  if (node.dtype() != DType::U8) node.unsupported(fmt::format("has data of {}; Anydim supports packed u8", ir::name_of(node.dtype())));
+  if (node.dtype() != DType::U8)
+    node.unsupported(
+        fmt::format("has data of {}; Anydim supports packed u8", ir::name_of(node.dtype())));
   if (gathered == blocked || blocked + 1 != static_cast<std::int64_t>(rank)) {
     node.unsupported(
-        fmt::format("has gather_axis = {} and quantize_axis = {}; Anydim supports blocks along the last axis, gathered along another",
+        fmt::format("has gather_axis = {} and quantize_axis = {}; Anydim supports blocks along the "
+                    "last axis, gathered along another",
                     gathered, blocked));
   }
-  if (node.rank(scales) != rank) node.malformed(fmt::format("takes scales of rank {}, got {}", rank, node.rank(scales)));
+  if (node.rank(scales) != rank)
+    node.malformed(fmt::format("takes scales of rank {}, got {}", rank, node.rank(scales)));
   const auto bytes = node.extent(data, -1), blocks = node.extent(scales, -1);
   if (!bytes) node.unsupported("has data of a width that is not known before it runs");
   const std::int64_t width = *bytes * 8 / bits;
   if (blocks && *blocks != (width + block - 1) / block) {
-    node.malformed(
-        fmt::format("has block_size = {}, so {} scales for {} numbers, got {}", block, (width + block - 1) / block, width, *blocks));
+    node.malformed(fmt::format("has block_size = {}, so {} scales for {} numbers, got {}", block,
+                               (width + block - 1) / block, width, *blocks));
   }
   const ValueId indices = node.index_operand(1);
-  const auto rows = [&](ValueId table) { return node.emit(Op::gather, {table, indices}, {{"axis", gathered}}); };
+  const auto rows = [&](ValueId table) {
+    return node.emit(Op::gather, {table, indices}, {{"axis", gathered}});
+  };
   const DType dtype = node.dtype(scales);
   const auto along = [&](ValueId each) {
-    return node.slice(node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", std::int64_t{-1}}}), -1, 0, width);
+    return node.slice(
+        node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", std::int64_t{-1}}}), -1, 0,
+        width);
   };
   ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
-  if (node.has_operand(3)) zero = along(node.cast(unpacked(node, rows(node.operand(3)), bits), dtype));
+  if (node.has_operand(3))
+    zero = along(node.cast(unpacked(node, rows(node.operand(3)), bits), dtype));
   const ValueId numbers = node.cast(unpacked(node, rows(data), bits), dtype);
   node.output(0, node.emit(Op::mul, {node.emit(Op::sub, {numbers, zero}), along(rows(scales))}));
 }

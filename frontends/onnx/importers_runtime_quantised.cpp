@@ -1,4 +1,5 @@
-// The operators of ONNX Runtime (domain com.microsoft) from integers to integers: made real, computed, quantised again.
+// The operators of ONNX Runtime (domain com.microsoft) from integers to integers: made real,
+// computed, quantised again.
 #include <fmt/format.h>
 
 #include "frontends/onnx/importers.h"
@@ -16,13 +17,17 @@ namespace {
 // A tensor, its scale and its zero point, which may be left out, from operand `first` on.
 ValueId made_real(Node& node, std::size_t first) {
   const ValueId scale = node.operand(first + 1);
-  return node.emit(Op::mul, {node.cast(centred(node, node.operand(first), node.optional_operand(first + 2)), node.dtype(scale)), scale});
+  return node.emit(Op::mul,
+                   {node.cast(centred(node, node.operand(first), node.optional_operand(first + 2)),
+                              node.dtype(scale)),
+                    scale});
 }
 
 // The scale is operand `at`, the zero point, of the dtype of the result, the next one.
 void quantise(Node& node, ValueId real, std::size_t at, DType otherwise) {
   const ValueId zero = node.optional_operand(at + 1);
-  node.output(0, quantised(node, real, node.operand(at), zero, zero == no_value ? otherwise : node.dtype(zero)));
+  node.output(0, quantised(node, real, node.operand(at), zero,
+                           zero == no_value ? otherwise : node.dtype(zero)));
 }
 
 }  // namespace
@@ -34,11 +39,14 @@ void import_quantised_binary(Node& node) {
 template void import_quantised_binary<Op::add>(Node&);
 template void import_quantised_binary<Op::mul>(Node&);
 
-void import_quantised_sigmoid(Node& node) { quantise(node, node.emit(Op::sigmoid, {made_real(node, 0)}), 3, node.dtype()); }
+void import_quantised_sigmoid(Node& node) {
+  quantise(node, node.emit(Op::sigmoid, {made_real(node, 0)}), 3, node.dtype());
+}
 
 void import_quantised_leaky_relu(Node& node) {
   const ValueId x = made_real(node, 0), zero = node.scalar(node.dtype(x), 0);
-  const ValueId below = node.emit(Op::mul, {x, node.scalar(node.dtype(x), node.real("alpha", 0.01))});
+  const ValueId below =
+      node.emit(Op::mul, {x, node.scalar(node.dtype(x), node.real("alpha", 0.01))});
   quantise(node, node.emit(Op::where, {node.emit(Op::less, {x, zero}), below, x}), 3, node.dtype());
 }
 
@@ -47,14 +55,17 @@ void import_quantised_softmax(Node& node) {
   const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis", -1), node.rank(x)));
   // Before opset 13 the axis and all after it were one.
   if (node.integer("opset") < 13 && axis + 1 != static_cast<std::int64_t>(node.rank(x)))
-    node.unsupported(fmt::format("has axis = {} of opset {}; Anydim supports the last axis there", axis, node.integer("opset")));
+    node.unsupported(fmt::format("has axis = {} of opset {}; Anydim supports the last axis there",
+                                 axis, node.integer("opset")));
   quantise(node, node.emit(Op::softmax, {x}, {{"axis", axis}}), 3, node.dtype());
 }
 
 // Inputs: scale and zero point of the result, then each tensor with its own.
 void import_quantised_concat(Node& node) {
   if (node.operand_count() < 5 || node.operand_count() % 3 != 2)
-    node.malformed(fmt::format("takes a scale, a zero point and three inputs for each tensor, got {} inputs", node.operand_count()));
+    node.malformed(
+        fmt::format("takes a scale, a zero point and three inputs for each tensor, got {} inputs",
+                    node.operand_count()));
   std::vector<ValueId> parts;
   for (std::size_t at = 2; at < node.operand_count(); at += 3) parts.push_back(made_real(node, at));
   const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis"), node.rank(parts[0])));
@@ -62,22 +73,28 @@ void import_quantised_concat(Node& node) {
 }
 
 void import_quantised_where(Node& node) {
-  quantise(node, node.emit(Op::where, {node.operand(0), made_real(node, 1), made_real(node, 4)}), 7, node.dtype(node.operand(1)));
+  quantise(node, node.emit(Op::where, {node.operand(0), made_real(node, 1), made_real(node, 4)}), 7,
+           node.dtype(node.operand(1)));
 }
 
 void import_quantised_global_average_pool(Node& node) {
   const ValueId x = made_real(node, 0);
   const bool last = node.flag("channels_last", false);
   std::vector<std::int64_t> axes;
-  for (std::size_t axis = last ? 1 : 2; axis + (last ? 1 : 0) < node.rank(x); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
-  const ValueId mean = node.emit(Op::reduce_mean, {x}, {{"axes", std::move(axes)}, {"keepdims", std::int64_t{1}}});
+  for (std::size_t axis = last ? 1 : 2; axis + (last ? 1 : 0) < node.rank(x); ++axis)
+    axes.push_back(static_cast<std::int64_t>(axis));
+  const ValueId mean =
+      node.emit(Op::reduce_mean, {x}, {{"axes", std::move(axes)}, {"keepdims", std::int64_t{1}}});
   quantise(node, mean, 3, node.dtype());
 }
 
-// Inputs: a, b, each with scale and zero point; a bias in i32, in units of both scales; scale and zero point of the result, without which it is real.
+// Inputs: a, b, each with scale and zero point; a bias in i32, in units of both scales; scale and
+// zero point of the result, without which it is real.
 void import_quantised_gemm(Node& node) {
   const auto turned = [&](ValueId value, std::string_view name) {
-    return node.flag(name, false) ? node.emit(Op::transpose, {value}, {{"perm", std::vector<std::int64_t>{1, 0}}}) : value;
+    return node.flag(name, false)
+               ? node.emit(Op::transpose, {value}, {{"perm", std::vector<std::int64_t>{1, 0}}})
+               : value;
   };
   const ValueId a = turned(node.operand(0), "transA"), b = turned(node.operand(3), "transB");
   const ValueId scale = node.emit(Op::mul, {node.operand(1), node.operand(4)});

@@ -18,10 +18,13 @@ ValueId position(Node& node, std::size_t operand) {
 }
 
 void need_sequence(Node& node, std::size_t operand) {
-  if (node.lists(node.operand(operand)) == 0) node.malformed(fmt::format("takes a sequence as input {}, got a tensor", operand));
+  if (node.lists(node.operand(operand)) == 0)
+    node.malformed(fmt::format("takes a sequence as input {}, got a tensor", operand));
 }
 
-ValueId one_element(Node& node, ValueId scalar) { return node.emit(Op::reshape, {scalar}, {{"shape", std::vector<std::int64_t>{1}}}); }
+ValueId one_element(Node& node, ValueId scalar) {
+  return node.emit(Op::reshape, {scalar}, {{"shape", std::vector<std::int64_t>{1}}});
+}
 
 std::vector<ir::Block> one(ir::Block block) {
   std::vector<ir::Block> blocks;
@@ -44,7 +47,8 @@ void import_sequence_construct(Node& node) {
 void import_sequence_insert(Node& node) {
   need_sequence(node, 0);
   const ValueId place = position(node, 2);
-  node.output(0, node.emit_list(Op::list_insert, {node.operand(0), node.operand(1), place}, 1, node.dtype(node.operand(1))));
+  node.output(0, node.emit_list(Op::list_insert, {node.operand(0), node.operand(1), place}, 1,
+                                node.dtype(node.operand(1))));
 }
 
 void import_sequence_erase(Node& node) {
@@ -56,7 +60,8 @@ void import_sequence_erase(Node& node) {
 void import_sequence_at(Node& node) {
   need_sequence(node, 0);
   const ValueId place = node.rank_0(node.index_operand(1));
-  node.output(0, node.emit_list(Op::list_at, {node.operand(0), place}, node.lists(node.operand(0)) - 1, node.dtype()));
+  node.output(0, node.emit_list(Op::list_at, {node.operand(0), place},
+                                node.lists(node.operand(0)) - 1, node.dtype()));
 }
 
 void import_sequence_length(Node& node) {
@@ -66,8 +71,10 @@ void import_sequence_length(Node& node) {
 
 void import_concat_from_sequence(Node& node) {
   need_sequence(node, 0);
-  ir::Attributes attributes{{"axis", node.integer("axis")}, {"new_axis", node.integer("new_axis", 0)}};
-  node.output(0, node.emit_list(Op::list_concat, {node.operand(0)}, 0, node.dtype(), std::move(attributes)));
+  ir::Attributes attributes{{"axis", node.integer("axis")},
+                            {"new_axis", node.integer("new_axis", 0)}};
+  node.output(0, node.emit_list(Op::list_concat, {node.operand(0)}, 0, node.dtype(),
+                                std::move(attributes)));
 }
 
 // A loop that slices one part after the other.
@@ -79,11 +86,15 @@ void import_split_to_sequence(Node& node) {
   const ValueId one_step = node.scalar(DType::I64, 1), zero = node.scalar(DType::I64, 0);
   const ValueId axes = node.index_vector({axis});
   const ValueId shape = node.emit(Op::shape_of, {x});
-  const ValueId whole = node.emit(Op::gather, {shape, node.scalar(DType::I64, static_cast<double>(axis))}, {{"axis", std::int64_t{0}}});
+  const ValueId whole =
+      node.emit(Op::gather, {shape, node.scalar(DType::I64, static_cast<double>(axis))},
+                {{"axis", std::int64_t{0}}});
   ValueId trips = whole, size = one_step, sizes = ir::no_value;
   if (node.has_operand(1)) {
     const auto rank = node.declared_rank(node.operand(1));
-    if (!rank) node.unsupported("has a computed input 'split'; Anydim needs to know its rank when it reads the model");
+    if (!rank)
+      node.unsupported(
+          "has a computed input 'split'; Anydim needs to know its rank when it reads the model");
     const ValueId split = node.index_operand(1);
     if (*rank == 0) {
       size = split;
@@ -91,11 +102,12 @@ void import_split_to_sequence(Node& node) {
       trips = node.emit(Op::div, {rounded, split});
     } else {
       sizes = split;
-      trips = node.emit(Op::gather, {node.emit(Op::shape_of, {split}), zero}, {{"axis", std::int64_t{0}}});
+      trips = node.emit(Op::gather, {node.emit(Op::shape_of, {split}), zero},
+                        {{"axis", std::int64_t{0}}});
     }
   }
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool), list = node.parameter(dtype, 1),
-                begin = node.parameter(DType::I64);
+  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool),
+                list = node.parameter(dtype, 1), begin = node.parameter(DType::I64);
   const ValueId empty = node.emit_list(Op::list, {}, 1, dtype);
   node.open_block({i, on, list, begin});
   ValueId element = ir::no_value, end = ir::no_value;
@@ -103,17 +115,22 @@ void import_split_to_sequence(Node& node) {
     element = node.emit(Op::gather, {x, i}, {{"axis", axis}});
     end = begin;
   } else {
-    const ValueId length = sizes == ir::no_value ? size : node.emit(Op::gather, {sizes, i}, {{"axis", std::int64_t{0}}});
+    const ValueId length = sizes == ir::no_value
+                               ? size
+                               : node.emit(Op::gather, {sizes, i}, {{"axis", std::int64_t{0}}});
     end = node.emit(Op::add, {begin, length});
-    element = node.emit(Op::dyn_strided_slice, {x, one_element(node, begin), one_element(node, end), axes});
+    element = node.emit(Op::dyn_strided_slice,
+                        {x, one_element(node, begin), one_element(node, end), axes});
   }
   const ValueId longer = node.emit_list(Op::list_insert, {list, element}, 1, dtype);
   const std::vector<ValueId> results =
-      node.emit_blocks(Op::loop, {trips, ir::no_value, empty, zero}, one(node.close_block({on, longer, end})), {list, begin});
+      node.emit_blocks(Op::loop, {trips, ir::no_value, empty, zero},
+                       one(node.close_block({on, longer, end})), {list, begin});
   node.output(0, results[0]);
 }
 
-// The graph for each element of the first sequence, with those of other sequences at the same place; tensors are the same for all.
+// The graph for each element of the first sequence, with those of other sequences at the same
+// place; tensors are the same for all.
 void import_sequence_map(Node& node) {
   need_sequence(node, 0);
   const std::vector<ValueId> operands = node.operands();
@@ -127,16 +144,21 @@ void import_sequence_map(Node& node) {
   node.open_block(parameters);
   std::vector<ValueId> arguments;
   for (const ValueId operand : operands)
-    arguments.push_back(node.lists(operand) == 0 ? operand
-                                                 : node.emit_list(Op::list_at, {operand, i}, node.lists(operand) - 1, node.dtype(operand)));
+    arguments.push_back(node.lists(operand) == 0
+                            ? operand
+                            : node.emit_list(Op::list_at, {operand, i}, node.lists(operand) - 1,
+                                             node.dtype(operand)));
   const std::vector<ValueId> given = node.graph("body", arguments);
   if (given.size() != node.output_count())
-    node.malformed(fmt::format("has a body of {} outputs, expected {}", given.size(), node.output_count()));
+    node.malformed(
+        fmt::format("has a body of {} outputs, expected {}", given.size(), node.output_count()));
   std::vector<ValueId> yielded{on};
   for (std::size_t o = 0; o < given.size(); ++o)
-    yielded.push_back(node.emit_list(Op::list_insert, {parameters[2 + o], given[o]}, 1, node.dtype(given[o])));
+    yielded.push_back(
+        node.emit_list(Op::list_insert, {parameters[2 + o], given[o]}, 1, node.dtype(given[o])));
   const std::vector<ValueId> like(yielded.begin() + 1, yielded.end());
-  const std::vector<ValueId> results = node.emit_blocks(Op::loop, carried, one(node.close_block(yielded)), like);
+  const std::vector<ValueId> results =
+      node.emit_blocks(Op::loop, carried, one(node.close_block(yielded)), like);
   for (std::size_t o = 0; o < results.size(); ++o) node.output(o, results[o]);
 }
 
@@ -148,7 +170,8 @@ void import_optional(Node& node) {
     node.output(0, node.emit_list(Op::list, {}, 1, DType::F32));
     return;
   }
-  node.output(0, node.emit_list(Op::list, {node.operand(0)}, node.lists(node.operand(0)) + 1, node.dtype()));
+  node.output(0, node.emit_list(Op::list, {node.operand(0)}, node.lists(node.operand(0)) + 1,
+                                node.dtype()));
 }
 
 // From opset 18 on a tensor is taken as an optional that has it.
@@ -167,7 +190,8 @@ void import_optional_get_element(Node& node) {
     node.output(0, value);
     return;
   }
-  node.output(0, node.emit_list(Op::list_at, {value, node.scalar(DType::I64, 0)}, node.lists(value) - 1, node.dtype(value)));
+  node.output(0, node.emit_list(Op::list_at, {value, node.scalar(DType::I64, 0)},
+                                node.lists(value) - 1, node.dtype(value)));
 }
 
 }  // namespace anydim::frontends

@@ -18,33 +18,44 @@ namespace {
 
 ValueId apply(Node& node, Op op, ValueId a, ValueId b) { return node.emit(op, {a, b}); }
 
-ValueId integer(Node& node, std::int64_t value) { return node.scalar(DType::I64, static_cast<double>(value)); }
+ValueId integer(Node& node, std::int64_t value) {
+  return node.scalar(DType::I64, static_cast<double>(value));
+}
 
-// The sums of x[.., j] times exp(-2 pi i j k / length), or with the other sign and divided by the length: a product with the matrix of the angles'
-// cosines and sines. `x` is [.., sample, 1 or 2], `length` of rank 0; the result is [.., frequency, 2].
+// The sums of x[.., j] times exp(-2 pi i j k / length), or with the other sign and divided by the
+// length: a product with the matrix of the angles' cosines and sines. `x` is [.., sample, 1 or 2],
+// `length` of rank 0; the result is [.., frequency, 2].
 ValueId transformed(Node& node, ValueId x, ValueId length, bool inverse, bool one_sided) {
   const DType dtype = node.dtype(x);
   const auto rank = static_cast<std::int64_t>(node.rank(x));
   const std::vector<std::int64_t> samples_axis{rank - 2};
-  // What is longer than the transform is cut; what is shorter counts as followed by zeros, which add nothing.
-  const ValueId zero = node.index_vector({0}), end = node.with_axes(length, {0}), axis = node.index_vector(samples_axis);
+  // What is longer than the transform is cut; what is shorter counts as followed by zeros, which
+  // add nothing.
+  const ValueId zero = node.index_vector({0}), end = node.with_axes(length, {0}),
+                axis = node.index_vector(samples_axis);
   x = node.emit(Op::dyn_strided_slice, {x, zero, end, axis});
   const ValueId sample = node.positions(node.dim_of(x, rank - 2));
   ValueId count = length;
-  if (one_sided) count = apply(node, Op::add, apply(node, Op::div, length, integer(node, 2)), integer(node, 1));
+  if (one_sided)
+    count = apply(node, Op::add, apply(node, Op::div, length, integer(node, 2)), integer(node, 1));
   const ValueId frequency = node.positions(node.with_axes(count, {0}));
   // A whole turn changes nothing: angles are exact for any length.
   const ValueId product = apply(node, Op::mul, node.with_axes(sample, {1}), frequency);
   const ValueId turn = node.cast(apply(node, Op::mod, product, length), dtype);
   const ValueId full = node.scalar(dtype, 2 * std::numbers::pi);
-  const ValueId angle = apply(node, Op::div, apply(node, Op::mul, turn, full), node.cast(length, dtype));
+  const ValueId angle =
+      apply(node, Op::div, apply(node, Op::mul, turn, full), node.cast(length, dtype));
   const ValueId cosine = node.emit(Op::cos, {angle}), sine = node.emit(Op::sin, {angle});
 
-  const auto part = [&](std::int64_t which) { return node.emit(Op::gather, {x, integer(node, which)}, {{"axis", rank - 1}}); };
+  const auto part = [&](std::int64_t which) {
+    return node.emit(Op::gather, {x, integer(node, which)}, {{"axis", rank - 1}});
+  };
   const auto known = node.extent(x, -1);
-  if (!known || (*known != 1 && *known != 2)) node.unsupported("transforms a signal whose last dimension is not known to be 1 or 2");
+  if (!known || (*known != 1 && *known != 2))
+    node.unsupported("transforms a signal whose last dimension is not known to be 1 or 2");
   const ValueId real = part(0);
-  ValueId along_cosine = apply(node, Op::matmul, real, cosine), along_sine = apply(node, Op::matmul, real, sine);
+  ValueId along_cosine = apply(node, Op::matmul, real, cosine),
+          along_sine = apply(node, Op::matmul, real, sine);
   if (!inverse) along_sine = node.emit(Op::neg, {along_sine});
   if (*known == 2) {
     const ValueId imaginary = part(1);
@@ -53,7 +64,9 @@ ValueId transformed(Node& node, ValueId x, ValueId length, bool inverse, bool on
     along_sine = apply(node, Op::add, along_sine, apply(node, Op::matmul, imaginary, cosine));
   }
   ValueId both =
-      node.emit(Op::concat, {node.with_axes(along_cosine, {rank - 1}), node.with_axes(along_sine, {rank - 1})}, {{"axis", rank - 1}});
+      node.emit(Op::concat,
+                {node.with_axes(along_cosine, {rank - 1}), node.with_axes(along_sine, {rank - 1})},
+                {{"axis", rank - 1}});
   if (inverse) both = apply(node, Op::div, both, node.cast(length, dtype));
   return both;
 }
@@ -62,7 +75,8 @@ ValueId transformed(Node& node, ValueId x, ValueId length, bool inverse, bool on
 ValueId swapped(Node& node, ValueId x, std::size_t from, std::size_t to) {
   if (from == to) return x;
   std::vector<std::int64_t> order;
-  for (std::size_t i = 0; i < node.rank(x); ++i) order.push_back(static_cast<std::int64_t>(i == from ? to : i == to ? from : i));
+  for (std::size_t i = 0; i < node.rank(x); ++i)
+    order.push_back(static_cast<std::int64_t>(i == from ? to : i == to ? from : i));
   return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
 }
 
@@ -71,59 +85,77 @@ ValueId swapped(Node& node, ValueId x, std::size_t from, std::size_t to) {
 void import_dft(Node& node) {
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
-  if (rank < 2) node.malformed(fmt::format("takes a signal of rank 2 or more as input 0, got rank {}", rank));
+  if (rank < 2)
+    node.malformed(fmt::format("takes a signal of rank 2 or more as input 0, got rank {}", rank));
   std::int64_t given = node.opset() < 20 ? node.integer("axis", 1) : -2;
   if (node.opset() >= 20 && node.has_operand(2)) {
     const auto constant = node.constant_operand(2);
-    if (!constant || constant->elements() != 1) node.unsupported("has an input 2 (axis) that is no constant");
+    if (!constant || constant->elements() != 1)
+      node.unsupported("has an input 2 (axis) that is no constant");
     given = constant->integer_at(0);
   }
   const std::size_t axis = node.axis(given, rank);
-  if (axis + 1 == rank) node.malformed("transforms along the last dimension, which holds real and imaginary parts");
+  if (axis + 1 == rank)
+    node.malformed("transforms along the last dimension, which holds real and imaginary parts");
   const bool inverse = node.flag("inverse", false), one_sided = node.flag("onesided", false);
   if (inverse && one_sided) node.unsupported("is a one-sided inverse transform");
-  const ValueId length = node.rank_0(node.has_operand(1) ? node.index_operand(1) : node.dim_of(x, static_cast<std::int64_t>(axis)));
-  const ValueId result = transformed(node, swapped(node, x, axis, rank - 2), length, inverse, one_sided);
+  const ValueId length =
+      node.rank_0(node.has_operand(1) ? node.index_operand(1)
+                                      : node.dim_of(x, static_cast<std::int64_t>(axis)));
+  const ValueId result =
+      transformed(node, swapped(node, x, axis, rank - 2), length, inverse, one_sided);
   node.output(0, swapped(node, result, axis, rank - 2));
 }
 
 void import_stft(Node& node) {
   const ValueId signal = node.operand(0);
   const ValueId step = node.rank_0(node.index_operand(1));
-  if (!node.has_operand(2) && !node.has_operand(3)) node.malformed("has neither a window nor a frame length");
-  const ValueId length = node.rank_0(node.has_operand(3) ? node.index_operand(3) : node.dim_of(node.operand(2), 0));
+  if (!node.has_operand(2) && !node.has_operand(3))
+    node.malformed("has neither a window nor a frame length");
+  const ValueId length =
+      node.rank_0(node.has_operand(3) ? node.index_operand(3) : node.dim_of(node.operand(2), 0));
   const ValueId samples = node.rank_0(node.dim_of(signal, 1));
-  const ValueId frames = apply(node, Op::add, apply(node, Op::div, apply(node, Op::sub, samples, length), step), integer(node, 1));
+  const ValueId frames =
+      apply(node, Op::add, apply(node, Op::div, apply(node, Op::sub, samples, length), step),
+            integer(node, 1));
   const ValueId first = apply(node, Op::mul, node.positions(node.with_axes(frames, {0})), step);
-  const ValueId places = apply(node, Op::add, node.with_axes(first, {1}), node.positions(node.with_axes(length, {0})));
+  const ValueId places =
+      apply(node, Op::add, node.with_axes(first, {1}), node.positions(node.with_axes(length, {0})));
   ValueId cut = node.emit(Op::gather, {signal, places}, {{"axis", std::int64_t{1}}});
   if (node.has_operand(2)) cut = apply(node, Op::mul, cut, node.with_axes(node.operand(2), {1}));
   node.output(0, transformed(node, cut, length, false, node.flag("onesided", true)));
 }
 
-// Triangles over the spectrum's bins, their corners at equal distances on the mel scale: 2595 log10(1 + hertz / 700).
+// Triangles over the spectrum's bins, their corners at equal distances on the mel scale: 2595
+// log10(1 + hertz / 700).
 void import_mel_weight_matrix(Node& node) {
   DType dtype = DType::F32;
   if (node.has_attribute("output_datatype")) {
-    dtype = dtype_numbered(node.integer("output_datatype"), fmt::format("attribute 'output_datatype' of {}", node.description()));
+    dtype = dtype_numbered(node.integer("output_datatype"),
+                           fmt::format("attribute 'output_datatype' of {}", node.description()));
   }
   const DType computed = DType::F64;
   const auto number = [&](double value) { return node.scalar(computed, value); };
-  const ValueId bins = node.rank_0(node.index_operand(0)), length = node.rank_0(node.index_operand(1));
+  const ValueId bins = node.rank_0(node.index_operand(0)),
+                length = node.rank_0(node.index_operand(1));
   const ValueId rate = node.cast(node.rank_0(node.operand(2)), computed);
   const auto mel = [&](std::size_t index) {
     const ValueId hertz = node.cast(node.rank_0(node.operand(index)), computed);
-    const ValueId log = node.emit(Op::log, {apply(node, Op::add, number(1), apply(node, Op::div, hertz, number(700)))});
+    const ValueId log = node.emit(
+        Op::log, {apply(node, Op::add, number(1), apply(node, Op::div, hertz, number(700)))});
     return apply(node, Op::mul, log, number(2595 / std::numbers::ln10));
   };
   const ValueId low = mel(3), high = mel(4);
   const ValueId corners = apply(node, Op::add, bins, integer(node, 2));
-  const ValueId distance = apply(node, Op::div, apply(node, Op::sub, high, low), node.cast(corners, computed));
+  const ValueId distance =
+      apply(node, Op::div, apply(node, Op::sub, high, low), node.cast(corners, computed));
   const ValueId number_of = node.cast(node.positions(node.with_axes(corners, {0})), computed);
   const ValueId at_mel = apply(node, Op::add, apply(node, Op::mul, number_of, distance), low);
-  const ValueId power = node.emit(Op::exp, {apply(node, Op::mul, at_mel, number(std::numbers::ln10 / 2595))});
+  const ValueId power =
+      node.emit(Op::exp, {apply(node, Op::mul, at_mel, number(std::numbers::ln10 / 2595))});
   const ValueId hertz = apply(node, Op::mul, number(700), apply(node, Op::sub, power, number(1)));
-  const ValueId scaled = apply(node, Op::mul, node.cast(apply(node, Op::add, length, integer(node, 1)), computed), hertz);
+  const ValueId scaled = apply(
+      node, Op::mul, node.cast(apply(node, Op::add, length, integer(node, 1)), computed), hertz);
   const ValueId corner = node.emit(Op::floor, {apply(node, Op::div, scaled, rate)});
 
   const auto of_triangle = [&](std::int64_t offset) {
@@ -132,18 +164,26 @@ void import_mel_weight_matrix(Node& node) {
     return node.emit(Op::dyn_strided_slice, {corner, begin, end});
   };
   const ValueId left = of_triangle(0), centre = of_triangle(1), right = of_triangle(2);
-  const ValueId spectrum = apply(node, Op::add, apply(node, Op::div, length, integer(node, 2)), integer(node, 1));
-  const ValueId bin = node.with_axes(node.cast(node.positions(node.with_axes(spectrum, {0})), computed), {1});
+  const ValueId spectrum =
+      apply(node, Op::add, apply(node, Op::div, length, integer(node, 2)), integer(node, 1));
+  const ValueId bin =
+      node.with_axes(node.cast(node.positions(node.with_axes(spectrum, {0})), computed), {1});
   const auto share = [&](ValueId part, ValueId whole) {
-    return apply(node, Op::div, part, node.emit(Op::max, {whole, number(1)}));  // of a side without width nothing is read
+    return apply(
+        node, Op::div, part,
+        node.emit(Op::max, {whole, number(1)}));  // of a side without width nothing is read
   };
   const ValueId rising = share(apply(node, Op::sub, bin, left), apply(node, Op::sub, centre, left));
-  const ValueId falling = share(apply(node, Op::sub, right, bin), apply(node, Op::sub, right, centre));
+  const ValueId falling =
+      share(apply(node, Op::sub, right, bin), apply(node, Op::sub, right, centre));
   const auto both = [&](ValueId a, ValueId b) { return apply(node, Op::logical_and, a, b); };
-  const ValueId on_left = both(apply(node, Op::greater_equal, bin, left), apply(node, Op::less, bin, centre));
-  const ValueId on_right = both(apply(node, Op::greater, bin, centre), apply(node, Op::less_equal, bin, right));
+  const ValueId on_left =
+      both(apply(node, Op::greater_equal, bin, left), apply(node, Op::less, bin, centre));
+  const ValueId on_right =
+      both(apply(node, Op::greater, bin, centre), apply(node, Op::less_equal, bin, right));
   const ValueId at_top = apply(node, Op::equal, bin, centre);
-  const ValueId sides = node.emit(Op::where, {on_left, rising, node.emit(Op::where, {on_right, falling, number(0)})});
+  const ValueId sides =
+      node.emit(Op::where, {on_left, rising, node.emit(Op::where, {on_right, falling, number(0)})});
   node.output(0, node.cast(node.emit(Op::where, {at_top, number(1), sides}), dtype));
 }
 

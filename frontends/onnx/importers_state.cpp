@@ -1,4 +1,5 @@
-// Ops that carry a state from call to call: caches, linear attention, causal convolution; and running products.
+// Ops that carry a state from call to call: caches, linear attention, causal convolution; and
+// running products.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,22 +28,28 @@ std::vector<ir::Block> one(ir::Block block) {
   return blocks;
 }
 
-ValueId integer(Node& node, std::int64_t value) { return node.scalar(DType::I64, static_cast<double>(value)); }
+ValueId integer(Node& node, std::int64_t value) {
+  return node.scalar(DType::I64, static_cast<double>(value));
+}
 
 }  // namespace
 
-// present = past, with the update's steps from write_indices[batch] on. Each step of the result is picked from the update or from the past.
+// present = past, with the update's steps from write_indices[batch] on. Each step of the result is
+// picked from the update or from the past.
 void import_tensor_scatter(Node& node) {
   const ValueId past = node.operand(0), update = node.operand(1);
-  if (node.dtype(past) != node.dtype(update)) node.malformed("takes inputs 0 and 1 of one element type");
+  if (node.dtype(past) != node.dtype(update))
+    node.malformed("takes inputs 0 and 1 of one element type");
   const std::size_t rank = node.rank(past);
   const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis", -2), rank));
   if (axis == 0) node.malformed("has axis = 0, which is the batch's");
   const std::string mode = node.string("mode", "linear");
   if (mode != "linear" && mode != "circular") {
-    node.malformed(fmt::format("takes 'linear' or 'circular' as attribute 'mode', got {}", quoted_name(mode)));
+    node.malformed(
+        fmt::format("takes 'linear' or 'circular' as attribute 'mode', got {}", quoted_name(mode)));
   }
-  const ValueId capacity = node.without_axes(node.dim_of(past, axis), {0}), steps = node.without_axes(node.dim_of(update, axis), {0});
+  const ValueId capacity = node.without_axes(node.dim_of(past, axis), {0}),
+                steps = node.without_axes(node.dim_of(update, axis), {0});
   const ValueId zero = integer(node, 0);
   ValueId fits = node.emit(Op::less_equal, {steps, capacity});
   const ValueId position = node.positions(node.dim_of(past, axis));  // [capacity]
@@ -53,15 +60,20 @@ void import_tensor_scatter(Node& node) {
     if (mode == "circular") {
       step = node.emit(Op::mod, {step, capacity});
     } else {
-      const ValueId last = node.emit(Op::less_equal, {node.emit(Op::add, {first, steps}), capacity});
-      fits = node.emit(Op::logical_and, {fits, node.emit(Op::logical_and, {last, node.emit(Op::greater_equal, {first, zero})})});
+      const ValueId last =
+          node.emit(Op::less_equal, {node.emit(Op::add, {first, steps}), capacity});
+      fits = node.emit(
+          Op::logical_and,
+          {fits, node.emit(Op::logical_and, {last, node.emit(Op::greater_equal, {first, zero})})});
     }
   }
   node.emit_many(Op::assertion, {fits, steps, capacity},
-                 {{"message", fmt::format("{}: the update and its write_indices do not fit the cache: its steps, and the cache's:",
+                 {{"message", fmt::format("{}: the update and its write_indices do not fit the "
+                                          "cache: its steps, and the cache's:",
                                           node.description())}},
                  0);
-  const ValueId fresh = node.emit(Op::logical_and, {node.emit(Op::greater_equal, {step, zero}), node.emit(Op::less, {step, steps})});
+  const ValueId fresh = node.emit(Op::logical_and, {node.emit(Op::greater_equal, {step, zero}),
+                                                    node.emit(Op::less, {step, steps})});
   ValueId from = node.emit(Op::where, {fresh, step, node.emit(Op::add, {position, steps})});
   Ints other;  // dims of 1 for all but the batch and the axis
   for (std::int64_t i = 1; i < static_cast<std::int64_t>(rank); ++i)
@@ -72,34 +84,44 @@ void import_tensor_scatter(Node& node) {
   node.output(0, node.emit(Op::gather_elements, {all, indices}, {{"axis", axis}}));
 }
 
-// A depthwise convolution over the last positions, of which the state holds as many as the kernel reaches back.
+// A depthwise convolution over the last positions, of which the state holds as many as the kernel
+// reaches back.
 void import_causal_conv(Node& node) {
   const std::string activation = node.string("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish") {
-    node.malformed(fmt::format("takes 'none', 'silu' or 'swish' as attribute 'activation', got {}", quoted_name(activation)));
+    node.malformed(fmt::format("takes 'none', 'silu' or 'swish' as attribute 'activation', got {}",
+                               quoted_name(activation)));
   }
   const ValueId x = node.operand(0), weight = node.operand(1);
   if (node.rank(x) != 3 || node.rank(weight) != 3) {
-    node.malformed(fmt::format("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(x), node.rank(weight)));
+    node.malformed(fmt::format("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(x),
+                               node.rank(weight)));
   }
   const DType dtype = node.dtype(), computed = dtype == DType::F64 ? DType::F64 : DType::F32;
   const auto taps = node.extent(weight, 2);
   if (!taps) node.unsupported("has a kernel of a length that is not known before it runs");
-  if (*taps < 1 || *taps > 1024) node.unsupported(fmt::format("has a kernel of {} positions; Anydim supports from 1 to 1024", *taps));
+  if (*taps < 1 || *taps > 1024)
+    node.unsupported(
+        fmt::format("has a kernel of {} positions; Anydim supports from 1 to 1024", *taps));
   ValueId state = node.optional_operand(3);
   if (state == no_value) {
-    const ValueId shape =
-        node.emit(Op::concat, {node.dim_of(x, 0), node.dim_of(x, 1), node.index_vector({*taps - 1})}, {{"axis", std::int64_t{0}}});
+    const ValueId shape = node.emit(
+        Op::concat, {node.dim_of(x, 0), node.dim_of(x, 1), node.index_vector({*taps - 1})},
+        {{"axis", std::int64_t{0}}});
     state = node.emit(Op::dyn_full, {node.scalar(dtype, 0), shape});
   } else if (const auto held = node.extent(state, 2); held && *held != *taps - 1) {
     node.malformed(fmt::format("takes a past_state of {} positions, got {}", *taps - 1, *held));
   }
   const ValueId all = node.emit(Op::concat, {state, x}, {{"axis", std::int64_t{2}}});
-  const ValueId wide = node.cast(all, computed), kernel = node.without_axes(node.cast(weight, computed), {1});
-  ValueId sum = node.has_operand(2) ? node.with_axes(node.cast(node.operand(2), computed), {1}) : no_value;
+  const ValueId wide = node.cast(all, computed),
+                kernel = node.without_axes(node.cast(weight, computed), {1});
+  ValueId sum =
+      node.has_operand(2) ? node.with_axes(node.cast(node.operand(2), computed), {1}) : no_value;
   for (std::int64_t i = 0; i < *taps; ++i) {
-    const std::int64_t end = i + 1 == *taps ? std::numeric_limits<std::int64_t>::max() : i + 1 - *taps;
-    const ValueId term = node.emit(Op::mul, {node.slice(wide, 2, i, end), node.slice(kernel, 1, i, i + 1)});
+    const std::int64_t end =
+        i + 1 == *taps ? std::numeric_limits<std::int64_t>::max() : i + 1 - *taps;
+    const ValueId term =
+        node.emit(Op::mul, {node.slice(wide, 2, i, end), node.slice(kernel, 1, i, i + 1)});
     sum = sum == no_value ? term : node.emit(Op::add, {sum, term});
   }
   node.output(0, node.cast(activation == "none" ? sum : swish(node, sum), dtype));
@@ -107,40 +129,55 @@ void import_causal_conv(Node& node) {
   node.output(1, node.slice(all, 2, first, std::numeric_limits<std::int64_t>::max()));
 }
 
-// A loop over steps that decays, corrects, writes and reads a state [batch, heads, key size, value size], in f32 or wider.
+// A loop over steps that decays, corrects, writes and reads a state [batch, heads, key size, value
+// size], in f32 or wider.
 void import_linear_attention(Node& node) {
-  const std::int64_t query_heads = node.integer("q_num_heads"), heads = node.integer("kv_num_heads");
+  const std::int64_t query_heads = node.integer("q_num_heads"),
+                     heads = node.integer("kv_num_heads");
   if (heads < 1 || query_heads < 1 || query_heads % heads != 0) {
-    node.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}", heads, query_heads));
+    node.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}",
+                               heads, query_heads));
   }
   node.integer("chunk_size", 64);  // how a device may compute it
   const std::string rule = node.string("update_rule", "gated_delta");
-  const bool gated = rule == "gated" || rule == "gated_delta", corrected = rule == "delta" || rule == "gated_delta";
-  if (!gated && !corrected && rule != "linear") node.malformed(fmt::format("has the update_rule {}", quoted_name(rule)));
+  const bool gated = rule == "gated" || rule == "gated_delta",
+             corrected = rule == "delta" || rule == "gated_delta";
+  if (!gated && !corrected && rule != "linear")
+    node.malformed(fmt::format("has the update_rule {}", quoted_name(rule)));
   if (node.has_operand(4) != gated)
-    node.malformed(fmt::format("{} a decay (input 4) with update_rule = '{}'", gated ? "lacks" : "has", rule));
+    node.malformed(
+        fmt::format("{} a decay (input 4) with update_rule = '{}'", gated ? "lacks" : "has", rule));
   if (node.has_operand(5) != corrected) {
-    node.malformed(fmt::format("{} a beta (input 5) with update_rule = '{}'", corrected ? "lacks" : "has", rule));
+    node.malformed(fmt::format("{} a beta (input 5) with update_rule = '{}'",
+                               corrected ? "lacks" : "has", rule));
   }
   for (const std::size_t i : {0u, 1u, 2u}) {
-    if (node.rank(node.operand(i)) != 3) node.malformed(fmt::format("takes rank 3 as input {}, got {}", i, node.rank(node.operand(i))));
+    if (node.rank(node.operand(i)) != 3)
+      node.malformed(
+          fmt::format("takes rank 3 as input {}, got {}", i, node.rank(node.operand(i))));
   }
   const DType dtype = node.dtype(), computed = dtype == DType::F64 ? DType::F64 : DType::F32;
   const auto split = [&](std::size_t operand, std::int64_t count, std::string_view attribute) {
     return split_heads(node, node.cast(node.operand(operand), computed), count, attribute);
   };
-  const ValueId q = split(0, query_heads, "q_num_heads"), k = split(1, heads, "kv_num_heads"), v = split(2, heads, "kv_num_heads");
+  const ValueId q = split(0, query_heads, "q_num_heads"), k = split(1, heads, "kv_num_heads"),
+                v = split(2, heads, "kv_num_heads");
   const auto key_size = node.extent(q, 3), value_size = node.extent(v, 3);
-  if (!key_size || !value_size) node.unsupported("has heads of a size that is not known before it runs");
+  if (!key_size || !value_size)
+    node.unsupported("has heads of a size that is not known before it runs");
   const double given = node.real("scale", 0);
-  const ValueId scale = node.scalar(computed, given != 0 ? given : 1 / std::sqrt(static_cast<double>(*key_size)));
+  const ValueId scale =
+      node.scalar(computed, given != 0 ? given : 1 / std::sqrt(static_cast<double>(*key_size)));
   // [batch, heads, steps, 1] where the last dim has a number a head, else with a number an element.
   const auto per_head = [&](std::size_t operand, bool elements) {
     const auto width = node.extent(node.operand(operand), -1);
-    if (!width) node.unsupported(fmt::format("has an input {} of a width that is not known before it runs", operand));
+    if (!width)
+      node.unsupported(
+          fmt::format("has an input {} of a width that is not known before it runs", operand));
     const std::int64_t count = *width == 1 ? 1 : heads;
     if (*width != count && !(elements && *width == heads * *key_size)) {
-      node.malformed(fmt::format("takes {} numbers a step as input {}, got {}", heads, operand, *width));
+      node.malformed(
+          fmt::format("takes {} numbers a step as input {}, got {}", heads, operand, *width));
     }
     return split(operand, count, "kv_num_heads");
   };
@@ -150,26 +187,34 @@ void import_linear_attention(Node& node) {
   if (node.has_operand(3)) {
     state = node.cast(node.operand(3), computed);
   } else {
-    const ValueId shape =
-        node.emit(Op::concat, {node.dim_of(q, 0), node.index_vector({heads, *key_size, *value_size})}, {{"axis", std::int64_t{0}}});
+    const ValueId shape = node.emit(
+        Op::concat, {node.dim_of(q, 0), node.index_vector({heads, *key_size, *value_size})},
+        {{"axis", std::int64_t{0}}});
     state = node.emit(Op::dyn_full, {node.scalar(computed, 0), shape});
   }
   const ValueId steps = node.without_axes(node.dim_of(q, 2), {0});
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool), before = node.parameter(computed);
+  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool),
+                before = node.parameter(computed);
   node.open_block({i, on, before});
-  const auto now = [&](ValueId value) { return node.emit(Op::gather, {value, i}, {{"axis", std::int64_t{2}}}); };
+  const auto now = [&](ValueId value) {
+    return node.emit(Op::gather, {value, i}, {{"axis", std::int64_t{2}}});
+  };
   ValueId held = before;
   if (gated) held = node.emit(Op::mul, {held, node.with_axes(now(decay), {3})});
   const ValueId key = now(k);
   ValueId written = node.with_axes(now(v), {2});  // [batch, heads, 1, value size]
   if (corrected) {
     const ValueId known = node.emit(Op::matmul, {node.with_axes(key, {2}), held});
-    written = node.emit(Op::mul, {node.with_axes(now(beta), {3}), node.emit(Op::sub, {written, known})});
+    written =
+        node.emit(Op::mul, {node.with_axes(now(beta), {3}), node.emit(Op::sub, {written, known})});
   }
-  const ValueId after = node.emit(Op::add, {held, node.emit(Op::mul, {node.with_axes(key, {3}), written})});
-  const ValueId read = node.emit(Op::matmul, {node.with_axes(now(q), {2}), repeat_heads(node, after, query_heads / heads)});
+  const ValueId after =
+      node.emit(Op::add, {held, node.emit(Op::mul, {node.with_axes(key, {3}), written})});
+  const ValueId read = node.emit(
+      Op::matmul, {node.with_axes(now(q), {2}), repeat_heads(node, after, query_heads / heads)});
   const ValueId out = node.without_axes(node.emit(Op::mul, {read, scale}), {2});
-  const Values results = node.emit_blocks(Op::loop, {steps, no_value, state}, one(node.close_block({on, after, out})), {after, out});
+  const Values results = node.emit_blocks(Op::loop, {steps, no_value, state},
+                                          one(node.close_block({on, after, out})), {after, out});
   // [steps, batch, heads, size] to [batch, heads, steps, size]
   const ValueId ordered = node.emit(Op::transpose, {results[1]}, {{"perm", Ints{1, 2, 0, 3}}});
   node.output(0, node.cast(merge_heads(node, ordered), dtype));
@@ -185,9 +230,13 @@ void import_cumulative_product(Node& node) {
   if (node.rank(axis) == 1) axis = node.without_axes(axis, {0});
   const ValueId place = node.positions(rank), zero = integer(node, 0), unit = integer(node, 1);
   const ValueId least = node.emit(Op::neg, {rank});
-  const ValueId within = node.emit(Op::logical_and, {node.emit(Op::less, {axis, rank}), node.emit(Op::greater_equal, {axis, least})});
-  node.emit_many(Op::assertion, {within, axis}, {{"message", fmt::format("{}: the axis is out of range:", node.description())}}, 0);
-  axis = node.emit(Op::where, {node.emit(Op::less, {axis, zero}), node.emit(Op::add, {axis, node.without_axes(rank, {0})}), axis});
+  const ValueId within = node.emit(Op::logical_and, {node.emit(Op::less, {axis, rank}),
+                                                     node.emit(Op::greater_equal, {axis, least})});
+  node.emit_many(Op::assertion, {within, axis},
+                 {{"message", fmt::format("{}: the axis is out of range:", node.description())}},
+                 0);
+  axis = node.emit(Op::where, {node.emit(Op::less, {axis, zero}),
+                               node.emit(Op::add, {axis, node.without_axes(rank, {0})}), axis});
   const auto extent = [&](Op relation) {
     const ValueId chosen = node.emit(Op::where, {node.emit(relation, {place, axis}), shape, unit});
     return node.emit(Op::reduce_prod, {chosen}, {{"keepdims", std::int64_t{1}}});
@@ -196,19 +245,25 @@ void import_cumulative_product(Node& node) {
   const ValueId middle = node.reshaped(x, {extent(Op::less), count, extent(Op::greater)});
   const ValueId steps = node.without_axes(count, {0});
   const DType dtype = node.dtype();
-  const ValueId start_shape = node.emit(Op::concat, {extent(Op::less), extent(Op::greater)}, {{"axis", std::int64_t{0}}});
+  const ValueId start_shape =
+      node.emit(Op::concat, {extent(Op::less), extent(Op::greater)}, {{"axis", std::int64_t{0}}});
   const ValueId start = node.emit(Op::dyn_full, {node.scalar(dtype, 1), start_shape});
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool), before = node.parameter(dtype);
+  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool),
+                before = node.parameter(dtype);
   node.open_block({i, on, before});
   const ValueId step = reverse ? node.emit(Op::sub, {node.emit(Op::sub, {steps, i}), unit}) : i;
-  const ValueId after = node.emit(Op::mul, {before, node.emit(Op::gather, {middle, step}, {{"axis", std::int64_t{1}}})});
+  const ValueId after = node.emit(
+      Op::mul, {before, node.emit(Op::gather, {middle, step}, {{"axis", std::int64_t{1}}})});
   const ValueId out = exclusive ? before : after;
-  const Values results = node.emit_blocks(Op::loop, {steps, no_value, start}, one(node.close_block({on, after, out})), {after, out});
+  const Values results = node.emit_blocks(Op::loop, {steps, no_value, start},
+                                          one(node.close_block({on, after, out})), {after, out});
   ValueId all = results[1];
   if (reverse) {
-    all =
-        node.emit(Op::strided_slice, {all},
-                  {{"starts", Ints{-1}}, {"ends", Ints{std::numeric_limits<std::int64_t>::min()}}, {"axes", Ints{0}}, {"steps", Ints{-1}}});
+    all = node.emit(Op::strided_slice, {all},
+                    {{"starts", Ints{-1}},
+                     {"ends", Ints{std::numeric_limits<std::int64_t>::min()}},
+                     {"axes", Ints{0}},
+                     {"steps", Ints{-1}}});
   }
   const ValueId ordered = node.emit(Op::transpose, {all}, {{"perm", Ints{1, 0, 2}}});
   node.output(0, node.emit(Op::dyn_reshape, {ordered, shape}));

@@ -18,8 +18,10 @@ namespace {
 
 Tensor constant_value(Node& node) {
   if (node.has_attribute("value")) return node.tensor("value");
-  if (node.has_attribute("value_float")) return Tensor::of<double>(DType::F32, {}, {node.real("value_float")});
-  if (node.has_attribute("value_int")) return Tensor::of<std::int64_t>(DType::I64, {}, {node.integer("value_int")});
+  if (node.has_attribute("value_float"))
+    return Tensor::of<double>(DType::F32, {}, {node.real("value_float")});
+  if (node.has_attribute("value_int"))
+    return Tensor::of<std::int64_t>(DType::I64, {}, {node.integer("value_int")});
   if (node.has_attribute("value_floats")) {
     const auto values = node.reals("value_floats");
     return Tensor::of(DType::F32, {static_cast<std::int64_t>(values.size())}, values);
@@ -29,7 +31,8 @@ Tensor constant_value(Node& node) {
     return Tensor::of(DType::I64, {static_cast<std::int64_t>(values.size())}, values);
   }
   for (const std::string_view other : {"value_string", "value_strings", "sparse_value"}) {
-    if (node.has_attribute(other)) node.unsupported(fmt::format("has the attribute '{}', which Anydim does not support", other));
+    if (node.has_attribute(other))
+      node.unsupported(fmt::format("has the attribute '{}', which Anydim does not support", other));
   }
   node.malformed("has no value");
 }
@@ -37,10 +40,12 @@ Tensor constant_value(Node& node) {
 // Whether Dropout passes its input through: it does unless it trains, and where nothing is dropped.
 void check_inference(Node& node) {
   if (!node.has_operand(2)) return;
-  if (node.dtype(node.operand(2)) != DType::Bool) node.malformed("takes a bool as input 2 (training_mode)");
+  if (node.dtype(node.operand(2)) != DType::Bool)
+    node.malformed("takes a bool as input 2 (training_mode)");
   const auto training = node.constant_operand(2);
   if (training && training->elements() == 1 && training->integer_at(0) == 0) return;
-  if (!training) node.unsupported("decides at run time whether it trains; Anydim supports only inference");
+  if (!training)
+    node.unsupported("decides at run time whether it trains; Anydim supports only inference");
   const auto ratio = node.constant_operand(1);
   if (ratio && ratio->elements() == 1 && ratio->real_at(0) == 0) return;
   node.unsupported("has training_mode = true; Anydim supports only inference");
@@ -49,7 +54,8 @@ void check_inference(Node& node) {
 }  // namespace
 
 void import_constant(Node& node) {
-  if (node.attribute_count() != 1) node.malformed(fmt::format("takes one attribute, got {}", node.attribute_count()));
+  if (node.attribute_count() != 1)
+    node.malformed(fmt::format("takes one attribute, got {}", node.attribute_count()));
   node.output(0, node.constant(constant_value(node)));
 }
 
@@ -57,7 +63,9 @@ void import_constant_of_shape(Node& node) {
   ValueId value = ir::no_value;
   if (node.has_attribute("value")) {
     const Tensor given = node.tensor("value");
-    if (given.elements() != 1) node.malformed(fmt::format("takes one element as attribute 'value', got {}", given.elements()));
+    if (given.elements() != 1)
+      node.malformed(
+          fmt::format("takes one element as attribute 'value', got {}", given.elements()));
     value = node.constant(Tensor(given.dtype(), {}, given.bytes(), given.owner()));
   } else {
     value = node.scalar(DType::F32, 0);
@@ -68,7 +76,8 @@ void import_constant_of_shape(Node& node) {
 void import_dropout(Node& node) {
   if (node.opset() >= 12) node.ignore_attribute("seed");
   else node.ignore_attribute("ratio");
-  if (node.opset() < 12 && node.operand_count() > 1) node.malformed("takes 1 input before opset 12");
+  if (node.opset() < 12 && node.operand_count() > 1)
+    node.malformed("takes 1 input before opset 12");
   check_inference(node);
   const ValueId x = node.operand(0);
   node.output(0, x);
@@ -88,10 +97,12 @@ ValueId scalar_operand(Node& node, std::size_t index) {
 
 }  // namespace
 
-// Of real numbers: how many there are is a number that the run computes, and from there on it is counted in integers.
+// Of real numbers: how many there are is a number that the run computes, and from there on it is
+// counted in integers.
 void import_range(Node& node) {
   node.check_same_dtypes();
-  const bool known = node.constant_operand(0) && node.constant_operand(1) && node.constant_operand(2);
+  const bool known =
+      node.constant_operand(0) && node.constant_operand(1) && node.constant_operand(2);
   if (!ir::is_float(node.dtype()) || known) {
     node.output(0, node.emit(Op::dyn_arange, node.operands()));
     return;
@@ -103,30 +114,39 @@ void import_range(Node& node) {
   const ValueId steps = node.emit(Op::ceil, {node.emit(Op::div, {distance, wide(step)})});
   const ValueId zero = node.scalar(DType::I64, 0);
   const ValueId count = node.emit(Op::max, {node.cast(steps, DType::I64), zero});
-  const ValueId counted = node.cast(node.emit(Op::dyn_arange, {zero, count, node.scalar(DType::I64, 1)}), dtype);
+  const ValueId counted =
+      node.cast(node.emit(Op::dyn_arange, {zero, count, node.scalar(DType::I64, 1)}), dtype);
   node.output(0, node.emit(Op::add, {start, node.emit(Op::mul, {counted, step})}));
 }
 
 namespace {
 
-// first - second cos(2 pi i / n) + third cos(4 pi i / n) for i below size, where n is size, or size - 1 for a symmetric window.
+// first - second cos(2 pi i / n) + third cos(4 pi i / n) for i below size, where n is size, or size
+// - 1 for a symmetric window.
 void import_window(Node& node, double first, double second, double third) {
   const DType dtype =
       node.has_attribute("output_datatype")
-          ? dtype_numbered(node.integer("output_datatype"), fmt::format("attribute 'output_datatype' of {}", node.description()))
+          ? dtype_numbered(node.integer("output_datatype"),
+                           fmt::format("attribute 'output_datatype' of {}", node.description()))
           : DType::F32;
   const bool periodic = node.flag("periodic", true);
   const DType computed = dtype == DType::F64 ? DType::F64 : DType::F32;
   const ValueId size = node.cast(scalar_operand(node, 0), DType::I64);
   const ValueId one = node.scalar(DType::I64, 1);
-  const ValueId positions = node.cast(node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), size, one}), computed);
+  const ValueId positions =
+      node.cast(node.emit(Op::dyn_arange, {node.scalar(DType::I64, 0), size, one}), computed);
   const ValueId period = node.cast(periodic ? size : node.emit(Op::sub, {size, one}), computed);
   const auto cosine = [&](double turns) {
-    const ValueId angle = node.emit(Op::mul, {positions, node.scalar(computed, turns * 2 * std::numbers::pi)});
+    const ValueId angle =
+        node.emit(Op::mul, {positions, node.scalar(computed, turns * 2 * std::numbers::pi)});
     return node.emit(Op::cos, {node.emit(Op::div, {angle, period})});
   };
-  ValueId window = node.emit(Op::sub, {node.scalar(computed, first), node.emit(Op::mul, {cosine(1), node.scalar(computed, second)})});
-  if (third != 0) window = node.emit(Op::add, {window, node.emit(Op::mul, {cosine(2), node.scalar(computed, third)})});
+  ValueId window =
+      node.emit(Op::sub, {node.scalar(computed, first),
+                          node.emit(Op::mul, {cosine(1), node.scalar(computed, second)})});
+  if (third != 0)
+    window =
+        node.emit(Op::add, {window, node.emit(Op::mul, {cosine(2), node.scalar(computed, third)})});
   node.output(0, node.cast(window, dtype));
 }
 
@@ -146,9 +166,12 @@ void import_shape(Node& node) {
     return;
   }
   const auto one = [](std::int64_t value) { return std::vector<std::int64_t>{value}; };
-  node.output(0, node.emit(Op::strided_slice, {shape}, {{"starts", one(start)}, {"ends", one(end)}, {"axes", one(0)}}));
+  node.output(0, node.emit(Op::strided_slice, {shape},
+                           {{"starts", one(start)}, {"ends", one(end)}, {"axes", one(0)}}));
 }
 
-void import_size(Node& node) { node.output(0, node.emit(Op::reduce_prod, {node.emit(Op::shape_of, {node.operand(0)})})); }
+void import_size(Node& node) {
+  node.output(0, node.emit(Op::reduce_prod, {node.emit(Op::shape_of, {node.operand(0)})}));
+}
 
 }  // namespace anydim::frontends

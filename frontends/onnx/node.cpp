@@ -14,26 +14,36 @@ namespace anydim::frontends {
 
 namespace {
 
-// One node may make many values and bindings, which repeat these: a long name must not be multiplied by their number.
+// One node may make many values and bindings, which repeat these: a long name must not be
+// multiplied by their number.
 constexpr std::size_t longest_stem = 128;
 constexpr std::size_t longest_source = 256;
 
 }  // namespace
 
-Node::Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs, onnx::NodeProto& proto, std::string name, int opset,
-           std::vector<ir::ValueId> operands)
-    : builder_(builder), external_(external), subgraphs_(subgraphs), proto_(proto), name_(std::move(name)), opset_(opset),
-      operands_(std::move(operands)), results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
+Node::Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs,
+           onnx::NodeProto& proto, std::string name, int opset, std::vector<ir::ValueId> operands)
+    : builder_(builder), external_(external), subgraphs_(subgraphs), proto_(proto),
+      name_(std::move(name)), opset_(opset), operands_(std::move(operands)),
+      results_(static_cast<std::size_t>(proto.output_size()), ir::no_value) {}
 
-std::string Node::description() const { return fmt::format("node {} ({})", quoted_name(name_), printable(proto_.op_type())); }
+std::string Node::description() const {
+  return fmt::format("node {} ({})", quoted_name(name_), printable(proto_.op_type()));
+}
 
-void Node::malformed(std::string_view reason) const { throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason)); }
+void Node::malformed(std::string_view reason) const {
+  throw Error(ErrorKind::Malformed, fmt::format("{} {}", description(), reason));
+}
 
-void Node::unsupported(std::string_view reason) const { throw Error(ErrorKind::Unsupported, fmt::format("{} {}", description(), reason)); }
+void Node::unsupported(std::string_view reason) const {
+  throw Error(ErrorKind::Unsupported, fmt::format("{} {}", description(), reason));
+}
 
 bool Node::has_operand(std::size_t index) const { return optional_operand(index) != ir::no_value; }
 
-ir::ValueId Node::optional_operand(std::size_t index) const { return index < operands_.size() ? operands_[index] : ir::no_value; }
+ir::ValueId Node::optional_operand(std::size_t index) const {
+  return index < operands_.size() ? operands_[index] : ir::no_value;
+}
 
 ir::ValueId Node::operand(std::size_t index) const {
   const ir::ValueId value = optional_operand(index);
@@ -49,7 +59,9 @@ ir::ValueId Node::index_operand(std::size_t index) {
   return cast(value, ir::DType::I64);
 }
 
-ir::ValueId Node::optional_index_operand(std::size_t index) { return has_operand(index) ? index_operand(index) : ir::no_value; }
+ir::ValueId Node::optional_index_operand(std::size_t index) {
+  return has_operand(index) ? index_operand(index) : ir::no_value;
+}
 
 std::vector<ir::ValueId> Node::operands() const {
   std::vector<ir::ValueId> all;
@@ -86,7 +98,8 @@ std::optional<std::int64_t> Node::extent(ir::ValueId value, std::int64_t axis) c
   return found == nullptr ? std::nullopt : found->constant();
 }
 
-bool Node::same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b, std::int64_t b_axis) const {
+bool Node::same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b,
+                       std::int64_t b_axis) const {
   const ir::Dim *first = dim(a, a_axis), *second = dim(b, b_axis);
   return first != nullptr && second != nullptr && *first == *second;
 }
@@ -98,14 +111,16 @@ const std::vector<ir::Dim>* Node::dims(ir::ValueId value) const {
 
 std::size_t Node::axis(std::int64_t axis, std::size_t rank) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
-  if (axis < -signed_rank || axis >= signed_rank) malformed(fmt::format("has axis = {}, out of range for rank {}", axis, rank));
+  if (axis < -signed_rank || axis >= signed_rank)
+    malformed(fmt::format("has axis = {}, out of range for rank {}", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
 void Node::check_same_dtypes() const {
   for (const ir::ValueId value : operands_) {
     if (value == ir::no_value || dtype(value) == dtype()) continue;
-    malformed(fmt::format("takes inputs of one element type, got {} and {}", ir::name_of(dtype()), ir::name_of(dtype(value))));
+    malformed(fmt::format("takes inputs of one element type, got {} and {}", ir::name_of(dtype()),
+                          ir::name_of(dtype(value))));
   }
 }
 
@@ -120,7 +135,8 @@ ir::ValueId Node::emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attribu
   return emit_many(op, std::move(operands), std::move(attributes), 1).front();
 }
 
-std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, std::size_t results) {
+std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> operands,
+                                         ir::Attributes attributes, std::size_t results) {
   while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
   ir::Binding binding;
   binding.op = op;
@@ -128,14 +144,17 @@ std::vector<ir::ValueId> Node::emit_many(ir::Op op, std::vector<ir::ValueId> ope
   binding.attributes = std::move(attributes);
   binding.source = name_.substr(0, longest_source);
   for (std::size_t i = 0; i < results; ++i) {
-    binding.results.push_back(builder_.add_intermediate(stem(), result_dtype(binding, builder_, i)));
+    binding.results.push_back(
+        builder_.add_intermediate(stem(), result_dtype(binding, builder_, i)));
   }
   std::vector<ir::ValueId> ids = binding.results;
   builder_.add_binding(std::move(binding));
   return ids;
 }
 
-ir::ValueId Node::constant(ir::Tensor value) { return emit(ir::Op::constant, {}, {{"value", std::move(value)}}); }
+ir::ValueId Node::constant(ir::Tensor value) {
+  return emit(ir::Op::constant, {}, {{"value", std::move(value)}});
+}
 
 ir::ValueId Node::scalar(ir::DType dtype, double value) {
   ir::Tensor tensor(dtype, {});
@@ -155,11 +174,14 @@ ir::ValueId Node::cast(ir::ValueId value, ir::DType dtype) {
 
 ir::ValueId Node::dim_of(ir::ValueId value, std::int64_t axis) {
   const ir::ValueId index = index_vector({axis});
-  return emit(ir::Op::gather, {emit(ir::Op::shape_of, {value}), index}, {{"axis", std::int64_t{0}}});
+  return emit(ir::Op::gather, {emit(ir::Op::shape_of, {value}), index},
+              {{"axis", std::int64_t{0}}});
 }
 
 ir::ValueId Node::reshaped(ir::ValueId value, std::vector<ir::ValueId> dims) {
-  const ir::ValueId shape = dims.size() == 1 ? dims[0] : emit(ir::Op::concat, std::move(dims), {{"axis", std::int64_t{0}}});
+  const ir::ValueId shape =
+      dims.size() == 1 ? dims[0]
+                       : emit(ir::Op::concat, std::move(dims), {{"axis", std::int64_t{0}}});
   return emit(ir::Op::dyn_reshape, {value, shape});
 }
 
@@ -171,7 +193,8 @@ ir::ValueId Node::without_axes(ir::ValueId value, std::vector<std::int64_t> axes
   return emit(ir::Op::squeeze, {value}, {{"axes", std::move(axes)}});
 }
 
-ir::ValueId Node::slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step) {
+ir::ValueId Node::slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last,
+                        std::int64_t step) {
   using Ints = std::vector<std::int64_t>;
   ir::Attributes attributes{{"starts", Ints{first}}, {"ends", Ints{last}}, {"axes", Ints{axis}}};
   if (step != 1) attributes.emplace("steps", Ints{step});
@@ -191,13 +214,19 @@ ir::ValueId Node::parameter(ir::DType dtype, int lists) {
   return value;
 }
 
-void Node::open_block(std::vector<ir::ValueId> parameters) { builder_.open_block(std::move(parameters)); }
+void Node::open_block(std::vector<ir::ValueId> parameters) {
+  builder_.open_block(std::move(parameters));
+}
 
-ir::Block Node::close_block(std::vector<ir::ValueId> results) { return builder_.close_block(std::move(results)); }
+ir::Block Node::close_block(std::vector<ir::ValueId> results) {
+  return builder_.close_block(std::move(results));
+}
 
-ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype, ir::Attributes attributes) {
+ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists,
+                            ir::DType dtype, ir::Attributes attributes) {
   while (!operands.empty() && operands.back() == ir::no_value) operands.pop_back();
-  ir::Binding binding{.op = op, .operands = std::move(operands), .attributes = std::move(attributes)};
+  ir::Binding binding{
+      .op = op, .operands = std::move(operands), .attributes = std::move(attributes)};
   binding.source = name_.substr(0, longest_source);
   const ir::ValueId value = parameter(dtype, lists);
   binding.results = {value};
@@ -205,17 +234,21 @@ ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int li
   return value;
 }
 
-std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> operands, std::vector<ir::Block> blocks,
+std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
+                                           std::vector<ir::Block> blocks,
                                            const std::vector<ir::ValueId>& like) {
   ir::Binding binding{.op = op, .operands = std::move(operands), .blocks = std::move(blocks)};
   binding.source = name_.substr(0, longest_source);
-  for (const ir::ValueId value : like) binding.results.push_back(parameter(dtype(value), lists(value)));
+  for (const ir::ValueId value : like)
+    binding.results.push_back(parameter(dtype(value), lists(value)));
   std::vector<ir::ValueId> results = binding.results;
   builder_.add_binding(std::move(binding));
   return results;
 }
 
-ir::ValueId Node::rank_0(ir::ValueId value) { return emit(ir::Op::reshape, {value}, {{"shape", std::vector<std::int64_t>{}}}); }
+ir::ValueId Node::rank_0(ir::ValueId value) {
+  return emit(ir::Op::reshape, {value}, {{"shape", std::vector<std::int64_t>{}}});
+}
 
 std::optional<std::size_t> Node::declared_rank(ir::ValueId value) const {
   if (const ir::Tensor* tensor = builder_.constant(value)) return tensor->rank();
@@ -224,7 +257,9 @@ std::optional<std::size_t> Node::declared_rank(ir::ValueId value) const {
 
 std::size_t Node::output_count() const { return results_.size(); }
 
-bool Node::wants_output(std::size_t index) const { return index < results_.size() && !proto_.output(static_cast<int>(index)).empty(); }
+bool Node::wants_output(std::size_t index) const {
+  return index < results_.size() && !proto_.output(static_cast<int>(index)).empty();
+}
 
 void Node::output(std::size_t index, ir::ValueId value) {
   if (wants_output(index)) results_[index] = value;

@@ -1,4 +1,5 @@
-// One node of the model while it is imported: its operands and attributes, checked, and the bindings it becomes.
+// One node of the model while it is imported: its operands and attributes, checked, and the
+// bindings it becomes.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +22,25 @@ class NodeProto;
 
 namespace anydim::frontends {
 
-// Reads a graph that stands in a node's attribute into the innermost open block; what it does not define itself comes from the graphs around it.
+// Reads a graph that stands in a node's attribute into the innermost open block; what it does not
+// define itself comes from the graphs around it.
 class Subgraphs {
  public:
   virtual ~Subgraphs() = default;
   // `arguments` stand for the graph's inputs. The values of its outputs.
-  virtual std::vector<ir::ValueId> import(onnx::GraphProto& graph, const std::vector<ir::ValueId>& arguments, const std::string& name) = 0;
+  virtual std::vector<ir::ValueId> import(onnx::GraphProto& graph,
+                                          const std::vector<ir::ValueId>& arguments,
+                                          const std::string& name) = 0;
   // As far as it is known.
   virtual std::optional<std::size_t> declared_rank(ir::ValueId value) const = 0;
 };
 
 class Node {
  public:
-  // `name` is the node's, or what stands for it; `operands` has `no_value` where an optional input is left out.
-  Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs, onnx::NodeProto& proto, std::string name, int opset,
-       std::vector<ir::ValueId> operands);
+  // `name` is the node's, or what stands for it; `operands` has `no_value` where an optional input
+  // is left out.
+  Node(FunctionBuilder& builder, ExternalData& external, Subgraphs& subgraphs,
+       onnx::NodeProto& proto, std::string name, int opset, std::vector<ir::ValueId> operands);
 
   int opset() const { return opset_; }                         // of the operator's domain
   std::string description() const;                             // "node 'x' (Op)"
@@ -52,18 +57,26 @@ class Node {
   std::vector<ir::ValueId> operands() const;  // all; Malformed where one is left out
   ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
   ir::DType dtype() const { return dtype(operand(0)); }
-  std::optional<ir::Tensor> constant_operand(std::size_t index) const;  // where it is an initialiser or a Constant
-  std::optional<std::int64_t> known_element(ir::ValueId value) const { return builder_.known_element(value); }  // as FunctionBuilder has it
-  std::size_t rank(ir::ValueId value) const;                                       // Unsupported where it isn't known yet
-  std::optional<std::int64_t> length(ir::ValueId value) const;                     // of a vector, where it is a known constant
-  std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;  // where it is a known constant; -1: the last
-  bool same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b, std::int64_t b_axis) const;  // where that is known
-  std::size_t axis(std::int64_t axis, std::size_t rank) const;                                     // from the front; Malformed out of range
-  void check_same_dtypes() const;                             // of all operands; Malformed where they differ
+  // where it is an initialiser or a Constant
+  std::optional<ir::Tensor> constant_operand(std::size_t index) const;
+  std::optional<std::int64_t> known_element(ir::ValueId value) const {
+    return builder_.known_element(value);
+  }  // as FunctionBuilder has it
+  std::size_t rank(ir::ValueId value) const;  // Unsupported where it isn't known yet
+  // of a vector, where it is a known constant
+  std::optional<std::int64_t> length(ir::ValueId value) const;
+  // where it is a known constant; -1: the last
+  std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;
+  bool same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b,
+                   std::int64_t b_axis) const;  // where that is known
+  std::size_t axis(std::int64_t axis,
+                   std::size_t rank) const;  // from the front; Malformed out of range
+  void check_same_dtypes() const;            // of all operands; Malformed where they differ
   const std::vector<ir::Dim>* dims(ir::ValueId value) const;  // nullptr where they aren't known
 
-  // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be asked for more than once;
-  // one that nobody asks for is refused at the end, as its meaning would be lost.
+  // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be
+  // asked for more than once; one that nobody asks for is refused at the end, as its meaning would
+  // be lost.
   bool has_attribute(std::string_view name) const;
   int attribute_count() const;
   std::int64_t integer(std::string_view name, std::int64_t fallback);
@@ -82,32 +95,41 @@ class Node {
 
   // Bindings
   ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
-  std::vector<ir::ValueId> emit_many(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes, std::size_t results);
+  std::vector<ir::ValueId> emit_many(ir::Op op, std::vector<ir::ValueId> operands,
+                                     ir::Attributes attributes, std::size_t results);
   ir::ValueId constant(ir::Tensor value);
   ir::ValueId scalar(ir::DType dtype, double value);             // rank 0
   ir::ValueId index_vector(std::vector<std::int64_t> elements);  // rank 1, i64
-  ir::ValueId cast(ir::ValueId value, ir::DType dtype);          // the value itself where it has the type
+  ir::ValueId cast(ir::ValueId value, ir::DType dtype);  // the value itself where it has the type
   // Dim `axis` (counted from the end where negative) of a value, as an i64 vector of one element.
   ir::ValueId dim_of(ir::ValueId value, std::int64_t axis);
   // The value under the dims that i64 vectors give, joined; -1 is inferred.
   ir::ValueId reshaped(ir::ValueId value, std::vector<ir::ValueId> dims);
-  ir::ValueId with_axes(ir::ValueId value, std::vector<std::int64_t> axes);     // dims of 1 inserted: axes of the result
+  ir::ValueId with_axes(ir::ValueId value,
+                        std::vector<std::int64_t> axes);  // dims of 1 inserted: axes of the result
   ir::ValueId without_axes(ir::ValueId value, std::vector<std::int64_t> axes);  // dims of 1 removed
-  // The elements [first, last) of an axis, counted from the end where negative, or every `step`-th of them.
-  ir::ValueId slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step = 1);
+  // The elements [first, last) of an axis, counted from the end where negative, or every `step`-th
+  // of them.
+  ir::ValueId slice(ir::ValueId value, std::int64_t axis, std::int64_t first, std::int64_t last,
+                    std::int64_t step = 1);
   ir::ValueId positions(ir::ValueId extent);  // 0, 1, 2, ... below a vector of one element
 
-  // Control flow. A block is open from open_block() to close_block(); bindings that are emitted meanwhile are its own.
+  // Control flow. A block is open from open_block() to close_block(); bindings that are emitted
+  // meanwhile are its own.
   ir::ValueId parameter(ir::DType dtype, int lists = 0);  // of a block
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
-  std::vector<ir::ValueId> graph(std::string_view name, const std::vector<ir::ValueId>& arguments);  // the attribute's, into the open block
+  std::vector<ir::ValueId> graph(
+      std::string_view name,
+      const std::vector<ir::ValueId>& arguments);  // the attribute's, into the open block
   int graph_inputs(std::string_view name);
   int lists(ir::ValueId value) const { return builder_.lists(value); }
   // A value of the op in list form: `lists` as FunctionBuilder has it, elements of `dtype`.
-  ir::ValueId emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype, ir::Attributes attributes = {});
+  ir::ValueId emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype,
+                        ir::Attributes attributes = {});
   // Results have the forms of `like`, those from `scanned` on with a dimension more.
-  std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands, std::vector<ir::Block> blocks,
+  std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
+                                       std::vector<ir::Block> blocks,
                                        const std::vector<ir::ValueId>& like);
   ir::ValueId rank_0(ir::ValueId value);  // a tensor of one element, as one of rank 0
   std::optional<std::size_t> declared_rank(ir::ValueId value) const;
@@ -116,7 +138,9 @@ class Node {
   std::size_t output_count() const;
   bool wants_output(std::size_t index) const;
   void output(std::size_t index, ir::ValueId value);
-  const std::vector<ir::ValueId>& results() const { return results_; }  // no_value where none was given
+  const std::vector<ir::ValueId>& results() const {
+    return results_;
+  }  // no_value where none was given
 
  private:
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);

@@ -37,7 +37,9 @@ std::string_view kind_of(const onnx::AttributeProto& attribute) {
 
 }  // namespace
 
-bool Node::has_attribute(std::string_view name) const { return attribute_named(proto_, name) != nullptr; }
+bool Node::has_attribute(std::string_view name) const {
+  return attribute_named(proto_, name) != nullptr;
+}
 
 int Node::attribute_count() const { return proto_.attribute_size(); }
 
@@ -63,7 +65,8 @@ std::int64_t Node::integer(std::string_view name) {
 
 bool Node::flag(std::string_view name, bool fallback) {
   const std::int64_t value = integer(name, fallback ? 1 : 0);
-  if (value != 0 && value != 1) malformed(fmt::format("takes 0 or 1 as attribute '{}', got {}", name, value));
+  if (value != 0 && value != 1)
+    malformed(fmt::format("takes 0 or 1 as attribute '{}', got {}", name, value));
   return value == 1;
 }
 
@@ -105,7 +108,8 @@ ir::Tensor Node::tensor(std::string_view name) {
   if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
   // The node is the importer's own, and the data is wanted without a copy.
   auto& proto = *const_cast<onnx::AttributeProto*>(attribute)->mutable_t();
-  return take_tensor(proto, fmt::format("the tensor '{}' of node {}", name, quoted_name(name_)), external_);
+  return take_tensor(proto, fmt::format("the tensor '{}' of node {}", name, quoted_name(name_)),
+                     external_);
 }
 
 void Node::ignore_attribute(std::string_view name) { used_attributes_.emplace(name); }
@@ -113,9 +117,11 @@ void Node::ignore_attribute(std::string_view name) { used_attributes_.emplace(na
 void Node::check_attributes_used() const {
   std::set<std::string_view> seen;
   for (const auto& attribute : proto_.attribute()) {
-    if (!seen.insert(attribute.name()).second) malformed(fmt::format("gives the attribute {} twice", quoted_name(attribute.name())));
+    if (!seen.insert(attribute.name()).second)
+      malformed(fmt::format("gives the attribute {} twice", quoted_name(attribute.name())));
     if (!used_attributes_.contains(attribute.name())) {
-      malformed(fmt::format("has the attribute {}, which it does not take in opset {}", quoted_name(attribute.name()), opset_));
+      malformed(fmt::format("has the attribute {}, which it does not take in opset {}",
+                            quoted_name(attribute.name()), opset_));
     }
   }
 }
@@ -126,11 +132,14 @@ std::vector<std::string> Node::strings(std::string_view name) {
   return {attribute->strings().begin(), attribute->strings().end()};
 }
 
-std::vector<ir::ValueId> Node::graph(std::string_view name, const std::vector<ir::ValueId>& arguments) {
-  if (find(name, onnx::AttributeProto::GRAPH, "a graph") == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+std::vector<ir::ValueId> Node::graph(std::string_view name,
+                                     const std::vector<ir::ValueId>& arguments) {
+  if (find(name, onnx::AttributeProto::GRAPH, "a graph") == nullptr)
+    malformed(fmt::format("lacks the attribute '{}'", name));
   for (auto& attribute : *proto_.mutable_attribute())
     if (attribute.name() == name)
-      return subgraphs_.import(*attribute.mutable_g(), arguments, fmt::format("attribute '{}' of {}", name, description()));
+      return subgraphs_.import(*attribute.mutable_g(), arguments,
+                               fmt::format("attribute '{}' of {}", name, description()));
   return {};
 }
 

@@ -9,12 +9,15 @@ namespace anydim::frontends {
 namespace {
 
 constexpr Operator table[] = {
-#define ANYDIM_ONNX_OP(name, first, last, fewest_inputs, most_inputs, most_outputs, elements, importer) \
+#define ANYDIM_ONNX_OP(name, first, last, fewest_inputs, most_inputs, most_outputs, elements, \
+                       importer)                                                              \
   {"", #name, first, last, fewest_inputs, most_inputs, most_outputs, Elements::elements, importer},
 #include "frontends/onnx_ops.def"
 #undef ANYDIM_ONNX_OP
-#define ANYDIM_ONNX_DOMAIN_OP(domain, name, first, last, fewest_inputs, most_inputs, most_outputs, elements, importer) \
-  {domain, #name, first, last, fewest_inputs, most_inputs, most_outputs, Elements::elements, importer},
+#define ANYDIM_ONNX_DOMAIN_OP(domain, name, first, last, fewest_inputs, most_inputs, most_outputs, \
+                              elements, importer)                                                  \
+  {domain,  #name, first, last, fewest_inputs, most_inputs, most_outputs, Elements::elements,      \
+   importer},
 #include "frontends/onnx_domain_ops.def"
 #undef ANYDIM_ONNX_DOMAIN_OP
 };
@@ -23,11 +26,14 @@ constexpr Operator table[] = {
 
 std::span<const Operator> all_operators() { return table; }
 
-std::string_view canonical_domain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
+std::string_view canonical_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? std::string_view() : domain;
+}
 
 const Operator* find_operator(std::string_view domain, std::string_view name, int opset) {
   const auto* found = std::find_if(std::begin(table), std::end(table), [&](const Operator& row) {
-    return row.domain == domain && row.name == name && row.first_opset <= opset && opset <= row.last_opset;
+    return row.domain == domain && row.name == name && row.first_opset <= opset &&
+           opset <= row.last_opset;
   });
   return found == std::end(table) ? nullptr : found;
 }

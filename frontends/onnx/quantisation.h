@@ -10,17 +10,24 @@ namespace anydim::frontends {
 // Where the scales and zero points of a tensor stand.
 struct Granularity {
   std::int64_t axis = 1;
-  std::int64_t block = 0;  // elements along the axis that share one; 0: they are for the whole tensor or for channels
+  std::int64_t block = 0;  // elements along the axis that share one; 0: they are for the whole
+                           // tensor or for channels
 };
-// A scale or zero point a channel or block, in dims that broadcast to x's; one for the whole tensor stays as it is.
-ir::ValueId along_axis(Node& node, ir::ValueId parameter, ir::ValueId x, const Granularity& granularity);
-// round(x / scale) + zero point, at the ends of the integer type where it lies beyond them. Halves go to even.
-ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point, ir::DType to);
+// A scale or zero point a channel or block, in dims that broadcast to x's; one for the whole tensor
+// stays as it is.
+ir::ValueId along_axis(Node& node, ir::ValueId parameter, ir::ValueId x,
+                       const Granularity& granularity);
+// round(x / scale) + zero point, at the ends of the integer type where it lies beyond them. Halves
+// go to even.
+ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point,
+                      ir::DType to);
 // x - zero point (no_value: 0), in i32.
 ir::ValueId centred(Node& node, ir::ValueId x, ir::ValueId zero_point);
 
-// (a - its zero point) (b - its zero point) in i32; zero points may be none. One of a's may stand for a row, one of b's for a column.
-ir::ValueId integer_product(Node& node, ir::ValueId a, ir::ValueId a_zero, ir::ValueId b, ir::ValueId b_zero);
+// (a - its zero point) (b - its zero point) in i32; zero points may be none. One of a's may stand
+// for a row, one of b's for a column.
+ir::ValueId integer_product(Node& node, ir::ValueId a, ir::ValueId a_zero, ir::ValueId b,
+                            ir::ValueId b_zero);
 
 struct Quantised {
   ir::ValueId y, scale, zero_point;
@@ -28,7 +35,8 @@ struct Quantised {
 // A tensor of f32 to u8 over the range of its elements and 0.
 Quantised quantised_over_range(Node& node, ir::ValueId x);
 
-// The numbers of 2, 4 or 8 bits in the bytes of a tensor's last dim, lowest bits first, as a last dim that is 4, 2 or 1 times as long; u8.
+// The numbers of 2, 4 or 8 bits in the bytes of a tensor's last dim, lowest bits first, as a last
+// dim that is 4, 2 or 1 times as long; u8.
 ir::ValueId unpacked(Node& node, ir::ValueId bytes, std::int64_t bits);
 
 }  // namespace anydim::frontends

@@ -16,13 +16,15 @@ void refuse_flag(Node& node, std::string_view name);
 
 // An attribute that counts heads. Throws Error{Malformed} unless it is from 1 to 2^20.
 std::int64_t head_count(Node& node, std::string_view name);
-// The attribute `scale`, or one over the square root of a head's size in q, [batch, heads, rows, size].
+// The attribute `scale`, or one over the square root of a head's size in q, [batch, heads, rows,
+// size].
 double scale_of(Node& node, ir::ValueId q);
 
 // Both are given or neither. Throws Error{Malformed}.
-void check_both_or_neither(const Node& node, std::string_view first_name, ir::ValueId first, std::string_view second_name,
-                           ir::ValueId second);
-// A cache [batch, heads, past, size] of the same heads as what is appended to it. Throws Error{Malformed}.
+void check_both_or_neither(const Node& node, std::string_view first_name, ir::ValueId first,
+                           std::string_view second_name, ir::ValueId second);
+// A cache [batch, heads, past, size] of the same heads as what is appended to it. Throws
+// Error{Malformed}.
 void check_cache(const Node& node, std::string_view name, ir::ValueId cache, ir::ValueId fresh);
 
 // Adds `bias` to what is added to scores, where it is there.

@@ -25,7 +25,8 @@ ir::Dim SymbolNames::named(const std::string& raw) {
   if (found == symbols_.end()) {
     const std::string stem = identifier(raw);
     std::string name = stem;
-    for (int& suffix = next_suffix_[stem]; table_.contains(name);) name = fmt::format("{}_{}", stem, ++suffix);
+    for (int& suffix = next_suffix_[stem]; table_.contains(name);)
+      name = fmt::format("{}_{}", stem, ++suffix);
     table_.declare(name);
     found = symbols_.emplace(raw, name).first;
   }

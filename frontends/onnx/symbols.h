@@ -5,15 +5,16 @@
 #include <string>
 #include <unordered_map>
 
-#include "ir/dim.h"
-#include "ir/symbols.h"
+#include "ir/dims/dim.h"
+#include "ir/dims/symbols.h"
 
 namespace anydim::frontends {
 
 class SymbolNames {
  public:
   explicit SymbolNames(ir::SymbolTable& table) : table_(table) {}
-  // The symbol for the model's dim name `raw`, the same for every occurrence and different for different names.
+  // The symbol for the model's dim name `raw`, the same for every occurrence and different for
+  // different names.
   ir::Dim named(const std::string& raw);
   // The same where named() has met the name, else nothing.
   std::optional<ir::Dim> known(const std::string& raw) const;
@@ -23,7 +24,8 @@ class SymbolNames {
  private:
   ir::SymbolTable& table_;
   std::unordered_map<std::string, std::string> symbols_;  // the model's names to ours
-  std::unordered_map<std::string, int> next_suffix_;      // of each identifier that several names lead to
+  // of each identifier that several names lead to
+  std::unordered_map<std::string, int> next_suffix_;
 };
 
 }  // namespace anydim::frontends

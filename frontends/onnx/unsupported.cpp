@@ -21,18 +21,22 @@ namespace {
 // "Conv", "com.microsoft.FusedConv", or "Gelu in opset 17" where another opset has it.
 std::string operator_text(const onnx::NodeProto& node, const Opsets& opsets) {
   const std::string_view domain = canonical_domain(node.domain());
-  const std::string name = domain.empty() ? printable(node.op_type()) : fmt::format("{}.{}", printable(domain), printable(node.op_type()));
+  const std::string name = domain.empty()
+                               ? printable(node.op_type())
+                               : fmt::format("{}.{}", printable(domain), printable(node.op_type()));
   const auto rows = all_operators();
-  const bool elsewhere =
-      std::any_of(rows.begin(), rows.end(), [&](const Operator& row) { return row.domain == domain && row.name == node.op_type(); });
+  const bool elsewhere = std::any_of(rows.begin(), rows.end(), [&](const Operator& row) {
+    return row.domain == domain && row.name == node.op_type();
+  });
   return elsewhere ? fmt::format("{} in opset {}", name, opsets.of(domain)) : name;
 }
 
 bool uses_standard(const onnx::GraphProto& graph) {
   return std::any_of(graph.node().begin(), graph.node().end(), [](const auto& node) {
     return canonical_domain(node.domain()).empty() ||
-           std::any_of(node.attribute().begin(), node.attribute().end(),
-                       [](const auto& attribute) { return attribute.has_g() && uses_standard(attribute.g()); });
+           std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
+             return attribute.has_g() && uses_standard(attribute.g());
+           });
   });
 }
 
@@ -50,10 +54,12 @@ Opsets opsets_of(const onnx::ModelProto& model) {
   for (const auto& import : model.opset_import()) {
     const std::string domain(canonical_domain(import.domain()));
     // No domain has a version beyond these numbers; one that claims to is found in no row.
-    opsets.set(domain, static_cast<int>(std::clamp<std::int64_t>(import.version(), 0, std::numeric_limits<int>::max())));
+    opsets.set(domain, static_cast<int>(std::clamp<std::int64_t>(import.version(), 0,
+                                                                 std::numeric_limits<int>::max())));
     if (!domain.empty()) continue;
     if (opset && *opset != import.version()) {
-      throw Error(ErrorKind::Malformed, fmt::format("the model names two opsets, {} and {}", *opset, import.version()));
+      throw Error(ErrorKind::Malformed,
+                  fmt::format("the model names two opsets, {} and {}", *opset, import.version()));
     }
     opset = import.version();
   }
@@ -63,7 +69,9 @@ Opsets opsets_of(const onnx::ModelProto& model) {
     throw Error(ErrorKind::Malformed, "the model names no opset of the domain ai.onnx");
   }
   if (*opset < first_opset || *opset > last_opset) {
-    throw Error(ErrorKind::Unsupported, fmt::format("the model uses opset {}; Anydim supports {} to {}", *opset, first_opset, last_opset));
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("the model uses opset {}; Anydim supports {} to {}", *opset,
+                            first_opset, last_opset));
   }
   return opsets;
 }
@@ -80,7 +88,9 @@ void collect_uses(const onnx::GraphProto& graph, const Opsets& opsets, std::vect
     if (find_operator(domain, node.op_type(), opsets.of(domain)) != nullptr) continue;
     const std::string text = operator_text(node, opsets);
     const auto [found, is_new] = index_of.emplace(text, uses.size());
-    if (is_new) uses.push_back({text, 0, node.name().empty() ? fmt::format("{} #{}", node.op_type(), i) : node.name()});
+    if (is_new)
+      uses.push_back(
+          {text, 0, node.name().empty() ? fmt::format("{} #{}", node.op_type(), i) : node.name()});
     ++uses[found->second].nodes;
   }
 }
@@ -94,11 +104,14 @@ void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets) {
   if (uses.empty()) return;
   std::string list;
   for (const Use& use : uses) {
-    const std::string count = use.nodes == 1 ? "1 node, " : fmt::format("{} nodes, first ", use.nodes);
-    list += fmt::format("{}{} ({}{})", list.empty() ? "" : ", ", use.text, count, quoted_name(use.first));
+    const std::string count =
+        use.nodes == 1 ? "1 node, " : fmt::format("{} nodes, first ", use.nodes);
+    list += fmt::format("{}{} ({}{})", list.empty() ? "" : ", ", use.text, count,
+                        quoted_name(use.first));
   }
   throw Error(ErrorKind::Unsupported,
-              fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(), uses.size() == 1 ? "" : "s", list));
+              fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(),
+                          uses.size() == 1 ? "" : "s", list));
 }
 
 }  // namespace anydim::frontends

@@ -10,11 +10,13 @@ class ModelProto;
 
 namespace anydim::frontends {
 
-// The versions of the domains that the model names, the standard one among them. Throws Error{Unsupported} where it is outside first_opset..last_opset or the model is of
-// another domain, Error{Malformed} where it names none or two.
+// The versions of the domains that the model names, the standard one among them. Throws
+// Error{Unsupported} where it is outside first_opset..last_opset or the model is of another domain,
+// Error{Malformed} where it names none or two.
 Opsets opsets_of(const onnx::ModelProto& model);
 
-// Throws Error{Unsupported} listing every operator that the tables of frontends lack, with the number of its nodes and the first one's name.
+// Throws Error{Unsupported} listing every operator that the tables of frontends lack, with the
+// number of its nodes and the first one's name.
 void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets);
 
 }  // namespace anydim::frontends

@@ -20,7 +20,8 @@ constexpr std::size_t first_dim = 2;  // that windows move over
 
 std::size_t moved_dims(Node& node, ValueId x) {
   const std::size_t rank = node.rank(x);
-  if (rank <= first_dim) node.malformed(fmt::format("takes an input 0 of rank 3 or more, got rank {}", rank));
+  if (rank <= first_dim)
+    node.malformed(fmt::format("takes an input 0 of rank 3 or more, got rank {}", rank));
   return rank - first_dim;
 }
 
@@ -39,7 +40,8 @@ bool compute(Op op, std::int64_t a, std::int64_t b, std::int64_t& result) {
 
 std::vector<std::int64_t> axes_between(std::size_t first, std::size_t last) {
   std::vector<std::int64_t> axes;
-  for (std::size_t axis = first; axis < last; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+  for (std::size_t axis = first; axis < last; ++axis)
+    axes.push_back(static_cast<std::int64_t>(axis));
   return axes;
 }
 
@@ -54,25 +56,34 @@ Sizes dims_between(Node& node, ValueId value, std::size_t first, std::size_t las
       if (const auto constant = (*dims)[i].constant()) known.push_back(*constant);
     if (known.size() == last - first) return known;
   }
-  const auto one = [](std::size_t i) { return std::vector<std::int64_t>{static_cast<std::int64_t>(i)}; };
-  return Sizes(node.emit(Op::strided_slice, {node.emit(Op::shape_of, {value})}, {{"starts", one(first)}, {"ends", one(last)}}));
+  const auto one = [](std::size_t i) {
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(i)};
+  };
+  return Sizes(node.emit(Op::strided_slice, {node.emit(Op::shape_of, {value})},
+                         {{"starts", one(first)}, {"ends", one(last)}}));
 }
 
-ValueId vector_of(Node& node, const Sizes& sizes) { return sizes.known ? node.index_vector(*sizes.known) : sizes.value; }
+ValueId vector_of(Node& node, const Sizes& sizes) {
+  return sizes.known ? node.index_vector(*sizes.known) : sizes.value;
+}
 
 Sizes combine(Node& node, Op op, const Sizes& a, const Sizes& b) {
   if (!a.known || !b.known) return Sizes(node.emit(op, {vector_of(node, a), vector_of(node, b)}));
   std::vector<std::int64_t> result(a.known->size());
   for (std::size_t i = 0; i < result.size(); ++i)
-    if (!compute(op, (*a.known)[i], (*b.known)[i], result[i])) node.malformed("has sizes beyond 64 bits");
+    if (!compute(op, (*a.known)[i], (*b.known)[i], result[i]))
+      node.malformed("has sizes beyond 64 bits");
   return result;
 }
 
-std::vector<std::int64_t> Windows::attribute(Node& node, const char* name, std::size_t count, std::int64_t fallback, std::int64_t least) {
+std::vector<std::int64_t> Windows::attribute(Node& node, const char* name, std::size_t count,
+                                             std::int64_t fallback, std::int64_t least) {
   const auto given = node.optional_integers(name);
   if (!given) return std::vector<std::int64_t>(count, fallback);
-  if (given->size() != count || std::ranges::any_of(*given, [&](std::int64_t one) { return one < least; })) {
-    node.malformed(fmt::format("has {} = {}; expected {} integers of at least {}", name, dims_text(*given), count, least));
+  if (given->size() != count ||
+      std::ranges::any_of(*given, [&](std::int64_t one) { return one < least; })) {
+    node.malformed(fmt::format("has {} = {}; expected {} integers of at least {}", name,
+                               dims_text(*given), count, least));
   }
   return *given;
 }
@@ -85,24 +96,29 @@ Sizes Windows::kernel_attribute(Node& node, ValueId x) {
 Sizes Windows::kernel_of(Node& node, ValueId x, ValueId weight) {
   const std::size_t count = moved_dims(node, x);
   if (const std::size_t rank = node.rank(weight); rank != count + first_dim) {
-    node.malformed(fmt::format("takes an input 1 (the weight) of rank {} like input 0, got rank {}", count + first_dim, rank));
+    node.malformed(fmt::format("takes an input 1 (the weight) of rank {} like input 0, got rank {}",
+                               count + first_dim, rank));
   }
   const Sizes dims = dims_between(node, weight, first_dim, first_dim + count);
   if (dims.known && std::ranges::any_of(*dims.known, [](std::int64_t one) { return one < 1; })) {
-    node.malformed(fmt::format("takes a weight with a window of at least 1, got {}", dims_text(*dims.known)));
+    node.malformed(
+        fmt::format("takes a weight with a window of at least 1, got {}", dims_text(*dims.known)));
   }
   if (!node.has_attribute("kernel_shape")) return dims;
   const std::vector<std::int64_t> given = attribute(node, "kernel_shape", count, 1, 1);
   if (!dims.known) return given;
   if (given != *dims.known) {
-    node.malformed(fmt::format("has kernel_shape = {}; its weight has {}", dims_text(given), dims_text(*dims.known)));
+    node.malformed(fmt::format("has kernel_shape = {}; its weight has {}", dims_text(given),
+                               dims_text(*dims.known)));
   }
   return dims;
 }
 
 Windows::Windows(Node& node, ValueId x, Sizes kernel)
-    : node_(node), count_(moved_dims(node, x)), kernel_(std::move(kernel)), extents_(dims_between(node, x, first_dim, first_dim + count_)),
-      strides_(attribute(node, "strides", count_, 1, 1)), dilations_(attribute(node, "dilations", count_, 1, 1)),
+    : node_(node), count_(moved_dims(node, x)), kernel_(std::move(kernel)),
+      extents_(dims_between(node, x, first_dim, first_dim + count_)),
+      strides_(attribute(node, "strides", count_, 1, 1)),
+      dilations_(attribute(node, "dilations", count_, 1, 1)),
       before_(std::vector<std::int64_t>(count_, 0)), after_(before_), extra_(before_) {
   read_pads();
 }
@@ -124,15 +140,19 @@ Sizes Windows::reach() const {
 void Windows::read_pads() {
   const auto pads = node_.optional_integers("pads");
   if (pads && pads->size() != 2 * count_) {
-    node_.malformed(fmt::format("has pads = {}; expected {} integers", dims_text(*pads), 2 * count_));
+    node_.malformed(
+        fmt::format("has pads = {}; expected {} integers", dims_text(*pads), 2 * count_));
   }
   const std::string same = node_.string("auto_pad", "NOTSET");
   if (same != "NOTSET" && same != "VALID" && same != "SAME_UPPER" && same != "SAME_LOWER") {
-    node_.malformed(
-        fmt::format("takes 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER' as attribute 'auto_pad', got {}", quoted_name(same)));
+    node_.malformed(fmt::format(
+        "takes 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER' as attribute 'auto_pad', got {}",
+        quoted_name(same)));
   }
-  if (same != "NOTSET" && pads && std::ranges::any_of(*pads, [](std::int64_t one) { return one != 0; })) {
-    node_.malformed(fmt::format("has pads = {} beside auto_pad = '{}'; expected one of them", dims_text(*pads), same));
+  if (same != "NOTSET" && pads &&
+      std::ranges::any_of(*pads, [](std::int64_t one) { return one != 0; })) {
+    node_.malformed(fmt::format("has pads = {} beside auto_pad = '{}'; expected one of them",
+                                dims_text(*pads), same));
   }
   if (same == "SAME_UPPER" || same == "SAME_LOWER") return pad_to_same(same == "SAME_UPPER");
   if (!pads) return;
@@ -153,33 +173,44 @@ void Windows::pad_to_same(bool upper) {
   if (!upper) std::swap(before_, after_);
 }
 
-// The last window begins at the largest multiple of the stride from which it covers all, but within what is not padding behind.
+// The last window begins at the largest multiple of the stride from which it covers all, but within
+// what is not padding behind.
 void Windows::round_up() {
   const std::vector<std::int64_t> zeros(count_, 0), ones(count_, 1);
   const Sizes front = combine(node_, Op::add, extents_, before_);
   const Sizes all = combine(node_, Op::add, front, after_);
   const Sizes rest = combine(node_, Op::sub, all, reach());
-  const Sizes wanted = combine(node_, Op::div, combine(node_, Op::add, rest, combine(node_, Op::sub, strides_, ones)), strides_);
+  const Sizes wanted =
+      combine(node_, Op::div,
+              combine(node_, Op::add, rest, combine(node_, Op::sub, strides_, ones)), strides_);
   const Sizes allowed = combine(node_, Op::div, combine(node_, Op::sub, front, ones), strides_);
   const Sizes last = combine(node_, Op::mul, combine(node_, Op::min, wanted, allowed), strides_);
-  extra_ = combine(node_, Op::max, combine(node_, Op::sub, combine(node_, Op::add, last, reach()), all), zeros);
+  extra_ = combine(node_, Op::max,
+                   combine(node_, Op::sub, combine(node_, Op::add, last, reach()), all), zeros);
 }
 
-ValueId Windows::pad(ValueId x, ValueId fill, std::vector<std::int64_t> axes, const Sizes& before, const Sizes& after) const {
+ValueId Windows::pad(ValueId x, ValueId fill, std::vector<std::int64_t> axes, const Sizes& before,
+                     const Sizes& after) const {
   if (before.all(0) && after.all(0)) return x;
   if (before.known && after.known) {
-    return node_.emit(Op::pad, {x, fill}, {{"before", *before.known}, {"after", *after.known}, {"axes", std::move(axes)}});
+    return node_.emit(
+        Op::pad, {x, fill},
+        {{"before", *before.known}, {"after", *after.known}, {"axes", std::move(axes)}});
   }
   if (fill == ir::no_value) fill = node_.scalar(node_.dtype(x), 0);
-  return node_.emit(Op::dyn_pad, {x, fill, vector_of(node_, before), vector_of(node_, after), node_.index_vector(std::move(axes))});
+  return node_.emit(Op::dyn_pad, {x, fill, vector_of(node_, before), vector_of(node_, after),
+                                  node_.index_vector(std::move(axes))});
 }
 
 ValueId Windows::padded(ValueId x, ValueId fill) const {
-  return pad(x, fill, axes_between(first_dim, first_dim + count_), before_, combine(node_, Op::add, after_, extra_));
+  return pad(x, fill, axes_between(first_dim, first_dim + count_), before_,
+             combine(node_, Op::add, after_, extra_));
 }
 
 // Windows that lie side by side, so that each element is in one at most.
-bool Windows::tiles() const { return kernel_.known && *kernel_.known == strides_ && Sizes(dilations_).all(1); }
+bool Windows::tiles() const {
+  return kernel_.known && *kernel_.known == strides_ && Sizes(dilations_).all(1);
+}
 
 ValueId Windows::tiled(ValueId x) const {
   const Sizes extents = dims_between(node_, x, first_dim, first_dim + count_);
@@ -188,37 +219,49 @@ ValueId Windows::tiled(ValueId x) const {
   if (!extents.known || *extents.known != *used.known) {
     const std::vector<std::int64_t> zeros(count_, 0);
     x = node_.emit(Op::dyn_strided_slice,
-                   {x, node_.index_vector(zeros), vector_of(node_, used), node_.index_vector(axes_between(first_dim, first_dim + count_))});
+                   {x, node_.index_vector(zeros), vector_of(node_, used),
+                    node_.index_vector(axes_between(first_dim, first_dim + count_))});
   }
   std::vector<ValueId> dims{vector_of(node_, dims_between(node_, x, 0, first_dim))};
   std::vector<std::int64_t> order{0, 1};
   const ValueId all = vector_of(node_, places);
   for (std::size_t i = 0; i < count_; ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    dims.push_back(node_.emit(Op::gather, {all, node_.index_vector({at})}, {{"axis", std::int64_t{0}}}));
+    dims.push_back(
+        node_.emit(Op::gather, {all, node_.index_vector({at})}, {{"axis", std::int64_t{0}}}));
     dims.push_back(node_.index_vector({strides_[i]}));
     order.push_back(2 + 2 * at);
   }
   for (std::size_t i = 0; i < count_; ++i) order.push_back(3 + 2 * static_cast<std::int64_t>(i));
-  return node_.emit(Op::transpose, {node_.reshaped(x, std::move(dims))}, {{"perm", std::move(order)}});
+  return node_.emit(Op::transpose, {node_.reshaped(x, std::move(dims))},
+                    {{"perm", std::move(order)}});
 }
 
 ValueId Windows::over(ValueId x) const {
-  // A length that only a run tells would have to be cut to whole windows first, which says its size in a way that grows from layer to layer.
-  const bool single = std::ranges::all_of(strides_, [](std::int64_t stride) { return stride == 1; });
-  if (tiles() && (single || dims_between(node_, x, first_dim, first_dim + count_).known)) return tiled(x);
-  ir::Attributes attributes{{"axes", axes_between(first_dim, first_dim + count_)}, {"strides", strides_}, {"dilations", dilations_}};
+  // A length that only a run tells would have to be cut to whole windows first, which says its size
+  // in a way that grows from layer to layer.
+  const bool single =
+      std::ranges::all_of(strides_, [](std::int64_t stride) { return stride == 1; });
+  if (tiles() && (single || dims_between(node_, x, first_dim, first_dim + count_).known))
+    return tiled(x);
+  ir::Attributes attributes{{"axes", axes_between(first_dim, first_dim + count_)},
+                            {"strides", strides_},
+                            {"dilations", dilations_}};
   if (!kernel_.known) return node_.emit(Op::dyn_windows, {x, kernel_.value}, std::move(attributes));
   attributes.emplace("sizes", *kernel_.known);
   return node_.emit(Op::windows, {x}, std::move(attributes));
 }
 
-std::vector<std::int64_t> Windows::window_axes() const { return axes_between(first_dim + count_, first_dim + 2 * count_); }
+std::vector<std::int64_t> Windows::window_axes() const {
+  return axes_between(first_dim + count_, first_dim + 2 * count_);
+}
 
 ValueId Windows::elements(DType dtype, bool padding_counts) const {
   const auto one_of = [&](const Sizes& sizes, std::size_t i) -> Sizes {
     if (sizes.known) return std::vector<std::int64_t>{(*sizes.known)[i]};
-    return Sizes(node_.emit(Op::gather, {sizes.value, node_.index_vector({static_cast<std::int64_t>(i)})}, {{"axis", std::int64_t{0}}}));
+    return Sizes(node_.emit(Op::gather,
+                            {sizes.value, node_.index_vector({static_cast<std::int64_t>(i)})},
+                            {{"axis", std::int64_t{0}}}));
   };
   const ValueId none = node_.scalar(dtype, 0), one = node_.scalar(dtype, 1);
   const std::vector<std::int64_t> zero{0};
@@ -229,7 +272,9 @@ ValueId Windows::elements(DType dtype, bool padding_counts) const {
     line = pad(line, none, zero, Sizes(zero), one_of(extra_, i));
     const Sizes size = one_of(kernel_, i);
     const ValueId windows = node_.emit(Op::dyn_windows, {line, vector_of(node_, size)},
-                                       {{"axes", zero}, {"strides", std::vector{strides_[i]}}, {"dilations", std::vector{dilations_[i]}}});
+                                       {{"axes", zero},
+                                        {"strides", std::vector{strides_[i]}},
+                                        {"dilations", std::vector{dilations_[i]}}});
     ValueId count = node_.emit(Op::reduce_sum, {windows}, {{"axes", std::vector<std::int64_t>{1}}});
     if (i + 1 < count_) count = node_.with_axes(count, axes_between(1, count_ - i));
     product = i == 0 ? count : node_.emit(Op::mul, {product, count});

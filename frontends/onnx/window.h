@@ -1,4 +1,5 @@
-// Windows that move over the last dims of x [N, C, d...]: what Conv, pooling and their kin have in common.
+// Windows that move over the last dims of x [N, C, d...]: what Conv, pooling and their kin have in
+// common.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,13 @@
 
 namespace anydim::frontends {
 
-// One integer for each of the dims that windows move over: known already, or an i64 vector of the graph.
+// One integer for each of the dims that windows move over: known already, or an i64 vector of the
+// graph.
 struct Sizes {
   std::optional<std::vector<std::int64_t>> known{};
   ir::ValueId value = ir::no_value;
-  Sizes(std::vector<std::int64_t> elements) : known(std::move(elements)) {}  // NOLINT: integers are sizes
+  Sizes(std::vector<std::int64_t> elements)
+      : known(std::move(elements)) {}  // NOLINT: integers are sizes
   explicit Sizes(ir::ValueId vector) : value(vector) {}
   bool all(std::int64_t element) const;  // known, and each is `element`
 };
@@ -23,23 +26,28 @@ std::vector<std::int64_t> axes_between(std::size_t first, std::size_t last);
 // Elements first to last - 1 of a value's dims.
 Sizes dims_between(Node& node, ir::ValueId value, std::size_t first, std::size_t last);
 ir::ValueId vector_of(Node& node, const Sizes& sizes);
-// Element by element; op is add, sub, mul, div (of what is not negative), max or min. Malformed beyond 64 bits.
+// Element by element; op is add, sub, mul, div (of what is not negative), max or min. Malformed
+// beyond 64 bits.
 Sizes combine(Node& node, ir::Op op, const Sizes& a, const Sizes& b);
 
 class Windows {
  public:
-  // Reads the attributes strides, dilations, pads and auto_pad of a node whose windows of `kernel` move over x. Malformed where one breaks its rule.
+  // Reads the attributes strides, dilations, pads and auto_pad of a node whose windows of `kernel`
+  // move over x. Malformed where one breaks its rule.
   Windows(Node& node, ir::ValueId x, Sizes kernel);
   // The attribute kernel_shape, which must be there (pooling).
   static Sizes kernel_attribute(Node& node, ir::ValueId x);
   // Dims of the weight from 2 on; held against kernel_shape where it is given.
   static Sizes kernel_of(Node& node, ir::ValueId x, ir::ValueId weight);
-  // The attribute `name`, one integer of at least `least` for each dim; `fallback` where it is missing.
-  static std::vector<std::int64_t> attribute(Node& node, const char* name, std::size_t count, std::int64_t fallback, std::int64_t least);
+  // The attribute `name`, one integer of at least `least` for each dim; `fallback` where it is
+  // missing.
+  static std::vector<std::int64_t> attribute(Node& node, const char* name, std::size_t count,
+                                             std::int64_t fallback, std::int64_t least);
 
   // Windows of the same size that move by one, over x with `before` and `after` around it.
   Windows moved_by_one(Sizes before, Sizes after) const;
-  // A last window that begins before the end of what is padded counts where it is cut off, too (ceil_mode).
+  // A last window that begins before the end of what is padded counts where it is cut off, too
+  // (ceil_mode).
   void round_up();
 
   std::size_t count() const { return count_; }
@@ -58,7 +66,8 @@ class Windows {
   ir::ValueId padded(ir::ValueId x, ir::ValueId fill = ir::no_value) const;
   // [N, C, places of windows..., places in a window...] of x padded.
   ir::ValueId over(ir::ValueId padded) const;
-  // How many elements each window has of x (and of `after` and `before` where padding counts), with a dim of 1 for each that windows don't move over.
+  // How many elements each window has of x (and of `after` and `before` where padding counts), with
+  // a dim of 1 for each that windows don't move over.
   ir::ValueId elements(ir::DType dtype, bool padding_counts) const;
   // The last `count` axes of what over() gives.
   std::vector<std::int64_t> window_axes() const;
@@ -66,7 +75,8 @@ class Windows {
  private:
   void read_pads();
   void pad_to_same(bool upper);
-  ir::ValueId pad(ir::ValueId x, ir::ValueId fill, std::vector<std::int64_t> axes, const Sizes& before, const Sizes& after) const;
+  ir::ValueId pad(ir::ValueId x, ir::ValueId fill, std::vector<std::int64_t> axes,
+                  const Sizes& before, const Sizes& after) const;
   bool tiles() const;
   ir::ValueId tiled(ir::ValueId x) const;
 

@@ -53,7 +53,9 @@ constexpr ElementType element_types[] = {
     {DType::Bool, "bool", 'b', NPY_BOOL, nb::dlpack::dtype_code::Bool},
 };
 
-const ElementType& row_of(DType dtype) { return *std::ranges::find(element_types, dtype, &ElementType::dtype); }
+const ElementType& row_of(DType dtype) {
+  return *std::ranges::find(element_types, dtype, &ElementType::dtype);
+}
 
 bool is_bfloat16(PyArray_Descr* type) {
   return PyDataType_ELSIZE(type) == 2 && PyTypeNum_ISUSERDEF(type->type_num) &&
@@ -68,7 +70,8 @@ std::optional<DType> dtype_of(PyArray_Descr* type) {
   }
   if (is_bfloat16(type)) return DType::BF16;
   for (const ElementType& row : element_types)
-    if (type->kind == row.kind && PyDataType_ELSIZE(type) == static_cast<npy_intp>(ir::size_of(row.dtype)) && row.kind != 'V')
+    if (type->kind == row.kind &&
+        PyDataType_ELSIZE(type) == static_cast<npy_intp>(ir::size_of(row.dtype)) && row.kind != 'V')
       return row.dtype;
   return std::nullopt;
 }
@@ -76,13 +79,16 @@ std::optional<DType> dtype_of(PyArray_Descr* type) {
 std::optional<DType> dtype_of(nb::dlpack::dtype type) {
   if (type.lanes != 1) return std::nullopt;
   for (const ElementType& row : element_types)
-    if (static_cast<nb::dlpack::dtype_code>(type.code) == row.code && type.bits == 8 * ir::size_of(row.dtype)) return row.dtype;
+    if (static_cast<nb::dlpack::dtype_code>(type.code) == row.code &&
+        type.bits == 8 * ir::size_of(row.dtype))
+      return row.dtype;
   return std::nullopt;
 }
 
 [[noreturn]] void refuse_dtype(What what, std::string_view got) {
   refuse(
-      "{} has elements of dtype {}, which no element type of Anydim's stands for: expected one of float64, float32, float16, bfloat16, "
+      "{} has elements of dtype {}, which no element type of Anydim's stands for: expected one of "
+      "float64, float32, float16, bfloat16, "
       "signed and unsigned integers and bool",
       what.text(), got);
 }
@@ -92,28 +98,35 @@ std::optional<DType> dtype_of(nb::dlpack::dtype type) {
 DType require_dtype(PyArrayObject* array, What what) {
   if (const auto dtype = dtype_of(PyArray_DESCR(array))) return *dtype;
   if (PyArray_TYPE(array) == NPY_OBJECT)
-    refuse("{} is an array of Python objects: expected numbers or bools; give it a dtype, e.g. numpy.asarray(list, dtype='int64')",
-           what.text());
+    refuse(
+        "{} is an array of Python objects: expected numbers or bools; give it a dtype, e.g. "
+        "numpy.asarray(list, dtype='int64')",
+        what.text());
   refuse_dtype(what, text_of(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
 }
 
-std::vector<std::int64_t> dims_of(PyArrayObject* array) { return {PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array)}; }
+std::vector<std::int64_t> dims_of(PyArrayObject* array) {
+  return {PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array)};
+}
 
 GivenArray numpy_tensor(PyArrayObject* given, What what) {
   const DType dtype = require_dtype(given, what);
   GivenArray result{.tensor = {}, .kept = nb::borrow(reinterpret_cast<PyObject*>(given))};
   PyArrayObject* array = given;
-  if (!PyArray_IS_C_CONTIGUOUS(given) || !PyArray_ISALIGNED(given) || PyArray_ISBYTESWAPPED(given)) {
+  if (!PyArray_IS_C_CONTIGUOUS(given) || !PyArray_ISALIGNED(given) ||
+      PyArray_ISBYTESWAPPED(given)) {
     PyArray_Descr* native = PyArray_DescrNewByteorder(PyArray_DESCR(given), NPY_NATIVE);
     if (native == nullptr) throw nb::python_error();
-    result.kept = nb::steal(PyArray_FromArray(given, native, NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY));
+    result.kept =
+        nb::steal(PyArray_FromArray(given, native, NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY));
     if (!result.kept.is_valid()) throw nb::python_error();
     result.copied = true;
     array = reinterpret_cast<PyArrayObject*>(result.kept.ptr());
   }
-  result.tensor =
-      ir::Tensor(dtype, dims_of(array),
-                 {static_cast<const std::byte*>(PyArray_DATA(array)), static_cast<std::size_t>(PyArray_NBYTES(array))}, nullptr);
+  result.tensor = ir::Tensor(dtype, dims_of(array),
+                             {static_cast<const std::byte*>(PyArray_DATA(array)),
+                              static_cast<std::size_t>(PyArray_NBYTES(array))},
+                             nullptr);
   return result;
 }
 
@@ -121,14 +134,18 @@ GivenArray numpy_tensor(PyArrayObject* given, What what) {
 
 constexpr int cpu = 1, cuda_host = 3;
 
-// What the array's own method gives. Its exception, for a reason of its library's, is an input that does not fit.
+// What the array's own method gives. Its exception, for a reason of its library's, is an input that
+// does not fit.
 template <typename... Arguments>
 nb::object ask(nb::handle array, What what, const char* method, Arguments&&... arguments) {
   try {
     return array.attr(method)(std::forward<Arguments>(arguments)...);
   } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_Exception) || (sizeof...(arguments) > 0 && error.matches(PyExc_TypeError))) throw;
-    refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array), text_of(error.value()));
+    if (!error.matches(PyExc_Exception) ||
+        (sizeof...(arguments) > 0 && error.matches(PyExc_TypeError)))
+      throw;
+    refuse("{}, a {}, cannot be read through DLPack: {}", what.text(), class_name(array),
+           text_of(error.value()));
   }
 }
 
@@ -138,9 +155,10 @@ void require_host(nb::handle array, What what) {
   if (kind == cpu || kind == cuda_host) return;
   constexpr int cuda = 2;
   const std::string name = nb::hasattr(array, "device") ? text_of(array.attr("device"))
-                           : kind == cuda               ? fmt::format("cuda:{}", nb::cast<int>(device[1]))
-                                                        : fmt::format("the device {} of DLPack", kind);
-  refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()", what.text(), name);
+                           : kind == cuda ? fmt::format("cuda:{}", nb::cast<int>(device[1]))
+                                          : fmt::format("the device {} of DLPack", kind);
+  refuse("{} lies on {}: expected this process's memory; move it there first, e.g. with .cpu()",
+         what.text(), name);
 }
 
 // Asked for here, not by nanobind, which would try other ways where a library refuses.
@@ -156,13 +174,18 @@ nb::object capsule_from(nb::handle array, What what) {
 template <typename Array>
 Array imported(nb::handle array, What what) {
   if (!nb::hasattr(array, "__dlpack__") || !nb::hasattr(array, "__dlpack_device__")) {
-    refuse("{} is a {}: expected a NumPy array or a tensor that DLPack can hand over; make one with numpy.asarray(..., dtype=...)",
-           what.text(), class_name(array));
+    refuse(
+        "{} is a {}: expected a NumPy array or a tensor that DLPack can hand over; make one with "
+        "numpy.asarray(..., dtype=...)",
+        what.text(), class_name(array));
   }
   require_host(array, what);
   Array result;
   if (nb::try_cast(capsule_from(array, what), result)) return result;
-  refuse("{}, a {}, cannot be read through DLPack: it is read-only, or of a form that is not known here", what.text(), class_name(array));
+  refuse(
+      "{}, a {}, cannot be read through DLPack: it is read-only, or of a form that is not known "
+      "here",
+      what.text(), class_name(array));
 }
 
 std::string name_of(nb::dlpack::dtype type) {
@@ -183,13 +206,17 @@ bool is_contiguous(const Array& array) {
 template <typename Array>
 std::vector<std::int64_t> dims_of(const Array& array) {
   std::vector<std::int64_t> dims;
-  for (std::size_t axis = 0; axis < array.ndim(); ++axis) dims.push_back(static_cast<std::int64_t>(array.shape(axis)));
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis)
+    dims.push_back(static_cast<std::int64_t>(array.shape(axis)));
   return dims;
 }
 
-bool is_aligned(const void* data, DType dtype) { return reinterpret_cast<std::uintptr_t>(data) % ir::size_of(dtype) == 0; }
+bool is_aligned(const void* data, DType dtype) {
+  return reinterpret_cast<std::uintptr_t>(data) % ir::size_of(dtype) == 0;
+}
 
-// Elements one after the other, row-major, of an array with any strides; `position` counts the axes before the last.
+// Elements one after the other, row-major, of an array with any strides; `position` counts the axes
+// before the last.
 template <typename Array>
 ir::Tensor copied(const Array& array, DType dtype) {
   ir::Tensor copy(dtype, dims_of(array));
@@ -216,23 +243,28 @@ GivenArray dlpack_tensor(nb::handle given, What what) {
   auto array = std::make_shared<Array>(imported<Array>(given, what));
   const auto dtype = dtype_of(array->dtype());
   if (!dtype) refuse_dtype(what, name_of(array->dtype()));
-  if (!is_contiguous(*array) || !is_aligned(array->data(), *dtype)) return {.tensor = copied(*array, *dtype), .kept = {}, .copied = true};
+  if (!is_contiguous(*array) || !is_aligned(array->data(), *dtype))
+    return {.tensor = copied(*array, *dtype), .kept = {}, .copied = true};
   const auto* data = static_cast<const std::byte*>(array->data());
   const std::size_t bytes = array->size() * ir::size_of(*dtype);
   std::vector<std::int64_t> dims = dims_of(*array);
-  return {.tensor = ir::Tensor(*dtype, std::move(dims), {data, bytes}, std::move(array)), .kept = {}};
+  return {.tensor = ir::Tensor(*dtype, std::move(dims), {data, bytes}, std::move(array)),
+          .kept = {}};
 }
 
 }  // namespace
 
-std::string What::text() const { return name.empty() ? std::string(kind) : fmt::format("{} '{}'", kind, ir::printable(name)); }
+std::string What::text() const {
+  return name.empty() ? std::string(kind) : fmt::format("{} '{}'", kind, ir::printable(name));
+}
 
 void need_numpy() {
   if (PyArray_API == nullptr && _import_array() < 0) throw nb::python_error();
 }
 
 GivenArray tensor_of(nb::handle array, What what) {
-  if (PyArray_Check(array.ptr())) return numpy_tensor(reinterpret_cast<PyArrayObject*>(array.ptr()), what);
+  if (PyArray_Check(array.ptr()))
+    return numpy_tensor(reinterpret_cast<PyArrayObject*>(array.ptr()), what);
   if (PyArray_CheckScalar(array.ptr())) {
     const nb::object made = nb::steal(PyArray_FromScalar(array.ptr(), nullptr));
     if (!made.is_valid()) throw nb::python_error();
@@ -247,12 +279,16 @@ GivenPlace place_of(nb::handle given, What what) {
   const auto require = [&](bool writable, bool contiguous, bool aligned) {
     if (!writable) refuse("{} is read-only: expected an array to write results to", what.text());
     if (!contiguous || !aligned)
-      refuse("{} is not contiguous: results are written row by row, one after the other; give an array of its own", what.text());
+      refuse(
+          "{} is not contiguous: results are written row by row, one after the other; give an "
+          "array of its own",
+          what.text());
   };
   if (PyArray_Check(given.ptr())) {
     auto* array = reinterpret_cast<PyArrayObject*>(given.ptr());
     const DType dtype = require_dtype(array, what);
-    require(PyArray_ISWRITEABLE(array), PyArray_IS_C_CONTIGUOUS(array), PyArray_ISALIGNED(array) && !PyArray_ISBYTESWAPPED(array));
+    require(PyArray_ISWRITEABLE(array), PyArray_IS_C_CONTIGUOUS(array),
+            PyArray_ISALIGNED(array) && !PyArray_ISBYTESWAPPED(array));
     return {.dtype = dtype,
             .dims = dims_of(array),
             .data = static_cast<std::byte*>(PyArray_DATA(array)),
@@ -275,7 +311,8 @@ Framework parse_framework(std::string_view text) {
   if (text == "numpy") return Framework::Numpy;
   if (text == "torch") return Framework::Torch;
   if (text == "dlpack") return Framework::DLPack;
-  throw Error(ErrorKind::CommandLine, fmt::format("arrays can be 'numpy', 'torch' or 'dlpack', not '{}'", text));
+  throw Error(ErrorKind::CommandLine,
+              fmt::format("arrays can be 'numpy', 'torch' or 'dlpack', not '{}'", text));
 }
 
 std::string_view numpy_name(DType dtype) { return row_of(dtype).name; }
@@ -285,8 +322,9 @@ namespace {
 using Owner = std::shared_ptr<const void>;
 
 nb::object capsule_of(const Owner& owner) {
-  PyObject* capsule =
-      PyCapsule_New(new Owner(owner), nullptr, [](PyObject* self) { delete static_cast<Owner*>(PyCapsule_GetPointer(self, nullptr)); });
+  PyObject* capsule = PyCapsule_New(new Owner(owner), nullptr, [](PyObject* self) {
+    delete static_cast<Owner*>(PyCapsule_GetPointer(self, nullptr));
+  });
   if (capsule == nullptr) throw nb::python_error();
   return nb::steal(capsule);
 }
@@ -294,10 +332,12 @@ nb::object capsule_of(const Owner& owner) {
 nb::object numpy_array(const ir::Tensor& tensor) {
   std::vector<npy_intp> dims(tensor.dims().begin(), tensor.dims().end());
   auto* data = const_cast<std::byte*>(tensor.bytes().data());
-  nb::object array = nb::steal(PyArray_New(&PyArray_Type, static_cast<int>(dims.size()), dims.data(), row_of(tensor.dtype()).number,
-                                           nullptr, data, 0, NPY_ARRAY_CARRAY, nullptr));
+  nb::object array = nb::steal(PyArray_New(&PyArray_Type, static_cast<int>(dims.size()),
+                                           dims.data(), row_of(tensor.dtype()).number, nullptr,
+                                           data, 0, NPY_ARRAY_CARRAY, nullptr));
   if (!array.is_valid()) throw nb::python_error();
-  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), capsule_of(tensor.owner()).release().ptr()) < 0)
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()),
+                            capsule_of(tensor.owner()).release().ptr()) < 0)
     throw nb::python_error();
   if (tensor.dtype() != DType::BF16) return array;
   try {
@@ -313,8 +353,8 @@ nb::object dlpack_array(const ir::Tensor& tensor) {
   std::vector<std::size_t> dims(tensor.dims().begin(), tensor.dims().end());
   const nb::dlpack::dtype dtype{static_cast<std::uint8_t>(row_of(tensor.dtype()).code),
                                 static_cast<std::uint8_t>(8 * ir::size_of(tensor.dtype())), 1};
-  const nb::ndarray<Kind> array(const_cast<std::byte*>(tensor.bytes().data()), dims.size(), dims.data(), capsule_of(tensor.owner()),
-                                nullptr, dtype);
+  const nb::ndarray<Kind> array(const_cast<std::byte*>(tensor.bytes().data()), dims.size(),
+                                dims.data(), capsule_of(tensor.owner()), nullptr, dtype);
   return nb::cast(array);
 }
 

@@ -26,12 +26,14 @@ struct GivenArray {
   nanobind::object kept;  // what holds the memory where the tensor does not
   bool copied = false;
 };
-// A NumPy array or anything that DLPack can hand over, read where it lies if it is C-contiguous, aligned and in this machine's byte order, and copied else. NumPy's
-// bfloat16 is that of ml_dtypes. Throws Error{Inputs} for what is no array, elements that no dtype stands for, and memory
-// of another device.
+// A NumPy array or anything that DLPack can hand over, read where it lies if it is C-contiguous,
+// aligned and in this machine's byte order, and copied else. NumPy's bfloat16 is that of ml_dtypes.
+// Throws Error{Inputs} for what is no array, elements that no dtype stands for, and memory of
+// another device.
 GivenArray tensor_of(nanobind::handle array, What what);
 
-// An array to be written to. Throws Error{Inputs} also where it is read-only, strided or not aligned: nothing is copied.
+// An array to be written to. Throws Error{Inputs} also where it is read-only, strided or not
+// aligned: nothing is copied.
 struct GivenPlace {
   ir::DType dtype = ir::DType::F32;
   std::vector<std::int64_t> dims;
@@ -42,8 +44,10 @@ struct GivenPlace {
 GivenPlace place_of(nanobind::handle array, What what);
 
 enum class Framework { Numpy, Torch, DLPack };
-Framework parse_framework(std::string_view text);  // "numpy", "torch", "dlpack"; throws Error{CommandLine}
-// The caller's own, writable: the tensor's memory where nobody else holds it, else a copy. NumPy has bfloat16 where ml_dtypes is installed, else its bits as uint16.
+// "numpy", "torch", "dlpack"; throws Error{CommandLine}
+Framework parse_framework(std::string_view text);
+// The caller's own, writable: the tensor's memory where nobody else holds it, else a copy. NumPy
+// has bfloat16 where ml_dtypes is installed, else its bits as uint16.
 nanobind::object array_of(ir::Tensor tensor, Framework framework);
 
 // "float32", "int64", "bfloat16": as NumPy and ml_dtypes name them.

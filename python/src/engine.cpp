@@ -21,7 +21,8 @@ std::string padding_kept(const Model& model) {
   std::string text = "masked_rows='zero' was asked for, and";
   if (!padded.empty()) text += " rows that a mask hides are computed all the same (" + padded + ")";
   if (!kept.empty())
-    text += (padded.empty() ? " hidden" : "; hidden") + (" rows of results are not zero but as the model computes them (" + kept + ")");
+    text += (padded.empty() ? " hidden" : "; hidden") +
+            (" rows of results are not zero but as the model computes them (" + kept + ")");
   return text;
 }
 
@@ -45,18 +46,23 @@ bool signal_raised() {
   return PyErr_CheckSignals() != 0;
 }
 
-std::shared_ptr<Engine> Engine::compile(std::function<ir::Module()> load, const Words& words, int level) {
+std::shared_ptr<Engine> Engine::compile(std::function<ir::Module()> load, const Words& words,
+                                        int level) {
   const std::shared_ptr<Engine> engine(new Engine);
   CompileOptions options = options_of(words);
-  options.warn = [warnings = engine->warnings_](const std::string& message) { warnings->add(message); };
+  options.warn = [warnings = engine->warnings_](const std::string& message) {
+    warnings->add(message);
+  };
   interruptible([&](const std::shared_ptr<Cancellation>& cancellation) {
     options.cancellation = cancellation;
     engine->model_ = Model::compile(load(), options);
   });
   engine->process_ = getpid();
   if (options.masked_rows == MaskedRows::Zero) {
-    if (const std::string& reason = engine->model_->hidden_rows_kept_because(); !reason.empty()) engine->warnings_->drop_ending(reason);
-    if (const std::string text = padding_kept(*engine->model_); !text.empty()) warn("PaddingWarning", text, level);
+    if (const std::string& reason = engine->model_->hidden_rows_kept_because(); !reason.empty())
+      engine->warnings_->drop_ending(reason);
+    if (const std::string text = padding_kept(*engine->model_); !text.empty())
+      warn("PaddingWarning", text, level);
   }
   engine->warnings_->issue(level);
   return engine;
@@ -66,7 +72,9 @@ bool Engine::made_here() const { return process_ == getpid(); }
 
 std::shared_ptr<const RaggedProgram> Engine::ragged() {
   std::shared_ptr<const RaggedProgram> program;
-  interruptible([&](const std::shared_ptr<Cancellation>& cancellation) { program = model_->ragged(cancellation); });
+  interruptible([&](const std::shared_ptr<Cancellation>& cancellation) {
+    program = model_->ragged(cancellation);
+  });
   return program;
 }
 
@@ -89,8 +97,9 @@ void Engine::give_back(Seat seat) {
   idle_.push_back(std::move(seat));
 }
 
-std::vector<ir::Tensor> Engine::call(const std::function<std::vector<ir::Tensor>(ModelContext&)>& work,
-                                     std::shared_ptr<Cancellation> cancellation) {
+std::vector<ir::Tensor> Engine::call(
+    const std::function<std::vector<ir::Tensor>(ModelContext&)>& work,
+    std::shared_ptr<Cancellation> cancellation) {
   std::vector<ir::Tensor> results;
   try {
     const nb::gil_scoped_release released;
@@ -109,7 +118,8 @@ std::vector<ir::Tensor> Engine::call(const std::function<std::vector<ir::Tensor>
     }
     end();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Cancelled && PyErr_Occurred() != nullptr) throw nb::python_error();  // KeyboardInterrupt
+    if (error.kind() == ErrorKind::Cancelled && PyErr_Occurred() != nullptr)
+      throw nb::python_error();  // KeyboardInterrupt
     throw;
   }
   return results;

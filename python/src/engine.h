@@ -1,4 +1,5 @@
-// A compiled model and the contexts that threads call it through. Nothing here is Python's but the signals that end a call.
+// A compiled model and the contexts that threads call it through. Nothing here is Python's but the
+// signals that end a call.
 #pragma once
 
 #include <sys/types.h>
@@ -17,18 +18,21 @@
 
 namespace anydim::python {
 
-using Words = std::vector<std::pair<std::string, std::string>>;  // options as api/option_text.h has them
+// options as api/option_text.h has them
+using Words = std::vector<std::pair<std::string, std::string>>;
 
 // By the user's own tuning database where none is named. Throws Error{CommandLine}.
 CompileOptions options_of(const Words& words);
 
-// For cancellations: Python has a signal to handle, whose exception is raised then, or the interpreter ends. Without the GIL.
+// For cancellations: Python has a signal to handle, whose exception is raised then, or the
+// interpreter ends. Without the GIL.
 bool signal_raised();
 
 class Engine {
  public:
   // Interruptible. Warns `level` frames of Python up. Throws what loading and compiling throw.
-  static std::shared_ptr<Engine> compile(std::function<ir::Module()> load, const Words& options, int level);
+  static std::shared_ptr<Engine> compile(std::function<ir::Module()> load, const Words& options,
+                                         int level);
 
   const Model& model() const { return *model_; }
   WarningList& warnings() { return *warnings_; }
@@ -39,7 +43,8 @@ class Engine {
   // Interruptible where it compiles. Throws Error{Unsupported}.
   std::shared_ptr<const RaggedProgram> ragged();
 
-  // With the GIL, which is released while the call runs, on a context that no other call has. Ctrl-C and `cancellation` (null: none) end it between two launches.
+  // With the GIL, which is released while the call runs, on a context that no other call has.
+  // Ctrl-C and `cancellation` (null: none) end it between two launches.
   std::vector<ir::Tensor> call(const std::function<std::vector<ir::Tensor>(ModelContext&)>& work,
                                std::shared_ptr<Cancellation> cancellation);
 
@@ -52,7 +57,8 @@ class Engine {
   Seat take();
   void give_back(Seat seat);
 
-  std::shared_ptr<WarningList> warnings_ = std::make_shared<WarningList>();  // which background work may outlive
+  // which background work may outlive
+  std::shared_ptr<WarningList> warnings_ = std::make_shared<WarningList>();
   std::shared_ptr<const Model> model_;
   pid_t process_ = 0;
   std::atomic<std::int64_t> copied_inputs_ = 0;

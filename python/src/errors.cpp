@@ -25,11 +25,13 @@ const char* class_of(ErrorKind kind) {
   return "InternalError";
 }
 
-nb::object named_class(const char* name) { return nb::module_::import_("anydim.errors").attr(name); }
+nb::object named_class(const char* name) {
+  return nb::module_::import_("anydim.errors").attr(name);
+}
 
 void raise(const char* type, const char* message) {
-  const nb::object text =
-      nb::steal(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::char_traits<char>::length(message)), "replace"));
+  const nb::object text = nb::steal(PyUnicode_DecodeUTF8(
+      message, static_cast<Py_ssize_t>(std::char_traits<char>::length(message)), "replace"));
   PyErr_SetObject(named_class(type).ptr(), text.ptr());
 }
 

@@ -16,7 +16,8 @@ void translate_errors();
 // What only a call from Python can be: the named class of anydim.errors.
 class CallError : public std::runtime_error {
  public:
-  CallError(const char* type, const std::string& message) : std::runtime_error(message), type_(type) {}
+  CallError(const char* type, const std::string& message)
+      : std::runtime_error(message), type_(type) {}
   const char* type() const { return type_; }
 
  private:
@@ -27,7 +28,8 @@ class CallError : public std::runtime_error {
 class WarningList {
  public:
   void add(std::string message);
-  // With the GIL: as AnydimWarning, `level` frames of Python up. Throws what a filter makes of them.
+  // With the GIL: as AnydimWarning, `level` frames of Python up. Throws what a filter makes of
+  // them.
   void issue(int level);
   void drop_ending(const std::string& end);
 

@@ -16,7 +16,8 @@ namespace anydim::python {
 namespace {
 
 nb::object interned(const std::string& name) {
-  PyObject* text = PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
+  PyObject* text =
+      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
   if (text == nullptr) throw nb::python_error();
   PyUnicode_InternInPlace(&text);
   return nb::steal(text);
@@ -34,18 +35,22 @@ struct CompiledModel::Places {
   std::vector<nb::object> arrays;  // by result; null where none was given
 };
 
-CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>& folder, const Words& options, int level) {
+CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>& folder,
+                             const Words& options, int level) {
   const UnderWay under_way;
   std::function<ir::Module()> load;
   if (PyBytes_Check(source.ptr())) {
-    const std::span<const char> bytes(PyBytes_AS_STRING(source.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
+    const std::span<const char> bytes(PyBytes_AS_STRING(source.ptr()),
+                                      static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
     load = [bytes, folder] { return load_model_bytes(std::as_bytes(bytes), folder); };
   } else {
     load = [path = name_from(source, "models")] { return load_model(path); };
   }
   engine_ = Engine::compile(load, options, level);
-  for (const InputInfo& input : engine_->model().inputs()) input_names_.push_back(interned(input.name));
-  for (const std::string& name : engine_->model().output_names()) output_names_.push_back(interned(name));
+  for (const InputInfo& input : engine_->model().inputs())
+    input_names_.push_back(interned(input.name));
+  for (const std::string& name : engine_->model().output_names())
+    output_names_.push_back(interned(name));
 }
 
 void CompiledModel::retune() {
@@ -77,13 +82,15 @@ std::shared_ptr<Engine> CompiledModel::engine() const {
   if (engine_ == nullptr) throw CallError("ClosedError", "the model was closed: compile it again");
   if (!engine_->made_here())
     throw CallError("ForkedError",
-                    "the model was made in the parent of this process, whose threads a fork does not bring along: compile it in the child, "
+                    "the model was made in the parent of this process, whose threads a fork does "
+                    "not bring along: compile it in the child, "
                     "or start the child by "
                     "'spawn' or 'forkserver' (multiprocessing.set_start_method)");
   return engine_;
 }
 
-CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names, nb::handle mapping) {
+CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<InputInfo>& wanted,
+                                           const Names& names, nb::handle mapping) {
   const nb::object given = dict_of(mapping, "inputs");
   Given inputs;
   inputs.tensors.reserve(wanted.size());
@@ -93,10 +100,12 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
     PyObject* found = PyDict_GetItemWithError(given.ptr(), names[i].ptr());
     fits = found != nullptr;
     if (!fits) break;
-    const nb::object array = nb::borrow(found);  // which code of its library's may drop from the dict
+    // which code of its library's may drop from the dict
+    const nb::object array = nb::borrow(found);
     GivenArray one = tensor_of(array, {"input", wanted[i].name});
     if (one.copied) engine.count_copied_input();
-    fits = one.tensor.dtype() == wanted[i].dtype && (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
+    fits = one.tensor.dtype() == wanted[i].dtype &&
+           (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
     inputs.tensors.push_back(std::move(one.tensor));
     inputs.kept.push_back(std::move(one.kept));
   }
@@ -125,27 +134,32 @@ CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle 
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
       throw Error(ErrorKind::Inputs,
-                  fmt::format("the model has no result '{}' to write; its results are {}", name, fmt::join(names, ", ")));
+                  fmt::format("the model has no result '{}' to write; its results are {}", name,
+                              fmt::join(names, ", ")));
     const auto i = static_cast<std::size_t>(at - names.begin());
     GivenPlace place = place_of(array, {"the place of result", name});
-    result.places[i] = {.dtype = place.dtype, .dims = std::move(place.dims), .bytes = {place.data, place.bytes}};
+    result.places[i] = {
+        .dtype = place.dtype, .dims = std::move(place.dims), .bytes = {place.data, place.bytes}};
     result.arrays[i] = std::move(place.kept);
   }
   return result;
 }
 
-nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places, Framework framework) const {
+nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places,
+                                     Framework framework) const {
   nb::object dict = nb::steal(PyDict_New());
   if (!dict.is_valid()) throw nb::python_error();
   for (std::size_t i = 0; i < results.size(); ++i) {
     const bool placed = i < places.arrays.size() && places.arrays[i].is_valid();
     const nb::object array = placed ? places.arrays[i] : array_of(std::move(results[i]), framework);
-    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0) throw nb::python_error();
+    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0)
+      throw nb::python_error();
   }
   return dict;
 }
 
-nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays, std::shared_ptr<Cancellation> cancellation) {
+nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays,
+                              std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
   const Framework framework = parse_framework(arrays);
@@ -153,12 +167,14 @@ nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_vie
   const Given given = gather(*engine, engine->model().inputs(), input_names_, inputs);
   const Places places = places_of(*engine, out);
   std::vector<ir::Tensor> results =
-      engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); }, std::move(cancellation));
+      engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); },
+                   std::move(cancellation));
   engine->warnings().issue(1);
   return results_of(std::move(results), places, framework);
 }
 
-nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out, std::string_view arrays,
+nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out,
+                                     std::string_view arrays,
                                      std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
@@ -168,15 +184,20 @@ nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::han
   Names names;
   for (const InputInfo& input : wanted) names.push_back(interned(input.name));
   nb::object mapping = nb::borrow(ids);
-  if (wanted.size() == 1 && !PyDict_Check(ids.ptr()) && !PyObject_HasAttrString(ids.ptr(), "keys")) {
+  if (wanted.size() == 1 && !PyDict_Check(ids.ptr()) &&
+      !PyObject_HasAttrString(ids.ptr(), "keys")) {
     mapping = nb::steal(PyDict_New());
-    if (!mapping.is_valid() || PyDict_SetItem(mapping.ptr(), names[0].ptr(), ids.ptr()) < 0) throw nb::python_error();
+    if (!mapping.is_valid() || PyDict_SetItem(mapping.ptr(), names[0].ptr(), ids.ptr()) < 0)
+      throw nb::python_error();
   }
   const Given given = gather(*engine, wanted, names, mapping);
   const GivenArray ends = tensor_of(offsets, {"offsets"});
   const Places places = places_of(*engine, out);
   std::vector<ir::Tensor> results = engine->call(
-      [&](ModelContext& context) { return context.run_ragged(given.tensors, ends.tensor, places.places); }, std::move(cancellation));
+      [&](ModelContext& context) {
+        return context.run_ragged(given.tensors, ends.tensor, places.places);
+      },
+      std::move(cancellation));
   engine->warnings().issue(1);
   return results_of(std::move(results), places, framework);
 }

@@ -14,20 +14,24 @@
 
 namespace anydim::python {
 
-// Any thread. Methods throw CallError{ClosedError} after close(), CallError{ForkedError} in a forked child.
+// Any thread. Methods throw CallError{ClosedError} after close(), CallError{ForkedError} in a
+// forked child.
 class CompiledModel {
  public:
   // `source`: a path as str, or bytes, whose files lie in `folder`.
-  CompiledModel(nanobind::object source, const std::optional<std::string>& folder, const Words& options, int level);
+  CompiledModel(nanobind::object source, const std::optional<std::string>& folder,
+                const Words& options, int level);
   ~CompiledModel();
   CompiledModel(const CompiledModel&) = delete;
   CompiledModel& operator=(const CompiledModel&) = delete;
 
-  // `inputs`: a mapping of names to arrays. `out`: None, or a mapping of names of results to arrays that they are written to. A dict of all results.
-  nanobind::object run(nanobind::handle inputs, nanobind::handle out, std::string_view arrays, std::shared_ptr<Cancellation> cancellation);
+  // `inputs`: a mapping of names to arrays. `out`: None, or a mapping of names of results to arrays
+  // that they are written to. A dict of all results.
+  nanobind::object run(nanobind::handle inputs, nanobind::handle out, std::string_view arrays,
+                       std::shared_ptr<Cancellation> cancellation);
   // `ids`: as `inputs`, or the one array where the model has one. `offsets`: i64 of rank 1.
-  nanobind::object run_ragged(nanobind::handle ids, nanobind::handle offsets, nanobind::handle out, std::string_view arrays,
-                              std::shared_ptr<Cancellation> cancellation);
+  nanobind::object run_ragged(nanobind::handle ids, nanobind::handle offsets, nanobind::handle out,
+                              std::string_view arrays, std::shared_ptr<Cancellation> cancellation);
   void retune();  // reads the tuning database again
   void close();   // also in a forked child
   bool closed() const { return engine_ == nullptr; }
@@ -36,10 +40,12 @@ class CompiledModel {
  private:
   using Names = std::vector<nanobind::object>;  // interned
   struct Given;
-  static Given gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names, nanobind::handle given);
+  static Given gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names,
+                      nanobind::handle given);
   struct Places;
   static Places places_of(const Engine& engine, nanobind::handle out);
-  nanobind::object results_of(std::vector<ir::Tensor> results, const Places& places, Framework framework) const;
+  nanobind::object results_of(std::vector<ir::Tensor> results, const Places& places,
+                              Framework framework) const;
 
   std::shared_ptr<Engine> engine_;
   Names input_names_, output_names_;

@@ -113,7 +113,8 @@ nb::dict ceiling_of(const Engine& engine, const Shapes& shapes) {
 
 nb::dict explanation_of(Engine& engine, const Shapes& shapes, int repeat) {
   const UnderWay under_way;
-  static_cast<void>(engine.model().memory_ceiling(shapes));  // which knows the messages for shapes that do not fit
+  static_cast<void>(engine.model().memory_ceiling(
+      shapes));  // which knows the messages for shapes that do not fit
   std::vector<std::vector<std::int64_t>> extents;
   for (const InputInfo& input : engine.model().inputs()) {
     std::vector<std::int64_t>& dims = extents.emplace_back();
@@ -126,7 +127,8 @@ nb::dict explanation_of(Engine& engine, const Shapes& shapes, int repeat) {
     explanation = explain_model(engine.model(), extents, repeat, cancellation.get());
   });
   nb::list launches;
-  for (const LaunchExplanation& launch : explanation.call.launches) launches.append(dict_of(launch));
+  for (const LaunchExplanation& launch : explanation.call.launches)
+    launches.append(dict_of(launch));
   nb::dict result;
   result["symbols"] = dict_of(explanation.call.symbols);
   result["launches"] = launches;

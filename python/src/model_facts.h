@@ -1,4 +1,5 @@
-// What a compiled model says of itself, as Python's own values; anydim/_model.py gives them their classes. With the GIL.
+// What a compiled model says of itself, as Python's own values; anydim/_model.py gives them their
+// classes. With the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>

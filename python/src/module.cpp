@@ -32,7 +32,8 @@ cancellation: ends the call where it asks for it, as Ctrl-C does: between two la
 
 Raises InputError where arrays do not fit or a check of the model's fails, ResourceError where memory is short; the model can be called again after either.)";
 
-constexpr const char* run_ragged_text = R"(Calls the model over texts laid end to end, without padding and without a mask.
+constexpr const char* run_ragged_text =
+    R"(Calls the model over texts laid end to end, without padding and without a mask.
 
 ids: arrays by name, of shape (tokens, ..) in place of (batch, sequence, ..), for every input but the mask; or the one array where there is one.
 offsets: int64 of shape (texts + 1): text t has the rows offsets[t] to offsets[t + 1] - 1.
@@ -41,36 +42,53 @@ out, arrays, cancellation: as in `run`. Results with rows have those of the text
 The first call compiles. Raises UnsupportedError with the op or result for which the model takes no such input.)";
 
 void add_cancellation(nb::module_& module) {
-  nb::class_<Cancellation>(module, "Cancellation", "A request to end calls that were given it, made on another thread.")
+  nb::class_<Cancellation>(module, "Cancellation",
+                           "A request to end calls that were given it, made on another thread.")
       .def("__init__", [](Cancellation* self) { new (self) Cancellation(signal_raised); })
-      .def("cancel", &Cancellation::cancel, "Ends them between two launches: they raise CancelledError.");
+      .def("cancel", &Cancellation::cancel,
+           "Ends them between two launches: they raise CancelledError.");
 }
 
 void add_model(nb::module_& module) {
-  nb::class_<CompiledModel>(module, "CompiledModel", nb::is_weak_referenceable(), "A compiled model; anydim.Model adds to it.")
-      .def(nb::init<nb::object, const std::optional<std::string>&, const Words&, int>(), "source"_a, "folder"_a.none(), "options"_a,
-           "level"_a)
-      .def("run", &CompiledModel::run, "inputs"_a, "out"_a = nb::none(), nb::kw_only(), "arrays"_a = "numpy", "cancellation"_a = nb::none(),
-           run_text)
-      .def("run_ragged", &CompiledModel::run_ragged, "ids"_a, "offsets"_a, "out"_a = nb::none(), nb::kw_only(), "arrays"_a = "numpy",
-           "cancellation"_a = nb::none(), run_ragged_text)
+  nb::class_<CompiledModel>(module, "CompiledModel", nb::is_weak_referenceable(),
+                            "A compiled model; anydim.Model adds to it.")
+      .def(nb::init<nb::object, const std::optional<std::string>&, const Words&, int>(), "source"_a,
+           "folder"_a.none(), "options"_a, "level"_a)
+      .def("run", &CompiledModel::run, "inputs"_a, "out"_a = nb::none(), nb::kw_only(),
+           "arrays"_a = "numpy", "cancellation"_a = nb::none(), run_text)
+      .def("run_ragged", &CompiledModel::run_ragged, "ids"_a, "offsets"_a, "out"_a = nb::none(),
+           nb::kw_only(), "arrays"_a = "numpy", "cancellation"_a = nb::none(), run_ragged_text)
       .def("retune", &CompiledModel::retune,
-           "Reads the tuning database again and swaps its choices in behind running calls: none of them waits.")
-      .def("_start_timeline", [](const CompiledModel& model, std::int64_t events) { model.engine()->model().timeline().start(events); })
-      .def("_stop_timeline", [](const CompiledModel& model) { model.engine()->model().timeline().stop(); })
+           "Reads the tuning database again and swaps its choices in behind running calls: none of "
+           "them waits.")
+      .def("_start_timeline",
+           [](const CompiledModel& model, std::int64_t events) {
+             model.engine()->model().timeline().start(events);
+           })
+      .def("_stop_timeline",
+           [](const CompiledModel& model) { model.engine()->model().timeline().stop(); })
       .def("_write_timeline",
-           [](const CompiledModel& model, const std::string& file) { write_timeline(file, model.engine()->model().timeline()); })
-      .def("close", &CompiledModel::close, "Ends the model's threads, once calls that are under way have ended. Results stay.")
+           [](const CompiledModel& model, const std::string& file) {
+             write_timeline(file, model.engine()->model().timeline());
+           })
+      .def("close", &CompiledModel::close,
+           "Ends the model's threads, once calls that are under way have ended. Results stay.")
       .def_prop_ro("closed", &CompiledModel::closed, "Whether close() was called.")
       .def("_inputs", [](const CompiledModel& model) { return inputs_of(*model.engine()); })
       .def("_outputs", [](const CompiledModel& model) { return outputs_of(*model.engine()); })
       .def("_symbols", [](const CompiledModel& model) { return symbols_of(*model.engine()); })
       .def("_stats", [](const CompiledModel& model) { return statistics_of(*model.engine()); })
-      .def("_memory_ceiling", [](const CompiledModel& model, const Shapes& shapes) { return ceiling_of(*model.engine(), shapes); })
-      .def("_explain",
-           [](const CompiledModel& model, const Shapes& shapes, int repeat) { return explanation_of(*model.engine(), shapes, repeat); })
-      .def("_padded_because", [](const CompiledModel& model) { return model.engine()->model().padded_because(); })
-      .def("_hidden_rows_kept_because", [](const CompiledModel& model) { return model.engine()->model().hidden_rows_kept_because(); });
+      .def("_memory_ceiling",
+           [](const CompiledModel& model, const Shapes& shapes) {
+             return ceiling_of(*model.engine(), shapes);
+           })
+      .def("_explain", [](const CompiledModel& model, const Shapes& shapes,
+                          int repeat) { return explanation_of(*model.engine(), shapes, repeat); })
+      .def("_padded_because",
+           [](const CompiledModel& model) { return model.engine()->model().padded_because(); })
+      .def("_hidden_rows_kept_because", [](const CompiledModel& model) {
+        return model.engine()->model().hidden_rows_kept_because();
+      });
 }
 
 }  // namespace
@@ -81,11 +99,12 @@ NB_MODULE(_anydim, module) {
   nb::set_leak_warnings(false);
   module.attr("__version__") = ANYDIM_VERSION;
   anydim::python::translate_errors();
-  module.def("end_calls", &anydim::python::end_calls, "Ends the calls that are under way; none begins any more.");
+  module.def("end_calls", &anydim::python::end_calls,
+             "Ends the calls that are under way; none begins any more.");
   anydim::python::add_cancellation(module);
   anydim::python::add_model(module);
-  module.def("tune", &anydim::python::tune_model, "source"_a, "folder"_a.none(), "options"_a, "settings"_a, "lengths"_a, "shapes"_a,
-             "worker"_a, "progress"_a.none(), "level"_a);
+  module.def("tune", &anydim::python::tune_model, "source"_a, "folder"_a.none(), "options"_a,
+             "settings"_a, "lengths"_a, "shapes"_a, "worker"_a, "progress"_a.none(), "level"_a);
   module.def("record_call", &anydim::python::record_call, "folder"_a, "inputs"_a);
   module.def("serve_tuning", &anydim::python::serve_tuning);
 }

@@ -10,8 +10,10 @@ namespace anydim::python {
 
 std::string name_from(nb::handle key, const char* of_what) {
   if (!PyUnicode_Check(key.ptr()))
-    throw Error(ErrorKind::Inputs, fmt::format("{} are named by strings, not by a {}", of_what, Py_TYPE(key.ptr())->tp_name));
-  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
+    throw Error(ErrorKind::Inputs, fmt::format("{} are named by strings, not by a {}", of_what,
+                                               Py_TYPE(key.ptr())->tp_name));
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
   if (!bytes.is_valid()) throw nb::python_error();
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
@@ -23,8 +25,8 @@ nb::object dict_of(nb::handle mapping, const char* what) {
     if (!dict.is_valid() || PyDict_Update(dict.ptr(), mapping.ptr()) < 0) throw nb::python_error();
     return dict;
   }
-  throw Error(ErrorKind::Inputs,
-              fmt::format("{} come as a mapping of names to arrays, not as a {}", what, Py_TYPE(mapping.ptr())->tp_name));
+  throw Error(ErrorKind::Inputs, fmt::format("{} come as a mapping of names to arrays, not as a {}",
+                                             what, Py_TYPE(mapping.ptr())->tp_name));
 }
 
 std::vector<std::pair<std::string, nb::object>> named_arrays(nb::handle mapping, const char* what) {

@@ -76,8 +76,9 @@ class Watch {
 
 }  // namespace
 
-nb::dict tune_model(nb::object source, const std::optional<std::string>& folder, const Words& words, const Words& settings,
-                    std::vector<std::int64_t> lengths, std::vector<std::map<std::string, std::vector<std::int64_t>>> shapes,
+nb::dict tune_model(nb::object source, const std::optional<std::string>& folder, const Words& words,
+                    const Words& settings, std::vector<std::int64_t> lengths,
+                    std::vector<std::map<std::string, std::vector<std::int64_t>>> shapes,
                     std::vector<std::string> worker, nb::object progress, int level) {
   const UnderWay under_way;
   CompileOptions options = options_of(words);
@@ -93,8 +94,10 @@ nb::dict tune_model(nb::object source, const std::optional<std::string>& folder,
   std::optional<ModelBytes> bytes;
   tuner::ModelFile model;
   if (PyBytes_Check(source.ptr())) {
-    bytes.emplace(std::as_bytes(std::span(PyBytes_AS_STRING(source.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())))),
-                  folder);
+    bytes.emplace(
+        std::as_bytes(std::span(PyBytes_AS_STRING(source.ptr()),
+                                static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())))),
+        folder);
     model = bytes->file();
   } else {
     model.file = name_from(source, "models");

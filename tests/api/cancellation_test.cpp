@@ -10,7 +10,7 @@
 
 #include "api/model.h"
 #include "ir/error.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 
 namespace anydim {
 namespace {
@@ -33,7 +33,8 @@ ErrorKind kind_of(const std::function<void()>& work) {
   return ErrorKind::Internal;
 }
 
-constexpr const char* adds = "fn @main(%x: Tensor[(n), f32]) {\n  %y = add(%x, %x)\n  return %y\n}\n";
+constexpr const char* adds =
+    "fn @main(%x: Tensor[(n), f32]) {\n  %y = add(%x, %x)\n  return %y\n}\n";
 
 // Counts to %limit, one launch a turn.
 constexpr const char* counts = R"(
@@ -49,7 +50,8 @@ fn @main(%limit: Tensor[(), i64], %x: Tensor[(n), f32]) {
 TEST(Cancellation, ACancelledCompilationThrowsItsOwnKind) {
   const auto cancellation = std::make_shared<Cancellation>();
   cancellation->cancel();
-  EXPECT_EQ(kind_of([&] { Model::compile(ir::parse(adds), options_with(cancellation)); }), ErrorKind::Cancelled);
+  EXPECT_EQ(kind_of([&] { Model::compile(ir::parse(adds), options_with(cancellation)); }),
+            ErrorKind::Cancelled);
   cancellation->reset();
   EXPECT_NE(Model::compile(ir::parse(adds), options_with(cancellation)), nullptr);
 }
@@ -73,7 +75,9 @@ TEST(Cancellation, ALoopingCallEndsAndItsContextServesAgain) {
   ModelContext context(model);
   context.cancel_by(cancellation);
   const ir::Tensor x = ir::Tensor::of<float>(ir::DType::F32, {2}, {1, 3});
-  const auto limit = [](std::int64_t turns) { return ir::Tensor::of<std::int64_t>(ir::DType::I64, {}, {turns}); };
+  const auto limit = [](std::int64_t turns) {
+    return ir::Tensor::of<std::int64_t>(ir::DType::I64, {}, {turns});
+  };
   std::thread canceller([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     cancellation->cancel();
@@ -87,9 +91,10 @@ TEST(Cancellation, ALoopingCallEndsAndItsContextServesAgain) {
 }
 
 TEST(Cancellation, KernelsThatFollowAreLeftForLater) {
-  const auto model = Model::compile(ir::parse("fn @main(%x: Tensor[(n, 64), f32], %w: Tensor[(64, 64), f32]) {\n"
-                                              "  %y = matmul(%x, %w)\n  return %y\n}\n"),
-                                    options_with(nullptr));
+  const auto model =
+      Model::compile(ir::parse("fn @main(%x: Tensor[(n, 64), f32], %w: Tensor[(64, 64), f32]) {\n"
+                               "  %y = matmul(%x, %w)\n  return %y\n}\n"),
+                     options_with(nullptr));
   Cancellation cancellation;
   cancellation.cancel();
   const std::int64_t pending = model->statistics().kernels.pending;

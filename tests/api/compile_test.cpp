@@ -68,7 +68,8 @@ void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wan
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t o = 0; o < got.size(); ++o) {
     ASSERT_EQ(got[o].dims(), want[o].dims());
-    for (std::int64_t i = 0; i < got[o].elements(); ++i) ASSERT_NEAR(got[o].real_at(i), want[o].real_at(i), 1e-4) << "output " << o;
+    for (std::int64_t i = 0; i < got[o].elements(); ++i)
+      ASSERT_NEAR(got[o].real_at(i), want[o].real_at(i), 1e-4) << "output " << o;
   }
 }
 
@@ -93,8 +94,8 @@ TEST(Compile, AgreesWithTheEvaluatorAtEveryShape) {
     EXPECT_EQ(executable->kernels().progress().failed, 0);
     runtime::Context context(executable);
     unsigned seed = 0;
-    for (const auto& [b, s] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 7}, {3, 16}, {2, 65}, {64, 2}, {0, 5}, {5, 128}}) {
+    for (const auto& [b, s] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {1, 7}, {3, 16}, {2, 65}, {64, 2}, {0, 5}, {5, 128}}) {
       const std::vector<Tensor> inputs = encoder_inputs(b, s, ++seed);
       expect_close(context.run(inputs), evaluate_reference(module, inputs));
     }
@@ -105,7 +106,8 @@ TEST(Compile, WhatConstantsDecideIsComputedOnce) {
   const ir::Module module = ir::parse(projected_table);
   for (const bool skipped : {false, true}) {
     CompileOptions options = quiet();
-    options.policies = {{"gather_0", Policy::Symbolic}};  // the names of regions are those of the calls'
+    options.policies = {
+        {"gather_0", Policy::Symbolic}};  // the names of regions are those of the calls'
     if (skipped) options.policies.clear();
     if (skipped) options.skipped_passes = {"compute_constants"};
     const auto executable = compile(module, options);
@@ -163,7 +165,8 @@ TEST(Compile, WarmStartCompilesNothing) {
   EXPECT_EQ(progress.pending, 0);
   EXPECT_EQ(warnings, std::vector<std::string>());
   const std::vector<Tensor> inputs = encoder_inputs(2, 9, 1);
-  expect_close(runtime::Context(executable).run(inputs), evaluate_reference(ir::parse(encoder), inputs));
+  expect_close(runtime::Context(executable).run(inputs),
+               evaluate_reference(ir::parse(encoder), inputs));
 }
 
 TEST(Compile, NarrowedDimsAreKept) {
@@ -171,7 +174,9 @@ TEST(Compile, NarrowedDimsAreKept) {
   options.dims = {{"s", 1, 32, 8}};
   runtime::Context context(compile(ir::parse(encoder), options));
   context.run(encoder_inputs(1, 16, 1));
-  EXPECT_NE(failure(ErrorKind::Inputs, [&] { context.run(encoder_inputs(1, 33, 1)); }).find("--dim s=1:32"), std::string::npos);
+  EXPECT_NE(failure(ErrorKind::Inputs, [&] { context.run(encoder_inputs(1, 33, 1)); })
+                .find("--dim s=1:32"),
+            std::string::npos);
   failure(ErrorKind::Inputs, [&] { context.run(encoder_inputs(1, 15, 1)); });
 }
 
@@ -179,16 +184,18 @@ TEST(Compile, OutputsAreChosenByName) {
   CompileOptions options = quiet();
   options.outputs = {"pooled"};
   const auto executable = compile(ir::parse(encoder), options);
-  ASSERT_EQ(executable->program().outputs.size(), 1u);
-  EXPECT_EQ(runtime::Context(executable).run(encoder_inputs(2, 3, 1))[0].dims(), (std::vector<std::int64_t>{2, 16}));
+  ASSERT_EQ(executable->program().entry().outputs.size(), 1u);
+  EXPECT_EQ(runtime::Context(executable).run(encoder_inputs(2, 3, 1))[0].dims(),
+            (std::vector<std::int64_t>{2, 16}));
 }
 
 TEST(Compile, PolicyOfAnUnknownRegionIsRefused) {
   CompileOptions options = quiet();
   options.policies = {{"no_such_region", Policy::Symbolic}};
-  EXPECT_TRUE(failure(ErrorKind::CommandLine, [&] {
-                compile(ir::parse(encoder), options);
-              }).starts_with("policy of the region 'no_such_region': the program has no such region; it has "));
+  EXPECT_TRUE(
+      failure(ErrorKind::CommandLine, [&] { compile(ir::parse(encoder), options); })
+          .starts_with(
+              "policy of the region 'no_such_region': the program has no such region; it has "));
 }
 
 TEST(Compile, CallsAreExplained) {
@@ -214,34 +221,47 @@ TEST(ArrangeInputs, NamesWhatDoesNotFit) {
   EXPECT_EQ(arrange_inputs(inputs, {{"mask", mask}, {"ids", ids}})[0].dtype(), DType::I64);
   EXPECT_EQ(failure(ErrorKind::Inputs, [&] { arrange_inputs(inputs, {{"ids", ids}}); }),
             "input 'mask' is missing; the model's inputs are " + listed);
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { arrange_inputs(inputs, {{"ids", ids}, {"mask", mask}, {"x", ids}}); }),
+  EXPECT_EQ(failure(ErrorKind::Inputs,
+                    [&] { arrange_inputs(inputs, {{"ids", ids}, {"mask", mask}, {"x", ids}}); }),
             "the model has no input 'x'; its inputs are " + listed);
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { arrange_inputs(inputs, {{"ids", mask}, {"mask", mask}}); }),
-            "input 'ids' does not fit: expected i64 (b, s), got f32 (1, 2)");
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { arrange_inputs(inputs, {{"ids", Tensor(DType::I64, {2})}, {"mask", mask}}); }),
-            "input 'ids' does not fit: expected i64 (b, s), got i64 (2)");
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs, [&] { arrange_inputs(inputs, {{"ids", mask}, {"mask", mask}}); }),
+      "input 'ids' does not fit: expected i64 (b, s), got f32 (1, 2)");
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs,
+              [&] { arrange_inputs(inputs, {{"ids", Tensor(DType::I64, {2})}, {"mask", mask}}); }),
+      "input 'ids' does not fit: expected i64 (b, s), got i64 (2)");
 }
 
 TEST(Specialize, ShapesAreFixedEverywhere) {
   ir::Module module = ir::parse(encoder);
   fix_shapes(module, {parse_input_shape("ids=2x?")});
   EXPECT_EQ(to_string(inputs_of(module.functions[0])[1]), "mask: f32 (2, s)");
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { fix_shapes(module, {parse_input_shape("mask=3x?")}); }),
-            "--shape: dimension 0 of input 'mask' cannot be 3: the model demands 2");
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { fix_shapes(module, {parse_input_shape("mask=2x129")}); }),
-            "--shape: dimension 1 of input 'mask' cannot be 129: 's' is in [1, 128]");
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { fix_shapes(module, {parse_input_shape("mask=2x4"), parse_input_shape("ids=2x5")}); }),
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs, [&] { fix_shapes(module, {parse_input_shape("mask=3x?")}); }),
+      "--shape: dimension 0 of input 'mask' cannot be 3: the model demands 2");
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs, [&] { fix_shapes(module, {parse_input_shape("mask=2x129")}); }),
+      "--shape: dimension 1 of input 'mask' cannot be 129: 's' is in [1, 128]");
+  EXPECT_EQ(failure(ErrorKind::Inputs,
+                    [&] {
+                      fix_shapes(module,
+                                 {parse_input_shape("mask=2x4"), parse_input_shape("ids=2x5")});
+                    }),
             "--shape: dimension 1 of input 'ids' cannot be 5: 's' is 4 in another place");
-  EXPECT_EQ(failure(ErrorKind::CommandLine, [&] { fix_shapes(module, {parse_input_shape("ids=2")}); }),
-            "--shape: input 'ids' has rank 2, but 1 extents are given");
-  EXPECT_EQ(failure(ErrorKind::CommandLine, [&] { fix_shapes(module, {parse_input_shape("x=2")}); }),
-            "--shape: the model has no input 'x'; its inputs are ids, mask");
+  EXPECT_EQ(
+      failure(ErrorKind::CommandLine, [&] { fix_shapes(module, {parse_input_shape("ids=2")}); }),
+      "--shape: input 'ids' has rank 2, but 1 extents are given");
+  EXPECT_EQ(
+      failure(ErrorKind::CommandLine, [&] { fix_shapes(module, {parse_input_shape("x=2")}); }),
+      "--shape: the model has no input 'x'; its inputs are ids, mask");
 }
 
 TEST(Specialize, MalformedShapesAreRefused) {
   for (const char* text : {"", "x", "=2", "x=2x", "x=x2", "x=a", "x=-1", "x=2y3"}) {
     EXPECT_EQ(failure(ErrorKind::CommandLine, [&] { parse_input_shape(text); }),
-              "--shape " + std::string(text) + " is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': as the model has it)");
+              "--shape " + std::string(text) +
+                  " is not NAME=EXTENTxEXTENT..., e.g. input_ids=2x?x7 ('?': as the model has it)");
   }
   EXPECT_TRUE(parse_input_shape("scalar=").dims.empty());
 }
@@ -255,7 +275,8 @@ TEST(Specialize, UnknownAndEmptyDimsAreRefused) {
 }
 
 TEST(System, NothingIsMissingHere) {
-  for (const Finding& finding : examine_system(quiet())) EXPECT_FALSE(finding.missing) << finding.name << ": " << finding.value;
+  for (const Finding& finding : examine_system(quiet()))
+    EXPECT_FALSE(finding.missing) << finding.name << ": " << finding.value;
 }
 
 }  // namespace

@@ -19,12 +19,15 @@ CompileOptions quiet() {
   return options;
 }
 
-Tensor reals(std::vector<std::int64_t> dims, std::vector<double> elements) { return Tensor::of(DType::F32, std::move(dims), elements); }
+Tensor reals(std::vector<std::int64_t> dims, std::vector<double> elements) {
+  return Tensor::of(DType::F32, std::move(dims), elements);
+}
 Tensor integer(std::int64_t value) { return Tensor::of<std::int64_t>(DType::I64, {}, {value}); }
 
 Tensor ramp(std::vector<std::int64_t> dims) {
   Tensor tensor(DType::F32, std::move(dims));
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set_real(i, 0.25 * static_cast<double>(i % 13) - 1);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.set_real(i, 0.25 * static_cast<double>(i % 13) - 1);
   return tensor;
 }
 
@@ -62,7 +65,8 @@ fn @down(%x: Tensor[(n), f32], %m: Tensor[(), i64]) -> Tensor[(n), f32] {
 TEST(ControlFlow, ARecursionTenThousandDeepWorksAndOneWithoutEndSaysSo) {
   runtime::Context context(compile(ir::parse(countdown), quiet()));
   EXPECT_EQ(context.run({reals({2}, {1, 2}), integer(10'000)})[0].real_at(1), 10'002);
-  EXPECT_EQ(failure(ErrorKind::Resource, [&] { context.run({reals({2}, {1, 2}), integer(1'000'000'000)}); }),
+  EXPECT_EQ(failure(ErrorKind::Resource,
+                    [&] { context.run({reals({2}, {1, 2}), integer(1'000'000'000)}); }),
             "call '/again' (%r): calls nest more than 200000 deep");
   EXPECT_EQ(context.run({reals({1}, {5}), integer(3)})[0].real_at(0), 8);
 }
@@ -81,7 +85,8 @@ fn @main(%x: Tensor[(n), f32], %m: Tensor[(), i64]) {
                                    options));
   EXPECT_EQ(context.executable().program().unbounded, "loop (%y)");
   EXPECT_EQ(context.run({ramp({4}), integer(10)})[0].dims(), std::vector<std::int64_t>{4096});
-  const std::string message = failure(ErrorKind::Resource, [&] { context.run({ramp({4}), integer(40)}); });
+  const std::string message =
+      failure(ErrorKind::Resource, [&] { context.run({ramp({4}), integer(40)}); });
   EXPECT_NE(message.find("over the memory limit of 1048576 bytes"), std::string::npos) << message;
   EXPECT_EQ(context.run({ramp({4}), integer(2)})[0].dims(), std::vector<std::int64_t>{16});
 }
@@ -100,11 +105,13 @@ fn @f(%p: Tensor[(10, 10), f32]) {
 })");
   runtime::Context context(compile(module, quiet()));
   std::size_t checks = 0;
-  for (const ir::Program::Stage& stage : context.executable().program().stages) checks += stage.checks.size();
+  for (const ir::Program::Stage& stage : context.executable().program().stages)
+    checks += stage.checks.size();
   EXPECT_EQ(checks, 2u) << "one a dimension";
   EXPECT_EQ(context.run({ramp({10, 10})})[0].dims(), (std::vector<std::int64_t>{10, 10}));
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({ramp({10, 9})}); }),
-            "check_shape '/first' (%x_checked): dimension 1 of parameter %p of @f: expected 10, got 9");
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs, [&] { context.run({ramp({10, 9})}); }),
+      "check_shape '/first' (%x_checked): dimension 1 of parameter %p of @f: expected 10, got 9");
 }
 
 constexpr const char* block = R"(
@@ -127,7 +134,8 @@ TEST(StaticPrograms, GiveWhatTheDynamicOneGives) {
   for (int round = 0; round < 2; ++round) {
     const Tensor got = fixed.run(inputs)[0];
     ASSERT_EQ(got.dims(), wanted.dims());
-    for (std::int64_t i = 0; i < got.elements(); ++i) ASSERT_NEAR(got.real_at(i), wanted.real_at(i), 1e-5);
+    for (std::int64_t i = 0; i < got.elements(); ++i)
+      ASSERT_NEAR(got.real_at(i), wanted.real_at(i), 1e-5);
   }
   EXPECT_NE(failure(ErrorKind::Inputs, [&] { fixed.run({ramp({8, 16})}); }), "");
 }
@@ -135,9 +143,11 @@ TEST(StaticPrograms, GiveWhatTheDynamicOneGives) {
 TEST(StaticPrograms, TheFirstOpThatIsNotStaticIsRefused) {
   CompileOptions options = quiet();
   options.static_only = true;
-  const std::string message = failure(ErrorKind::Unsupported, [&] { compile(ir::parse(block), options); });
+  const std::string message =
+      failure(ErrorKind::Unsupported, [&] { compile(ir::parse(block), options); });
   EXPECT_NE(message.find("'/up' has dims s0 = n"), std::string::npos) << message;
-  const std::string control = failure(ErrorKind::Unsupported, [&] { compile(ir::parse(countdown), options); });
+  const std::string control =
+      failure(ErrorKind::Unsupported, [&] { compile(ir::parse(countdown), options); });
   EXPECT_NE(control.find("static programs only"), std::string::npos) << control;
 }
 
@@ -152,7 +162,8 @@ TEST(Policies, GiveEqualResultsAndExactSpecialises) {
     context.record_launches(true);
     for (int round = 0; round < 2; ++round) {
       const Tensor got = context.run(inputs)[0];
-      for (std::int64_t i = 0; i < got.elements(); ++i) ASSERT_NEAR(got.real_at(i), wanted.real_at(i), 1e-5) << name_of(policy);
+      for (std::int64_t i = 0; i < got.elements(); ++i)
+        ASSERT_NEAR(got.real_at(i), wanted.real_at(i), 1e-5) << name_of(policy);
       executable->kernels().complete();
     }
     EXPECT_EQ(context.launches()[0].exact != nullptr, policy == Policy::Exact);
@@ -174,7 +185,9 @@ TEST(Policies, ATextBringsItsOwnAndOptionsWinOverIt) {
     context.run(inputs);
     std::set<std::string> names;
     for (const runtime::LaunchRecord& launch : context.launches())
-      if (launch.exact != nullptr) names.insert(executable->program().kernels.at(static_cast<std::size_t>(launch.kernel)).region.name);
+      if (launch.exact != nullptr)
+        names.insert(
+            executable->program().kernels.at(static_cast<std::size_t>(launch.kernel)).region.name);
     return names;
   };
   const auto kernels = compile(ir::parse(two), quiet())->program().kernels;
@@ -197,9 +210,11 @@ TEST(Policies, ATextBringsItsOwnAndOptionsWinOverIt) {
 TEST(Policies, ExactKeepsABoundedNumber) {
   CompileOptions options = quiet();
   options.policies = {{"", Policy::Exact}};
-  auto executable = compile(ir::parse("fn @main(%x: Tensor[(n), f32]) { %y = relu(%x) return %y }"), options);
+  auto executable =
+      compile(ir::parse("fn @main(%x: Tensor[(n), f32]) { %y = relu(%x) return %y }"), options);
   runtime::Context context(executable);
-  for (std::int64_t n = 1; n <= static_cast<std::int64_t>(runtime::ExactKernels::most) + 20; ++n) context.run({ramp({n})});
+  for (std::int64_t n = 1; n <= static_cast<std::int64_t>(runtime::ExactKernels::most) + 20; ++n)
+    context.run({ramp({n})});
   executable->kernels().complete();
   EXPECT_LE(executable->kernels().exact().list().size(), runtime::ExactKernels::most);
 }

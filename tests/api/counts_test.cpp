@@ -1,13 +1,14 @@
-// Ops whose size only the data tells, compiled, against the reference evaluator: sizes 0, 1, a few and many, in order and in reverse, under every policy.
+// Ops whose size only the data tells, compiled, against the reference evaluator: sizes 0, 1, a few
+// and many, in order and in reverse, under every policy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
 #include "api/anydim.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
 #include "tests/support/random_tensors.h"
 
 namespace anydim {
@@ -138,7 +139,9 @@ fn @main(%x: Tensor[(n), i64]) {
   %f = dyn.full(constant(f32 () [2]), shape_of(%r))
   return %r, %f
 })",
-              [](std::int64_t size, std::mt19937& random) { return std::vector<Tensor>{random_numbers(DType::I64, {size}, random, 2)}; });
+              [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_numbers(DType::I64, {size}, random, 2)};
+              });
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// The table of elementwise ops once more, compiled and run by the virtual machine, against the reference evaluator.
+// The table of elementwise ops once more, compiled and run by the virtual machine, against the
+// reference evaluator.
 #include <gtest/gtest.h>
 
 #include "api/anydim.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
 #include "tests/support/elementwise_cases.h"
 
 namespace anydim {
@@ -22,17 +23,22 @@ void expect_right(const tests::ElementwiseCase& tested, const std::vector<ir::Te
   options.keep_kernels = false;
   options.background = false;
   runtime::Context context(compile(std::move(module), options));
-  EXPECT_EQ(tests::compare(tested, inputs, context.run(inputs), ir::evaluate(inferred, inferred.functions[0], inputs)), "");
+  EXPECT_EQ(tests::compare(tested, inputs, context.run(inputs),
+                           ir::evaluate(inferred, inferred.functions[0], inputs)),
+            "");
 }
 
 TEST(ElementwiseCompiled, EveryOpOnEveryType) {
-  for (const tests::ElementwiseCase& tested : tests::elementwise_cases()) expect_right(tested, tests::special_pairs(tested.dtype));
+  for (const tests::ElementwiseCase& tested : tests::elementwise_cases())
+    expect_right(tested, tests::special_pairs(tested.dtype));
 }
 
 TEST(ElementwiseCompiled, OperandsBroadcast) {
   for (const DType dtype : {DType::F32, DType::I32, DType::Bool}) {
     for (const DType result : {dtype, DType::Bool}) {
-      const auto expect = [&](const tests::ElementwiseDims& dims, const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& y) {
+      const auto expect = [&](const tests::ElementwiseDims& dims,
+                              const std::vector<std::int64_t>& x,
+                              const std::vector<std::int64_t>& y) {
         expect_right(tests::elementwise_case(dtype, result, dims),
                      {tests::special_values(dtype, x, 0), tests::special_values(dtype, y, 1)});
       };

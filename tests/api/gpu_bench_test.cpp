@@ -1,12 +1,13 @@
-// Operators timed on a fake GPU, against a fake cuBLASLt: a kernel takes 1 us there, a fill 1000, products of the library's algorithms 3, 2 and 2.5.
+// Operators timed on a fake GPU, against a fake cuBLASLt: a kernel takes 1 us there, a fill 1000,
+// products of the library's algorithms 3, 2 and 2.5.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "api/anydim.h"
 #include "api/gpu_check.h"
-#include "ir/parse.h"
 #include "ir/random_tensor.h"
+#include "ir/text/parse.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/fake_part.h"
 
@@ -37,8 +38,8 @@ TEST_F(GpuBench, ProductsInARingOfWeightsWithAWarmAndWithAColdCache) {
   gpu.device->use(runtime::cuda::CublasLt::make(gpu.device->shared_context(), library.functions()));
   const std::int64_t before = gpu.fake->bytes_in_use();
   const GpuMatmul shape{.m = 24, .n = 32, .k = 64, .copies = 3};
-  const auto times =
-      time_matmul(gpu.target, {shape, {.m = 5, .n = 32, .k = 64, .copies = 3}}, options, {.cache_extremes = true, .repetitions = 3});
+  const auto times = time_matmul(gpu.target, {shape, {.m = 5, .n = 32, .k = 64, .copies = 3}},
+                                 options, {.cache_extremes = true, .repetitions = 3});
   ASSERT_EQ(times.size(), 2u);
   for (const GpuMatmulTimes& one : times) {
     EXPECT_EQ(one.algorithms, 3);  // one of the four that are offered does not run
@@ -54,11 +55,13 @@ TEST_F(GpuBench, ProductsInARingOfWeightsWithAWarmAndWithAColdCache) {
   EXPECT_EQ(gpu.gpu->findings(), "");
   EXPECT_EQ(gpu.fake->bytes_in_use(), before);
   // Bias on both sides.
-  for (const auto& product : library.asked()) EXPECT_EQ(product.epilogue, runtime::cuda::epilogue_bias);
+  for (const auto& product : library.asked())
+    EXPECT_EQ(product.epilogue, runtime::cuda::epilogue_bias);
 }
 
 TEST_F(GpuBench, WithoutALibraryResultsAreChecked) {
-  const auto times = time_matmul(gpu.target, {{.m = 3, .n = 32, .k = 64, .copies = 2}}, options, {.library = false, .repetitions = 3});
+  const auto times = time_matmul(gpu.target, {{.m = 3, .n = 32, .k = 64, .copies = 2}}, options,
+                                 {.library = false, .repetitions = 3});
   expect_samples(times.at(0).ring, 1, 0, 0);
   EXPECT_EQ(times[0].cold.ours.median, 0);
   EXPECT_LT(times[0].largest_difference, 0.01);
@@ -73,7 +76,8 @@ TEST_F(GpuBench, WithoutALibraryResultsAreChecked) {
 }
 
 TEST_F(GpuBench, ALibraryThatIsMissingIsNamed) {
-  EXPECT_NE(library_missing(gpu.target, "/nowhere/libcublasLt.so").find("/nowhere/libcublasLt.so"), std::string::npos);
+  EXPECT_NE(library_missing(gpu.target, "/nowhere/libcublasLt.so").find("/nowhere/libcublasLt.so"),
+            std::string::npos);
   gpu.device->use(runtime::cuda::CublasLt::make(gpu.device->shared_context(), library.functions()));
   EXPECT_EQ(library_missing(gpu.target, ""), "");
 }
@@ -114,12 +118,15 @@ TEST(GpuCheck, FindsWrongElements) {
 
 // Equal and ragged layouts, against the reference evaluator; a row of another sequence is wrong.
 TEST(GpuCheck, FindsWrongRowsOfAttention) {
-  const GpuAttention ragged{.heads = 2, .head = 4, .lengths = {3, 1, 5}}, equal{.batch = 1, .heads = 2, .length = 5, .head = 4};
+  const GpuAttention ragged{.heads = 2, .head = 4, .lengths = {3, 1, 5}},
+      equal{.batch = 1, .heads = 2, .length = 5, .head = 4};
   for (const GpuAttention& shape : {ragged, equal}) {
     const bool is_ragged = !shape.lengths.empty();
-    const std::vector<std::int64_t> dims = is_ragged ? std::vector<std::int64_t>{9, 8} : std::vector<std::int64_t>{1, 2, 5, 4};
+    const std::vector<std::int64_t> dims =
+        is_ragged ? std::vector<std::int64_t>{9, 8} : std::vector<std::int64_t>{1, 2, 5, 4};
     std::vector<Tensor> inputs;
-    for (const char* name : {"q", "k", "v"}) inputs.push_back(ir::random_tensor(ir::DType::F32, dims, 3, name));
+    for (const char* name : {"q", "k", "v"})
+      inputs.push_back(ir::random_tensor(ir::DType::F32, dims, 3, name));
     const std::string text = is_ragged ? R"(
 fn @main(%q: Tensor[(9, 8), f32], %k: Tensor[(9, 8), f32], %v: Tensor[(9, 8), f32]) {
   %qs = reshape(%q) {shape = (9, 2, 4)}

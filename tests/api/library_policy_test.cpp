@@ -1,4 +1,5 @@
-// The policy `library`: products by a fake cuBLASLt beside generated kernels on the PTX interpreter, through runtime's CUDA path, graphs and all.
+// The policy `library`: products by a fake cuBLASLt beside generated kernels on the PTX
+// interpreter, through runtime's CUDA path, graphs and all.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -8,8 +9,8 @@
 
 #include "api/anydim.h"
 #include "codegen_cuda/backend.h"
-#include "ir/parse.h"
 #include "ir/random_tensor.h"
+#include "ir/text/parse.h"
 #include "runtime/cuda_device.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/ptx_gpu.h"
@@ -48,24 +49,31 @@ class LibraryPolicy : public testing::Test {
     return compile_for({codegen_cuda::make_cuda_backend(cuda), device}, ir::parse(layers), options);
   }
 
-  void expect_right(runtime::Context& context, std::int64_t batch, std::int64_t length, std::uint64_t seed) {
-    const std::vector<Tensor> inputs{ir::random_tensor(ir::DType::F32, {batch, length, 16}, seed, "x"),
-                                     ir::random_tensor(ir::DType::F32, {24}, seed, "bias")};
-    const Tensor want = evaluate_reference(ir::parse(layers), inputs)[0], got = context.run(inputs)[0];
+  void expect_right(runtime::Context& context, std::int64_t batch, std::int64_t length,
+                    std::uint64_t seed) {
+    const std::vector<Tensor> inputs{
+        ir::random_tensor(ir::DType::F32, {batch, length, 16}, seed, "x"),
+        ir::random_tensor(ir::DType::F32, {24}, seed, "bias")};
+    const Tensor want = evaluate_reference(ir::parse(layers), inputs)[0],
+                 got = context.run(inputs)[0];
     ASSERT_EQ(got.dims(), want.dims());
-    for (std::int64_t i = 0; i < want.elements(); ++i) ASSERT_NEAR(got.real_at(i), want.real_at(i), 2e-4) << i;
+    for (std::int64_t i = 0; i < want.elements(); ++i)
+      ASSERT_NEAR(got.real_at(i), want.real_at(i), 2e-4) << i;
   }
 
   static std::vector<std::string> schedules(const runtime::Executable& executable) {
     std::vector<std::string> names;
-    for (const auto& kernel : executable.program().kernels) names.push_back(kernel.table.entries.back().schedule.name);
+    for (const auto& kernel : executable.program().kernels)
+      names.push_back(kernel.table.entries.back().schedule.name);
     return names;
   }
 
-  std::shared_ptr<tests::PtxGpu> gpu = std::make_shared<tests::PtxGpu>(ptx::MachineOptions{.architecture = "sm_90a"});
+  std::shared_ptr<tests::PtxGpu> gpu =
+      std::make_shared<tests::PtxGpu>(ptx::MachineOptions{.architecture = "sm_90a"});
   tests::FakeCuda fake{gpu};
   tests::FakeCublasLt library{fake};
-  std::shared_ptr<runtime::cuda::DeviceContext> context = runtime::cuda::DeviceContext::open(fake.driver());
+  std::shared_ptr<runtime::cuda::DeviceContext> context =
+      runtime::cuda::DeviceContext::open(fake.driver());
   std::shared_ptr<runtime::cuda::CudaDevice> device = [this] {
     auto made = std::make_shared<runtime::cuda::CudaDevice>(context);
     made->use(runtime::cuda::CublasLt::make(context, library.functions()));
@@ -91,7 +99,8 @@ TEST_F(LibraryPolicy, ProductsThatItComputesAndKernelsForTheRest) {
   EXPECT_GE(fake.calls("graph_launch"), 3);
   EXPECT_EQ(gpu->findings(), "");
   ASSERT_GE(library.asked().size(), 2u);
-  EXPECT_EQ(library.asked()[0].epilogue, runtime::cuda::epilogue_gelu | runtime::cuda::epilogue_bias);
+  EXPECT_EQ(library.asked()[0].epilogue,
+            runtime::cuda::epilogue_gelu | runtime::cuda::epilogue_bias);
   EXPECT_EQ(library.asked()[0].n, 24u);
   EXPECT_EQ(library.asked()[0].k, 16u);
   EXPECT_EQ(library.asked()[0].m, 20u);
@@ -105,7 +114,8 @@ TEST_F(LibraryPolicy, ProductsThatItComputesAndKernelsForTheRest) {
 
 TEST_F(LibraryPolicy, EmptyCallsAskTheLibraryForNothing) {
   const auto executable = compile_for(
-      {codegen_cuda::make_cuda_backend({.target = codegen_cuda::target_named("h200").value(), .output = codegen_cuda::CudaOutput::Ptx}),
+      {codegen_cuda::make_cuda_backend({.target = codegen_cuda::target_named("h200").value(),
+                                        .output = codegen_cuda::CudaOutput::Ptx}),
        device},
       ir::parse(R"(
 fn @main(%x: Tensor[(n, 16), f32], %w: Tensor[(16, 8), f32]) -> Tensor[(n, 8), f32]
@@ -115,7 +125,9 @@ fn @main(%x: Tensor[(n, 16), f32], %w: Tensor[(16, 8), f32]) -> Tensor[(n, 8), f
 })"),
       {.device = DeviceKind::Cuda, .policies = {{"", Policy::Library}}, .keep_kernels = false});
   runtime::Context runs(executable);
-  EXPECT_EQ(runs.run({Tensor(ir::DType::F32, {0, 16}), Tensor(ir::DType::F32, {16, 8})})[0].elements(), 0);
+  EXPECT_EQ(
+      runs.run({Tensor(ir::DType::F32, {0, 16}), Tensor(ir::DType::F32, {16, 8})})[0].elements(),
+      0);
   EXPECT_EQ(library.run(), 0);
 }
 
@@ -123,7 +135,8 @@ TEST_F(LibraryPolicy, ARegionThatItDoesNotComputeIsRefusedByName) {
   const auto all = make({});
   std::string without;
   for (const auto& kernel : all->program().kernels) {
-    const auto backend = codegen_cuda::make_cuda_backend({.target = codegen_cuda::target_named("h200").value()});
+    const auto backend =
+        codegen_cuda::make_cuda_backend({.target = codegen_cuda::target_named("h200").value()});
     if (!backend->library_schedule(kernel.region).schedule) without = kernel.region.name;
   }
   ASSERT_NE(without, "");
@@ -132,15 +145,18 @@ TEST_F(LibraryPolicy, ARegionThatItDoesNotComputeIsRefusedByName) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_EQ(std::string(error.what()), "the policy library was chosen for the region " + without +
-                                             ", which no library computes: its epilogue has gelu; the library's has a bias, ReLU and the "
-                                             "tanh form of GELU; leave its policy out, or ask for symbolic, "
-                                             "bucketed or exact");
+    EXPECT_EQ(std::string(error.what()),
+              "the policy library was chosen for the region " + without +
+                  ", which no library computes: its epilogue has gelu; the library's has a bias, "
+                  "ReLU and the "
+                  "tanh form of GELU; leave its policy out, or ask for symbolic, "
+                  "bucketed or exact");
   }
 }
 
 TEST_F(LibraryPolicy, CachedProductsServeTheNextStart) {
-  const auto folder = std::filesystem::temp_directory_path() / ("anydim_library_" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("anydim_library_" + std::to_string(::getpid()));
   options.keep_kernels = true;
   options.cache_folder = folder;
   const auto first = make({{"", Policy::Library}});
@@ -158,7 +174,8 @@ TEST_F(LibraryPolicy, NoAlgorithmIsAnErrorAndTheNextCallWorks) {
   const auto executable = make({{"", Policy::Library}});
   library.offer_nothing(true);
   runtime::Context runs(executable);
-  const std::vector<Tensor> inputs{Tensor(ir::DType::F32, {1, 5, 16}), Tensor(ir::DType::F32, {24})};
+  const std::vector<Tensor> inputs{Tensor(ir::DType::F32, {1, 5, 16}),
+                                   Tensor(ir::DType::F32, {24})};
   try {
     runs.run(inputs);
     FAIL() << "nothing was thrown";
@@ -176,7 +193,8 @@ TEST(LibraryPolicyOnTheCpu, IsRefused) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_EQ(std::string(error.what()), "the policy library needs --device cuda; use symbolic or bucketed");
+    EXPECT_EQ(std::string(error.what()),
+              "the policy library needs --device cuda; use symbolic or bucketed");
   }
 }
 
@@ -185,7 +203,8 @@ TEST(FakeLibrary, NothingIsLeft) {
   tests::FakeCuda fake(std::make_shared<tests::PtxGpu>(ptx::MachineOptions{}));
   tests::FakeCublasLt library(fake);
   {
-    const auto made = runtime::cuda::CublasLt::make(runtime::cuda::DeviceContext::open(fake.driver()), library.functions());
+    const auto made = runtime::cuda::CublasLt::make(
+        runtime::cuda::DeviceContext::open(fake.driver()), library.functions());
     EXPECT_EQ(made->algorithms({.m = 3, .n = 4, .k = 5, .dtype = ir::DType::F16}, 8).size(), 4u);
     EXPECT_EQ(library.objects(), 1);
   }

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "ir/error.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 namespace anydim {
 namespace {
@@ -17,7 +17,8 @@ std::string bytes_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-ir::Module load(std::string_view bytes, const std::optional<std::filesystem::path>& folder = std::nullopt) {
+ir::Module load(std::string_view bytes,
+                const std::optional<std::filesystem::path>& folder = std::nullopt) {
   return load_model_bytes(std::as_bytes(std::span(bytes)), folder);
 }
 
@@ -44,12 +45,16 @@ TEST(LoadBytes, AnOnnxModelIsTheModuleOfItsFile) {
 
 TEST(LoadBytes, WeightsBesideAModelNeedItsFolder) {
   const std::string_view text =
-      "fn @main(%x: Tensor[(2), f32]) {\n  %w = constant(f32 (2) @file(\"w.bin\", 0, 8))\n  %y = add(%x, %w)\n  return %y\n}\n";
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "load_bytes_test";
+      "fn @main(%x: Tensor[(2), f32]) {\n  %w = constant(f32 (2) @file(\"w.bin\", 0, 8))\n  %y = "
+      "add(%x, %w)\n  return %y\n}\n";
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "load_bytes_test";
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "w.bin", std::ios::binary) << std::string(8, '\0');
   EXPECT_EQ(load(text, folder).functions.size(), 1u);
-  EXPECT_NE(refusal(text).find("the model was read from memory, without a folder to look in"), std::string::npos) << refusal(text);
+  EXPECT_NE(refusal(text).find("the model was read from memory, without a folder to look in"),
+            std::string::npos)
+      << refusal(text);
 }
 #endif
 

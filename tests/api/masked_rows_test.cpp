@@ -1,4 +1,5 @@
-// Hidden rows of results are zero whichever way a call takes, reach nothing else, and where that cannot be had the model and a warning say so.
+// Hidden rows of results are zero whichever way a call takes, reach nothing else, and where that
+// cannot be had the model and a warning say so.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "api/model.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 
 namespace anydim {
 namespace {
@@ -31,9 +32,13 @@ const std::string additive = R"(
   %low = constant(f32 () [FILL])
   %bias = mul(%off, %low)
 )";
-const std::string first_rows = "  %cls3 = strided_slice(%h) {starts = (0), ends = (1), axes = (1)}\n  %cls = squeeze(%cls3) {axes = (1)}\n";
+const std::string first_rows =
+    "  %cls3 = strided_slice(%h) {starts = (0), ends = (1), axes = (1)}\n  %cls = squeeze(%cls3) "
+    "{axes = (1)}\n";
 
-std::string filled(const char* fill) { return std::string(additive).replace(additive.find("FILL"), 4, fill); }
+std::string filled(const char* fill) {
+  return std::string(additive).replace(additive.find("FILL"), 4, fill);
+}
 
 std::string text_of(const Encoder& encoder) {
   return fmt::format(R"(
@@ -56,8 +61,9 @@ fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 8], s in [0, 8] {{
   return {}
 }}
 )",
-                     encoder.mask, encoder.rows ? ", %rows: Tensor[(b, s, 8), f32]" : "", encoder.rows ? "add(%e, %rows)" : "add(%e, %e)",
-                     encoder.keys, encoder.bias, encoder.tail, encoder.results);
+                     encoder.mask, encoder.rows ? ", %rows: Tensor[(b, s, 8), f32]" : "",
+                     encoder.rows ? "add(%e, %rows)" : "add(%e, %e)", encoder.keys, encoder.bias,
+                     encoder.tail, encoder.results);
 }
 
 struct Compiled {
@@ -83,24 +89,29 @@ std::vector<ir::Tensor> inputs_of(const Rows& mask) {
   ir::Tensor ids(ir::DType::I64, {batch, length}), entries(ir::DType::I64, {batch, length});
   for (std::int64_t at = 0; at < batch * length; ++at) {
     ids.set_integer(at, 1 + at * 7 % 49);
-    entries.set_integer(at, mask[static_cast<std::size_t>(at / length)][static_cast<std::size_t>(at % length)]);
+    entries.set_integer(
+        at, mask[static_cast<std::size_t>(at / length)][static_cast<std::size_t>(at % length)]);
   }
   return {ids, entries};
 }
 
 // Hidden rows of `got` are 0, and the others those of `wanted`.
-void expect_zero_rows(const ir::Tensor& got, const ir::Tensor& wanted, const Rows& mask, std::int64_t hidden = 0) {
+void expect_zero_rows(const ir::Tensor& got, const ir::Tensor& wanted, const Rows& mask,
+                      std::int64_t hidden = 0) {
   ASSERT_EQ(got.dims(), wanted.dims());
   for (std::int64_t at = 0; at < got.elements(); ++at) {
     const std::int64_t row = at / width;
-    if (mask[static_cast<std::size_t>(row / length)][static_cast<std::size_t>(row % length)] == hidden) EXPECT_EQ(got.real_at(at), 0) << at;
+    if (mask[static_cast<std::size_t>(row / length)][static_cast<std::size_t>(row % length)] ==
+        hidden)
+      EXPECT_EQ(got.real_at(at), 0) << at;
     else EXPECT_NEAR(got.real_at(at), wanted.real_at(at), 1e-5) << at;
   }
 }
 
 void expect_near(const ir::Tensor& got, const ir::Tensor& wanted) {
   ASSERT_EQ(got.dims(), wanted.dims());
-  for (std::int64_t at = 0; at < got.elements(); ++at) EXPECT_NEAR(got.real_at(at), wanted.real_at(at), 1e-5) << at;
+  for (std::int64_t at = 0; at < got.elements(); ++at)
+    EXPECT_NEAR(got.real_at(at), wanted.real_at(at), 1e-5) << at;
 }
 
 const Rows some{{1, 1, 1, 0, 0}, {1, 0, 1, 1, 0}, {1, 1, 1, 1, 1}};
@@ -109,7 +120,8 @@ const Rows none{{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}};
 const Rows with_two{{1, 1, 2, 0, 0}, {1, 0, 1, 1, 0}, {1, 1, 1, 1, 1}};
 
 TEST(MaskedRows, AreZeroOnEveryWay) {
-  const std::string text = text_of({.bias = filled("-10000"), .tail = first_rows, .results = "%h, %cls"});
+  const std::string text =
+      text_of({.bias = filled("-10000"), .tail = first_rows, .results = "%h, %cls"});
   const auto zero = compiled(text).model, keep = compiled(text, MaskedRows::Keep).model;
   ASSERT_TRUE(zero->packing()) << zero->padded_because();
   EXPECT_EQ(zero->hidden_rows_kept_because(), "");
@@ -124,7 +136,8 @@ TEST(MaskedRows, AreZeroOnEveryWay) {
 
 TEST(MaskedRows, AreZeroWhereTheModelStaysPadded) {
   const std::string largest = "  %largest = reduce_max(%h) {axes = (1)}\n";
-  const std::string text = text_of({.bias = filled("-10000"), .tail = largest, .results = "%h, %largest"});
+  const std::string text =
+      text_of({.bias = filled("-10000"), .tail = largest, .results = "%h, %largest"});
   const Compiled zero = compiled(text);
   EXPECT_FALSE(zero.model->packing());
   EXPECT_EQ(zero.model->hidden_rows_kept_because(), "");
@@ -133,7 +146,8 @@ TEST(MaskedRows, AreZeroWhereTheModelStaysPadded) {
   expect_zero_rows(context.run(inputs_of(some))[0], keep.run(inputs_of(some))[0], some);
 }
 
-// Keys are made of an input of real numbers, which has no bound: the proof takes one, and calls beyond it are as the model computes them.
+// Keys are made of an input of real numbers, which has no bound: the proof takes one, and calls
+// beyond it are as the model computes them.
 TEST(MaskedRows, AreLeftOutWithinTheLimitOfInputs) {
   const std::string text = text_of({.bias = filled("-1e30"), .keys = "%x", .rows = true});
   const auto zero = compiled(text).model;
@@ -200,7 +214,8 @@ TEST(MaskedRows, AreZeroWhereIdsAreTheMask) {
   ModelContext packed(zero), padded(compiled(text, MaskedRows::Keep).model);
   const auto both = inputs_of(some);
   ir::Tensor ids(ir::DType::I64, {batch, length});
-  for (std::int64_t at = 0; at < ids.elements(); ++at) ids.set_integer(at, both[0].integer_at(at) * both[1].integer_at(at));
+  for (std::int64_t at = 0; at < ids.elements(); ++at)
+    ids.set_integer(at, both[0].integer_at(at) * both[1].integer_at(at));
   const auto got = packed.run({ids}), wanted = padded.run({ids});
   EXPECT_EQ(packed.packed_rows(), 11);
   expect_zero_rows(got[0], wanted[0], some);
@@ -216,14 +231,17 @@ fn @main(%x: Tensor[(b, s), f32]) {
   const Compiled zero = compiled(unmasked);
   EXPECT_EQ(zero.model->hidden_rows_kept_because(), "no attention was recognised");
   ASSERT_EQ(zero.warnings.size(), 1u);
-  EXPECT_EQ(zero.warnings[0], "masked rows of results are not zero but as the model computes them: no attention was recognised");
+  EXPECT_EQ(zero.warnings[0],
+            "masked rows of results are not zero but as the model computes them: no attention was "
+            "recognised");
   const Compiled keep = compiled(unmasked, MaskedRows::Keep);
   EXPECT_EQ(keep.model->hidden_rows_kept_because(), "");
   EXPECT_TRUE(keep.warnings.empty());
 }
 
 TEST(MaskedRows, ReachNothingElseWhereTheyAreNoNumbers) {
-  const std::string text = text_of({.bias = filled("-10000"), .tail = first_rows, .results = "%h, %cls", .rows = true});
+  const std::string text =
+      text_of({.bias = filled("-10000"), .tail = first_rows, .results = "%h, %cls", .rows = true});
   const auto zero = compiled(text).model;
   ASSERT_TRUE(zero->packing()) << zero->padded_because();
   ModelContext context(zero);

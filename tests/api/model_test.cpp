@@ -5,7 +5,7 @@
 
 #include "api/load.h"
 #include "ir/error.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 
 namespace anydim {
 namespace {
@@ -47,7 +47,8 @@ std::shared_ptr<const Model> compiled(MaskedRows rows) {
 
 // Compiled once: tests call it through contexts of their own.
 const std::shared_ptr<const Model>& tiny_bert(MaskedRows rows) {
-  static const std::shared_ptr<const Model> keep = compiled(MaskedRows::Keep), zero = compiled(MaskedRows::Zero);
+  static const std::shared_ptr<const Model> keep = compiled(MaskedRows::Keep),
+                                            zero = compiled(MaskedRows::Zero);
   return rows == MaskedRows::Keep ? keep : zero;
 }
 
@@ -64,11 +65,14 @@ TEST(Model, PackedRowsAreThePaddedOnes) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].dims(), expected[i].dims());
-    const bool has_rows = got[i].rank() >= 2 && got[i].dims()[0] == batch && got[i].dims()[1] == length;
+    const bool has_rows =
+        got[i].rank() >= 2 && got[i].dims()[0] == batch && got[i].dims()[1] == length;
     const std::int64_t row = has_rows ? got[i].elements() / (batch * length) : 1;
     for (std::int64_t at = 0; at < got[i].elements(); ++at) {
       if (has_rows && mask.integer_at(at / row) == 0) EXPECT_EQ(got[i].real_at(at), 0);
-      else EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5) << "output " << i << " element " << at;
+      else
+        EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5)
+            << "output " << i << " element " << at;
     }
   }
 }
@@ -98,7 +102,9 @@ TEST(Model, AMaskOfAnotherShapeThanTheIdsIsNamed) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Inputs);
-    EXPECT_STREQ(error.what(), "input 'attention_mask', dimension 1 (seq): expected 9 as in input 'input_ids', dimension 1, got 8.");
+    EXPECT_STREQ(error.what(),
+                 "input 'attention_mask', dimension 1 (seq): expected 9 as in input 'input_ids', "
+                 "dimension 1, got 8.");
   }
 }
 
@@ -113,7 +119,8 @@ TEST(Model, ATextWithoutAValidToken) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i].rank() != 2) continue;  // pooled: nothing is pooled for that text
     for (std::int64_t at = 0; at < got[i].elements(); ++at)
-      EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5) << "output " << i << " element " << at;
+      EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5)
+          << "output " << i << " element " << at;
   }
 }
 
@@ -152,7 +159,8 @@ TEST(Model, WhatIsSaidOfResultsIsHeldAgainstCalls) {
   EXPECT_EQ(warnings, std::vector<std::string>{});
   EXPECT_EQ(call(1), (std::vector<std::int64_t>{1, 2}));
   const std::vector<std::string> once{
-      "the model declares its output y as Tensor[(n, ?), f32], and this call gives it f32 (1, 2): dim 0 was expected to be 3, got 1"};
+      "the model declares its output y as Tensor[(n, ?), f32], and this call gives it f32 (1, 2): "
+      "dim 0 was expected to be 3, got 1"};
   EXPECT_EQ(warnings, once);
   EXPECT_EQ(call(2), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(warnings, once);

@@ -19,7 +19,8 @@ class NpyTest : public testing::Test {
   void write(const std::string& bytes) const { std::ofstream(file(), std::ios::binary) << bytes; }
   // A file of version 1.0 with this header and these data bytes.
   void write(const std::string& header, std::size_t data_bytes) const {
-    write(std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header + std::string(data_bytes, '\1'));
+    write(std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header +
+          std::string(data_bytes, '\1'));
   }
   std::string refusal() const {
     try {
@@ -38,31 +39,39 @@ class NpyTest : public testing::Test {
 };
 
 TEST_F(NpyTest, EveryElementTypeComesBack) {
-  for (const DType dtype : {DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::I16, DType::I8, DType::U64, DType::U32,
-                            DType::U16, DType::U8, DType::Bool}) {
-    for (const std::vector<std::int64_t>& dims : std::vector<std::vector<std::int64_t>>{{}, {3}, {2, 3}, {0, 4}, {1, 2, 3, 4}}) {
+  for (const DType dtype :
+       {DType::F64, DType::F32, DType::F16, DType::I64, DType::I32, DType::I16, DType::I8,
+        DType::U64, DType::U32, DType::U16, DType::U8, DType::Bool}) {
+    for (const std::vector<std::int64_t>& dims :
+         std::vector<std::vector<std::int64_t>>{{}, {3}, {2, 3}, {0, 4}, {1, 2, 3, 4}}) {
       Tensor tensor(dtype, dims);
-      for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set_integer(i, dtype == DType::Bool ? i % 2 : i);
+      for (std::int64_t i = 0; i < tensor.elements(); ++i)
+        tensor.set_integer(i, dtype == DType::Bool ? i % 2 : i);
       const std::string header = npy_header(tensor);
       EXPECT_EQ(header.size() % 64, 0u);
-      write(header + std::string(reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()));
+      write(header + std::string(reinterpret_cast<const char*>(tensor.bytes().data()),
+                                 tensor.bytes().size()));
       EXPECT_TRUE(read_npy(file()).same_bits(tensor)) << ir::name_of(dtype);
     }
   }
 }
 
-TEST_F(NpyTest, BfloatsAreWrittenAsTheirBits) { EXPECT_NE(npy_header(Tensor(DType::BF16, {2})).find("'<u2'"), std::string::npos); }
+TEST_F(NpyTest, BfloatsAreWrittenAsTheirBits) {
+  EXPECT_NE(npy_header(Tensor(DType::BF16, {2})).find("'<u2'"), std::string::npos);
+}
 
 TEST_F(NpyTest, FortranOrderIsConverted) {
   const Tensor wanted = Tensor::of<int>(DType::I8, {2, 3}, {1, 2, 3, 4, 5, 6});
-  write(std::string("\x93NUMPY\1\0", 8) + '\x3b' + '\0' + "{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n" + "\1\4\2\5\3\6");
+  write(std::string("\x93NUMPY\1\0", 8) + '\x3b' + '\0' +
+        "{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n" + "\1\4\2\5\3\6");
   EXPECT_TRUE(read_npy(file()).same_bits(wanted));
 }
 
 TEST_F(NpyTest, LongHeadersOfLaterVersionsAreRead) {
   const std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}";
   for (const char version : {'\2', '\3'}) {
-    write(std::string("\x93NUMPY", 6) + version + '\0' + static_cast<char>(header.size()) + std::string(3, '\0') + header + "ab");
+    write(std::string("\x93NUMPY", 6) + version + '\0' + static_cast<char>(header.size()) +
+          std::string(3, '\0') + header + "ab");
     EXPECT_EQ(read_npy(file()).integer_at(1), 'b');
   }
 }
@@ -83,10 +92,14 @@ TEST_F(NpyTest, WhatIsNoTensorIsRefused) {
   EXPECT_EQ(refusal(), "its header is truncated");
   const std::string form = "its header is not {'descr': ..., 'fortran_order': ..., 'shape': ...}";
   for (const char* header :
-       {"", "{}", "[]", "{'descr': '<f4', 'fortran_order': False}", "{'descr': '<f4', 'fortran_order': 0, 'shape': ()}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2)",
-        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", "{'descr': '<f4', 'fortran_order': False, 'shape': ()} x",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}", "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}"}) {
+       {"", "{}", "[]", "{'descr': '<f4', 'fortran_order': False}",
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': ()}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2)",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': ()} x",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}"}) {
     write(header, 4);
     EXPECT_EQ(refusal(), form) << header;
   }
@@ -95,8 +108,9 @@ TEST_F(NpyTest, WhatIsNoTensorIsRefused) {
 TEST_F(NpyTest, OtherElementTypesAreRefused) {
   for (const char* description : {">f4", "<c8", "|O", "<U5", "<M8[s]"}) {
     write("{'descr': '" + std::string(description) + "', 'fortran_order': False, 'shape': ()}", 4);
-    EXPECT_EQ(refusal(), "element type '" + std::string(description) +
-                             "' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1");
+    EXPECT_EQ(refusal(),
+              "element type '" + std::string(description) +
+                  "' is not known; known are little-endian f2, f4, f8, i1 to i8, u1 to u8 and b1");
   }
 }
 
@@ -106,7 +120,8 @@ TEST_F(NpyTest, SizesMustFit) {
   write("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", 25);
   EXPECT_EQ(refusal(), "shape (2, 3) of '<f4' needs 24 bytes, but the file holds 25");
   write("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 4);
-  EXPECT_EQ(refusal(), "shape (4294967296, 4294967296) of '<f4' needs too many bytes, but the file holds 4");
+  EXPECT_EQ(refusal(),
+            "shape (4294967296, 4294967296) of '<f4' needs too many bytes, but the file holds 4");
 }
 
 TEST_F(NpyTest, TruthValuesAreZeroOrOne) {

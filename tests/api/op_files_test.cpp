@@ -1,4 +1,5 @@
-// The cases of tests/ir/ops once more, compiled and run by the virtual machine: what the reference evaluator gives, compiled code gives too.
+// The cases of tests/ir/ops once more, compiled and run by the virtual machine: what the reference
+// evaluator gives, compiled code gives too.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -6,7 +7,7 @@
 #include <fstream>
 
 #include "api/anydim.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "tests/ir/op_file.h"
 
 namespace anydim {
@@ -14,7 +15,8 @@ namespace {
 
 using ir::test::OpCase;
 
-// Vector functions and other orders of summation differ from the evaluator's by a few units in the last place.
+// Vector functions and other orders of summation differ from the evaluator's by a few units in the
+// last place.
 constexpr double compiled_tolerance = 2e-5;
 
 CompileOptions quiet_options() {
@@ -27,7 +29,8 @@ CompileOptions quiet_options() {
 
 std::string on_one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) text.replace(at, 1, "; ");
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
+    text.replace(at, 1, "; ");
   return text;
 }
 
@@ -46,13 +49,16 @@ std::string deviation(const OpCase& one) {
   } catch (const Error& error) {
     // Messages differ where a kernel finds the fault; the kind does not.
     const std::string text = ir::test::error_text(error);
-    if (one.error && text.substr(0, text.find(':')) == one.error->substr(0, one.error->find(':'))) return {};
+    if (one.error && text.substr(0, text.find(':')) == one.error->substr(0, one.error->find(':')))
+      return {};
     // The place in the source of an internal error changes with every edit.
-    return on_one_line(error.kind() == ErrorKind::Internal ? text.substr(0, text.find(" (")) : text);
+    return on_one_line(error.kind() == ErrorKind::Internal ? text.substr(0, text.find(" ("))
+                                                           : text);
   }
 }
 
-// What the compiler does not do yet, or does wrong: one line a case, `FILE: TITLE: what comes out`. Everything else must agree.
+// What the compiler does not do yet, or does wrong: one line a case, `FILE: TITLE: what comes out`.
+// Everything else must agree.
 constexpr const char* deviations_file = "op_deviations.txt";
 
 std::vector<std::string> known_deviations() {
@@ -82,12 +88,14 @@ TEST_P(OpOnVirtualMachine, AgreesWithItsFile) {
   }
   std::string expected;
   std::string others;
-  for (const std::string& line : known_deviations()) (line.starts_with(prefix) ? expected : others) += line + "\n";
+  for (const std::string& line : known_deviations())
+    (line.starts_with(prefix) ? expected : others) += line + "\n";
   const char* setting = std::getenv("ANYDIM_UPDATE_TESTS");
   if (setting != nullptr && std::string_view(setting) == "1") {
     std::ofstream(deviations_file) << others << got;
   } else {
-    EXPECT_EQ(expected, got) << "where this is progress, ANYDIM_UPDATE_TESTS=1 rewrites " << deviations_file;
+    EXPECT_EQ(expected, got) << "where this is progress, ANYDIM_UPDATE_TESTS=1 rewrites "
+                             << deviations_file;
   }
 }
 
@@ -99,7 +107,8 @@ std::string name_of_test(const testing::TestParamInfo<std::filesystem::path>& pa
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, OpOnVirtualMachine, testing::ValuesIn(ir::test::op_files("../ir/ops")), name_of_test);
+INSTANTIATE_TEST_SUITE_P(Ops, OpOnVirtualMachine,
+                         testing::ValuesIn(ir::test::op_files("../ir/ops")), name_of_test);
 
 }  // namespace
 }  // namespace anydim

@@ -75,13 +75,16 @@ TEST(OptionText, OptionsAsWordsAreTheSameOptions) {
   EXPECT_EQ(option_words(again), words);
   std::set<std::string_view> named;
   for (const auto& [name, value] : words) named.insert(name);
-  for (const OptionInfo& info : option_infos()) EXPECT_TRUE(named.contains(info.name) || info.name == "database") << info.name;
+  for (const OptionInfo& info : option_infos())
+    EXPECT_TRUE(named.contains(info.name) || info.name == "database") << info.name;
   EXPECT_EQ(again.policies, options.policies);
   EXPECT_EQ(again.precision, ir::DType::I8);
   EXPECT_EQ(again.memory_limit, options.memory_limit);
   EXPECT_EQ(again.dims.at(1).multiple, 8);
   set_option(options, "cache_folder", "none");
-  EXPECT_EQ(std::ranges::count(option_words(options), OptionWords::value_type("cache_folder", "none")), 1);
+  EXPECT_EQ(
+      std::ranges::count(option_words(options), OptionWords::value_type("cache_folder", "none")),
+      1);
 }
 
 TEST(OptionText, NoneTurnsWhatIsOnDiskOff) {
@@ -101,21 +104,26 @@ TEST(OptionText, NoneTurnsWhatIsOnDiskOff) {
 
 TEST(OptionText, AnUnknownOptionNamesThoseThereAre) {
   EXPECT_EQ(refusal("treads", "2"),
-            "there is no option 'treads'; there are background, cache_folder, cpu_level, database, device, dim, f32_products, masked_rows, "
+            "there is no option 'treads'; there are background, cache_folder, cpu_level, database, "
+            "device, dim, f32_products, masked_rows, "
             "memory_limit, output, policy, precision, threads");
   EXPECT_TRUE(std::ranges::is_sorted(option_infos(), {}, &OptionInfo::name));
 }
 
 TEST(OptionText, AWrongValueNamesWhatTheOptionTakes) {
-  EXPECT_EQ(refusal("threads", "many"), "option 'threads' cannot be 'many': it takes a number from 1 to 1024");
-  EXPECT_EQ(refusal("precision", "f8"), "option 'precision' cannot be 'f8': it takes f32, bf16, f16 or int8");
-  EXPECT_EQ(
-      refusal("dim", "sequence"),
-      "option 'dim' cannot be 'sequence': it takes NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512");
-  for (const char* value : {"", "0", "1025", "2 ", "-1", "99999999999"}) EXPECT_NE(refusal("threads", value), "taken") << value;
+  EXPECT_EQ(refusal("threads", "many"),
+            "option 'threads' cannot be 'many': it takes a number from 1 to 1024");
+  EXPECT_EQ(refusal("precision", "f8"),
+            "option 'precision' cannot be 'f8': it takes f32, bf16, f16 or int8");
+  EXPECT_EQ(refusal("dim", "sequence"),
+            "option 'dim' cannot be 'sequence': it takes NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= "
+            "HIGH and MULTIPLE >= 1, e.g. sequence=1:512");
+  for (const char* value : {"", "0", "1025", "2 ", "-1", "99999999999"})
+    EXPECT_NE(refusal("threads", value), "taken") << value;
   for (const char* value : {"", "M", "-1", "1.5G", "1iB", "9223372036854775807K"})
     EXPECT_NE(refusal("memory_limit", value), "taken") << value;
-  for (const OptionInfo& info : option_infos()) EXPECT_NE(refusal(info.name, "").find(info.takes), std::string::npos) << info.name;
+  for (const OptionInfo& info : option_infos())
+    EXPECT_NE(refusal(info.name, "").find(info.takes), std::string::npos) << info.name;
 }
 
 }  // namespace

@@ -17,16 +17,17 @@ TEST(Options, DimRangesAreRead) {
 }
 
 TEST(Options, MalformedDimRangesAreRefused) {
-  for (const char* text : {"", "seq", "seq=", "=1:2", "seq=1", "seq=2:1", "seq=-1:2", "seq=1:2:0", "seq=1:2:3:4", "seq=1:2:", "seq=1:x",
-                           "seq=1;2", "seq=1:99999999999999999999"}) {
+  for (const char* text :
+       {"", "seq", "seq=", "=1:2", "seq=1", "seq=2:1", "seq=-1:2", "seq=1:2:0", "seq=1:2:3:4",
+        "seq=1:2:", "seq=1:x", "seq=1;2", "seq=1:99999999999999999999"}) {
     try {
       parse_dim_range(text);
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-      EXPECT_EQ(
-          std::string(error.what()),
-          "--dim " + std::string(text) + " is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= HIGH and MULTIPLE >= 1, e.g. sequence=1:512");
+      EXPECT_EQ(std::string(error.what()), "--dim " + std::string(text) +
+                                               " is not NAME=LOW:HIGH[:MULTIPLE] with 0 <= LOW <= "
+                                               "HIGH and MULTIPLE >= 1, e.g. sequence=1:512");
     }
   }
 }
@@ -39,7 +40,8 @@ TEST(Options, PoliciesAreRead) {
       parse_policy(text);
       ADD_FAILURE() << text;
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()), "--policy " + std::string(text) + " is not [REGION=]symbolic|bucketed|exact|library");
+      EXPECT_EQ(std::string(error.what()), "--policy " + std::string(text) +
+                                               " is not [REGION=]symbolic|bucketed|exact|library");
     }
   }
 }

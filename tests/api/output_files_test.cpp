@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<ir::Tensor>& two_tensors() {
-  static const std::vector<ir::Tensor> tensors{ir::Tensor::of<int>(ir::DType::I64, {2}, {1, 2}), ir::Tensor(ir::DType::F32, {0, 3})};
+  static const std::vector<ir::Tensor> tensors{ir::Tensor::of<int>(ir::DType::I64, {2}, {1, 2}),
+                                               ir::Tensor(ir::DType::F32, {0, 3})};
   return tensors;
 }
 
@@ -30,7 +31,9 @@ TEST(OutputFiles, SharedNamesAreRefused) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_STREQ(error.what(), "outputs 'a/b' and 'a_b' would both be written to a_b.npy; choose one of them with --outputs");
+    EXPECT_STREQ(error.what(),
+                 "outputs 'a/b' and 'a_b' would both be written to a_b.npy; choose one of them "
+                 "with --outputs");
   }
 }
 
@@ -61,7 +64,8 @@ TEST(OutputFiles, FailureLeavesNothingBehind) {
   const test::TemporaryFolder folder;
   fs::create_directory(folder.path() / "b.npy");
   EXPECT_THROW(write_outputs(folder.path(), {"z", "b"}, two_tensors()), Error);
-  for (const auto& entry : fs::directory_iterator(folder.path())) EXPECT_FALSE(entry.path().string().ends_with(".partial"));
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    EXPECT_FALSE(entry.path().string().ends_with(".partial"));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Ops whose size only the data tells, loops and branches, compiled by NVRTC and run on the interpreter through runtime's CUDA path, against the reference
-// evaluator.
+// Ops whose size only the data tells, loops and branches, compiled by NVRTC and run on the
+// interpreter through runtime's CUDA path, against the reference evaluator.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "api/anydim.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "tests/support/fake_part.h"
 #include "tests/support/random_tensors.h"
 
@@ -62,8 +62,9 @@ fn @main(%x: Tensor[(n), f32], %m: Tensor[(n, 2), i64]) where n in [0, 5000] {
   return %a, %b, %c, %d, %e, %f, %g, %h, %i, %j, %k, %l
 })",
               {0, 1, 65, 300, 5}, [](std::int64_t size, std::mt19937& random) {
-                return std::vector<Tensor>{random_numbers(DType::F32, {size}, random, 1 + static_cast<unsigned>(size) / 3),
-                                           random_numbers(DType::I64, {size, 2}, random, 5)};
+                return std::vector<Tensor>{
+                    random_numbers(DType::F32, {size}, random, 1 + static_cast<unsigned>(size) / 3),
+                    random_numbers(DType::I64, {size, 2}, random, 5)};
               });
 }
 
@@ -75,7 +76,8 @@ fn @main(%x: Tensor[(3, n), f32], %k: Tensor[(), i64]) where n in [0, 5000] {
   return %v, %i, %o
 })",
               {4, 40, 7}, [](std::int64_t size, std::mt19937& random) {
-                return std::vector<Tensor>{random_numbers(DType::F32, {3, size}, random, 9), Tensor::of<std::int64_t>(DType::I64, {}, {3})};
+                return std::vector<Tensor>{random_numbers(DType::F32, {3, size}, random, 9),
+                                           Tensor::of<std::int64_t>(DType::I64, {}, {3})};
               });
 }
 
@@ -92,7 +94,8 @@ fn @main(%b: Tensor[(2, n, 4), f32], %s: Tensor[(2, 2, n), f32]) where n in [0, 
               });
 }
 
-// A carried value that grows, scanned results, a counter that kernels read, and values that leave branches.
+// A carried value that grows, scanned results, a counter that kernels read, and values that leave
+// branches.
 TEST(PtxControl, LoopsAndBranches) {
   expect_same(R"(
 fn @main(%x: Tensor[(n), f32]) where n in [1, 500] {
@@ -117,8 +120,9 @@ fn @main(%x: Tensor[(n), f32]) where n in [1, 500] {
   }
   return %sums, %last, %widths
 })",
-              {1, 7, 3},
-              [](std::int64_t size, std::mt19937& random) { return std::vector<Tensor>{random_numbers(DType::F32, {size}, random, 9)}; });
+              {1, 7, 3}, [](std::int64_t size, std::mt19937& random) {
+                return std::vector<Tensor>{random_numbers(DType::F32, {size}, random, 9)};
+              });
 }
 
 // A call that is broken off in the middle of a loop; memory is flat before and after.
@@ -136,7 +140,8 @@ fn @main(%x: Tensor[(n), f32]) where n in [1, 100000] {
 })";
   runtime::Context context(compile_for(part.target, ir::parse(text), part.options));
   std::mt19937 random(3);
-  const std::vector<Tensor> small{random_numbers(DType::F32, {10}, random, 9)}, large{random_numbers(DType::F32, {12000}, random, 9)};
+  const std::vector<Tensor> small{random_numbers(DType::F32, {10}, random, 9)},
+      large{random_numbers(DType::F32, {12000}, random, 9)};
   const std::vector<Tensor> want = evaluate_reference(ir::parse(text), small);
   std::int64_t in_use = 0;
   for (int call = 0; call < 3; ++call) {
@@ -150,7 +155,9 @@ fn @main(%x: Tensor[(n), f32]) where n in [1, 100000] {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Resource);
-    EXPECT_NE(std::string_view(error.what()).find("over the memory limit of 100000 bytes"), std::string_view::npos) << error.what();
+    EXPECT_NE(std::string_view(error.what()).find("over the memory limit of 100000 bytes"),
+              std::string_view::npos)
+        << error.what();
   }
   for (int call = 0; call < 2; ++call) {
     const std::vector<Tensor> got = part.reporting([&] { return context.run(small); });

@@ -1,11 +1,15 @@
-// A model on the interpreter of PTX beside the CPU: what a GPU of a part would compute, where none is there.
+// A model on the interpreter of PTX beside the CPU: what a GPU of a part would compute, where none
+// is there.
 //
 //   ptx_model MODEL.onnx PART PRECISION BATCH LENGTH [whole]
 //
-// PART as codegen_cuda/target.h names them ("a100", "h200"), PRECISION f32, bf16 or f16. The mask hides half of every text; rows that it hides are not computed where that is proven to change
-// nothing. With `whole` every row of the default table is compiled, so that each region runs the kernel of its bucket; without, its general kernel. Prints a line of JSON: the largest
-// difference of any output from the CPU's in f32, kernels run, trials and seconds. Exit code 1: findings of the interpreter, or a difference of more than 1e-5 (f32), 2e-3 (f16) or 1e-2 (bf16)
-// of the largest value.
+// PART as codegen_cuda/target.h names them ("a100", "h200"), PRECISION f32, bf16 or f16. The mask
+// hides half of every text; rows that it hides are not computed where that is proven to change
+// nothing. With `whole` every row of the default table is compiled, so that each region runs the
+// kernel of its bucket; without, its general kernel. Prints a line of JSON: the largest difference
+// of any output from the CPU's in f32, kernels run, trials and seconds. Exit code 1: findings of
+// the interpreter, or a difference of more than 1e-5 (f32), 2e-3 (f16) or 1e-2 (bf16) of the
+// largest value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,9 +29,12 @@ namespace {
 using namespace anydim;
 using Clock = std::chrono::steady_clock;
 
-double tolerance_of(ir::DType precision) { return precision == ir::DType::F32 ? 1e-5 : precision == ir::DType::F16 ? 2e-3 : 1e-2; }
+double tolerance_of(ir::DType precision) {
+  return precision == ir::DType::F32 ? 1e-5 : precision == ir::DType::F16 ? 2e-3 : 1e-2;
+}
 
-int run(const std::string& file, const char* part_name, const char* precision, std::int64_t batch, std::int64_t length, bool whole) {
+int run(const std::string& file, const char* part_name, const char* precision, std::int64_t batch,
+        std::int64_t length, bool whole) {
   CompileOptions options;
   options.masked_rows = MaskedRows::Zero;
   options.keep_kernels = false;
@@ -60,11 +67,13 @@ int run(const std::string& file, const char* part_name, const char* precision, s
     }
   }
   fmt::print(
-      "{{\"part\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"length\": {}, \"packed\": {}, \"largest_difference\": {:.3g}, "
+      "{{\"part\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"length\": {}, \"packed\": {}, "
+      "\"largest_difference\": {:.3g}, "
       "\"largest_value\": {:.3g}, "
       "\"kernels_run\": {}, \"trials\": {}, \"graphs\": {}, \"seconds\": {:.1f}}}\n",
-      part_name, precision, batch, length, model->packing().has_value(), largest, magnitude, part.fake->kernels_run(),
-      part.fake->calls("host_device_address"), part.fake->calls("graph_launch"),
+      part_name, precision, batch, length, model->packing().has_value(), largest, magnitude,
+      part.fake->kernels_run(), part.fake->calls("host_device_address"),
+      part.fake->calls("graph_launch"),
       std::chrono::duration<double>(Clock::now() - begin).count());
   return largest <= tolerance_of(options.precision) * magnitude ? 0 : 1;
 }
@@ -78,7 +87,8 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    return run(arguments[1], arguments[2], arguments[3], std::atoll(arguments[4]), std::atoll(arguments[5]), whole);
+    return run(arguments[1], arguments[2], arguments[3], std::atoll(arguments[4]),
+               std::atoll(arguments[5]), whole);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -1,4 +1,5 @@
-// A whole model from ONNX to results: compiled by NVRTC, its PTX run on the interpreter through runtime's CUDA path, graphs and all.
+// A whole model from ONNX to results: compiled by NVRTC, its PTX run on the interpreter through
+// runtime's CUDA path, graphs and all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 
 #include "api/anydim.h"
 #include "api/schedule_choice.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/support/fake_part.h"
 #include "tests/support/random_tensors.h"
@@ -24,7 +25,8 @@ class PtxProgram : public testing::TestWithParam<const char*> {};
 
 // Whether compilation failed because there is no NVRTC here.
 bool lacks_compiler(const Error& error) {
-  return error.kind() == ErrorKind::Resource && std::string_view(error.what()).find("NVRTC") != std::string_view::npos;
+  return error.kind() == ErrorKind::Resource &&
+         std::string_view(error.what()).find("NVRTC") != std::string_view::npos;
 }
 
 TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
@@ -41,17 +43,20 @@ TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
   const ir::Module reference = load_model(model);
   runtime::Context context(executable);
   const auto expect_right = [&](std::int64_t batch, std::int64_t length, unsigned seed) {
-    const std::vector<Tensor> inputs = random_texts(inputs_of(executable->program()), batch, length, seed);
+    const std::vector<Tensor> inputs =
+        random_texts(inputs_of(executable->program()), batch, length, seed);
     const std::vector<Tensor> want = evaluate_reference(reference, inputs);
     const std::vector<Tensor> got = part.reporting([&] { return context.run(inputs); });
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t o = 0; o < want.size(); ++o) {
       ASSERT_EQ(got[o].dims(), want[o].dims());
       for (std::int64_t i = 0; i < want[o].elements(); ++i)
-        ASSERT_NEAR(got[o].real_at(i), want[o].real_at(i), 2e-4) << "output " << o << ", element " << i;
+        ASSERT_NEAR(got[o].real_at(i), want[o].real_at(i), 2e-4)
+            << "output " << o << ", element " << i;
     }
   };
-  // On the stream, captured, then replayed for a smaller size of the capacity; another capacity in between.
+  // On the stream, captured, then replayed for a smaller size of the capacity; another capacity in
+  // between.
   expect_right(2, 10, 1);
   expect_right(1, 3, 2);
   expect_right(2, 9, 3);
@@ -75,7 +80,8 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
   const ir::Module reference = load_model(file);
   ModelContext context(model);
   // On the stream, captured, replayed for fewer rows.
-  for (const auto& [batch, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 10}, {3, 10}, {3, 9}}) {
+  for (const auto& [batch, length] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{3, 10}, {3, 10}, {3, 9}}) {
     const std::vector<Tensor> inputs = random_texts(model->inputs(), batch, length, 7);
     const std::vector<Tensor> want = evaluate_reference(reference, inputs);
     const std::vector<Tensor> got = part.reporting([&] { return context.run(inputs); });
@@ -86,7 +92,8 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
       const std::int64_t row = has_rows ? want[o].elements() / (batch * length) : 1;
       for (std::int64_t i = 0; i < want[o].elements(); ++i) {
         const bool hidden = has_rows && i / row % length > length / 2;
-        ASSERT_NEAR(got[o].real_at(i), hidden ? 0 : want[o].real_at(i), 2e-4) << "output " << o << ", element " << i;
+        ASSERT_NEAR(got[o].real_at(i), hidden ? 0 : want[o].real_at(i), 2e-4)
+            << "output " << o << ", element " << i;
       }
     }
   }
@@ -94,7 +101,8 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
   EXPECT_EQ(part.gpu->findings(), "");
 }
 
-// Texts end to end, without a mask: rows as those of the padded reference. On the stream, captured, and replayed for fewer rows and texts.
+// Texts end to end, without a mask: rows as those of the padded reference. On the stream, captured,
+// and replayed for fewer rows and texts.
 TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
   const std::string file = "../models/tiny_bert.onnx";
   FakePart part(GetParam());
@@ -108,10 +116,12 @@ TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
   }
   const ir::Module reference = load_model(file);
   ModelContext context(model);
-  for (const std::vector<std::int64_t>& lengths : std::vector<std::vector<std::int64_t>>{{4, 1, 9}, {9, 4, 1}, {3, 8}, {1}}) {
+  for (const std::vector<std::int64_t>& lengths :
+       std::vector<std::vector<std::int64_t>>{{4, 1, 9}, {9, 4, 1}, {3, 8}, {1}}) {
     std::vector<std::int64_t> offsets{0};
     for (const std::int64_t length : lengths) offsets.push_back(offsets.back() + length);
-    const auto count = static_cast<std::int64_t>(lengths.size()), longest = *std::max_element(lengths.begin(), lengths.end());
+    const auto count = static_cast<std::int64_t>(lengths.size()),
+               longest = *std::max_element(lengths.begin(), lengths.end());
     const std::int64_t tokens = offsets.back();
     const Tensor begins = Tensor::of<std::int64_t>(ir::DType::I64, {count + 1}, offsets);
     // Padded inputs, and the rows of them that are texts.
@@ -123,14 +133,17 @@ TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
         for (std::int64_t s = 0; s < longest; ++s) {
           const bool there = s < lengths[static_cast<std::size_t>(t)];
           if (mask) input.set_integer(t * longest + s, there ? 1 : 0);
-          else if (there) rows.set_integer(offsets[static_cast<std::size_t>(t)] + s, input.integer_at(t * longest + s));
+          else if (there)
+            rows.set_integer(offsets[static_cast<std::size_t>(t)] + s,
+                             input.integer_at(t * longest + s));
         }
       }
       if (!mask) ragged.push_back(std::move(rows));
       padded.push_back(std::move(input));
     }
     const std::vector<Tensor> want = evaluate_reference(reference, padded);
-    const std::vector<Tensor> got = part.reporting([&] { return context.run_ragged(ragged, begins); });
+    const std::vector<Tensor> got =
+        part.reporting([&] { return context.run_ragged(ragged, begins); });
     EXPECT_EQ(context.packed_rows(), tokens);
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t o = 0; o < want.size(); ++o) {
@@ -139,9 +152,11 @@ TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
       const std::int64_t row = want[o].elements() / (has_rows ? count * longest : count);
       for (std::int64_t t = 0; t < count; ++t) {
         const std::int64_t rows = has_rows ? lengths[static_cast<std::size_t>(t)] : 1;
-        const std::int64_t from = has_rows ? offsets[static_cast<std::size_t>(t)] : t, at = has_rows ? t * longest : t;
+        const std::int64_t from = has_rows ? offsets[static_cast<std::size_t>(t)] : t,
+                           at = has_rows ? t * longest : t;
         for (std::int64_t i = 0; i < rows * row; ++i)
-          ASSERT_NEAR(got[o].real_at(from * row + i), want[o].real_at(at * row + i), 2e-4) << "output " << o << ", text " << t;
+          ASSERT_NEAR(got[o].real_at(from * row + i), want[o].real_at(at * row + i), 2e-4)
+              << "output " << o << ", text " << t;
       }
     }
   }
@@ -163,8 +178,8 @@ TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
   const ir::Module reference = load_model(file);
   runtime::Context context(executable);
   std::mt19937 random(11);
-  for (const auto& [rows, columns, share] :
-       std::vector<std::array<unsigned, 3>>{{3, 4, 2}, {1, 1, 2}, {7, 13, 2}, {2, 3, 0}, {9, 40, 3}, {3, 4, 2}}) {
+  for (const auto& [rows, columns, share] : std::vector<std::array<unsigned, 3>>{
+           {3, 4, 2}, {1, 1, 2}, {7, 13, 2}, {2, 3, 0}, {9, 40, 3}, {3, 4, 2}}) {
     Tensor x(ir::DType::F32, {rows, columns}), mask(ir::DType::Bool, {rows, columns});
     for (std::int64_t i = 0; i < x.elements(); ++i) {
       x.set_real(i, share == 0 ? -1 : static_cast<double>(random() % 9) - 4);
@@ -198,7 +213,8 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
     FakePart part("h200");
     part.options.keep_kernels = true;
     part.options.cache_folder = folder.path();
-    part.target.backend = std::make_shared<const ChosenSchedules>(part.target.backend, parse_schedule_filter("matmul_wgmma"));
+    part.target.backend = std::make_shared<const ChosenSchedules>(
+        part.target.backend, parse_schedule_filter("matmul_wgmma"));
     std::shared_ptr<const runtime::Executable> executable;
     try {
       executable = compile_for(part.target, ir::parse(text), part.options);

@@ -31,15 +31,16 @@ Names offered(const ChosenSchedules& chosen) {
   ir::Region region;
   region.name = "product";
   Names names;
-  for (const ir::Schedule& schedule : chosen.candidates(region, {})) names.push_back(to_string(schedule));
+  for (const ir::Schedule& schedule : chosen.candidates(region, {}))
+    names.push_back(to_string(schedule));
   return names;
 }
 
 ChosenSchedules choice(const char* filter, const std::vector<const char*>& avoided) {
   std::vector<ScheduleFilter> filters;
   for (const char* one : avoided) filters.push_back(parse_schedule_filter(one));
-  return {std::make_shared<tests::TableBackend>(), filter == nullptr ? std::nullopt : std::optional(parse_schedule_filter(filter)),
-          filters};
+  return {std::make_shared<tests::TableBackend>(),
+          filter == nullptr ? std::nullopt : std::optional(parse_schedule_filter(filter)), filters};
 }
 
 TEST(ChosenSchedules, OffersWhatTheFilterTakesOfAllThatThereIs) {

@@ -3,7 +3,8 @@
 
 namespace anydim {
 
-// An encoder of one layer that gives its rows, their mean and the first; positions are stored for 6 tokens.
+// An encoder of one layer that gives its rows, their mean and the first; positions are stored for 6
+// tokens.
 inline constexpr const char* encoder = R"(
 fn @main(%tokens: Tensor[(b, s), i64], %padding: Tensor[(b, s), bool]) where b in [0, 4], s in [0, 6] {
   %table = constant(f32 (50, 16) @random(1))

@@ -7,7 +7,7 @@
 
 #include "api/model.h"
 #include "ir/error.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "tests/api/small_encoder.h"
 
 namespace anydim {
@@ -22,7 +22,8 @@ std::shared_ptr<const Model> compiled(const std::string& text) {
   return Model::compile(ir::parse(text), options);
 }
 
-std::vector<ir::Tensor> padded_call(std::int64_t batch, std::int64_t length, const std::vector<int>& hidden) {
+std::vector<ir::Tensor> padded_call(std::int64_t batch, std::int64_t length,
+                                    const std::vector<int>& hidden) {
   const std::vector<std::int64_t> ids(static_cast<std::size_t>(batch * length), 3);
   return {ir::Tensor::of<std::int64_t>(ir::DType::I64, {batch, length}, ids),
           ir::Tensor::of<int>(ir::DType::Bool, {batch, length}, hidden)};
@@ -36,12 +37,14 @@ TEST(Statistics, CallsAreCountedByTheirWayWithTheirTokens) {
   context.run(padded_call(1, 4, {0, 0, 0, 0}));
   context.run(padded_call(1, 2, {1, 1}));  // no row takes part: the padded way
   const std::vector<std::int64_t> ids{4, 5, 6};
-  context.run_ragged({ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, ids)},
-                     ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, std::vector<std::int64_t>{0, 1, 3}));
+  context.run_ragged(
+      {ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, ids)},
+      ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, std::vector<std::int64_t>{0, 1, 3}));
   EXPECT_THROW(context.run(padded_call(1, 7, {0, 0, 0, 0, 0, 0, 0})), Error);
   // A call whose result does not fit its place is no call that gave results.
   std::vector<float> memory(1);
-  const ResultPlace small{.dtype = ir::DType::F32, .dims = {1}, .bytes = std::as_writable_bytes(std::span(memory))};
+  const ResultPlace small{
+      .dtype = ir::DType::F32, .dims = {1}, .bytes = std::as_writable_bytes(std::span(memory))};
   EXPECT_THROW(context.run(padded_call(1, 4, {0, 0, 0, 0}), std::span(&small, 1)), Error);
 
   const ModelStatistics statistics = model->statistics();
@@ -99,15 +102,18 @@ TEST(Statistics, AMemoryCeilingHoldsForCallsOfItsShapes) {
   ModelContext context(model);
   std::int64_t before = 0;
   for (const std::int64_t length : {1, 3, 6}) {
-    const std::map<std::string, std::vector<std::int64_t>> shapes{{"tokens", {4, length}}, {"padding", {4, length}}};
+    const std::map<std::string, std::vector<std::int64_t>> shapes{{"tokens", {4, length}},
+                                                                  {"padding", {4, length}}};
     const MemoryCeiling ceiling = model->memory_ceiling(shapes);
     ASSERT_TRUE(ceiling.arena_bytes) << ceiling.unbounded_because;
     EXPECT_GT(*ceiling.arena_bytes, before);
     before = *ceiling.arena_bytes;
     EXPECT_GT(ceiling.constant_bytes, 0);
     runtime::Context packed(model->packed());
-    packed.run(
-        runtime::pack_inputs(*model->packing(), padded_call(4, length, std::vector<int>(static_cast<std::size_t>(4 * length))))->tensors);
+    packed.run(runtime::pack_inputs(
+                   *model->packing(),
+                   padded_call(4, length, std::vector<int>(static_cast<std::size_t>(4 * length))))
+                   ->tensors);
     EXPECT_LE(packed.memory().arena, *ceiling.arena_bytes) << length;
     static_cast<void>(model->ragged());
     EXPECT_EQ(model->memory_ceiling(shapes).arena_bytes, ceiling.arena_bytes);
@@ -116,7 +122,8 @@ TEST(Statistics, AMemoryCeilingHoldsForCallsOfItsShapes) {
 
 TEST(Statistics, ACeilingForShapesThatNoCallCouldHaveIsRefused) {
   const auto model = compiled(encoder);
-  const auto refusal = [&](const std::map<std::string, std::vector<std::int64_t>>& shapes) -> std::string {
+  const auto refusal =
+      [&](const std::map<std::string, std::vector<std::int64_t>>& shapes) -> std::string {
     try {
       static_cast<void>(model->memory_ceiling(shapes));
     } catch (const Error& error) {
@@ -126,7 +133,8 @@ TEST(Statistics, ACeilingForShapesThatNoCallCouldHaveIsRefused) {
     return "taken";
   };
   EXPECT_EQ(refusal({{"tokens", {1, 7}}, {"padding", {1, 7}}}).substr(0, 14), "input 'tokens'");
-  EXPECT_EQ(refusal({{"tokens", {1, 3}}}), "the shape of input 'padding' is missing; the model takes padding: bool (b, s)");
+  EXPECT_EQ(refusal({{"tokens", {1, 3}}}),
+            "the shape of input 'padding' is missing; the model takes padding: bool (b, s)");
   EXPECT_EQ(refusal({{"tokens", {1, 3}}, {"padding", {2, 3}}}).substr(0, 15), "input 'padding'");
 }
 

@@ -9,7 +9,7 @@
 
 #include "api/model.h"
 #include "ir/error.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "tests/api/small_encoder.h"
 
 namespace anydim {
@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-std::shared_ptr<const Model> compiled(std::shared_ptr<runtime::Timeline> timeline = nullptr, bool background = false) {
+std::shared_ptr<const Model> compiled(std::shared_ptr<runtime::Timeline> timeline = nullptr,
+                                      bool background = false) {
   CompileOptions options;
   options.keep_kernels = false;
   options.background = background;
@@ -27,7 +28,8 @@ std::shared_ptr<const Model> compiled(std::shared_ptr<runtime::Timeline> timelin
   return Model::compile(ir::parse(encoder), options);
 }
 
-std::vector<ir::Tensor> padded_call(std::int64_t batch, std::int64_t length, const std::vector<int>& hidden) {
+std::vector<ir::Tensor> padded_call(std::int64_t batch, std::int64_t length,
+                                    const std::vector<int>& hidden) {
   const std::vector<std::int64_t> ids(static_cast<std::size_t>(batch * length), 3);
   return {ir::Tensor::of<std::int64_t>(ir::DType::I64, {batch, length}, ids),
           ir::Tensor::of<int>(ir::DType::Bool, {batch, length}, hidden)};
@@ -48,8 +50,9 @@ TEST(ModelTimeline, TellsOfCallsWhatTheyLeftOutAndWhatTheyLaunched) {
   context.run(padded_call(2, 3, {0, 0, 1, 0, 1, 1}));
   EXPECT_THROW(context.run(padded_call(1, 7, {0, 0, 0, 0, 0, 0, 0})), Error);
   const std::vector<std::int64_t> ids{4, 5, 6};
-  context.run_ragged({ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, ids)},
-                     ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, std::vector<std::int64_t>{0, 1, 3}));
+  context.run_ragged(
+      {ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, ids)},
+      ir::Tensor::of<std::int64_t>(ir::DType::I64, {3}, std::vector<std::int64_t>{0, 1, 3}));
   model->timeline().stop();
   context.run(padded_call(1, 1, {0}));  // after: neither
   const json file = json::parse(timeline_json(model->timeline().read()));
@@ -74,7 +77,8 @@ TEST(ModelTimeline, TellsOfCallsWhatTheyLeftOutAndWhatTheyLaunched) {
   std::size_t inside = 0;
   for (const json& launch : launches) {
     const json& told = launch.at("args");
-    for (const char* fact : {"bucket", "schedule", "chosen"}) EXPECT_NE(told.at(fact), "") << launch;
+    for (const char* fact : {"bucket", "schedule", "chosen"})
+      EXPECT_NE(told.at(fact), "") << launch;
     EXPECT_GT(told.at("bytes"), 0) << launch;
     EXPECT_FALSE(told.at("symbols").empty()) << launch;
     EXPECT_EQ(launch.at("tid"), calls[0].at("tid"));
@@ -100,7 +104,8 @@ TEST(ModelTimeline, KernelsThatFollowBesideTheCallsAreTold) {
   const json file = json::parse(timeline_json(timeline->read()));
   EXPECT_EQ(events_of(file, "stage").size(), 2u);
   std::size_t beside = 0, first = 0;
-  for (const json& one : events_of(file, "compile")) ++(one.at("args").at("background") == true ? beside : first);
+  for (const json& one : events_of(file, "compile"))
+    ++(one.at("args").at("background") == true ? beside : first);
   EXPECT_GT(first, 0u);
   EXPECT_GT(beside, 0u);
 }
@@ -116,7 +121,9 @@ TEST(ModelTimeline, ThreadsThatCallWhileItIsStartedWrittenAndStoppedLoseNothingU
     });
   for (int turn = 0; turn < 20; ++turn) {
     model->timeline().start(64);
-    while (json::parse(timeline_json(model->timeline().read())).at("otherData").at("lost_events") == 0) continue;
+    while (json::parse(timeline_json(model->timeline().read())).at("otherData").at("lost_events") ==
+           0)
+      continue;
     if (turn % 2 == 0) model->timeline().stop();
   }
   done = true;
@@ -137,13 +144,18 @@ TEST(TimelineFile, IsReplacedAsAWholeOrLeftAlone) {
     return {ErrorKind::Internal, "nothing was thrown"};
   };
   EXPECT_EQ(refusal(folder / "t.json"),
-            std::pair(ErrorKind::CommandLine, std::string("no timeline was started, so that there is none to write")));
+            std::pair(ErrorKind::CommandLine,
+                      std::string("no timeline was started, so that there is none to write")));
   timeline.start(1);
-  EXPECT_EQ(refusal(folder), std::pair(ErrorKind::Write, folder.string() + ": cannot be written: it is no regular file"));
+  EXPECT_EQ(
+      refusal(folder),
+      std::pair(ErrorKind::Write, folder.string() + ": cannot be written: it is no regular file"));
   EXPECT_EQ(refusal(folder / "no/t.json"),
-            std::pair(ErrorKind::Write, (folder / "no/t.json").string() + ": cannot be written: No such file or directory"));
+            std::pair(ErrorKind::Write, (folder / "no/t.json").string() +
+                                            ": cannot be written: No such file or directory"));
   // What others named a node is text of the file's, not a part of its form.
-  timeline.add({.note = timeline.note({.name = "a\"b\n\xff", .facts = {{"source", "}]"}}}), .begun = runtime::clock_ticks()});
+  timeline.add({.note = timeline.note({.name = "a\"b\n\xff", .facts = {{"source", "}]"}}}),
+                .begun = runtime::clock_ticks()});
   write_timeline(folder / "t.json", timeline);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   const json file = json::parse(timeline_json(timeline.read()));

@@ -52,7 +52,8 @@ TEST(TuneSettings, DurationsHaveUnits) {
       parse_duration(wrong, "--budget");
       ADD_FAILURE() << wrong;
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), std::string("--budget ") + wrong + " is no time above 0, such as 90s, 10m or 2h");
+      EXPECT_EQ(error.what(),
+                std::string("--budget ") + wrong + " is no time above 0, such as 90s, 10m or 2h");
     }
   }
 }

@@ -27,9 +27,10 @@ fn @main(%x: Tensor[(n, 48), f32], %w: Tensor[(48, 32), f32]) -> Tensor[(n, 32),
 class TuningTest : public testing::Test {
  protected:
   CompileOptions options() {
-    return {.threads = 2, .cache_folder = folder_.path() / "cache", .database = file(), .warn = [this](const std::string& warning) {
-              warnings_.push_back(warning);
-            }};
+    return {.threads = 2,
+            .cache_folder = folder_.path() / "cache",
+            .database = file(),
+            .warn = [this](const std::string& warning) { warnings_.push_back(warning); }};
   }
   std::filesystem::path file() const { return folder_.path() / "tuned.db"; }
 
@@ -39,13 +40,16 @@ class TuningTest : public testing::Test {
     std::vector<tuner::ChosenTable> tables;
     for (const ir::Program::Kernel& kernel : executable.program().kernels) {
       const ir::Bucket whole = kernel.table.entries.back().bucket;
-      const std::vector<ir::Schedule> candidates = target_.backend->candidates(kernel.region, whole);
+      const std::vector<ir::Schedule> candidates =
+          target_.backend->candidates(kernel.region, whole);
       ir::Bucket low = whole;
       if (!low.intervals.empty()) low.intervals[0].high = edge;
       tables.push_back({kernel.region.identity,
-                        {{{low, whole, candidates.back(), 1e-6, true}, 0}, {{whole, whole, candidates.front(), 2e-6, false}, 0}}});
+                        {{{low, whole, candidates.back(), 1e-6, true}, 0},
+                         {{whole, whole, candidates.front(), 2e-6, false}, 0}}});
     }
-    database.store_run(tuning_environment(target_, options()), {.model = "m", .distribution = "d"}, tables);
+    database.store_run(tuning_environment(target_, options()), {.model = "m", .distribution = "d"},
+                       tables);
   }
 
   test::TemporaryFolder folder_;
@@ -54,15 +58,18 @@ class TuningTest : public testing::Test {
 };
 
 std::vector<ir::Tensor> inputs(std::int64_t rows) {
-  std::vector<ir::Tensor> tensors{ir::Tensor(ir::DType::F32, {rows, 48}), ir::Tensor(ir::DType::F32, {48, 32})};
+  std::vector<ir::Tensor> tensors{ir::Tensor(ir::DType::F32, {rows, 48}),
+                                  ir::Tensor(ir::DType::F32, {48, 32})};
   for (ir::Tensor& tensor : tensors)
-    for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set_real(i, 0.01 * static_cast<double>(i * 37 % 101) - 0.5);
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      tensor.set_real(i, 0.01 * static_cast<double>(i * 37 % 101) - 0.5);
   return tensors;
 }
 
 double largest_difference(const ir::Tensor& a, const ir::Tensor& b) {
   double most = 0;
-  for (std::int64_t i = 0; i < a.elements(); ++i) most = std::max(most, std::abs(a.real_at(i) - b.real_at(i)));
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    most = std::max(most, std::abs(a.real_at(i) - b.real_at(i)));
   return most;
 }
 
@@ -76,14 +83,17 @@ TEST_F(TuningTest, ATunedTableDecidesAndIsShown) {
   const auto tuned = compile_for(target_, normalised_product(), options());
   const auto counts = count_by_choice(table_rows(*tuned));
   const auto regions = static_cast<std::int64_t>(tuned->program().kernels.size());
-  EXPECT_EQ(counts, (std::map<std::string, std::int64_t>{{"tuned, measured", regions}, {"tuned, predicted", regions}}));
+  EXPECT_EQ(counts, (std::map<std::string, std::int64_t>{{"tuned, measured", regions},
+                                                         {"tuned, predicted", regions}}));
   tuned->kernels().complete();
   EXPECT_EQ(tuned->kernels().progress().failed, 0);
   runtime::Context context(tuned), reference(predicted);
   for (const std::int64_t rows : {1, 16, 17, 300}) {
-    EXPECT_LT(largest_difference(context.run(inputs(rows))[0], reference.run(inputs(rows))[0]), 1e-5);
+    EXPECT_LT(largest_difference(context.run(inputs(rows))[0], reference.run(inputs(rows))[0]),
+              1e-5);
     const CallExplanation call = explain_call(context, inputs(rows), 1);
-    for (const LaunchExplanation& launch : call.launches) EXPECT_EQ(launch.chosen, rows <= 16 ? "tuned, measured" : "tuned, predicted");
+    for (const LaunchExplanation& launch : call.launches)
+      EXPECT_EQ(launch.chosen, rows <= 16 ? "tuned, measured" : "tuned, predicted");
   }
   EXPECT_TRUE(warnings_.empty());
 }
@@ -97,7 +107,8 @@ TEST_F(TuningTest, KernelsForSingleShapesTakeTheScheduleOfTheirBucketAndAreShown
   runtime::Context context(executable);
   const auto rows_of = [&](std::int64_t rows) {
     const CallExplanation call = explain_call(context, inputs(rows), 1);
-    for (const LaunchExplanation& launch : call.launches) EXPECT_EQ(launch.kernel, "for these sizes alone");
+    for (const LaunchExplanation& launch : call.launches)
+      EXPECT_EQ(launch.kernel, "for these sizes alone");
     return call.exact;
   };
   const std::vector<TableRow> predicted = rows_of(9);
@@ -111,11 +122,13 @@ TEST_F(TuningTest, KernelsForSingleShapesTakeTheScheduleOfTheirBucketAndAreShown
   const std::vector<TableRow> tuned = rows_of(300), tables = table_rows(*executable);
   ASSERT_EQ(tuned.size(), 2 * regions);
   ASSERT_EQ(tables.size(), 2 * regions);
-  for (std::size_t i = 0; i < tuned.size(); ++i) {  // for every region, 9 rows and 300 beside [1, 16] and everything
+  for (std::size_t i = 0; i < tuned.size();
+       ++i) {  // for every region, 9 rows and 300 beside [1, 16] and everything
     EXPECT_EQ(tuned[i].region, tables[i].region);
     EXPECT_EQ(tuned[i].schedule, tables[i].schedule);
     EXPECT_EQ(tuned[i].chosen, i % 2 == 0 ? "tuned, measured" : "tuned, predicted");
-    EXPECT_TRUE(tuned[i].bucket.starts_with(i % 2 == 0 ? "[9, 9]" : "[300, 300]")) << tuned[i].bucket;
+    EXPECT_TRUE(tuned[i].bucket.starts_with(i % 2 == 0 ? "[9, 9]" : "[300, 300]"))
+        << tuned[i].bucket;
   }
 }
 
@@ -150,15 +163,16 @@ TEST_F(TuningTest, TablesChangeBehindRunningCalls) {
 }
 
 TEST_F(TuningTest, ADatabaseOfAnotherMachineIsSaid) {
-  const auto predicted = compile_for(target_, normalised_product(), {.threads = 2, .keep_kernels = false});
+  const auto predicted =
+      compile_for(target_, normalised_product(), {.threads = 2, .keep_kernels = false});
   tune(*predicted, 16);
   CompileOptions other = options();
   other.threads = 1;
   const auto executable = compile_for(target_, normalised_product(), other);
   EXPECT_EQ(count_by_choice(table_rows(*executable)).size(), 1u);
   ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_NE(warnings_[0].find(
-                "with 1 threads and this version; the nearest that it has is for threads 2, here 1; kernels are chosen by the cost model"),
+  EXPECT_NE(warnings_[0].find("with 1 threads and this version; the nearest that it has is for "
+                              "threads 2, here 1; kernels are chosen by the cost model"),
             std::string::npos)
       << warnings_[0];
 }
@@ -174,7 +188,10 @@ TEST_F(TuningTest, TheUsersOwnDatabaseIsNoCondition) {
   std::ofstream(*own.database) << std::string(3000, 'x');
   EXPECT_TRUE(load_tuning(target_, own).regions.empty());
   ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_EQ(warnings_[0], own.database->string() + " is no tuning database: it is no file of SQLite; kernels are chosen by the cost model");
+  EXPECT_EQ(
+      warnings_[0],
+      own.database->string() +
+          " is no tuning database: it is no file of SQLite; kernels are chosen by the cost model");
   own.database_optional = false;
   EXPECT_THROW(load_tuning(target_, own), Error);
 }

@@ -19,7 +19,9 @@ struct Said {
   std::string message;
   bool operator==(const Said&) const = default;
 };
-inline std::ostream& operator<<(std::ostream& out, const Said& said) { return out << said.kind << " " << said.message; }
+inline std::ostream& operator<<(std::ostream& out, const Said& said) {
+  return out << said.kind << " " << said.message;
+}
 
 // Releases the status.
 inline Said said(anydim_status* status) {
@@ -40,10 +42,12 @@ Answer answer() {
 }
 
 // Compiled quickly and alone: no cache, no threads beside the calls.
-inline anydim_model* load(std::string_view text, const std::vector<std::pair<const char*, const char*>>& more = {}) {
+inline anydim_model* load(std::string_view text,
+                          const std::vector<std::pair<const char*, const char*>>& more = {}) {
   anydim_options* options = nullptr;
   EXPECT_OK(api().options_create(&options));
-  for (const auto& [name, value] : {std::pair("cache_folder", "none"), std::pair("background", "off"), std::pair("threads", "1")})
+  for (const auto& [name, value] : {std::pair("cache_folder", "none"),
+                                    std::pair("background", "off"), std::pair("threads", "1")})
     EXPECT_OK(api().options_set(options, name, value));
   for (const auto& [name, value] : more) EXPECT_OK(api().options_set(options, name, value));
   anydim_model* model = nullptr;
@@ -64,15 +68,27 @@ struct Buffer {
   std::vector<std::int64_t> dims;
   std::vector<T> elements;
   anydim_input input(const char* name, anydim_dtype dtype) const {
-    return {name, dims.data(), elements.data(), elements.size() * sizeof(T), dtype, static_cast<std::uint32_t>(dims.size())};
+    return {name,
+            dims.data(),
+            elements.data(),
+            elements.size() * sizeof(T),
+            dtype,
+            static_cast<std::uint32_t>(dims.size())};
   }
   anydim_output output(const char* name, anydim_dtype dtype) {
-    return {name, dims.data(), elements.data(), elements.size() * sizeof(T), 0, dtype, static_cast<std::uint32_t>(dims.size())};
+    return {name,
+            dims.data(),
+            elements.data(),
+            elements.size() * sizeof(T),
+            0,
+            dtype,
+            static_cast<std::uint32_t>(dims.size())};
   }
 };
 
 // %y = %x + 1 for each element of (n, 3).
-inline constexpr std::string_view plus_one = R"(fn @main(%x: Tensor[(n, 3), f32]) where n in [0, 100] {
+inline constexpr std::string_view plus_one =
+    R"(fn @main(%x: Tensor[(n, 3), f32]) where n in [0, 100] {
   %one = constant(f32 () [1])
   %y = add(%x, %one)
   return %y

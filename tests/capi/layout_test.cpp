@@ -1,4 +1,5 @@
-// What programs were built with stays where it is: rows are only ever added, at the end of a struct that may grow and of the table.
+// What programs were built with stays where it is: rows are only ever added, at the end of a struct
+// that may grow and of the table.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -208,7 +209,8 @@ static_assert(ANYDIM_U16 == 11);
 static_assert(ANYDIM_U8 == 12);
 static_assert(ANYDIM_BOOL == 13);
 
-// The table's size has changed with its version, or neither has. A new version adds a row; none is ever edited.
+// The table's size has changed with its version, or neither has. A new version adds a row; none is
+// ever edited.
 constexpr std::size_t size_of_version[] = {0, offsetof(anydim_api, dtype_size) + sizeof(void (*)()),
                                            offsetof(anydim_api, tune_memory) + sizeof(void (*)())};
 TEST(Layout, TheTableGrowsWithItsVersion) {

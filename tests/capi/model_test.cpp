@@ -15,7 +15,9 @@ namespace {
 
 const std::string tiny_bert = "../models/tiny_bert.onnx";
 
-std::vector<std::string> texts_of(const anydim_tensor_info& info) { return {info.dims, info.dims + info.rank}; }
+std::vector<std::string> texts_of(const anydim_tensor_info& info) {
+  return {info.dims, info.dims + info.rank};
+}
 
 anydim_tensor_info input_of(const anydim_model* model, std::size_t index) {
   auto info = answer<anydim_tensor_info>();
@@ -57,9 +59,11 @@ TEST(CModel, InputsResultsAndSymbolsAreTold) {
   EXPECT_EQ(symbol.multiple, 1);
   auto info = answer<anydim_tensor_info>();
   EXPECT_EQ(said(api().model_input(model, 2, &info)),
-            (Said{ANYDIM_BAD_ARGUMENT, "model_input: argument 'index' is 2, and there are 2 inputs: expected less"}));
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "model_input: argument 'index' is 2, and there are 2 inputs: expected less"}));
   EXPECT_EQ(said(api().model_symbol(model, 2, &symbol)),
-            (Said{ANYDIM_BAD_ARGUMENT, "model_symbol: argument 'index' is 2, and there are 2 symbols: expected less"}));
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "model_symbol: argument 'index' is 2, and there are 2 symbols: expected less"}));
   EXPECT_OK(api().model_release(model));
 }
 
@@ -84,8 +88,10 @@ TEST(CModel, RaggedInputsHaveRows) {
   EXPECT_OK(api().model_release(model));
 
   model = load(plus_one);
-  EXPECT_EQ(said(api().model_prepare_ragged(model, nullptr)).kind, static_cast<anydim_kind>(ANYDIM_UNSUPPORTED));
-  EXPECT_EQ(said(api().model_ragged_input_count(model, &count)).kind, static_cast<anydim_kind>(ANYDIM_UNSUPPORTED));
+  EXPECT_EQ(said(api().model_prepare_ragged(model, nullptr)).kind,
+            static_cast<anydim_kind>(ANYDIM_UNSUPPORTED));
+  EXPECT_EQ(said(api().model_ragged_input_count(model, &count)).kind,
+            static_cast<anydim_kind>(ANYDIM_UNSUPPORTED));
   EXPECT_OK(api().model_release(model));
 }
 
@@ -111,7 +117,8 @@ TEST(CModel, FilesAndMemoryGiveTheSameModel) {
   ASSERT_OK(api().options_set(options, "background", "off"));
   anydim_model *file = nullptr, *memory = nullptr;
   ASSERT_OK(api().model_load_file(tiny_bert.c_str(), options, nullptr, &file));
-  ASSERT_OK(api().model_load_memory(bytes.data(), bytes.size(), nullptr, options, nullptr, &memory));
+  ASSERT_OK(
+      api().model_load_memory(bytes.data(), bytes.size(), nullptr, options, nullptr, &memory));
   EXPECT_STREQ(output_of(file, 0).name, output_of(memory, 0).name);
   EXPECT_EQ(texts_of(output_of(file, 0)), texts_of(output_of(memory, 0)));
   for (anydim_model* model : {file, memory}) EXPECT_OK(api().model_release(model));
@@ -130,7 +137,8 @@ TEST(CModel, WhatCannotBeLoadedIsOfItsKind) {
   anydim_options* options = nullptr;
   ASSERT_OK(api().options_create(&options));
   ASSERT_OK(api().options_set(options, "dim", "width=1:2"));
-  const Said unknown = said(api().model_load_memory(plus_one.data(), plus_one.size(), nullptr, options, nullptr, &model));
+  const Said unknown = said(
+      api().model_load_memory(plus_one.data(), plus_one.size(), nullptr, options, nullptr, &model));
   EXPECT_EQ(unknown.kind, static_cast<anydim_kind>(ANYDIM_BAD_ARGUMENT));
   EXPECT_NE(unknown.message.find("width"), std::string::npos) << unknown;
   EXPECT_OK(api().options_release(options));
@@ -139,17 +147,21 @@ TEST(CModel, WhatCannotBeLoadedIsOfItsKind) {
 TEST(COptions, WhatIsWrongNamesWhatThereIs) {
   anydim_options* options = nullptr;
   ASSERT_OK(api().options_create(&options));
-  EXPECT_EQ(said(api().options_set(options, "treads", "2")),
-            (Said{ANYDIM_BAD_ARGUMENT,
-                  "options_set: there is no option 'treads'; there are background, cache_folder, cpu_level, database, device, "
-                  "dim, f32_products, masked_rows, memory_limit, output, policy, precision, threads"}));
+  EXPECT_EQ(
+      said(api().options_set(options, "treads", "2")),
+      (Said{ANYDIM_BAD_ARGUMENT,
+            "options_set: there is no option 'treads'; there are background, cache_folder, "
+            "cpu_level, database, device, "
+            "dim, f32_products, masked_rows, memory_limit, output, policy, precision, threads"}));
   EXPECT_EQ(said(api().options_set(options, "masked_rows", "drop")),
-            (Said{ANYDIM_BAD_ARGUMENT, "options_set: option 'masked_rows' cannot be 'drop': it takes keep or zero"}));
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "options_set: option 'masked_rows' cannot be 'drop': it takes keep or zero"}));
   EXPECT_OK(api().options_release(options));
 }
 
 TEST(COptions, TheUsersOwnDatabaseIsReadUnlessAnotherOneOrNoneIsNamed) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "capi_own_database";
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "capi_own_database";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "tuning.db") << std::string(3000, 'x');
   const auto warnings_with = [&](const std::vector<std::pair<const char*, std::string>>& more) {
@@ -157,12 +169,18 @@ TEST(COptions, TheUsersOwnDatabaseIsReadUnlessAnotherOneOrNoneIsNamed) {
     EXPECT_OK(api().options_create(&options));
     EXPECT_OK(api().options_set(options, "cache_folder", folder.c_str()));
     EXPECT_OK(api().options_set(options, "background", "off"));
-    for (const auto& [name, value] : more) EXPECT_OK(api().options_set(options, name, value.c_str()));
+    for (const auto& [name, value] : more)
+      EXPECT_OK(api().options_set(options, name, value.c_str()));
     std::vector<std::string> warnings;
     EXPECT_OK(api().options_set_warning(
-        options, [](void* user, const char* message) { static_cast<std::vector<std::string>*>(user)->emplace_back(message); }, &warnings));
+        options,
+        [](void* user, const char* message) {
+          static_cast<std::vector<std::string>*>(user)->emplace_back(message);
+        },
+        &warnings));
     anydim_model* model = nullptr;
-    EXPECT_OK(api().model_load_memory(plus_one.data(), plus_one.size(), nullptr, options, nullptr, &model));
+    EXPECT_OK(api().model_load_memory(plus_one.data(), plus_one.size(), nullptr, options, nullptr,
+                                      &model));
     EXPECT_OK(api().model_release(model));
     EXPECT_OK(api().options_release(options));
     return warnings;
@@ -179,7 +197,9 @@ TEST(CCancellation, EndsACompilation) {
   ASSERT_OK(api().cancellation_create(&cancellation));
   ASSERT_OK(api().cancellation_cancel(cancellation));
   anydim_model* model = nullptr;
-  EXPECT_EQ(said(api().model_load_memory(encoder, std::string_view(encoder).size(), nullptr, nullptr, cancellation, &model)).kind,
+  EXPECT_EQ(said(api().model_load_memory(encoder, std::string_view(encoder).size(), nullptr,
+                                         nullptr, cancellation, &model))
+                .kind,
             static_cast<anydim_kind>(ANYDIM_CANCELLED));
   EXPECT_EQ(model, nullptr);
   EXPECT_OK(api().cancellation_release(cancellation));
@@ -195,13 +215,15 @@ TEST(CCancellation, EndsCallsUntilItIsReset) {
   const anydim_input input = x.input("x", ANYDIM_F32);
   anydim_results* results = nullptr;
   ASSERT_OK(api().cancellation_cancel(cancellation));
-  EXPECT_EQ(said(api().context_run_owned(context, &input, 1, &results)).kind, static_cast<anydim_kind>(ANYDIM_CANCELLED));
+  EXPECT_EQ(said(api().context_run_owned(context, &input, 1, &results)).kind,
+            static_cast<anydim_kind>(ANYDIM_CANCELLED));
   ASSERT_OK(api().cancellation_reset(cancellation));
   EXPECT_OK(api().context_run_owned(context, &input, 1, &results));
   EXPECT_OK(api().results_release(results));
   ASSERT_OK(api().cancellation_cancel(cancellation));
   EXPECT_OK(api().cancellation_release(cancellation));  // the context keeps it
-  EXPECT_EQ(said(api().context_run_owned(context, &input, 1, &results)).kind, static_cast<anydim_kind>(ANYDIM_CANCELLED));
+  EXPECT_EQ(said(api().context_run_owned(context, &input, 1, &results)).kind,
+            static_cast<anydim_kind>(ANYDIM_CANCELLED));
   ASSERT_OK(api().context_set_cancellation(context, nullptr));
   EXPECT_OK(api().context_run_owned(context, &input, 1, &results));
   EXPECT_OK(api().results_release(results));
@@ -219,7 +241,8 @@ TEST(CModel, StatisticsAndTheCeilingAreThoseOfTheModel) {
     ASSERT_OK(api().context_run_owned(context, &input, 1, &results));
     ASSERT_OK(api().results_release(results));
   }
-  EXPECT_EQ(said(api().context_run_owned(context, &refused, 1, &results)).kind, static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
+  EXPECT_EQ(said(api().context_run_owned(context, &refused, 1, &results)).kind,
+            static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
   ASSERT_OK(api().model_complete(model, nullptr));
   auto statistics = answer<anydim_statistics>();
   ASSERT_OK(api().model_statistics(model, &statistics));
@@ -240,7 +263,8 @@ TEST(CModel, StatisticsAndTheCeilingAreThoseOfTheModel) {
   EXPECT_EQ(ceiling.arena_bytes, 0);
   EXPECT_STREQ(ceiling.unbounded_because, "");
   shape.dims = beyond;
-  EXPECT_EQ(said(api().model_memory_ceiling(model, &shape, 1, &ceiling)).kind, static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
+  EXPECT_EQ(said(api().model_memory_ceiling(model, &shape, 1, &ceiling)).kind,
+            static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
   const anydim_shape twice[] = {{"x", dims, 2}, {"x", dims, 2}};
   EXPECT_EQ(said(api().model_memory_ceiling(model, twice, 2, &ceiling)),
             (Said{ANYDIM_BAD_INPUTS, "the shape of input 'x' is there twice"}));
@@ -256,7 +280,8 @@ TEST(CTrace, SizesOfCallsAreWrittenOnce) {
   anydim_trace* trace = nullptr;
   ASSERT_OK(api().trace_create(model, &trace));
   ASSERT_OK(api().context_set_trace(context, trace));
-  EXPECT_EQ(said(api().context_set_trace(foreign, trace)).kind, static_cast<anydim_kind>(ANYDIM_BAD_ARGUMENT));
+  EXPECT_EQ(said(api().context_set_trace(foreign, trace)).kind,
+            static_cast<anydim_kind>(ANYDIM_BAD_ARGUMENT));
   const Buffer<float> x{{2, 3}, {1, 2, 3, 4, 5, 6}};
   const anydim_input input = x.input("x", ANYDIM_F32);
   anydim_results* results = nullptr;
@@ -264,7 +289,8 @@ TEST(CTrace, SizesOfCallsAreWrittenOnce) {
     ASSERT_OK(api().context_run_owned(context, &input, 1, &results));
     ASSERT_OK(api().results_release(results));
   }
-  EXPECT_EQ(said(api().trace_write(trace, "there/is/no/folder.json")).kind, static_cast<anydim_kind>(ANYDIM_NOT_WRITTEN));
+  EXPECT_EQ(said(api().trace_write(trace, "there/is/no/folder.json")).kind,
+            static_cast<anydim_kind>(ANYDIM_NOT_WRITTEN));
   EXPECT_OK(api().trace_write(trace, file.c_str()));
   EXPECT_OK(api().trace_write(trace, file.c_str()));  // nothing has come since
   EXPECT_EQ(tuner::read_trace(file).calls(), 3);
@@ -275,12 +301,16 @@ TEST(CTrace, SizesOfCallsAreWrittenOnce) {
 }
 
 TEST(CTimeline, IsWrittenWholeOrNotAtAll) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "capi_timeline.json";
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / "capi_timeline.json";
   std::filesystem::remove(file);
   anydim_model* model = load(plus_one);
-  EXPECT_EQ(said(api().model_timeline_write(model, file.c_str())),
-            (Said{ANYDIM_BAD_ARGUMENT, "model_timeline_write: no timeline was started, so that there is none to write"}));
-  EXPECT_EQ(said(api().model_timeline_start(model, std::size_t{1} << 60)).kind, static_cast<anydim_kind>(ANYDIM_BAD_ARGUMENT));
+  EXPECT_EQ(
+      said(api().model_timeline_write(model, file.c_str())),
+      (Said{ANYDIM_BAD_ARGUMENT,
+            "model_timeline_write: no timeline was started, so that there is none to write"}));
+  EXPECT_EQ(said(api().model_timeline_start(model, std::size_t{1} << 60)).kind,
+            static_cast<anydim_kind>(ANYDIM_BAD_ARGUMENT));
   anydim_context* context = context_of(model);
   const Buffer<float> x{{2, 3}, {1, 2, 3, 4, 5, 6}};
   const anydim_input input = x.input("x", ANYDIM_F32);
@@ -293,7 +323,8 @@ TEST(CTimeline, IsWrittenWholeOrNotAtAll) {
   for (int i = 0; i < 3; ++i) run();  // two events each
   ASSERT_OK(api().model_timeline_stop(model));
   run();
-  EXPECT_EQ(said(api().model_timeline_write(model, "there/is/no/folder.json")).kind, static_cast<anydim_kind>(ANYDIM_NOT_WRITTEN));
+  EXPECT_EQ(said(api().model_timeline_write(model, "there/is/no/folder.json")).kind,
+            static_cast<anydim_kind>(ANYDIM_NOT_WRITTEN));
   ASSERT_OK(api().model_timeline_write(model, file.c_str()));
   EXPECT_NE(tuner::read_text_file(file).find(R"("events":4,"lost_events":2)"), std::string::npos);
   ASSERT_OK(api().model_timeline_start(model, 0));

@@ -20,7 +20,8 @@ class CRun : public testing::Test {
     EXPECT_OK(api().model_release(model_));
   }
   Said run(const std::vector<anydim_input>& inputs, std::vector<anydim_output> outputs = {}) {
-    return said(api().context_run(context_, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
+    return said(
+        api().context_run(context_, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
   }
   Said run(anydim_output output) { return run({x_.input("x", ANYDIM_F32)}, {output}); }
 
@@ -58,8 +59,10 @@ TEST_F(CRun, IntoMemoryOfTheLibrary) {
   SetUp();
   const auto* elements = static_cast<const float*>(tensor.data);
   EXPECT_EQ(std::vector(elements, elements + 6), (std::vector<float>{2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(said(api().results_tensor(results, 1, &tensor)),
-            (Said{ANYDIM_BAD_ARGUMENT, "results_tensor: argument 'index' is 1, and there are 1 results: expected less"}));
+  EXPECT_EQ(
+      said(api().results_tensor(results, 1, &tensor)),
+      (Said{ANYDIM_BAD_ARGUMENT,
+            "results_tensor: argument 'index' is 1, and there are 1 results: expected less"}));
   EXPECT_OK(api().results_release(results));
 }
 
@@ -79,84 +82,113 @@ TEST_F(CRun, TooLittleRoomTellsHowMuchIsNeeded) {
   anydim_output output = y.output("y", ANYDIM_F32);
   EXPECT_EQ(said(api().context_run(context_, &input, 1, &output, 1)),
             (Said{ANYDIM_BAD_INPUTS,
-                  "output 'y' has room for 20 bytes, and the result is f32 (2, 3), which takes 24: give it as many and call again"}));
+                  "output 'y' has room for 20 bytes, and the result is f32 (2, 3), which takes 24: "
+                  "give it as many and call again"}));
   EXPECT_EQ(y.dims, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(output.size, 24u);
   output.data = nullptr;
   output.capacity = output.size = 0;
-  EXPECT_EQ(said(api().context_run(context_, &input, 1, &output, 1)).kind, static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
+  EXPECT_EQ(said(api().context_run(context_, &input, 1, &output, 1)).kind,
+            static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
   EXPECT_EQ(output.size, 24u);
 }
 
 TEST_F(CRun, MemoryThatIsSharedIsRefused) {
   const anydim_input input = x_.input("x", ANYDIM_F32);
   anydim_output output = x_.output("y", ANYDIM_F32);
-  EXPECT_EQ(said(api().context_run(context_, &input, 1, &output, 1)),
-            (Said{ANYDIM_BAD_INPUTS, "the place of result 'y' shares memory with an input: expected memory of its own"}));
+  EXPECT_EQ(
+      said(api().context_run(context_, &input, 1, &output, 1)),
+      (Said{ANYDIM_BAD_INPUTS,
+            "the place of result 'y' shares memory with an input: expected memory of its own"}));
   EXPECT_EQ(x_.elements[0], 1);
 }
 
 TEST_F(CRun, OutputsThatDoNotFitAreRefused) {
   Buffer<float> y{{0, 0}, std::vector<float>(6)}, flat{{0}, std::vector<float>(6)};
   const anydim_output right = y.output("y", ANYDIM_F32);
-  EXPECT_EQ(run(y.output("z", ANYDIM_F32)), (Said{ANYDIM_BAD_INPUTS, "the model has no result 'z'; its results are y"}));
-  EXPECT_EQ(run(y.output("y", ANYDIM_F64)),
-            (Said{ANYDIM_BAD_INPUTS, "output 'y' does not fit: the result is f32 (n, 3), the buffer is for f64 of rank 2"}));
-  EXPECT_EQ(run(flat.output("y", ANYDIM_F32)),
-            (Said{ANYDIM_BAD_INPUTS, "output 'y' does not fit: the result is f32 (n, 3), the buffer is for f32 of rank 1"}));
-  EXPECT_EQ(run({x_.input("x", ANYDIM_F32)}, {right, right}), (Said{ANYDIM_BAD_INPUTS, "output 'y' is there twice"}));
+  EXPECT_EQ(run(y.output("z", ANYDIM_F32)),
+            (Said{ANYDIM_BAD_INPUTS, "the model has no result 'z'; its results are y"}));
+  EXPECT_EQ(
+      run(y.output("y", ANYDIM_F64)),
+      (Said{ANYDIM_BAD_INPUTS,
+            "output 'y' does not fit: the result is f32 (n, 3), the buffer is for f64 of rank 2"}));
+  EXPECT_EQ(
+      run(flat.output("y", ANYDIM_F32)),
+      (Said{ANYDIM_BAD_INPUTS,
+            "output 'y' does not fit: the result is f32 (n, 3), the buffer is for f32 of rank 1"}));
+  EXPECT_EQ(run({x_.input("x", ANYDIM_F32)}, {right, right}),
+            (Said{ANYDIM_BAD_INPUTS, "output 'y' is there twice"}));
   EXPECT_EQ(run(y.output(nullptr, ANYDIM_F32)),
-            (Said{ANYDIM_BAD_ARGUMENT, "context_run: outputs[0].name is NULL: expected the name of a result"}));
-  EXPECT_EQ(run(y.output("y", 99)),
-            (Said{ANYDIM_BAD_ARGUMENT, "context_run: output 'y' has dtype 99: expected one of ANYDIM_F64 (1) to ANYDIM_BOOL (13)"}));
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "context_run: outputs[0].name is NULL: expected the name of a result"}));
+  EXPECT_EQ(run(y.output("y", 99)), (Said{ANYDIM_BAD_ARGUMENT,
+                                          "context_run: output 'y' has dtype 99: expected one of "
+                                          "ANYDIM_F64 (1) to ANYDIM_BOOL (13)"}));
   anydim_output wrong = right;
   wrong.dims = nullptr;
-  EXPECT_EQ(run(wrong), (Said{ANYDIM_BAD_ARGUMENT, "context_run: output 'y' has rank 2, and its dims are NULL"}));
+  EXPECT_EQ(run(wrong), (Said{ANYDIM_BAD_ARGUMENT,
+                              "context_run: output 'y' has rank 2, and its dims are NULL"}));
   wrong = right;
   wrong.data = nullptr;
-  EXPECT_EQ(run(wrong), (Said{ANYDIM_BAD_ARGUMENT, "context_run: output 'y' has room for 24 bytes, and its data is NULL"}));
+  EXPECT_EQ(run(wrong),
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "context_run: output 'y' has room for 24 bytes, and its data is NULL"}));
   wrong = right;
   wrong.data = reinterpret_cast<char*>(y.elements.data()) + 1;
   wrong.capacity = 20;
-  EXPECT_EQ(run(wrong),
-            (Said{ANYDIM_BAD_INPUTS, "output 'y' lies at an address that is no multiple of 4, the bytes of an element of f32: align it"}));
+  EXPECT_EQ(run(wrong), (Said{ANYDIM_BAD_INPUTS,
+                              "output 'y' lies at an address that is no multiple of 4, the bytes "
+                              "of an element of f32: align it"}));
 }
 
 TEST_F(CRun, InputsThatDoNotFitAreRefused) {
   const anydim_input right = x_.input("x", ANYDIM_F32);
-  EXPECT_EQ(run(std::vector<anydim_input>()), (Said{ANYDIM_BAD_INPUTS, "input 'x' is missing; the model's inputs are x: f32 (n, 3)"}));
-  EXPECT_EQ(run({x_.input("w", ANYDIM_F32)}), (Said{ANYDIM_BAD_INPUTS, "the model has no input 'w'; its inputs are x: f32 (n, 3)"}));
+  EXPECT_EQ(
+      run(std::vector<anydim_input>()),
+      (Said{ANYDIM_BAD_INPUTS, "input 'x' is missing; the model's inputs are x: f32 (n, 3)"}));
+  EXPECT_EQ(run({x_.input("w", ANYDIM_F32)}),
+            (Said{ANYDIM_BAD_INPUTS, "the model has no input 'w'; its inputs are x: f32 (n, 3)"}));
   EXPECT_EQ(run({right, right}), (Said{ANYDIM_BAD_INPUTS, "input 'x' is there twice"}));
-  EXPECT_EQ(run({x_.input("x", ANYDIM_I32)}), (Said{ANYDIM_BAD_INPUTS, "input 'x' does not fit: expected f32 (n, 3), got i32 (2, 3)"}));
+  EXPECT_EQ(
+      run({x_.input("x", ANYDIM_I32)}),
+      (Said{ANYDIM_BAD_INPUTS, "input 'x' does not fit: expected f32 (n, 3), got i32 (2, 3)"}));
   const Buffer<float> flat{{6}, x_.elements};
-  EXPECT_EQ(run({flat.input("x", ANYDIM_F32)}), (Said{ANYDIM_BAD_INPUTS, "input 'x' does not fit: expected f32 (n, 3), got f32 (6)"}));
+  EXPECT_EQ(run({flat.input("x", ANYDIM_F32)}),
+            (Said{ANYDIM_BAD_INPUTS, "input 'x' does not fit: expected f32 (n, 3), got f32 (6)"}));
   EXPECT_EQ(run({x_.input(nullptr, ANYDIM_F32)}),
-            (Said{ANYDIM_BAD_ARGUMENT, "context_run: inputs[0].name is NULL: expected the name of an input"}));
-  EXPECT_EQ(run({x_.input("x", 0)}),
-            (Said{ANYDIM_BAD_ARGUMENT, "context_run: input 'x' has dtype 0: expected one of ANYDIM_F64 (1) to ANYDIM_BOOL (13)"}));
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "context_run: inputs[0].name is NULL: expected the name of an input"}));
+  EXPECT_EQ(run({x_.input("x", 0)}), (Said{ANYDIM_BAD_ARGUMENT,
+                                           "context_run: input 'x' has dtype 0: expected one of "
+                                           "ANYDIM_F64 (1) to ANYDIM_BOOL (13)"}));
   anydim_input wrong = right;
   wrong.size = 20;
   EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_INPUTS, "input 'x' has 20 bytes: f32 (2, 3) takes 24"}));
   wrong = right;
   wrong.rank = 4'000'000'000;
-  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_INPUTS, "input 'x' has rank 4000000000: expected at most 64"}));
+  EXPECT_EQ(run({wrong}),
+            (Said{ANYDIM_BAD_INPUTS, "input 'x' has rank 4000000000: expected at most 64"}));
   wrong = right;
   wrong.dims = nullptr;
-  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_ARGUMENT, "context_run: input 'x' has rank 2, and its dims are NULL"}));
+  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_ARGUMENT,
+                                "context_run: input 'x' has rank 2, and its dims are NULL"}));
   wrong = right;
   wrong.data = nullptr;
-  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_ARGUMENT, "context_run: input 'x' has 24 bytes, and its data is NULL"}));
+  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_ARGUMENT,
+                                "context_run: input 'x' has 24 bytes, and its data is NULL"}));
   const std::int64_t negative[] = {-2, 3}, huge[] = {INT64_MAX, 3};
   wrong = right;
   wrong.dims = negative;
-  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_INPUTS, "dims[0] of input 'x' is -2: expected 0 or more"}));
+  EXPECT_EQ(run({wrong}),
+            (Said{ANYDIM_BAD_INPUTS, "dims[0] of input 'x' is -2: expected 0 or more"}));
   wrong.dims = huge;
   EXPECT_EQ(run({wrong}).kind, static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
   const std::vector<float> more(7);
   wrong = right;
   wrong.data = reinterpret_cast<const char*>(more.data()) + 2;
-  EXPECT_EQ(run({wrong}),
-            (Said{ANYDIM_BAD_INPUTS, "input 'x' lies at an address that is no multiple of 4, the bytes of an element of f32: align it"}));
+  EXPECT_EQ(run({wrong}), (Said{ANYDIM_BAD_INPUTS,
+                                "input 'x' lies at an address that is no multiple of 4, the bytes "
+                                "of an element of f32: align it"}));
   const Buffer<float> many{{101, 3}, std::vector<float>(303)};
   EXPECT_EQ(run({many.input("x", ANYDIM_F32)}).kind, static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
 }
@@ -166,7 +198,10 @@ TEST_F(CRun, ThreadsCallThroughContextsOfTheirOwn) {
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([this, t] {
       anydim_context* context = context_of(model_);
-      Buffer<float> x{{t + 1, 3}, std::vector<float>(static_cast<std::size_t>(3 * (t + 1)), static_cast<float>(t))}, y{{0, 0}, x.elements};
+      Buffer<float> x{
+          {t + 1, 3},
+          std::vector<float>(static_cast<std::size_t>(3 * (t + 1)), static_cast<float>(t))},
+          y{{0, 0}, x.elements};
       for (int i = 0; i < 50; ++i) {
         const anydim_input input = x.input("x", ANYDIM_F32);
         anydim_output output = y.output("y", ANYDIM_F32);
@@ -185,9 +220,11 @@ TEST_F(CRun, AContextAtWorkOnAnotherThreadIsRefused) {
     const anydim_input input = x.input("x", ANYDIM_F32);
     while (!met) {
       anydim_results* results = nullptr;
-      if (const Said it = said(api().context_run_owned(context_, &input, 1, &results)); it.kind != ANYDIM_OK) {
+      if (const Said it = said(api().context_run_owned(context_, &input, 1, &results));
+          it.kind != ANYDIM_OK) {
         EXPECT_EQ(it, (Said{ANYDIM_BAD_ARGUMENT,
-                            "context_run_owned: the context is at work on another thread: give each thread a context of its own"}));
+                            "context_run_owned: the context is at work on another thread: give "
+                            "each thread a context of its own"}));
       }
       EXPECT_OK(api().results_release(results));
     }
@@ -200,11 +237,13 @@ TEST_F(CRun, AContextAtWorkOnAnotherThreadIsRefused) {
   met = true;
   caller.join();
   EXPECT_EQ(last, (Said{ANYDIM_BAD_ARGUMENT,
-                        "context_packed_rows: the context is at work on another thread: give each thread a context of its own"}));
+                        "context_packed_rows: the context is at work on another thread: give each "
+                        "thread a context of its own"}));
 }
 
 TEST(CPassThrough, AnInputThatIsAResultIsTheCallersNoMore) {
-  anydim_model* model = load("fn @main(%x: Tensor[(n), f32]) {\n  %y = add(%x, %x)\n  return %x, %y\n}\n");
+  anydim_model* model =
+      load("fn @main(%x: Tensor[(n), f32]) {\n  %y = add(%x, %x)\n  return %x, %y\n}\n");
   anydim_context* context = context_of(model);
   Buffer<float> x{{2}, {1, 2}}, kept{{0}, {0, 0}};
   const anydim_input input = x.input("x", ANYDIM_F32);
@@ -234,7 +273,8 @@ class CEncoder : public testing::Test {
     EXPECT_OK(api().model_release(model_));
   }
   // Texts of 4, 1 and 3 tokens.
-  const Buffer<std::int64_t> tokens_{{3, 4}, {7, 8, 9, 10, 3, 0, 0, 0, 44, 2, 9, 0}}, ids_{{8}, {7, 8, 9, 10, 3, 44, 2, 9}};
+  const Buffer<std::int64_t> tokens_{{3, 4}, {7, 8, 9, 10, 3, 0, 0, 0, 44, 2, 9, 0}},
+      ids_{{8}, {7, 8, 9, 10, 3, 44, 2, 9}};
   const Buffer<std::uint8_t> padding_{{3, 4}, {0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1}};
   const std::vector<std::int64_t> offsets_{0, 4, 5, 8};
   anydim_model* model_ = nullptr;
@@ -242,7 +282,8 @@ class CEncoder : public testing::Test {
 };
 
 TEST_F(CEncoder, InputsAndResultsComeInAnyOrder) {
-  const anydim_input inputs[] = {padding_.input("padding", ANYDIM_BOOL), tokens_.input("tokens", ANYDIM_I64)};
+  const anydim_input inputs[] = {padding_.input("padding", ANYDIM_BOOL),
+                                 tokens_.input("tokens", ANYDIM_I64)};
   Buffer<float> mean{{0, 0}, std::vector<float>(48)}, rows{{0, 0, 0}, std::vector<float>(192)};
   anydim_output outputs[] = {mean.output("mean", ANYDIM_F32), rows.output("rows", ANYDIM_F32)};
   ASSERT_OK(api().context_run(context_, inputs, 2, outputs, 2));
@@ -258,16 +299,20 @@ TEST_F(CEncoder, InputsAndResultsComeInAnyOrder) {
 }
 
 TEST_F(CEncoder, RaggedCallsGiveWhatPaddedOnesDo) {
-  const anydim_input inputs[] = {tokens_.input("tokens", ANYDIM_I64), padding_.input("padding", ANYDIM_BOOL)},
+  const anydim_input inputs[] = {tokens_.input("tokens", ANYDIM_I64),
+                                 padding_.input("padding", ANYDIM_BOOL)},
                      ragged = ids_.input("tokens", ANYDIM_I64);
-  Buffer<float> mean{{0, 0}, std::vector<float>(48)}, got{{0, 0}, std::vector<float>(48)}, rows{{0, 0}, std::vector<float>(128)};
+  Buffer<float> mean{{0, 0}, std::vector<float>(48)}, got{{0, 0}, std::vector<float>(48)},
+      rows{{0, 0}, std::vector<float>(128)};
   anydim_output expected = mean.output("mean", ANYDIM_F32);
   ASSERT_OK(api().context_run(context_, inputs, 2, &expected, 1));
   anydim_output outputs[] = {rows.output("rows", ANYDIM_F32), got.output("mean", ANYDIM_F32)};
-  ASSERT_OK(api().context_run_ragged(context_, &ragged, 1, offsets_.data(), offsets_.size(), outputs, 2));
+  ASSERT_OK(
+      api().context_run_ragged(context_, &ragged, 1, offsets_.data(), offsets_.size(), outputs, 2));
   EXPECT_EQ(rows.dims, (std::vector<std::int64_t>{8, 16}));
   anydim_results* results = nullptr;
-  ASSERT_OK(api().context_run_ragged_owned(context_, &ragged, 1, offsets_.data(), offsets_.size(), &results));
+  ASSERT_OK(api().context_run_ragged_owned(context_, &ragged, 1, offsets_.data(), offsets_.size(),
+                                           &results));
   auto tensor = answer<anydim_tensor>();
   ASSERT_OK(api().results_tensor(results, 1, &tensor));
   for (std::size_t e = 0; e < 48; ++e) {
@@ -276,15 +321,19 @@ TEST_F(CEncoder, RaggedCallsGiveWhatPaddedOnesDo) {
   }
   EXPECT_OK(api().results_release(results));
   EXPECT_EQ(said(api().context_run_ragged(context_, &ragged, 1, offsets_.data(), 3, outputs, 2)),
-            (Said{ANYDIM_BAD_INPUTS, "offsets end with 5, but input 'tokens' has 8 rows: expected as many"}));
+            (Said{ANYDIM_BAD_INPUTS,
+                  "offsets end with 5, but input 'tokens' has 8 rows: expected as many"}));
   EXPECT_EQ(said(api().context_run_ragged(context_, &ragged, 1, nullptr, 0, outputs, 2)),
-            (Said{ANYDIM_BAD_ARGUMENT, "context_run_ragged: argument 'offsets' is NULL: expected the address of one"}));
-  EXPECT_EQ(said(api().context_run_ragged(context_, &ragged, 1, offsets_.data(), 0, outputs, 2)).kind,
-            static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "context_run_ragged: argument 'offsets' is NULL: expected the address of one"}));
+  EXPECT_EQ(
+      said(api().context_run_ragged(context_, &ragged, 1, offsets_.data(), 0, outputs, 2)).kind,
+      static_cast<anydim_kind>(ANYDIM_BAD_INPUTS));
 }
 
 TEST_F(CEncoder, MemoryAlignedToElementsAloneServes) {
-  const anydim_input aligned[] = {tokens_.input("tokens", ANYDIM_I64), padding_.input("padding", ANYDIM_BOOL)};
+  const anydim_input aligned[] = {tokens_.input("tokens", ANYDIM_I64),
+                                  padding_.input("padding", ANYDIM_BOOL)};
   Buffer<float> expected{{0, 0, 0}, std::vector<float>(192)};
   anydim_output wanted = expected.output("rows", ANYDIM_F32);
   ASSERT_OK(api().context_run(context_, aligned, 2, &wanted, 1));
@@ -300,14 +349,16 @@ TEST_F(CEncoder, MemoryAlignedToElementsAloneServes) {
     inputs[1].data = hidden.data() + shift;
     anydim_output output{"rows", dims, rows.data() + shift, 192 * 4, 0, ANYDIM_F32, 3};
     ASSERT_OK(api().context_run(context_, inputs, 2, &output, 1));
-    EXPECT_TRUE(std::equal(expected.elements.begin(), expected.elements.end(), rows.begin() + static_cast<std::ptrdiff_t>(shift)));
+    EXPECT_TRUE(std::equal(expected.elements.begin(), expected.elements.end(),
+                           rows.begin() + static_cast<std::ptrdiff_t>(shift)));
   }
 }
 
 TEST_F(CEncoder, ABoolIsZeroOrOne) {
   Buffer<std::uint8_t> wrong = padding_;
   wrong.elements[5] = 255;
-  const anydim_input inputs[] = {tokens_.input("tokens", ANYDIM_I64), wrong.input("padding", ANYDIM_BOOL)};
+  const anydim_input inputs[] = {tokens_.input("tokens", ANYDIM_I64),
+                                 wrong.input("padding", ANYDIM_BOOL)};
   EXPECT_EQ(said(api().context_run(context_, inputs, 2, nullptr, 0)),
             (Said{ANYDIM_BAD_INPUTS, "element 5 of input 'padding' is 255: a bool is 0 or 1"}));
 }

@@ -1,4 +1,5 @@
-// Attention of bf16 operands, whose weights are rounded to bf16 where the processor multiplies pairs.
+// Attention of bf16 operands, whose weights are rounded to bf16 where the processor multiplies
+// pairs.
 #include <gtest/gtest.h>
 
 #include "tests/codegen_cpu/expect_right.h"
@@ -7,23 +8,28 @@ namespace anydim::codegen_cpu::testing {
 namespace {
 
 // The best candidate of every kind of instruction.
-void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shapes, double tolerance = 4e-3) {
-  ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
+void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shapes,
+                      double tolerance = 4e-3) {
+  ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.kind))
+      << to_string(region.form);
   for (const Target& target : all_targets()) {
     const ir::Schedule schedule = candidates(region, target, bucket_of({})).at(0);
-    expect_kernel_right(region, target, bucket_of({}), schedule, shapes, {.tolerance = tolerance, .bf16_tolerance = 1e-2});
+    expect_kernel_right(region, target, bucket_of({}), schedule, shapes,
+                        {.tolerance = tolerance, .bf16_tolerance = 1e-2});
   }
 }
 
 TEST(AttentionBf16, HeadDims) {
-  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{{32, 32}, {64, 64}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
+  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{
+           {32, 32}, {64, 64}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
     const std::string d = std::to_string(depth), e = std::to_string(width);
     SCOPED_TRACE(d + " " + e);
-    const TestRegion region = make_region(
-        "fn @main(%x: Tensor[(2, s, " + d + "), bf16], %y: Tensor[(2, t, " + d + "), bf16], %z: Tensor[(2, t, " + e +
-        "), bf16]) -> Tensor[(2, s, " + e +
-        "), f32] where s in [0, 600], t in [0, 600] {\n %q = cast(%x) {to = f32}\n %k = cast(%y) {to = f32}\n %v = cast(%z) {to = f32}\n"
-        " %r = attention(%q, %k, %v) {scale = 0.3}\n return %r\n}");
+    const TestRegion region =
+        make_region("fn @main(%x: Tensor[(2, s, " + d + "), bf16], %y: Tensor[(2, t, " + d +
+                    "), bf16], %z: Tensor[(2, t, " + e + "), bf16]) -> Tensor[(2, s, " + e +
+                    "), f32] where s in [0, 600], t in [0, 600] {\n %q = cast(%x) {to = f32}\n %k "
+                    "= cast(%y) {to = f32}\n %v = cast(%z) {to = f32}\n"
+                    " %r = attention(%q, %k, %v) {scale = 0.3}\n return %r\n}");
     expect_all_right(region, {{{"s", 1}, {"t", 1}},
                               {{"s", 2}, {"t", 2}},
                               {{"s", 19}, {"t", 37}},
@@ -34,7 +40,8 @@ TEST(AttentionBf16, HeadDims) {
   }
 }
 
-// As the pass lower_precision and fusion leave it: heads of one tensor, the output stored narrow for the product behind it.
+// As the pass lower_precision and fusion leave it: heads of one tensor, the output stored narrow
+// for the product behind it.
 TEST(AttentionBf16, HeadsOfOneTensorStoredNarrow) {
   const TestRegion region = make_region(R"(
 fn @main(%x: Tensor[(b, s, 192), bf16], %bias: Tensor[(b, 1, 1, s), f32]) -> Tensor[(b, s, 64), bf16]
@@ -59,8 +66,11 @@ fn @main(%x: Tensor[(b, s, 192), bf16], %bias: Tensor[(b, 1, 1, s), f32]) -> Ten
   %n = cast(%r) {to = bf16}
   return %n
 })");
-  expect_all_right(region,
-                   {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 27}}, {{"b", 3}, {"s", 64}}, {{"b", 1}, {"s", 300}}, {{"b", 2}, {"s", 0}}});
+  expect_all_right(region, {{{"b", 1}, {"s", 1}},
+                            {{"b", 2}, {"s", 27}},
+                            {{"b", 3}, {"s", 64}},
+                            {{"b", 1}, {"s", 300}},
+                            {{"b", 2}, {"s", 0}}});
 }
 
 }  // namespace

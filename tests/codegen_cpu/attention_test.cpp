@@ -10,9 +10,11 @@
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-void expect_attention_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
+void expect_attention_right(const TestRegion& region, const ir::Bucket& bucket,
+                            const std::vector<Symbols>& shapes,
                             const Expectation& expectation = {.most = 1}) {
-  ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.skeleton)) << to_string(region.form);
+  ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.kind))
+      << to_string(region.form);
   expect_right(region, bucket, shapes, expectation);
 }
 
@@ -29,26 +31,32 @@ fn @main(%q: Tensor[(3, s, 32), f32], %k: Tensor[(3, s, 32), f32], %v: Tensor[(3
   %y = attention(%q, %k, %v, %bias) {scale = 0.17}
   return %y
 })");
-  expect_attention_right(region, bucket_of({{0, 600}}), lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}), {.most = 100});
+  expect_attention_right(region, bucket_of({{0, 600}}),
+                         lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}), {.most = 100});
   expect_attention_right(region, bucket_of({{0, 64}}), lengths({1, 8, 33, 64}));
 }
 
 TEST(Attention, HeadDims) {
-  for (const auto& [depth, width] :
-       std::vector<std::pair<int, int>>{{64, 64}, {80, 80}, {96, 96}, {128, 128}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
+  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{
+           {64, 64}, {80, 80}, {96, 96}, {128, 128}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
     const std::string d = std::to_string(depth), e = std::to_string(width);
     SCOPED_TRACE(d + " " + e);
     const TestRegion region =
-        make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d + "), f32], %v: Tensor[(2, t, " + e +
-                    "), f32]) -> Tensor[(2, s, " + e +
-                    "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.3}\n return %y\n}");
-    expect_attention_right(
-        region, bucket_of({}),
-        {{{"s", 1}, {"t", 1}}, {{"s", 19}, {"t", 37}}, {{"s", 3}, {"t", 300}}, {{"s", 3}, {"t", 0}}, {{"s", 0}, {"t", 3}}});
+        make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d +
+                    "), f32], %v: Tensor[(2, t, " + e + "), f32]) -> Tensor[(2, s, " + e +
+                    "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) "
+                    "{scale = 0.3}\n return %y\n}");
+    expect_attention_right(region, bucket_of({}),
+                           {{{"s", 1}, {"t", 1}},
+                            {{"s", 19}, {"t", 37}},
+                            {{"s", 3}, {"t", 300}},
+                            {{"s", 3}, {"t", 0}},
+                            {{"s", 0}, {"t", 3}}});
   }
 }
 
-// As exporters write it: heads split and transposed before, transposed and merged after, the mask made of integers.
+// As exporters write it: heads split and transposed before, transposed and merged after, the mask
+// made of integers.
 TEST(Attention, HeadsOfOneTensorAndIntegerMask) {
   const TestRegion region = make_region(R"(
 fn @main(%x: Tensor[(b, s, 128), f32], %y: Tensor[(b, s, 128), f32], %z: Tensor[(b, s, 128), f32], %mask: Tensor[(b, s), i64]) -> Tensor[(b, s, 128), f32]
@@ -77,7 +85,9 @@ fn @main(%x: Tensor[(b, s, 128), f32], %y: Tensor[(b, s, 128), f32], %z: Tensor[
     for (std::int64_t b = 0; b < batch; ++b) {
       // Text b has b * 5 tokens less; the last text of several is masked from end to end.
       for (std::int64_t j = 0; j < length; ++j)
-        inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0 : j < length - 5 * b ? 1 : 0);
+        inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0
+                                              : j < length - 5 * b        ? 1
+                                                                          : 0);
     }
   };
   expect_attention_right(region, bucket_of({}),
@@ -105,14 +115,16 @@ fn @main(%q: Tensor[(1, s, 16), f32], %k: Tensor[(1, s, 16), f32], %v: Tensor[(1
         // Causal from the end, one row without any key, one with infinity, one with a NaN.
         if (j < i || i == 3) inputs[3].set_real(i * length + j, -infinity);
         if (i == 5 && j == 9) inputs[3].set_real(i * length + j, infinity);
-        if (i == 6 && j == 8) inputs[3].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
+        if (i == 6 && j == 8)
+          inputs[3].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
       }
     }
   };
-  expect_attention_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}), {.most = 100, .fill = fill});
+  expect_attention_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}),
+                         {.most = 100, .fill = fill});
 }
 
-// Cuts rows into stretches of these lengths in turn, some of them empty.
+// Cuts rows into segments of these lengths in turn, some of them empty.
 void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
   const std::vector<std::int64_t> lengths{3, 0, 70, 1, 17, 130};
   const std::int64_t segments = offsets.elements() - 1;
@@ -142,7 +154,9 @@ fn @main(%x: Tensor[(t, 192), f32], %offsets: Tensor[(n), i64]) -> Tensor[(t, 64
   %r = dyn.reshape(%m, %flat)
   return %r
 })");
-  const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[1], inputs[0].dims()[0]); };
+  const auto fill = [](std::vector<ir::Tensor>& inputs) {
+    fill_offsets(inputs[1], inputs[0].dims()[0]);
+  };
   expect_attention_right(region, bucket_of({}),
                          {{{"t", 0}, {"n", 1}},
                           {{"t", 0}, {"n", 3}},
@@ -162,12 +176,16 @@ fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2
   %r = attention(%q, %k, %v, %bias, %offsets)
   return %r
 })");
-  const auto fill = [](std::vector<ir::Tensor>& inputs) { fill_offsets(inputs[4], inputs[0].dims()[1]); };
-  expect_attention_right(region, bucket_of({}), {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}},
+  const auto fill = [](std::vector<ir::Tensor>& inputs) {
+    fill_offsets(inputs[4], inputs[0].dims()[1]);
+  };
+  expect_attention_right(region, bucket_of({}),
+                         {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}},
                          {.most = 1, .fill = fill});
 }
 
-// With a list of work, which changes no result; one that does not fit is reported, as on other devices.
+// With a list of work, which changes no result; one that does not fit is reported, as on other
+// devices.
 TEST(Attention, SegmentsWithAListOfWork) {
   const TestRegion region = make_region(R"(
 fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2, t, 16), f32], %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> Tensor[(2, t, 16), f32]
@@ -178,23 +196,31 @@ fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2
   const auto fill = [](std::vector<ir::Tensor>& inputs) {
     fill_offsets(inputs[3], inputs[0].dims()[1]);
     const std::vector<std::int64_t> list = runtime::work_list(inputs[3].as<std::int64_t>());
-    for (std::size_t i = 0; i < list.size(); ++i) inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
+    for (std::size_t i = 0; i < list.size(); ++i)
+      inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
   };
-  expect_attention_right(region, bucket_of({}), {{{"t", 0}, {"n", 0}}, {{"t", 1}, {"n", 2}}, {{"t", 250}, {"n", 9}}}, {.fill = fill});
+  expect_attention_right(region, bucket_of({}),
+                         {{{"t", 0}, {"n", 0}}, {{"t", 1}, {"n", 2}}, {{"t", 250}, {"n", 9}}},
+                         {.fill = fill});
   const Target target = targets().front();
-  const TestKernel kernel = compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
+  const TestKernel kernel =
+      compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
   const Symbols symbols{{"t", 40}, {"n", 3}};
   auto inputs = random_inputs(region, symbols, 1);
   const std::vector<std::int64_t> offsets{0, 10, 30, 40};
-  for (std::size_t i = 0; i < offsets.size(); ++i) inputs[3].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    inputs[3].set_integer(static_cast<std::int64_t>(i), offsets[i]);
   const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> lists{
-      {{1, 0, 0, 20, 2, 30}, -1}, {{0, 0, 1, 10, 2, 30}, 1}, {{1, 0, 2, 20, 0, 30}, 2}, {{1, 0, 0, 20, 0, 30}, 2},
-      {{1, 0, 0, 21, 2, 31}, 1},  {{1, 0, 0, 20, 3, 30}, 2}, {{-1, 0, 0, 0, 2, 10}, 0}};
+      {{1, 0, 0, 20, 2, 30}, -1}, {{0, 0, 1, 10, 2, 30}, 1}, {{1, 0, 2, 20, 0, 30}, 2},
+      {{1, 0, 0, 20, 0, 30}, 2},  {{1, 0, 0, 21, 2, 31}, 1}, {{1, 0, 0, 20, 3, 30}, 2},
+      {{-1, 0, 0, 0, 2, 10}, 0}};
   for (const auto& [list, place] : lists) {
-    for (std::size_t i = 0; i < list.size(); ++i) inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
+    for (std::size_t i = 0; i < list.size(); ++i)
+      inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
     ir::KernelError failure;
     run(region, target, kernel, symbols, inputs, 2, &failure);
-    EXPECT_EQ(failure.check, place < 0 ? -1 : std::get<ir::AttentionForm>(region.form.skeleton).segments->work_check);
+    EXPECT_EQ(failure.check,
+              place < 0 ? -1 : std::get<ir::AttentionForm>(region.form.kind).segments->work_check);
     if (place >= 0) EXPECT_EQ(failure.value, place);
   }
 }
@@ -209,13 +235,15 @@ fn @main(%q: Tensor[(1, t, 32), f32], %k: Tensor[(1, t, 32), f32], %v: Tensor[(1
 })");
   const Symbols symbols{{"t", 91}, {"n", 6}};
   for (const Target& target : targets()) {
-    const TestKernel kernel = compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
+    const TestKernel kernel =
+        compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
     auto inputs = random_inputs(region, symbols, 1);
     fill_offsets(inputs[3], 91);
     const auto clean = run(region, target, kernel, symbols, inputs);
     const std::int64_t first = inputs[3].integer_at(2), last = inputs[3].integer_at(3);
     for (std::size_t operand = 0; operand < 3; ++operand)
-      for (std::int64_t i = first * 32; i < last * 32; ++i) inputs[operand].set_real(i, std::numeric_limits<double>::quiet_NaN());
+      for (std::int64_t i = first * 32; i < last * 32; ++i)
+        inputs[operand].set_real(i, std::numeric_limits<double>::quiet_NaN());
     const auto spoilt = run(region, target, kernel, symbols, inputs);
     for (std::int64_t i = 0; i < clean[0].elements(); ++i) {
       if (i >= first * 32 && i < last * 32) EXPECT_TRUE(std::isnan(spoilt[0].real_at(i)));
@@ -229,24 +257,29 @@ TEST(Attention, ElementTypes) {
   const auto region = [](const std::string& dtype, const std::string& widened) {
     const std::string tensor = "Tensor[(2, s, 24), " + dtype + "]";
     if (dtype == widened) {
-      return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
-                         " where s in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.2}\n return %y\n}");
+      return make_region(
+          "fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
+          " where s in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.2}\n return %y\n}");
     }
-    return make_region("fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
-                       " where s in [0, 600] {\n %qw = cast(%q) {to = " + widened + "}\n %kw = cast(%k) {to = " + widened +
-                       "}\n %vw = cast(%v) {to = " + widened +
-                       "}\n %y = attention(%qw, %kw, %vw) {scale = 0.2}\n %z = cast(%y) {to = " + dtype + "}\n return %z\n}");
+    return make_region(
+        "fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
+        " where s in [0, 600] {\n %qw = cast(%q) {to = " + widened +
+        "}\n %kw = cast(%k) {to = " + widened + "}\n %vw = cast(%v) {to = " + widened +
+        "}\n %y = attention(%qw, %kw, %vw) {scale = 0.2}\n %z = cast(%y) {to = " + dtype +
+        "}\n return %z\n}");
   };
   const auto expect = [&](const std::string& dtype, const std::string& widened, double tolerance) {
     SCOPED_TRACE(dtype);
-    expect_attention_right(region(dtype, widened), bucket_of({{0, 600}}), lengths({0, 1, 20, 70}), {.tolerance = tolerance, .most = 1});
+    expect_attention_right(region(dtype, widened), bucket_of({{0, 600}}), lengths({0, 1, 20, 70}),
+                           {.tolerance = tolerance, .most = 1});
   };
   expect("f64", "f64", 1e-12);
   expect("f16", "f32", 2e-3);
   expect("bf16", "f32", 1e-2);
 }
 
-// Of two keys with scores 0 and x <= 0 and values 0 and 1 the output is exp(x) / (1 + exp(x)): the weights' own error shows.
+// Of two keys with scores 0 and x <= 0 and values 0 and 1 the output is exp(x) / (1 + exp(x)): the
+// weights' own error shows.
 TEST(Attention, WeightsAreExponentials) {
   const TestRegion region = make_region(R"(
 fn @main(%q: Tensor[(b, 1, 1), f32], %k: Tensor[(b, 2, 1), f32], %v: Tensor[(b, 2, 1), f32]) -> Tensor[(b, 1, 1), f32]
@@ -270,9 +303,12 @@ fn @main(%q: Tensor[(b, 1, 1), f32], %k: Tensor[(b, 2, 1), f32], %v: Tensor[(b, 
     const auto got = run(region, target, kernel, symbols, inputs);
     double worst = 0;
     for (std::int64_t i = 0; i < points; ++i) {
-      const double x = 0.7F * -static_cast<double>(i) / 128, exact = std::exp(x) / (1 + std::exp(x)), value = got[0].real_at(i);
+      const double x = 0.7F * -static_cast<double>(i) / 128,
+                   exact = std::exp(x) / (1 + std::exp(x)), value = got[0].real_at(i);
       if (exact < 1e-38) ASSERT_LE(value, 2e-38) << x;
-      else worst = std::max(worst, std::abs(value / exact - 1) / (std::numeric_limits<float>::epsilon() * (1 - x)));
+      else
+        worst = std::max(
+            worst, std::abs(value / exact - 1) / (std::numeric_limits<float>::epsilon() * (1 - x)));
     }
     EXPECT_LE(worst, 1.5);
   }

@@ -26,7 +26,9 @@ TEST(Backend, RefusesUnknownLevels) {
     FAIL() << "an unknown level was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_STREQ(error.what(), "unknown processor level sse9: it is one of x86-64, avx2, avxvnni, avx512, avx512vnni, avx512bf16 and amx");
+    EXPECT_STREQ(error.what(),
+                 "unknown processor level sse9: it is one of x86-64, avx2, avxvnni, avx512, "
+                 "avx512vnni, avx512bf16 and amx");
   }
 }
 
@@ -53,7 +55,7 @@ TEST(Backend, AnswersForARegion) {
   EXPECT_EQ(backend->packed_layout(region.region, 0), std::nullopt);
 }
 
-// Schedules that only a search would try, spread over each skeleton's space.
+// Schedules that only a search would try, spread over each kernel kind's space.
 TEST(Backend, WholeSpaceIsRight) {
   const struct {
     const char* text;
@@ -61,21 +63,28 @@ TEST(Backend, WholeSpaceIsRight) {
     std::size_t least;  // schedules
   } cases[] = {
       {softmax_text, {}, 20},
-      {"fn @main(%x: Tensor[(n, 70), f32], %w: Tensor[(70, 50), f32]) -> Tensor[(n, 50), f32]\n  where n in [0, 300] {\n"
+      {"fn @main(%x: Tensor[(n, 70), f32], %w: Tensor[(70, 50), f32]) -> Tensor[(n, 50), f32]\n  "
+       "where n in [0, 300] {\n"
        "  %y = matmul(%x, %w)\n  return %y\n}",
        {1},
        100},
-      {"fn @main(%q: Tensor[(n, 40), f32], %k: Tensor[(m, 40), f32], %v: Tensor[(m, 20), f32]) -> Tensor[(n, 20), f32]\n"
-       "  where n in [0, 300], m in [1, 300] {\n  %y = attention(%q, %k, %v) {scale = 0.2}\n  return %y\n}",
+      {"fn @main(%q: Tensor[(n, 40), f32], %k: Tensor[(m, 40), f32], %v: Tensor[(m, 20), f32]) -> "
+       "Tensor[(n, 20), f32]\n"
+       "  where n in [0, 300], m in [1, 300] {\n  %y = attention(%q, %k, %v) {scale = 0.2}\n  "
+       "return %y\n}",
        {},
        50},
-      {"fn @main(%x: Tensor[(n, 70), f32]) -> Tensor[(n, 70), f32]\n  where n in [0, 300] {\n  %y = exp(%x)\n  return %y\n}", {}, 10},
+      {"fn @main(%x: Tensor[(n, 70), f32]) -> Tensor[(n, 70), f32]\n  where n in [0, 300] {\n  %y "
+       "= exp(%x)\n  return %y\n}",
+       {},
+       10},
   };
   const Target target = detect_target();
   const auto backend = make_cpu_backend();
   for (const auto& one : cases) {
     const TestRegion region = make_region(one.text, one.weights);
-    const auto likely = backend->candidates(region.region, {}), space = backend->space(region.region, {});
+    const auto likely = backend->candidates(region.region, {}),
+               space = backend->space(region.region, {});
     ASSERT_GE(space.size(), one.least);
     EXPECT_TRUE(std::equal(likely.begin(), likely.end(), space.begin()));
     Symbols symbols;
@@ -96,7 +105,8 @@ TEST(Backend, CompilesOnSeveralThreadsAlike) {
   const ir::Schedule schedule = backend->candidates(region.region, {}).front();
   std::vector<ir::CompiledKernel> kernels(4);
   std::vector<std::thread> threads;
-  for (ir::CompiledKernel& kernel : kernels) threads.emplace_back([&] { kernel = backend->compile(region.region, {}, schedule); });
+  for (ir::CompiledKernel& kernel : kernels)
+    threads.emplace_back([&] { kernel = backend->compile(region.region, {}, schedule); });
   for (std::thread& thread : threads) thread.join();
   for (const ir::CompiledKernel& kernel : kernels) {
     EXPECT_EQ(kernel.code, kernels.front().code);
@@ -117,7 +127,8 @@ fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n), f32]
     const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
     const auto inputs = random_inputs(region, symbols, 3);
     const auto once = run(region, target, kernel, symbols, inputs, 1);
-    for (const int parts : {2, 7, 50}) EXPECT_TRUE(run(region, target, kernel, symbols, inputs, parts)[0].same_bits(once[0]));
+    for (const int parts : {2, 7, 50})
+      EXPECT_TRUE(run(region, target, kernel, symbols, inputs, parts)[0].same_bits(once[0]));
   }
 }
 

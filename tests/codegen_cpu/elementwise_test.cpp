@@ -1,4 +1,5 @@
-// Every elementwise op on every element type and level, over special values, against the reference evaluator.
+// Every elementwise op on every element type and level, over special values, against the reference
+// evaluator.
 #include "tests/support/elementwise_cases.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,10 @@ TEST(Elementwise, EveryOpOnEveryType) {
     const auto expected = reference(region, inputs);
     for (const Target& target : targets()) {
       const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
-      EXPECT_EQ(tests::compare(tested, inputs, run(region, target, kernel, symbols, inputs), expected), "") << name_of(target.level);
+      EXPECT_EQ(
+          tests::compare(tested, inputs, run(region, target, kernel, symbols, inputs), expected),
+          "")
+          << name_of(target.level);
     }
   }
 }

@@ -17,7 +17,8 @@ constexpr std::int64_t rows = 3, columns = 21;
 // A map that stores `dim` over i < rows, j < columns and the region's symbol s.
 TestRegion region_storing(const Dim& dim) {
   TestRegion test = make_region(
-      "fn @main(%x: Tensor[(s), i64], %y: Tensor[(3, 21), i64]) -> Tensor[(3, 21), i64]\n  where s in [0, 100] {\n"
+      "fn @main(%x: Tensor[(s), i64], %y: Tensor[(3, 21), i64]) -> Tensor[(3, 21), i64]\n  where s "
+      "in [0, 100] {\n"
       "  %z = neg(%y)\n  return %z\n}");
   ir::MapPart part;
   part.space = {{{.symbol = "i"}, Dim(rows)}, {{.symbol = "j"}, Dim(columns)}};
@@ -33,28 +34,37 @@ TestRegion region_storing(const Dim& dim) {
   step.index = {dim};
   part.program.steps = {step};
   part.stores = {{0, {Dim::symbol("i"), Dim::symbol("j")}, 0}};
-  test.form.skeleton = ir::MapForm{{part}};
+  test.form.kind = ir::MapForm{{part}};
   return test;
 }
 
 rc::Gen<Dim> arbitrary_dim(int depth) {
   const std::vector<std::string> names{"i", "j", "j", "s"};
-  const auto leaf = rc::gen::oneOf(rc::gen::map(rc::gen::inRange(-5, 12), [](int value) { return Dim(value); }),
-                                   rc::gen::map(rc::gen::elementOf(names), [](const std::string& name) { return Dim::symbol(name); }));
+  const auto leaf =
+      rc::gen::oneOf(rc::gen::map(rc::gen::inRange(-5, 12), [](int value) { return Dim(value); }),
+                     rc::gen::map(rc::gen::elementOf(names),
+                                  [](const std::string& name) { return Dim::symbol(name); }));
   if (depth == 0) return leaf;
   const auto pair = rc::gen::pair(arbitrary_dim(depth - 1), arbitrary_dim(depth - 1));
   using Pair = std::pair<Dim, Dim>;
-  return rc::gen::oneOf(leaf, rc::gen::map(pair, [](const Pair& p) { return p.first + p.second; }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.first - p.second * 3; }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.first * p.second; }),
-                        rc::gen::map(pair, [](const Pair& p) { return min(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return max(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : floor_div(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : mod(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return broadcast(p.first, p.second); }),
-                        rc::gen::map(rc::gen::pair(pair, pair), [](const std::pair<Pair, Pair>& p) {
-                          return select(ir::Comparison::LessEqual, p.first.first, p.first.second, p.second.first, p.second.second);
-                        }));
+  return rc::gen::oneOf(
+      leaf, rc::gen::map(pair, [](const Pair& p) { return p.first + p.second; }),
+      rc::gen::map(pair, [](const Pair& p) { return p.first - p.second * 3; }),
+      rc::gen::map(pair, [](const Pair& p) { return p.first * p.second; }),
+      rc::gen::map(pair, [](const Pair& p) { return min(p.first, p.second); }),
+      rc::gen::map(pair, [](const Pair& p) { return max(p.first, p.second); }),
+      rc::gen::map(pair,
+                   [](const Pair& p) {
+                     return p.second.is_constant(0) ? p.first : floor_div(p.first, p.second);
+                   }),
+      rc::gen::map(
+          pair,
+          [](const Pair& p) { return p.second.is_constant(0) ? p.first : mod(p.first, p.second); }),
+      rc::gen::map(pair, [](const Pair& p) { return broadcast(p.first, p.second); }),
+      rc::gen::map(rc::gen::pair(pair, pair), [](const std::pair<Pair, Pair>& p) {
+        return select(ir::Comparison::LessEqual, p.first.first, p.first.second, p.second.first,
+                      p.second.second);
+      }));
 }
 
 // First difference between kernels that store `dim` and its evaluation; empty: none.
@@ -63,19 +73,22 @@ std::string difference_at(const Dim& dim, std::int64_t s) {
   for (const Target& target : targets()) {
     for (const ir::Schedule& schedule : candidates(region, target, {})) {
       const TestKernel kernel = compile(region, target, {}, schedule);
-      const auto got = run(region, target, kernel, {{"s", s}}, random_inputs(region, {{"s", s}}, 1));
+      const auto got =
+          run(region, target, kernel, {{"s", s}}, random_inputs(region, {{"s", s}}, 1));
       for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
           std::int64_t expected = 0;
           try {
-            expected = dim.evaluate([&](const ir::DimLeaf& leaf) { return leaf.symbol == "i" ? i : leaf.symbol == "j" ? j : s; });
+            expected = dim.evaluate([&](const ir::DimLeaf& leaf) {
+              return leaf.symbol == "i" ? i : leaf.symbol == "j" ? j : s;
+            });
           } catch (const Error&) {
             continue;  // no value here: the kernel may store anything, but it must not trap
           }
           const std::int64_t stored = got[0].integer_at(i * columns + j);
           if (stored != expected)
-            return fmt::format("{} at i={} j={} s={} on {}: expected {}, got {}", dim.to_string(), i, j, s, name_of(target.level), expected,
-                               stored);
+            return fmt::format("{} at i={} j={} s={} on {}: expected {}, got {}", dim.to_string(),
+                               i, j, s, name_of(target.level), expected, stored);
         }
       }
     }

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "codegen_cpu/emitters.h"
-#include "codegen_cpu/plans.h"
+#include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/work_estimate.h"
 #include "ir/host_functions.h"
 #include "runtime/code_memory.h"
@@ -27,8 +27,10 @@ class GuardedBuffer {
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t used = (bytes + page - 1) / page * page + page;
     mapped_ = used + page;
-    base_ = static_cast<unsigned char*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (base_ == MAP_FAILED || mprotect(base_ + used, page, PROT_NONE) != 0) throw std::runtime_error("no memory for a guarded buffer");
+    base_ = static_cast<unsigned char*>(
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED || mprotect(base_ + used, page, PROT_NONE) != 0)
+      throw std::runtime_error("no memory for a guarded buffer");
     start_ = base_ + used - (aligned_start ? (bytes + 63) / 64 * 64 : bytes);
     std::memset(base_, guard_byte, used);
   }
@@ -37,7 +39,8 @@ class GuardedBuffer {
   void* data() const { return start_; }
   std::size_t bytes() const { return bytes_; }
   bool unharmed() const {
-    return std::all_of(static_cast<const unsigned char*>(base_), static_cast<const unsigned char*>(start_),
+    return std::all_of(static_cast<const unsigned char*>(base_),
+                       static_cast<const unsigned char*>(start_),
                        [](unsigned char byte) { return byte == guard_byte; });
   }
 
@@ -52,8 +55,10 @@ class MappedCode {
     base_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base_ == MAP_FAILED) throw std::runtime_error("no memory for code");
     std::memcpy(base_, kernel.code.data(), bytes_);
-    if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0) throw std::runtime_error("code cannot be made executable");
-    entry_ = reinterpret_cast<ir::KernelEntry>(static_cast<std::byte*>(base_) + kernel.cpu().kernel);
+    if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0)
+      throw std::runtime_error("code cannot be made executable");
+    entry_ =
+        reinterpret_cast<ir::KernelEntry>(static_cast<std::byte*>(base_) + kernel.cpu().kernel);
   }
   MappedCode(const MappedCode&) = delete;
   ~MappedCode() { munmap(base_, bytes_); }
@@ -87,27 +92,31 @@ std::vector<Target> all_targets() {
   return result;
 }
 
-TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule) {
+TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket,
+                   const ir::Schedule& schedule) {
   const bool emulated = target.amx && !detect_target().amx;
-  const std::function<void(llvm::Module&)> rewrite = emulated ? emulate_tiles : std::function<void(llvm::Module&)>{};
-  return {.kernel = compile_form(target, region.region, prepared(target, region.region, region.form), bucket, schedule, rewrite),
-          .bucket = bucket,
-          .schedule = schedule};
+  const std::function<void(llvm::Module&)> rewrite =
+      emulated ? emulate_tiles : std::function<void(llvm::Module&)>{};
+  return {
+      .kernel = compile_form(target, region.region, prepared(target, region.region, region.form),
+                             bucket, schedule, rewrite),
+      .bucket = bucket,
+      .schedule = schedule};
 }
 
-std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket) {
+std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target,
+                                     const ir::Bucket& bucket) {
   AccessStrides strides;
   const ir::LoopForm form = prepared(target, region.region, region.form);
-  const PlanInputs inputs{.target = target, .region = region.region, .form = form, .strides = strides};
-  const std::string skeleton = ir::skeleton_name(region.form);
-  if (skeleton == "map") return map_candidates(inputs, bucket);
-  if (skeleton == "rows") return rows_candidates(inputs, bucket);
-  if (skeleton == "matmul") return matmul_candidates(inputs, bucket);
-  return attention_candidates(inputs, bucket);
+  const PlanInputs inputs{
+      .target = target, .region = region.region, .form = form, .strides = strides};
+  return kernel_kind_of(inputs).candidates(inputs, bucket);
 }
 
-std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel,
-                            const std::map<std::string, std::int64_t>& symbols, const std::vector<ir::Tensor>& inputs, int parts,
+std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
+                            const TestKernel& kernel,
+                            const std::map<std::string, std::int64_t>& symbols,
+                            const std::vector<ir::Tensor>& inputs, int parts,
                             ir::KernelError* failure) {
   const ir::Function& body = region.region.body;
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
@@ -119,12 +128,13 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
   };
   AccessStrides strides;
   const ir::LoopForm form = prepared(target, region.region, region.form);
-  const PlanInputs plan{.target = target, .region = region.region, .form = form, .strides = strides};
+  const PlanInputs plan{
+      .target = target, .region = region.region, .form = form, .strides = strides};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ir::Tensor tensor = inputs[i];
-    if (std::holds_alternative<ir::MatmulForm>(region.form.skeleton)) {
-      if (const auto layout = matmul_packed_layout(plan, i)) tensor = matmul_pack(plan, i, *layout, tensor, fresh_tensor);
-    }
+    const KernelKind& kind = kernel_kind_of(plan);
+    if (const auto layout = kind.packed_layout(plan, i))
+      tensor = kind.pack(plan, i, *layout, tensor, fresh_tensor);
     std::memcpy(add(tensor.bytes().size()), tensor.bytes().data(), tensor.bytes().size());
   }
   std::vector<ir::Tensor> outputs;
@@ -137,21 +147,25 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, cons
   for (const std::string& name : body.symbols.names()) extents.push_back(symbols.at(name));
   ir::KernelError error;
   const ir::HostFunctions host = ir::host_functions();
-  const ir::KernelCall call{.buffers = pointers.data(), .extents = extents.data(), .error = &error, .host = &host};
+  const ir::KernelCall call{
+      .buffers = pointers.data(), .extents = extents.data(), .error = &error, .host = &host};
   const std::int64_t tasks = value_at(kernel.kernel.tasks, symbols);
   const MappedCode code(kernel.kernel);
   for (std::int64_t part = parts; part-- > 0;) {
     const std::int64_t begin = tasks * part / parts, end = tasks * (part + 1) / parts;
-    GuardedBuffer scratch(static_cast<std::size_t>(value_at(kernel.kernel.scratch_bytes, symbols)), true);
+    GuardedBuffer scratch(static_cast<std::size_t>(value_at(kernel.kernel.scratch_bytes, symbols)),
+                          true);
     runtime::call_generated(code.entry(), &call, begin, end, static_cast<void*>(scratch.data()));
     if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
   }
   if (const std::string fault = take_tile_fault(); !fault.empty()) throw std::runtime_error(fault);
   if (failure) *failure = error;
   else if (error.check != -1)
-    throw std::runtime_error("check " + std::to_string(error.check) + " failed with " + std::to_string(error.value));
+    throw std::runtime_error("check " + std::to_string(error.check) + " failed with " +
+                             std::to_string(error.value));
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (!buffers[i]->unharmed()) throw std::runtime_error("the kernel wrote before buffer " + std::to_string(i));
+    if (!buffers[i]->unharmed())
+      throw std::runtime_error("the kernel wrote before buffer " + std::to_string(i));
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     auto bytes = outputs[i].mutable_bytes();

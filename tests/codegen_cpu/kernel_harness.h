@@ -8,7 +8,7 @@
 
 #include "codegen_cpu/target.h"
 #include "ir/backend.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 #include "ir/module.h"
 #include "ir/tensor.h"
 #include "tests/support/region_fixture.h"
@@ -27,25 +27,33 @@ using tests::values_at;
 
 // Levels that this processor offers.
 std::vector<Target> targets();
-// The same with each kind of instruction for bf16 and bytes; the last has tile registers, which tests/codegen_cpu/tile_emulator.h plays where the processor has none.
+// The same with each kind of instruction for bf16 and bytes; the last has tile registers, which
+// tests/codegen_cpu/tile_emulator.h plays where the processor has none.
 std::vector<Target> all_targets();
 
 // Memory of packed weights.
-inline ir::Tensor fresh_tensor(ir::DType dtype, std::vector<std::int64_t> dims) { return {dtype, std::move(dims)}; }
+inline ir::Tensor fresh_tensor(ir::DType dtype, std::vector<std::int64_t> dims) {
+  return {dtype, std::move(dims)};
+}
 
 struct TestKernel {
   ir::CompiledKernel kernel;
   ir::Bucket bucket;
   ir::Schedule schedule;
 };
-TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket, const ir::Schedule& schedule);
-std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target, const ir::Bucket& bucket);
+TestKernel compile(const TestRegion& region, const Target& target, const ir::Bucket& bucket,
+                   const ir::Schedule& schedule);
+std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target,
+                                     const ir::Bucket& bucket);
 
-// Runs the kernel as a runtime would, weights packed, tasks split in `parts` calls that run in reverse order. Each buffer ends at a page that may not be touched;
-// bytes before it are checked to be unchanged. Outputs start out as NaN patterns. Throws std::runtime_error naming a damaged buffer, and for a failed check unless
-// `failure` takes it.
-std::vector<ir::Tensor> run(const TestRegion& region, const Target& target, const TestKernel& kernel,
-                            const std::map<std::string, std::int64_t>& symbols, const std::vector<ir::Tensor>& inputs, int parts = 2,
+// Runs the kernel as a runtime would, weights packed, tasks split in `parts` calls that run in
+// reverse order. Each buffer ends at a page that may not be touched; bytes before it are checked to
+// be unchanged. Outputs start out as NaN patterns. Throws std::runtime_error naming a damaged
+// buffer, and for a failed check unless `failure` takes it.
+std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
+                            const TestKernel& kernel,
+                            const std::map<std::string, std::int64_t>& symbols,
+                            const std::vector<ir::Tensor>& inputs, int parts = 2,
                             ir::KernelError* failure = nullptr);
 
 }  // namespace anydim::codegen_cpu::testing

@@ -1,4 +1,5 @@
-// The vectorised f32 functions against libm in double, over every 397th float and around special values, at every level.
+// The vectorised f32 functions against libm in double, over every 397th float and around special
+// values, at every level.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,16 +15,19 @@ namespace {
 constexpr std::int64_t stride = 397;
 constexpr std::int64_t chunk = 1 << 20;
 
-// Units in the last place of the f32 nearest to the exact value; below the smallest normal, in denormal steps.
+// Units in the last place of the f32 nearest to the exact value; below the smallest normal, in
+// denormal steps.
 double ulps(float got, double exact) {
   if (std::isnan(got) && std::isnan(exact)) return 0;
   if (static_cast<double>(got) == exact) return 0;
   const auto nearest = static_cast<float>(exact);
   if (got == nearest) return 0.5;
-  if (std::isinf(got) || std::isinf(nearest) || std::isnan(got) || std::isnan(exact)) return std::numeric_limits<double>::infinity();
+  if (std::isinf(got) || std::isinf(nearest) || std::isnan(got) || std::isnan(exact))
+    return std::numeric_limits<double>::infinity();
   int exponent = 0;
   std::frexp(nearest, &exponent);
-  return std::abs(static_cast<double>(got) - exact) / std::ldexp(1.0, std::max(exponent - 24, -149));
+  return std::abs(static_cast<double>(got) - exact) /
+         std::ldexp(1.0, std::max(exponent - 24, -149));
 }
 
 struct Outcome {
@@ -32,16 +36,19 @@ struct Outcome {
 };
 
 // Largest `error(x, got)` of the op over floats with either sign.
-Outcome worst_of(const std::string& op, const Target& target, const std::function<double(float, float)>& error) {
-  const TestRegion region = make_region("fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 100000000] {\n  %y = " + op +
-                                        "(%x)\n  return %y\n}");
+Outcome worst_of(const std::string& op, const Target& target,
+                 const std::function<double(float, float)>& error) {
+  const TestRegion region = make_region(
+      "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 100000000] {\n  %y = " +
+      op + "(%x)\n  return %y\n}");
   const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
   Outcome outcome;
   std::int64_t bits = 0;
   while (bits < (std::int64_t{1} << 32)) {
     ir::Tensor input(ir::DType::F32, {chunk});
     auto values = input.mutable_as<std::uint32_t>();
-    for (std::int64_t i = 0; i < chunk; ++i, bits += stride) values[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(bits);
+    for (std::int64_t i = 0; i < chunk; ++i, bits += stride)
+      values[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(bits);
     // The neighbourhood of every power of two, 0, infinity and NaN included, in the first chunk.
     if (bits <= chunk * stride) {
       for (std::uint32_t i = 0; i < 512; ++i) {
@@ -61,8 +68,10 @@ Outcome worst_of(const std::string& op, const Target& target, const std::functio
 
 void expect_ulps(const std::string& op, const std::function<double(double)>& exact, double limit) {
   for (const Target& target : targets()) {
-    const Outcome outcome = worst_of(op, target, [&](float x, float got) { return ulps(got, exact(x)); });
-    EXPECT_LE(outcome.worst, limit) << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
+    const Outcome outcome =
+        worst_of(op, target, [&](float x, float got) { return ulps(got, exact(x)); });
+    EXPECT_LE(outcome.worst, limit)
+        << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
   }
 }
 
@@ -95,9 +104,11 @@ void expect_gelu(const std::string& op, const std::function<double(double)>& inn
     const Outcome outcome = worst_of(op, target, [&](float x, float got) {
       if (std::isnan(x)) return std::isnan(got) ? 0.0 : 1.0;
       if (std::isinf(x)) return x > 0 ? (got == x ? 0.0 : 1.0) : (std::isnan(got) ? 0.0 : 1.0);
-      return std::abs(got - 0.5 * x * (1 + inner(x))) / std::max(1.0, std::abs(static_cast<double>(x)));
+      return std::abs(got - 0.5 * x * (1 + inner(x))) /
+             std::max(1.0, std::abs(static_cast<double>(x)));
     });
-    EXPECT_LE(outcome.worst, limit) << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
+    EXPECT_LE(outcome.worst, limit)
+        << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
   }
 }
 
@@ -105,7 +116,12 @@ TEST(Math, Gelu) {
   expect_gelu("gelu", [](double x) { return std::erf(x / std::numbers::sqrt2); }, 4e-7);
 }
 TEST(Math, GeluTanh) {
-  expect_gelu("gelu_tanh", [](double x) { return std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)); }, 5e-7);
+  expect_gelu(
+      "gelu_tanh",
+      [](double x) {
+        return std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x));
+      },
+      5e-7);
 }
 
 }  // namespace

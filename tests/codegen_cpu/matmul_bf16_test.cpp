@@ -1,24 +1,29 @@
-// Products of bf16 operands: every kind of instruction against the reference evaluator, tile registers emulated where the processor has none.
+// Products of bf16 operands: every kind of instruction against the reference evaluator, tile
+// registers emulated where the processor has none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "codegen_cpu/matmul_operands.h"
-#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-// The candidates of every kind of instruction over `bucket`, at each of `shapes`: at most `most` on vectors and as many on tiles.
-void expect_all_right(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, double tolerance = 2e-5,
+// The candidates of every kind of instruction over `bucket`, at each of `shapes`: at most `most` on
+// vectors and as many on tiles.
+void expect_all_right(const TestRegion& region, const ir::Bucket& bucket,
+                      const std::vector<Symbols>& shapes, double tolerance = 2e-5,
                       std::size_t most = 2) {
   for (const Target& target : all_targets()) {
     std::size_t vectors = 0, tiles = 0;
     for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
       std::size_t& taken = MatmulSchedule::from(schedule).tiles ? tiles : vectors;
-      if (taken++ < most) expect_kernel_right(region, target, bucket, schedule, shapes, {.tolerance = tolerance, .bf16_tolerance = 8e-3});
+      if (taken++ < most)
+        expect_kernel_right(region, target, bucket, schedule, shapes,
+                            {.tolerance = tolerance, .bf16_tolerance = 8e-3});
     }
     ASSERT_GT(vectors + tiles, 0u);
     // For few rows the cost model may leave tiles out.
@@ -29,15 +34,17 @@ void expect_all_right(const TestRegion& region, const ir::Bucket& bucket, const 
 
 TestRegion weight_region(int depth, int columns) {
   const std::string k = std::to_string(depth), n = std::to_string(columns);
-  return make_region(
-      "fn @main(%x: Tensor[(n, " + k + "), bf16], %w: Tensor[(" + k + ", " + n + "), bf16]) -> Tensor[(n, " + n +
-          "), f32] where n in [0, 5000] {\n %a = cast(%x) {to = f32}\n %b = cast(%w) {to = f32}\n %y = matmul(%a, %b)\n return %y\n}",
-      {1});
+  return make_region("fn @main(%x: Tensor[(n, " + k + "), bf16], %w: Tensor[(" + k + ", " + n +
+                         "), bf16]) -> Tensor[(n, " + n +
+                         "), f32] where n in [0, 5000] {\n %a = cast(%x) {to = f32}\n %b = "
+                         "cast(%w) {to = f32}\n %y = matmul(%a, %b)\n return %y\n}",
+                     {1});
 }
 
 TEST(MatmulBf16, WeightAndVaryingRows) {
   const TestRegion region = weight_region(64, 72);
-  expect_all_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 130}), 2e-5, 4);
+  expect_all_right(region, bucket_of({{0, 5000}}),
+                   sizes("n", {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 130}), 2e-5, 4);
   expect_all_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 2e-5, 4);
   expect_all_right(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}));
   expect_all_right(region, bucket_of({{7, 32}}), sizes("n", {7, 8, 31, 32}));
@@ -46,9 +53,10 @@ TEST(MatmulBf16, WeightAndVaryingRows) {
 }
 
 TEST(MatmulBf16, OddExtents) {
-  for (const auto& [depth, columns] :
-       std::vector<std::pair<int, int>>{{1, 1}, {3, 17}, {13, 33}, {34, 100}, {0, 5}, {65, 15}, {9, 0}, {96, 16}})
-    expect_all_right(weight_region(depth, columns), bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23, 40}));
+  for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{
+           {1, 1}, {3, 17}, {13, 33}, {34, 100}, {0, 5}, {65, 15}, {9, 0}, {96, 16}})
+    expect_all_right(weight_region(depth, columns), bucket_of({{0, 5000}}),
+                     sizes("n", {0, 1, 5, 23, 40}));
 }
 
 TEST(MatmulBf16, TransposedWeightWithGeluStoredNarrow) {
@@ -65,8 +73,9 @@ fn @main(%x: Tensor[(b, s, 24), bf16], %w: Tensor[(50, 24), bf16], %bias: Tensor
   return %n
 })",
                                         {1});
-  expect_all_right(region, bucket_of({{0, 32768}}),
-                   {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
+  expect_all_right(
+      region, bucket_of({{0, 32768}}),
+      {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}});
 }
 
 TEST(MatmulBf16, LayerNormStoredWideAndNarrow) {
@@ -84,7 +93,7 @@ fn @main(%x: Tensor[(n, 32), bf16], %w: Tensor[(32, 44), bf16], %bias: Tensor[(4
   return %v, %n
 })",
                                         {1});
-  ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.skeleton).rows.empty());
+  ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.kind).rows.empty());
   expect_all_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 17, 30, 100}), 1e-4);
   expect_all_right(region, bucket_of({{1, 1}}), sizes("n", {1}), 1e-4);
 }
@@ -100,7 +109,8 @@ fn @main(%x: Tensor[(a, 1, m, k), bf16], %y: Tensor[(3, k, n), bf16]) -> Tensor[
 })");
   std::vector<Symbols> shapes;
   for (const std::int64_t m : {1, 9, 70})
-    for (const std::int64_t n : {1, 16, 37}) shapes.push_back({{"a", 2}, {"m", m}, {"k", m + n - 2}, {"n", n}});
+    for (const std::int64_t n : {1, 16, 37})
+      shapes.push_back({{"a", 2}, {"m", m}, {"k", m + n - 2}, {"n", n}});
   shapes.push_back({{"a", 1}, {"m", 3}, {"k", 3}, {"n", 0}});
   expect_all_right(region, bucket_of({}), shapes);
 }
@@ -118,7 +128,8 @@ fn @main(%x: Tensor[(2, k, m), bf16], %y: Tensor[(2, n, k), bf16]) -> Tensor[(2,
 })");
   std::vector<Symbols> shapes;
   for (const std::int64_t m : {1, 9, 40})
-    for (const std::int64_t n : {1, 16, 37}) shapes.push_back({{"m", m}, {"k", m + n - 2}, {"n", n}});
+    for (const std::int64_t n : {1, 16, 37})
+      shapes.push_back({{"m", m}, {"k", m + n - 2}, {"n", n}});
   shapes.push_back({{"m", 5}, {"k", 64}, {"n", 70}});
   expect_all_right(region, bucket_of({}), shapes);
 }
@@ -127,7 +138,8 @@ TEST(MatmulBf16, WeightOnTheLeft) {
   for (const int depth : {515, 576}) {
     const std::string k = std::to_string(depth);
     const TestRegion region =
-        make_region("fn @main(%w: Tensor[(37, " + k + "), bf16], %x: Tensor[(b, " + k + R"(, n), bf16]) -> Tensor[(b, 37, n), f32]
+        make_region("fn @main(%w: Tensor[(37, " + k + "), bf16], %x: Tensor[(b, " + k +
+                        R"(, n), bf16]) -> Tensor[(b, 37, n), f32]
   where b in [0, 8], n in [0, 300] {
   %v = cast(%w) {to = f32}
   %c = cast(%x) {to = f32}
@@ -135,7 +147,8 @@ TEST(MatmulBf16, WeightOnTheLeft) {
   return %z
 })",
                     {0});
-    expect_all_right(region, bucket_of({}), {{{"b", 1}, {"n", 1}}, {{"b", 2}, {"n", 17}}, {{"b", 1}, {"n", 49}}});
+    expect_all_right(region, bucket_of({}),
+                     {{{"b", 1}, {"n", 1}}, {{"b", 2}, {"n", 17}}, {{"b", 1}, {"n", 49}}});
   }
 }
 
@@ -146,8 +159,10 @@ TEST(MatmulBf16, SmallIntegersAreExact) {
     for (const Target& target : all_targets()) {
       for (const std::int64_t rows : {1, 7, 19, 45}) {
         ir::Tensor x(ir::DType::BF16, {rows, depth}), w(ir::DType::BF16, {depth, 40});
-        for (std::int64_t i = 0; i < x.elements(); ++i) x.set_real(i, static_cast<double>(i * 7 % 31 - 15));
-        for (std::int64_t i = 0; i < w.elements(); ++i) w.set_real(i, static_cast<double>(i * 11 % 29 - 14));
+        for (std::int64_t i = 0; i < x.elements(); ++i)
+          x.set_real(i, static_cast<double>(i * 7 % 31 - 15));
+        for (std::int64_t i = 0; i < w.elements(); ++i)
+          w.set_real(i, static_cast<double>(i * 11 % 29 - 14));
         const auto expected = reference(region, {x, w});
         std::set<bool> kinds;
         for (const ir::Schedule& schedule : candidates(region, target, bucket_of({{0, 5000}}))) {
@@ -161,12 +176,14 @@ TEST(MatmulBf16, SmallIntegersAreExact) {
   }
 }
 
-// Pairs of depths lie beside each other, columns of a panel behind each other; what is filled up is zero.
+// Pairs of depths lie beside each other, columns of a panel behind each other; what is filled up is
+// zero.
 TEST(MatmulBf16, PackedLayout) {
   constexpr std::int64_t depth = 5, columns = 19;
   constexpr Product brains{ir::DType::BF16, ir::DType::BF16, ir::DType::F32};
   ir::Tensor weight(ir::DType::BF16, {depth, columns});
-  for (std::int64_t i = 0; i < weight.elements(); ++i) weight.set_real(i, static_cast<double>(i + 1));
+  for (std::int64_t i = 0; i < weight.elements(); ++i)
+    weight.set_real(i, static_cast<double>(i + 1));
   for (const std::int64_t steps : {3, 16}) {
     PackedWeight place;
     place.packed_steps = steps;
@@ -179,7 +196,9 @@ TEST(MatmulBf16, PackedLayout) {
     ASSERT_EQ(packed.dims(), (std::vector<std::int64_t>{2, steps, 16, 2}));
     for (std::int64_t i = 0; i < packed.elements(); ++i) {
       const std::int64_t k = i / 32 % steps * 2 + i % 2, c = i / (32 * steps) * 16 + i / 2 % 16;
-      EXPECT_EQ(packed.real_at(i), k < depth && c < columns ? static_cast<double>(k * columns + c + 1) : 0) << i;
+      EXPECT_EQ(packed.real_at(i),
+                k < depth && c < columns ? static_cast<double>(k * columns + c + 1) : 0)
+          << i;
     }
   }
 }
@@ -189,19 +208,25 @@ TEST(MatmulBf16, ChosenByTheOperands) {
   const auto product = [](const std::string& x, const std::string& w) {
     const TestRegion region =
         make_region("fn @main(%x: Tensor[(n, 4), " + x + "], %w: Tensor[(4, 4), " + w +
-                        "]) -> Tensor[(n, 4), f32] where n in [0, 9] {\n %a = cast(%x) {to = f32}\n %b = cast(%w) {to = "
+                        "]) -> Tensor[(n, 4), f32] where n in [0, 9] {\n %a = cast(%x) {to = "
+                        "f32}\n %b = cast(%w) {to = "
                         "f32}\n %y = matmul(%a, %b)\n return %y\n}",
                     {1});
-    return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.skeleton), region.form.symbols).product.right;
+    return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.kind),
+                           region.form.symbols)
+        .product.right;
   };
   EXPECT_EQ(product("bf16", "bf16"), ir::DType::BF16);
   EXPECT_EQ(product("f32", "bf16"), ir::DType::F32);
   EXPECT_EQ(product("bf16", "f16"), ir::DType::F32);
   const TestRegion plain = make_region(
-      "fn @main(%x: Tensor[(n, 4), bf16], %w: Tensor[(4, 4), bf16]) -> Tensor[(n, 4), bf16] where n in [0, 9] {\n %y = matmul(%x, %w)\n "
+      "fn @main(%x: Tensor[(n, 4), bf16], %w: Tensor[(4, 4), bf16]) -> Tensor[(n, 4), bf16] where "
+      "n in [0, 9] {\n %y = matmul(%x, %w)\n "
       "return %y\n}",
       {1});
-  EXPECT_EQ(matmul_operands({}, plain.region, std::get<ir::MatmulForm>(plain.form.skeleton), plain.form.symbols).product.right,
+  EXPECT_EQ(matmul_operands({}, plain.region, std::get<ir::MatmulForm>(plain.form.kind),
+                            plain.form.symbols)
+                .product.right,
             ir::DType::BF16);
 }
 

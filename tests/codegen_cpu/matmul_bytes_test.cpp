@@ -1,41 +1,48 @@
-// Products of 8-bit integers: every kind of instruction gives the reference evaluator's integers, tile registers emulated where the processor has none.
+// Products of 8-bit integers: every kind of instruction gives the reference evaluator's integers,
+// tile registers emulated where the processor has none.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "codegen_cpu/matmul_operands.h"
-#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-// The candidates of every target over `bucket`, at each of `shapes`: at most `most` on vectors and as many on tiles. Integers have no tolerance.
-void expect_all_equal(const TestRegion& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes, std::size_t most = 2) {
+// The candidates of every target over `bucket`, at each of `shapes`: at most `most` on vectors and
+// as many on tiles. Integers have no tolerance.
+void expect_all_equal(const TestRegion& region, const ir::Bucket& bucket,
+                      const std::vector<Symbols>& shapes, std::size_t most = 2) {
   for (const Target& target : all_targets()) {
     std::size_t vectors = 0, tiles = 0;
     for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
       std::size_t& taken = MatmulSchedule::from(schedule).tiles ? tiles : vectors;
-      if (taken++ < most) expect_kernel_right(region, target, bucket, schedule, shapes, {.tolerance = 0});
+      if (taken++ < most)
+        expect_kernel_right(region, target, bucket, schedule, shapes, {.tolerance = 0});
     }
     ASSERT_GT(vectors + tiles, 0u);
   }
 }
 
-TestRegion weight_region(const std::string& left, const std::string& right, int depth, int columns) {
+TestRegion weight_region(const std::string& left, const std::string& right, int depth,
+                         int columns) {
   const std::string k = std::to_string(depth), n = std::to_string(columns);
-  return make_region("fn @main(%x: Tensor[(n, " + k + "), " + left + "], %w: Tensor[(" + k + ", " + n + "), " + right +
-                         "]) -> Tensor[(n, " + n +
-                         "), i32] where n in [0, 5000] {\n %a = cast(%x) {to = i32}\n %b = cast(%w) {to = i32}\n %y = matmul(%a, %b)\n "
+  return make_region("fn @main(%x: Tensor[(n, " + k + "), " + left + "], %w: Tensor[(" + k + ", " +
+                         n + "), " + right + "]) -> Tensor[(n, " + n +
+                         "), i32] where n in [0, 5000] {\n %a = cast(%x) {to = i32}\n %b = "
+                         "cast(%w) {to = i32}\n %y = matmul(%a, %b)\n "
                          "return %y\n}",
                      {1});
 }
 
 TEST(MatmulBytes, WeightAndVaryingRows) {
   const TestRegion region = weight_region("u8", "i8", 64, 72);
-  expect_all_equal(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 130}));
+  expect_all_equal(region, bucket_of({{0, 5000}}),
+                   sizes("n", {0, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 130}));
   expect_all_equal(region, bucket_of({{1, 1}}), sizes("n", {1}));
   expect_all_equal(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}));
   expect_all_equal(region, bucket_of({{33, 256}}), sizes("n", {33, 34, 256}));
@@ -43,16 +50,27 @@ TEST(MatmulBytes, WeightAndVaryingRows) {
 }
 
 TEST(MatmulBytes, OddExtents) {
-  for (const auto& [depth, columns] :
-       std::vector<std::pair<int, int>>{{1, 1}, {2, 16}, {3, 17}, {13, 33}, {34, 100}, {0, 5}, {65, 15}, {9, 0}, {96, 16}, {130, 31}})
-    expect_all_equal(weight_region("u8", "i8", depth, columns), bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23, 40}));
+  for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{1, 1},
+                                                                       {2, 16},
+                                                                       {3, 17},
+                                                                       {13, 33},
+                                                                       {34, 100},
+                                                                       {0, 5},
+                                                                       {65, 15},
+                                                                       {9, 0},
+                                                                       {96, 16},
+                                                                       {130, 31}})
+    expect_all_equal(weight_region("u8", "i8", depth, columns), bucket_of({{0, 5000}}),
+                     sizes("n", {0, 1, 5, 23, 40}));
 }
 
 TEST(MatmulBytes, EverySign) {
   for (const std::string left : {"u8", "i8"})
     for (const std::string right : {"u8", "i8"})
-      expect_all_equal(weight_region(left, right, 37, 40), bucket_of({{0, 5000}}), sizes("n", {1, 7, 19, 45}), 1);
-  expect_all_equal(weight_region("i16", "i8", 37, 40), bucket_of({{0, 5000}}), sizes("n", {1, 7, 19, 45}), 1);
+      expect_all_equal(weight_region(left, right, 37, 40), bucket_of({{0, 5000}}),
+                       sizes("n", {1, 7, 19, 45}), 1);
+  expect_all_equal(weight_region("i16", "i8", 37, 40), bucket_of({{0, 5000}}),
+                   sizes("n", {1, 7, 19, 45}), 1);
 }
 
 // The largest products there are, in every place: no instruction may saturate on the way.
@@ -67,8 +85,11 @@ TEST(MatmulBytes, ExtremesKeepAllBits) {
         for (std::int64_t i = 0; i < w.elements(); ++i) w.set_integer(i, weight);
         const ir::Schedule schedule = candidates(region, target, bucket_of({{0, 5000}})).front();
         SCOPED_TRACE(target.name() + " " + to_string(schedule));
-        const ir::Tensor y = run(region, target, compile(region, target, bucket_of({{0, 5000}}), schedule), {{"n", rows}}, {x, w})[0];
-        for (std::int64_t i = 0; i < y.elements(); ++i) ASSERT_EQ(y.integer_at(i), 255 * weight * depth) << i;
+        const ir::Tensor y =
+            run(region, target, compile(region, target, bucket_of({{0, 5000}}), schedule),
+                {{"n", rows}}, {x, w})[0];
+        for (std::int64_t i = 0; i < y.elements(); ++i)
+          ASSERT_EQ(y.integer_at(i), 255 * weight * depth) << i;
       }
     }
   }
@@ -84,7 +105,8 @@ fn @main(%x: Tensor[(b, s, 21), u8], %y: Tensor[(b, 21, t), i8]) -> Tensor[(b, s
 })");
   for (const Target& target : all_targets())
     for (const auto& [b, s, t] : {std::tuple{1, 1, 1}, {2, 17, 33}, {3, 40, 7}, {0, 3, 4}})
-      expect_kernel_right(region, target, {}, candidates(region, target, {}).front(), {{{"b", b}, {"s", s}, {"t", t}}}, {.tolerance = 0});
+      expect_kernel_right(region, target, {}, candidates(region, target, {}).front(),
+                          {{{"b", b}, {"s", s}, {"t", t}}}, {.tolerance = 0});
 }
 
 // Keys of an attention lie row by row: packing turns them.
@@ -104,10 +126,12 @@ fn @main(%x: Tensor[(s, 21), f32], %y: Tensor[(t, 21), i8], %scale: Tensor[(), f
 })");
   for (const Target& target : all_targets())
     for (const auto& [s, t] : {std::pair{1, 1}, {17, 33}, {40, 70}})
-      expect_kernel_right(region, target, {}, candidates(region, target, {}).front(), {{{"s", s}, {"t", t}}}, {.tolerance = 0});
+      expect_kernel_right(region, target, {}, candidates(region, target, {}).front(),
+                          {{{"s", s}, {"t", t}}}, {.tolerance = 0});
 }
 
-// Four depths lie beside each other, columns of a panel behind each other; what is filled up is zero.
+// Four depths lie beside each other, columns of a panel behind each other; what is filled up is
+// zero.
 TEST(MatmulBytes, PackedLayout) {
   constexpr std::int64_t depth = 5, columns = 19;
   constexpr Product bytes{ir::DType::U8, ir::DType::I8, ir::DType::I32};
@@ -133,7 +157,9 @@ TEST(MatmulBytes, PackedLayout) {
 TEST(MatmulBytes, ChosenByTheOperandsAndTheProcessor) {
   const auto product = [](const Target& target, const std::string& x, const std::string& w) {
     const TestRegion region = weight_region(x, w, 8, 8);
-    return matmul_operands(target, region.region, std::get<ir::MatmulForm>(region.form.skeleton), region.form.symbols).product;
+    return matmul_operands(target, region.region, std::get<ir::MatmulForm>(region.form.kind),
+                           region.form.symbols)
+        .product;
   };
   using ir::DType;
   const Target dots{.level = Level::Avx512, .byte_dots = true}, none{.level = Level::Avx512};

@@ -1,31 +1,38 @@
-// Products with weights of i8 that have a scale for each block of the depth: made real as they are multiplied, on every level, like the reference evaluator.
+// Products with weights of i8 that have a scale for each block of the depth: made real as they are
+// multiplied, on every level, like the reference evaluator.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "codegen_cpu/matmul_operands.h"
-#include "codegen_cpu/matmul_schedule.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-// x [n, depth] times the transpose of weights [columns, blocks * block], of which depth are used, with scales [columns, blocks].
+// x [n, depth] times the transpose of weights [columns, blocks * block], of which depth are used,
+// with scales [columns, blocks].
 TestRegion scaled_region(int depth, int columns, int block) {
   const int blocks = (depth + block - 1) / block, width = blocks * block;
-  const std::string k = std::to_string(depth), n = std::to_string(columns), w = std::to_string(width), b = std::to_string(blocks);
-  std::string text = "fn @main(%x: Tensor[(n, " + k + "), f32], %w: Tensor[(" + n + ", " + w + "), i8], %s: Tensor[(" + n + ", " + b +
-                     "), f32]) -> Tensor[(n, " + n + "), f32] where n in [0, 5000] {\n" + " %r = cast(%w) {to = f32}\n" +
-                     " %s3 = expand_dims(%s) {axes = (2)}\n %shape = shape(" + n + ", " + b + ", " + std::to_string(block) + ")\n" +
-                     " %each = dyn.broadcast_to(%s3, %shape)\n %flat = reshape(%each) {shape = (" + n + ", " + w + ")}\n" +
-                     " %m = mul(%r, %flat)\n %c = strided_slice(%m) {axes = (1), starts = (0), ends = (" + k + ")}\n" +
-                     " %t = transpose(%c) {perm = (1, 0)}\n %y = matmul(%x, %t)\n return %y\n}";
+  const std::string k = std::to_string(depth), n = std::to_string(columns),
+                    w = std::to_string(width), b = std::to_string(blocks);
+  std::string text =
+      "fn @main(%x: Tensor[(n, " + k + "), f32], %w: Tensor[(" + n + ", " + w +
+      "), i8], %s: Tensor[(" + n + ", " + b + "), f32]) -> Tensor[(n, " + n +
+      "), f32] where n in [0, 5000] {\n" + " %r = cast(%w) {to = f32}\n" +
+      " %s3 = expand_dims(%s) {axes = (2)}\n %shape = shape(" + n + ", " + b + ", " +
+      std::to_string(block) + ")\n" +
+      " %each = dyn.broadcast_to(%s3, %shape)\n %flat = reshape(%each) {shape = (" + n + ", " + w +
+      ")}\n" + " %m = mul(%r, %flat)\n %c = strided_slice(%m) {axes = (1), starts = (0), ends = (" +
+      k + ")}\n" + " %t = transpose(%c) {perm = (1, 0)}\n %y = matmul(%x, %t)\n return %y\n}";
   return make_region(text, {1, 2});
 }
 
 MatmulOperands operands_of(const TestRegion& region) {
-  return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.skeleton), region.form.symbols);
+  return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.kind),
+                         region.form.symbols);
 }
 
 TEST(MatmulScaled, IsRecognised) {
@@ -40,15 +47,19 @@ TEST(MatmulScaled, IsRecognised) {
 }
 
 TEST(MatmulScaled, EveryLevelAndShape) {
-  for (const auto& [depth, columns, block] :
-       std::vector<std::tuple<int, int, int>>{{64, 72, 32}, {96, 33, 16}, {70, 17, 32}, {20, 5, 32}, {130, 100, 128}, {1, 1, 16}}) {
+  for (const auto& [depth, columns, block] : std::vector<std::tuple<int, int, int>>{
+           {64, 72, 32}, {96, 33, 16}, {70, 17, 32}, {20, 5, 32}, {130, 100, 128}, {1, 1, 16}}) {
     const TestRegion region = scaled_region(depth, columns, block);
     for (const Target& target : targets()) {
-      for (const auto& [bucket, rows] : std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
-               {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}}, {bucket_of({{1, 1}}), {1}}, {bucket_of({{7, 32}}), {7, 32}}}) {
+      for (const auto& [bucket, rows] :
+           std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
+               {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}},
+               {bucket_of({{1, 1}}), {1}},
+               {bucket_of({{7, 32}}), {7, 32}}}) {
         const auto schedules = candidates(region, target, bucket);
         for (std::size_t i = 0; i < std::min<std::size_t>(schedules.size(), 3); ++i)
-          expect_kernel_right(region, target, bucket, schedules[i], sizes("n", rows), {.tolerance = 2e-4});  // terms of up to 128 cancel
+          expect_kernel_right(region, target, bucket, schedules[i], sizes("n", rows),
+                              {.tolerance = 2e-4});  // terms of up to 128 cancel
       }
     }
   }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "codegen_cpu/plans.h"
+#include "codegen_cpu/kernel_kind.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -22,10 +22,12 @@ fn @main(%x: Tensor[(n, 40), f32], %w: Tensor[(40, 72), f32]) -> Tensor[(n, 72),
 }
 
 TEST(Matmul, OddExtents) {
-  for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{{1, 1}, {3, 17}, {13, 33}, {7, 100}, {0, 5}, {65, 15}, {9, 0}}) {
+  for (const auto& [depth, columns] : std::vector<std::pair<int, int>>{
+           {1, 1}, {3, 17}, {13, 33}, {7, 100}, {0, 5}, {65, 15}, {9, 0}}) {
     const TestRegion region =
-        make_region("fn @main(%x: Tensor[(n, " + std::to_string(depth) + "), f32], %w: Tensor[(" + std::to_string(depth) + ", " +
-                        std::to_string(columns) + "), f32]) -> Tensor[(n, " + std::to_string(columns) +
+        make_region("fn @main(%x: Tensor[(n, " + std::to_string(depth) + "), f32], %w: Tensor[(" +
+                        std::to_string(depth) + ", " + std::to_string(columns) +
+                        "), f32]) -> Tensor[(n, " + std::to_string(columns) +
                         "), f32] where n in [0, 5000] {\n %y = matmul(%x, %w)\n return %y\n}",
                     {1});
     expect_right(region, bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23}));
@@ -43,8 +45,10 @@ fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(50, 24), f32], %bias: Tensor[(
   return %g
 })",
                                         {1});
-  expect_right(region, bucket_of({{0, 32768}}), {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}},
-               {.most = 2});
+  expect_right(
+      region, bucket_of({{0, 32768}}),
+      {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 7}}, {{"b", 2}, {"s", 33}}},
+      {.most = 2});
 }
 
 TEST(Matmul, ResidualAndLayerNorm) {
@@ -58,8 +62,9 @@ fn @main(%x: Tensor[(n, 20), f32], %w: Tensor[(20, 44), f32], %bias: Tensor[(44)
   return %v
 })",
                                         {1});
-  ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.skeleton).rows.empty());
-  expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 9, 30, 100}), {.tolerance = 1e-4, .most = 2});
+  ASSERT_FALSE(std::get<ir::MatmulForm>(region.form.kind).rows.empty());
+  expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 9, 30, 100}),
+               {.tolerance = 1e-4, .most = 2});
   expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), {.tolerance = 1e-4, .most = 2});
 }
 
@@ -72,7 +77,8 @@ fn @main(%x: Tensor[(a, 1, m, k), f32], %y: Tensor[(3, k, n), f32]) -> Tensor[(a
 })");
   std::vector<Symbols> shapes;
   for (const std::int64_t m : {1, 9, 70}) {
-    for (const std::int64_t n : {1, 16, 37, 100}) shapes.push_back({{"a", 2}, {"m", m}, {"k", m + n - 2}, {"n", n}});
+    for (const std::int64_t n : {1, 16, 37, 100})
+      shapes.push_back({{"a", 2}, {"m", m}, {"k", m + n - 2}, {"n", n}});
   }
   shapes.push_back({{"a", 0}, {"m", 3}, {"k", 3}, {"n", 3}});
   shapes.push_back({{"a", 1}, {"m", 0}, {"k", 3}, {"n", 3}});
@@ -91,7 +97,8 @@ fn @main(%x: Tensor[(2, k, m), f32], %y: Tensor[(2, n, k), f32]) -> Tensor[(2, m
 })");
   std::vector<Symbols> shapes;
   for (const std::int64_t m : {1, 9, 40}) {
-    for (const std::int64_t n : {1, 16, 37}) shapes.push_back({{"m", m}, {"k", m + n - 2}, {"n", n}});
+    for (const std::int64_t n : {1, 16, 37})
+      shapes.push_back({{"m", m}, {"k", m + n - 2}, {"n", n}});
   }
   shapes.push_back({{"m", 5}, {"k", 64}, {"n", 70}});
   expect_right(region, bucket_of({}), shapes, {.most = 2});
@@ -122,20 +129,29 @@ fn @main(%x: Tensor[(m, k), f32], %y: Tensor[(k), f32]) -> Tensor[(m), f32] wher
   %z = matmul(%x, %y)
   return %z
 })"),
-               bucket_of({}), {{{"m", 3}, {"k", 5}}, {{"m", 30}, {"k", 16}}, {{"m", 0}, {"k", 16}}}, {.most = 2});
+               bucket_of({}), {{{"m", 3}, {"k", 5}}, {{"m", 30}, {"k", 16}}, {{"m", 0}, {"k", 16}}},
+               {.most = 2});
 }
 
 TEST(Matmul, ElementTypes) {
-  for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{
-           {"f64", 1e-13}, {"f16", 2e-3}, {"bf16", 2e-2}, {"i64", 0}, {"i32", 0}, {"i8", 0}, {"u8", 0}}) {
+  for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{{"f64", 1e-13},
+                                                                                    {"f16", 2e-3},
+                                                                                    {"bf16", 2e-2},
+                                                                                    {"i64", 0},
+                                                                                    {"i32", 0},
+                                                                                    {"i8", 0},
+                                                                                    {"u8", 0}}) {
     SCOPED_TRACE(dtype);
     const std::string tensor = ", " + dtype + "]";
-    for (const std::vector<std::uint32_t>& weights : {std::vector<std::uint32_t>{}, std::vector<std::uint32_t>{1}}) {
+    for (const std::vector<std::uint32_t>& weights :
+         {std::vector<std::uint32_t>{}, std::vector<std::uint32_t>{1}}) {
       const TestRegion region =
-          make_region("fn @main(%x: Tensor[(n, 19)" + tensor + ", %w: Tensor[(19, 41)" + tensor + ") -> Tensor[(n, 41)" + tensor +
+          make_region("fn @main(%x: Tensor[(n, 19)" + tensor + ", %w: Tensor[(19, 41)" + tensor +
+                          ") -> Tensor[(n, 41)" + tensor +
                           " where n in [0, 300] {\n %y = matmul(%x, %w)\n return %y\n}",
                       weights);
-      expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 5, 40}), {.tolerance = tolerance, .most = 2});
+      expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 5, 40}),
+                   {.tolerance = tolerance, .most = 2});
     }
   }
 }
@@ -148,25 +164,29 @@ fn @main(%x: Tensor[(b, 3, n, 12), f32], %w: Tensor[(3, 12, 20), f32]) -> Tensor
   return %y
 })",
                                         {1});
-  expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 5}}, {{"b", 1}, {"n", 33}}, {{"b", 0}, {"n", 33}}}, {.most = 2});
+  expect_right(region, bucket_of({}),
+               {{{"b", 2}, {"n", 5}}, {{"b", 1}, {"n", 33}}, {{"b", 0}, {"n", 33}}}, {.most = 2});
 }
 
-// A convolution's product: the weight becomes the right operand, and results are turned in registers. Shorter sums stay as they are.
+// A convolution's product: the weight becomes the right operand, and results are turned in
+// registers. Shorter sums stay as they are.
 TEST(Matmul, WeightOnTheLeft) {
-  for (const auto& [dtype, tolerance] :
-       std::vector<std::pair<std::string, double>>{{"f32", 2e-5}, {"f64", 1e-13}, {"f16", 2e-3}, {"i32", 0}, {"i8", 0}}) {
+  for (const auto& [dtype, tolerance] : std::vector<std::pair<std::string, double>>{
+           {"f32", 2e-5}, {"f64", 1e-13}, {"f16", 2e-3}, {"i32", 0}, {"i8", 0}}) {
     for (const int depth : {511, 515}) {
       SCOPED_TRACE(dtype + " " + std::to_string(depth));
       const std::string k = std::to_string(depth), tensor = ", " + dtype + "]";
-      const TestRegion region = make_region(
-          "fn @main(%w: Tensor[(37, " + k + ")" + tensor + ", %x: Tensor[(b, " + k + ", n)" + tensor + ", %bias: Tensor[(37, 1)" + tensor +
-              ", %r: Tensor[(b, 37, n)" + tensor + ") -> Tensor[(b, 37, n)" + tensor +
-              " where b in [0, 8], n in [0, 300] {\n %y = matmul(%w, %x)\n %z = add(%y, %bias)\n %s = add(%z, %r)\n return %s\n}",
-          {0});
-      const auto& form = std::get<ir::MatmulForm>(region.form.skeleton);
+      const TestRegion region =
+          make_region("fn @main(%w: Tensor[(37, " + k + ")" + tensor + ", %x: Tensor[(b, " + k +
+                          ", n)" + tensor + ", %bias: Tensor[(37, 1)" + tensor +
+                          ", %r: Tensor[(b, 37, n)" + tensor + ") -> Tensor[(b, 37, n)" + tensor +
+                          " where b in [0, 8], n in [0, 300] {\n %y = matmul(%w, %x)\n %z = "
+                          "add(%y, %bias)\n %s = add(%z, %r)\n return %s\n}",
+                      {0});
+      const auto& form = std::get<ir::MatmulForm>(region.form.kind);
       for (const Target& target : targets()) {
         const auto prepared_form = prepared(target, region.region, region.form);
-        const auto& turned = std::get<ir::MatmulForm>(prepared_form.skeleton);
+        const auto& turned = std::get<ir::MatmulForm>(prepared_form.kind);
         EXPECT_EQ(turned.m == form.n, depth == 515);
       }
       expect_right(region, bucket_of({}),
@@ -192,8 +212,10 @@ fn @main(%x: Tensor[(b, 24, n), f32], %w: Tensor[(24, 40), f32]) -> Tensor[(b, n
   return %y
 })",
                                         {1});
-  expect_right(region, bucket_of({}), {{{"b", 2}, {"n", 1}}, {{"b", 1}, {"n", 15}}, {{"b", 3}, {"n", 47}}, {{"b", 1}, {"n", 131}}},
-               {.most = 4});
+  expect_right(
+      region, bucket_of({}),
+      {{{"b", 2}, {"n", 1}}, {{"b", 1}, {"n", 15}}, {{"b", 3}, {"n", 47}}, {{"b", 1}, {"n", 131}}},
+      {.most = 4});
 
   // Blocks end within a vector where all rows together are whole vectors.
   const TestRegion known = make_region(R"(
@@ -219,7 +241,8 @@ fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(24, 36), f32], %bias: Tensor[(
   return %t
 })",
                                         {1});
-  expect_right(region, bucket_of({{0, 2400}}), {{{"b", 2}, {"s", 5}}, {{"b", 3}, {"s", 33}}, {{"b", 1}, {"s", 0}}}, {.most = 2});
+  expect_right(region, bucket_of({{0, 2400}}),
+               {{{"b", 2}, {"s", 5}}, {{"b", 3}, {"s", 33}}, {{"b", 1}, {"s", 0}}}, {.most = 2});
 }
 
 }  // namespace

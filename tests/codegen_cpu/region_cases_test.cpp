@@ -38,13 +38,16 @@ INSTANTIATE_TEST_SUITE_P(Products, CpuRegions, ::testing::ValuesIn(tests::produc
 // A kernel each; the corpus has them as results of one kernel.
 TEST(Rows, EveryReductionOverSeveralAxes) {
   for (const std::string dtype : {"f32", "f64", "f16", "i64", "i32", "i8", "u8"}) {
-    for (const std::string op : {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_mean"}) {
+    for (const std::string op :
+         {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_mean"}) {
       if (op == "reduce_mean" && dtype[0] != 'f') continue;
       SCOPED_TRACE(op + " " + dtype);
       const TestRegion region =
           make_region("fn @main(%x: Tensor[(n, 3, m), " + dtype + "]) -> Tensor[(n), " + dtype +
-                      "]\n  where n in [0, 200], m in [0, 200] {\n  %y = " + op + "(%x) {axes = (1, 2), keepdims = 0}\n  return %y\n}");
-      expect_right(region, {}, tests::pairs("n", {1, 3}, "m", {0, 1, 5, 16, 21}), {.tolerance = dtype == "f16" ? 1e-2 : 2e-5});
+                      "]\n  where n in [0, 200], m in [0, 200] {\n  %y = " + op +
+                      "(%x) {axes = (1, 2), keepdims = 0}\n  return %y\n}");
+      expect_right(region, {}, tests::pairs("n", {1, 3}, "m", {0, 1, 5, 16, 21}),
+                   {.tolerance = dtype == "f16" ? 1e-2 : 2e-5});
     }
   }
 }

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "ir/error.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "runtime/code_memory.h"
 #include "tests/codegen_cpu/kernel_harness.h"
 
@@ -20,26 +20,30 @@ using ir::Dim;
 // Native code beside the interpreter.
 class NativeShapes {
  public:
-  explicit NativeShapes(const ir::ShapeProgram& program) : interpreter_(program), expressions_(program.expressions.size()) {
+  explicit NativeShapes(const ir::ShapeProgram& program)
+      : interpreter_(program), expressions_(program.expressions.size()) {
     const ir::CompiledKernel kernel = emit_shapes(detect_target(), program).value();
     bytes_ = kernel.code.size();
     base_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base_ == MAP_FAILED) throw std::runtime_error("no memory for code");
     std::memcpy(base_, kernel.code.data(), bytes_);
-    if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0) throw std::runtime_error("code cannot be made executable");
+    if (mprotect(base_, bytes_, PROT_READ | PROT_EXEC) != 0)
+      throw std::runtime_error("code cannot be made executable");
     entry_ = reinterpret_cast<Entry>(static_cast<char*>(base_) + kernel.cpu().kernel);
   }
   NativeShapes(const NativeShapes&) = delete;
   ~NativeShapes() { munmap(base_, bytes_); }
 
   // The values, and -1 or the failed expression; the interpreter must agree.
-  std::pair<std::vector<std::int64_t>, std::int32_t> run(const std::vector<std::int64_t>& leaves) const {
+  std::pair<std::vector<std::int64_t>, std::int32_t> run(
+      const std::vector<std::int64_t>& leaves) const {
     constexpr std::int64_t untouched = 0x5555555555555555;
     std::vector<std::int64_t> native(expressions_, untouched), interpreted(expressions_, untouched);
     std::int32_t failed = -2;
     runtime::call_generated(entry_, leaves.data(), native.data(), &failed);
     const std::int32_t expected = interpreter_.run(leaves, interpreted);
-    if (failed != expected || native != interpreted) throw std::runtime_error("native code and interpreter differ");
+    if (failed != expected || native != interpreted)
+      throw std::runtime_error("native code and interpreter differ");
     return {native, failed};
   }
 
@@ -55,23 +59,32 @@ class NativeShapes {
 const std::vector<std::string> names{"a", "b", "c"};
 
 rc::Gen<Dim> arbitrary_dim(int depth) {
-  const auto leaf = rc::gen::oneOf(rc::gen::map(rc::gen::inRange(-4, 40), [](int value) { return Dim(value); }),
-                                   rc::gen::map(rc::gen::elementOf(names), [](const std::string& name) { return Dim::symbol(name); }));
+  const auto leaf =
+      rc::gen::oneOf(rc::gen::map(rc::gen::inRange(-4, 40), [](int value) { return Dim(value); }),
+                     rc::gen::map(rc::gen::elementOf(names),
+                                  [](const std::string& name) { return Dim::symbol(name); }));
   if (depth == 0) return leaf;
   const auto inner = arbitrary_dim(depth - 1);
   const auto pair = rc::gen::pair(inner, inner);
   using Pair = std::pair<Dim, Dim>;
-  return rc::gen::oneOf(leaf, rc::gen::map(pair, [](const Pair& p) { return p.first + p.second; }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.first - p.second; }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.first * p.second; }),
-                        rc::gen::map(pair, [](const Pair& p) { return min(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return max(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : floor_div(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return p.second.is_constant(0) ? p.first : mod(p.first, p.second); }),
-                        rc::gen::map(pair, [](const Pair& p) { return broadcast(p.first, p.second); }),
-                        rc::gen::map(rc::gen::pair(pair, pair), [](const std::pair<Pair, Pair>& p) {
-                          return select(ir::Comparison::Less, p.first.first, p.first.second, p.second.first, p.second.second);
-                        }));
+  return rc::gen::oneOf(
+      leaf, rc::gen::map(pair, [](const Pair& p) { return p.first + p.second; }),
+      rc::gen::map(pair, [](const Pair& p) { return p.first - p.second; }),
+      rc::gen::map(pair, [](const Pair& p) { return p.first * p.second; }),
+      rc::gen::map(pair, [](const Pair& p) { return min(p.first, p.second); }),
+      rc::gen::map(pair, [](const Pair& p) { return max(p.first, p.second); }),
+      rc::gen::map(pair,
+                   [](const Pair& p) {
+                     return p.second.is_constant(0) ? p.first : floor_div(p.first, p.second);
+                   }),
+      rc::gen::map(
+          pair,
+          [](const Pair& p) { return p.second.is_constant(0) ? p.first : mod(p.first, p.second); }),
+      rc::gen::map(pair, [](const Pair& p) { return broadcast(p.first, p.second); }),
+      rc::gen::map(rc::gen::pair(pair, pair), [](const std::pair<Pair, Pair>& p) {
+        return select(ir::Comparison::Less, p.first.first, p.first.second, p.second.first,
+                      p.second.second);
+      }));
 }
 
 ir::ShapeProgram program_of(std::vector<Dim> expressions) {
@@ -98,11 +111,13 @@ TEST(Shapes, NativeCodeInterpreterAndDimsAgree) {
       for (std::size_t i = 0; i < expressions.size(); ++i) {
         const auto evaluate = [&] {
           return expressions[i].evaluate([&](const ir::DimLeaf& leaf) {
-            return leaves[static_cast<std::size_t>(std::find(names.begin(), names.end(), leaf.symbol) - names.begin())];
+            return leaves[static_cast<std::size_t>(
+                std::find(names.begin(), names.end(), leaf.symbol) - names.begin())];
           });
         };
         if (static_cast<std::int32_t>(i) == failed) {
-          // Products may be refused a little earlier than the exact evaluation does, but only for huge numbers.
+          // Products may be refused a little earlier than the exact evaluation does, but only for
+          // huge numbers.
           if (!large) RC_ASSERT_THROWS_AS(evaluate(), Error);
           break;
         }
@@ -124,7 +139,8 @@ TEST(Shapes, NamesTheFirstFailure) {
 
 TEST(Shapes, UnchosenBranchesMayFail) {
   const Dim a = Dim::symbol("a"), b = Dim::symbol("b");
-  const NativeShapes shapes(program_of({select(ir::Comparison::Equal, b, Dim(0), Dim(-1), floor_div(a, b))}));
+  const NativeShapes shapes(
+      program_of({select(ir::Comparison::Equal, b, Dim(0), Dim(-1), floor_div(a, b))}));
   EXPECT_EQ(shapes.run({7, 0, 0}), std::pair(std::vector<std::int64_t>({-1}), -1));
   EXPECT_EQ(shapes.run({7, 2, 0}), std::pair(std::vector<std::int64_t>({3}), -1));
 }
@@ -132,7 +148,8 @@ TEST(Shapes, UnchosenBranchesMayFail) {
 // LLVM would take minutes over them.
 TEST(Shapes, LongProgramsStayInterpreted) {
   std::vector<Dim> sizes;
-  for (std::int64_t i = 0; i < 4000; ++i) sizes.push_back(Dim::symbol("a") * (i + 2) + Dim::symbol("b") * i);
+  for (std::int64_t i = 0; i < 4000; ++i)
+    sizes.push_back(Dim::symbol("a") * (i + 2) + Dim::symbol("b") * i);
   EXPECT_FALSE(emit_shapes(detect_target(), program_of(std::move(sizes))));
 }
 

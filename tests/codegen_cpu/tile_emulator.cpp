@@ -41,7 +41,8 @@ struct Machine {
       fail(fmt::format("{} of tile {}, which is not set", what, number));
       return nullptr;
     }
-    if (reads && !tiles[number].holds) fail(fmt::format("{} of tile {}, which holds nothing", what, number));
+    if (reads && !tiles[number].holds)
+      fail(fmt::format("{} of tile {}, which holds nothing", what, number));
     return &tiles[number];
   }
 };
@@ -57,11 +58,13 @@ void load_settings(const std::uint8_t* settings) {
   if (!state.set || settings[1] != 0) state.fail("settings of tiles are palette 1 from row 0");
   for (std::size_t i = 2; i < most_bytes; ++i) {
     const bool used = (i >= 16 && i < 32) || (i >= 48 && i < 56);
-    if (!used && settings[i] != 0) state.fail(fmt::format("byte {} of the settings is reserved", i));
+    if (!used && settings[i] != 0)
+      state.fail(fmt::format("byte {} of the settings is reserved", i));
   }
   for (std::size_t i = 0; i < registers; ++i) {
     Tile& tile = state.tiles[i];
-    tile = Tile{.rows = settings[48 + i], .bytes = settings[16 + 2 * i] + 256U * settings[17 + 2 * i]};
+    tile =
+        Tile{.rows = settings[48 + i], .bytes = settings[16 + 2 * i] + 256U * settings[17 + 2 * i]};
     if (tile.rows > most_rows || tile.bytes > most_bytes || (tile.rows == 0) != (tile.bytes == 0))
       state.fail(fmt::format("tile {} is set to {} rows of {} bytes", i, tile.rows, tile.bytes));
   }
@@ -84,7 +87,8 @@ void load(std::uint32_t number, const std::uint8_t* from, std::int64_t stride) {
   if (tile == nullptr) return;
   tile->data = {};
   for (std::size_t row = 0; row < tile->rows; ++row)
-    std::memcpy(tile->data[row].data(), from + static_cast<std::int64_t>(row) * stride, tile->bytes);
+    std::memcpy(tile->data[row].data(), from + static_cast<std::int64_t>(row) * stride,
+                tile->bytes);
   tile->holds = true;
 }
 
@@ -95,7 +99,9 @@ void store(std::uint32_t number, std::uint8_t* to, std::int64_t stride) {
     std::memcpy(to + static_cast<std::int64_t>(row) * stride, tile->data[row].data(), tile->bytes);
 }
 
-float flushed(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value; }
+float flushed(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0F, value) : value;
+}
 
 template <typename Element>
 Element element(const Tile& tile, std::size_t row, std::size_t position) {
@@ -108,11 +114,14 @@ Element element(const Tile& tile, std::size_t row, std::size_t position) {
 template <typename Sum, typename SumOf>
 void multiply(std::uint32_t result, std::uint32_t left, std::uint32_t right, const SumOf& sum_of) {
   Machine& state = machine();
-  Tile *c = state.tile(result, true, "adding to"), *a = state.tile(left, true, "multiplying"), *b = state.tile(right, true, "multiplying");
+  Tile *c = state.tile(result, true, "adding to"), *a = state.tile(left, true, "multiplying"),
+       *b = state.tile(right, true, "multiplying");
   if (c == nullptr || a == nullptr || b == nullptr) return;
-  if (a->rows != c->rows || a->bytes != 4 * b->rows || b->bytes != c->bytes || result == left || result == right || left == right) {
-    state.fail(fmt::format("tiles {}, {} and {} don't fit each other: {} x {}, {} x {}, {} x {}", result, left, right, c->rows, c->bytes,
-                           a->rows, a->bytes, b->rows, b->bytes));
+  if (a->rows != c->rows || a->bytes != 4 * b->rows || b->bytes != c->bytes || result == left ||
+      result == right || left == right) {
+    state.fail(fmt::format("tiles {}, {} and {} don't fit each other: {} x {}, {} x {}, {} x {}",
+                           result, left, right, c->rows, c->bytes, a->rows, a->bytes, b->rows,
+                           b->bytes));
     return;
   }
   for (std::size_t m = 0; m < c->rows; ++m) {
@@ -123,31 +132,39 @@ void multiply(std::uint32_t result, std::uint32_t left, std::uint32_t right, con
   }
 }
 
-// Products of even and of odd elements are summed apart, denormals are zero (Intel's manual, TDPBF16PS).
+// Products of even and of odd elements are summed apart, denormals are zero (Intel's manual,
+// TDPBF16PS).
 void multiply_brains(std::uint32_t result, std::uint32_t left, std::uint32_t right) {
-  multiply<float>(result, left, right, [](const Tile& c, const Tile& a, const Tile& b, std::size_t m, std::size_t n) {
-    std::array<float, 2> sums{};
-    for (std::size_t k = 0; k < b.rows; ++k) {
-      for (std::size_t half = 0; half < 2; ++half) {
-        const float x = flushed(ir::bfloat16_to_float(element<std::uint16_t>(a, m, 2 * k + half)));
-        const float y = flushed(ir::bfloat16_to_float(element<std::uint16_t>(b, k, 2 * n + half)));
-        sums[half] = flushed(std::fma(x, y, sums[half]));
-      }
-    }
-    return flushed(flushed(element<float>(c, m, n)) + flushed(sums[0] + sums[1]));
-  });
+  multiply<float>(
+      result, left, right,
+      [](const Tile& c, const Tile& a, const Tile& b, std::size_t m, std::size_t n) {
+        std::array<float, 2> sums{};
+        for (std::size_t k = 0; k < b.rows; ++k) {
+          for (std::size_t half = 0; half < 2; ++half) {
+            const float x =
+                flushed(ir::bfloat16_to_float(element<std::uint16_t>(a, m, 2 * k + half)));
+            const float y =
+                flushed(ir::bfloat16_to_float(element<std::uint16_t>(b, k, 2 * n + half)));
+            sums[half] = flushed(std::fma(x, y, sums[half]));
+          }
+        }
+        return flushed(flushed(element<float>(c, m, n)) + flushed(sums[0] + sums[1]));
+      });
 }
 
 // u8 by i8, sums wrap (Intel's manual, TDPBUSD).
 void multiply_bytes(std::uint32_t result, std::uint32_t left, std::uint32_t right) {
-  multiply<std::uint32_t>(result, left, right, [](const Tile& c, const Tile& a, const Tile& b, std::size_t m, std::size_t n) {
-    auto sum = element<std::uint32_t>(c, m, n);
-    for (std::size_t k = 0; k < 4 * b.rows; ++k) {
-      const std::int32_t x = element<std::uint8_t>(a, m, k), y = element<std::int8_t>(b, k / 4, 4 * n + k % 4);
-      sum += static_cast<std::uint32_t>(x * y);
-    }
-    return sum;
-  });
+  multiply<std::uint32_t>(
+      result, left, right,
+      [](const Tile& c, const Tile& a, const Tile& b, std::size_t m, std::size_t n) {
+        auto sum = element<std::uint32_t>(c, m, n);
+        for (std::size_t k = 0; k < 4 * b.rows; ++k) {
+          const std::int32_t x = element<std::uint8_t>(a, m, k),
+                             y = element<std::int8_t>(b, k / 4, 4 * n + k % 4);
+          sum += static_cast<std::uint32_t>(x * y);
+        }
+        return sum;
+      });
 }
 
 void* function_of(llvm::Intrinsic::ID intrinsic) {
@@ -171,7 +188,8 @@ void emulate_tiles(llvm::Module& module) {
     for (llvm::BasicBlock& block : function) {
       for (llvm::Instruction& instruction : block) {
         auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-        if (call != nullptr && function_of(call->getIntrinsicID()) != nullptr) found.push_back(call);
+        if (call != nullptr && function_of(call->getIntrinsicID()) != nullptr)
+          found.push_back(call);
       }
     }
   }
@@ -180,13 +198,15 @@ void emulate_tiles(llvm::Module& module) {
     std::vector<llvm::Value*> arguments;
     std::vector<llvm::Type*> types;
     for (llvm::Value* argument : call->args()) {
-      if (argument->getType()->isIntegerTy(8)) argument = builder.CreateZExt(argument, builder.getInt32Ty());
+      if (argument->getType()->isIntegerTy(8))
+        argument = builder.CreateZExt(argument, builder.getInt32Ty());
       arguments.push_back(argument);
       types.push_back(argument->getType());
     }
     const auto address = reinterpret_cast<std::uintptr_t>(function_of(call->getIntrinsicID()));
     auto* place = builder.CreateIntToPtr(builder.getInt64(address), builder.getPtrTy());
-    builder.CreateCall(llvm::FunctionType::get(builder.getVoidTy(), types, false), place, arguments);
+    builder.CreateCall(llvm::FunctionType::get(builder.getVoidTy(), types, false), place,
+                       arguments);
     call->eraseFromParent();
   }
 }

@@ -33,7 +33,8 @@ constexpr const char* positions = R"(
 // Defines %bias, but for AttentionMask::None and Bias.
 std::string mask_text(AttentionMask mask) {
   const std::string zero = "  %zero = constant(f32 () [0])\n";
-  const std::string lowest = "  %low = constant(f32 () [-3.4028234663852886e38])\n", infinite = "  %low = constant(f32 () [-inf])\n";
+  const std::string lowest = "  %low = constant(f32 () [-3.4028234663852886e38])\n",
+                    infinite = "  %low = constant(f32 () [-inf])\n";
   switch (mask) {
     case AttentionMask::Padding:
       return zero + lowest + R"(
@@ -41,8 +42,10 @@ std::string mask_text(AttentionMask mask) {
   %keep = cast(%m) {to = bool}
   %bias = where(%keep, %zero, %low)
 )";
-    case AttentionMask::Causal: return zero + infinite + positions + "  %bias = where(%before, %zero, %low)\n";
-    case AttentionMask::CausalLowest: return zero + lowest + positions + "  %bias = where(%before, %zero, %low)\n";
+    case AttentionMask::Causal:
+      return zero + infinite + positions + "  %bias = where(%before, %zero, %low)\n";
+    case AttentionMask::CausalLowest:
+      return zero + lowest + positions + "  %bias = where(%before, %zero, %low)\n";
     case AttentionMask::Window:
       return zero + infinite + positions + R"(
   %far = constant(i64 () [20])
@@ -62,38 +65,48 @@ std::string mask_text(AttentionMask mask) {
 std::string merged_attention(const AttentionCase& attention) {
   const int columns = attention.heads * attention.depth;
   const bool wide = attention.dtype == "f32";
-  std::string text =
-      fmt::format("fn @main(%qkv: Tensor[(b, s, {}), {}]{}) -> Tensor[(b, s, {}), {}]\n  where b in [0, 64], s in [0, 1024] {{\n",
-                  3 * columns, attention.dtype, mask_parameter(attention.mask, attention.heads), columns, attention.result);
+  std::string text = fmt::format(
+      "fn @main(%qkv: Tensor[(b, s, {}), {}]{}) -> Tensor[(b, s, {}), {}]\n  where b in [0, 64], s "
+      "in [0, 1024] {{\n",
+      3 * columns, attention.dtype, mask_parameter(attention.mask, attention.heads), columns,
+      attention.result);
   if (!wide) text += "  %wide = cast(%qkv) {to = f32}\n";
   text += fmt::format("  %split = shape(b, s, {}, {})\n", attention.heads, attention.depth);
   const char* names[] = {"q", "k", "v"};
   for (int i = 0; i < 3; ++i) {
-    text += fmt::format("  %{0}_columns = strided_slice(%{1}) {{axes = (-1), starts = ({2}), ends = ({3})}}\n", names[i],
-                        wide ? "qkv" : "wide", i * columns, (i + 1) * columns);
-    text +=
-        fmt::format("  %{0}_heads = dyn.reshape(%{0}_columns, %split)\n  %{0} = transpose(%{0}_heads) {{perm = (0, 2, 1, 3)}}\n", names[i]);
+    text += fmt::format(
+        "  %{0}_columns = strided_slice(%{1}) {{axes = (-1), starts = ({2}), ends = ({3})}}\n",
+        names[i], wide ? "qkv" : "wide", i * columns, (i + 1) * columns);
+    text += fmt::format(
+        "  %{0}_heads = dyn.reshape(%{0}_columns, %split)\n  %{0} = transpose(%{0}_heads) {{perm = "
+        "(0, 2, 1, 3)}}\n",
+        names[i]);
   }
   text += mask_text(attention.mask);
-  text += fmt::format("  %a = attention(%q, %k, %v{}) {{scale = 0.2}}\n", attention.mask == AttentionMask::None ? "" : ", %bias");
+  text += fmt::format("  %a = attention(%q, %k, %v{}) {{scale = 0.2}}\n",
+                      attention.mask == AttentionMask::None ? "" : ", %bias");
   text += fmt::format(
-      "  %beside = transpose(%a) {{perm = (0, 2, 1, 3)}}\n  %joined = shape(b, s, {})\n  %r = dyn.reshape(%beside, %joined)\n", columns);
+      "  %beside = transpose(%a) {{perm = (0, 2, 1, 3)}}\n  %joined = shape(b, s, {})\n  %r = "
+      "dyn.reshape(%beside, %joined)\n",
+      columns);
   if (attention.result == "f32") return text + "  return %r\n}";
-  return text + fmt::format("  %narrow = cast(%r) {{to = {}}}\n  return %narrow\n}}", attention.result);
+  return text +
+         fmt::format("  %narrow = cast(%r) {{to = {}}}\n  return %narrow\n}}", attention.result);
 }
 
-KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region, const std::string& part, const std::string& schedule,
-                            bool checked) {
+KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region,
+                            const std::string& part, const std::string& schedule, bool checked) {
   const ir::Schedule parsed = ir::parse_schedule(schedule);
   const CudaTarget target = small_target(part);
   const PlanInputs inputs{target, region->region, region->form};
-  for (const auto& skeleton : all_skeletons()) {
-    if (skeleton->name() != parsed.name) continue;
-    if (!skeleton->accepts(inputs)) throw std::runtime_error(parsed.name + " does not accept the region");
-    if (const auto why = skeleton->misfit(inputs, parsed)) throw std::runtime_error(*why);
-    return build_case(region, target, *skeleton, bucket_of({}), parsed, checked);
+  for (const auto& kind : all_kernel_kinds()) {
+    if (kind->name() != parsed.name) continue;
+    if (!kind->accepts(inputs))
+      throw std::runtime_error(parsed.name + " does not accept the region");
+    if (const auto why = kind->misfit(inputs, parsed)) throw std::runtime_error(*why);
+    return build_case(region, target, *kind, bucket_of({}), parsed, checked);
   }
-  throw std::runtime_error("no skeleton is named " + parsed.name);
+  throw std::runtime_error("no kind is named " + parsed.name);
 }
 
 }  // namespace anydim::codegen_cuda::testing

@@ -25,12 +25,15 @@ struct AttentionCase {
   AttentionMask mask = AttentionMask::None;
 };
 
-// fn @main(%qkv: Tensor[(b, s, 3 * heads * depth), dtype], [mask]) -> Tensor[(b, s, heads * depth), result]: queries, keys and values lie beside each other in
-// one buffer, heads beside each other within each.
+// fn @main(%qkv: Tensor[(b, s, 3 * heads * depth), dtype], [mask]) -> Tensor[(b, s, heads * depth),
+// result]: queries, keys and values lie beside each other in one buffer, heads beside each other
+// within each.
 std::string merged_attention(const AttentionCase& attention);
 
-// The region's kernel under a schedule, for a part of which two multiprocessors are there ("a100", "h200"). Symbols are b and s.
-KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region, const std::string& part, const std::string& schedule,
+// The region's kernel under a schedule, for a part of which two multiprocessors are there ("a100",
+// "h200"). Symbols are b and s.
+KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region,
+                            const std::string& part, const std::string& schedule,
                             bool checked = false);
 
 }  // namespace anydim::codegen_cuda::testing

@@ -1,5 +1,5 @@
-// Masks of attention: right results for every kind, tiles that no row of a block can see are neither read nor computed, and what lies in them leaves
-// results as they are.
+// Masks of attention: right results for every kind, tiles that no row of a block can see are
+// neither read nor computed, and what lies in them leaves results as they are.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,17 +29,20 @@ CaseOptions machine_of(const Way& way) {
   return options;
 }
 
-CaseRun run(const Region& region, const Way& way, const Symbols& symbols, const std::vector<ir::Tensor>& inputs) {
+CaseRun run(const Region& region, const Way& way, const Symbols& symbols,
+            const std::vector<ir::Tensor>& inputs) {
   const KernelCase kernel = attention_kernel(region, way.part, way.schedule);
   return run_case(kernel, ptx::parse_ptx(kernel.ptx), symbols, inputs, machine_of(way));
 }
 
 TEST(CudaAttentionMasks, OfWgmmaInEveryHeadDim) {
   for (const int depth : {32, 64, 128}) {
-    for (const AttentionMask mask : {AttentionMask::Padding, AttentionMask::CausalLowest, AttentionMask::Window, AttentionMask::Bias}) {
+    for (const AttentionMask mask : {AttentionMask::Padding, AttentionMask::CausalLowest,
+                                     AttentionMask::Window, AttentionMask::Bias}) {
       if (depth == 128 && mask != AttentionMask::Window) continue;
       SCOPED_TRACE(fmt::format("depth {} mask {}", depth, static_cast<int>(mask)));
-      const Region region = make_region(merged_attention({.heads = 1, .depth = depth, .mask = mask}));
+      const Region region =
+          make_region(merged_attention({.heads = 1, .depth = depth, .mask = mask}));
       const Symbols symbols{{"b", 1}, {"s", 75}};
       const auto inputs = real_inputs(*region, symbols);
       const CaseRun got = run(region, wgmma, symbols, inputs);
@@ -52,11 +55,12 @@ TEST(CudaAttentionMasks, OfWgmmaInEveryHeadDim) {
 // Head dims that wgmma leaves to mma.sync, with a mask.
 TEST(CudaAttentionMasks, OfHeadDims80And96) {
   for (const int depth : {80, 96}) {
-    const Region region = make_region(merged_attention({.heads = 1, .depth = depth, .mask = AttentionMask::CausalLowest}));
+    const Region region = make_region(
+        merged_attention({.heads = 1, .depth = depth, .mask = AttentionMask::CausalLowest}));
     const CudaTarget hopper = small_target("h200");
     const PlanInputs asked{hopper, region->region, region->form};
-    for (const auto& skeleton : all_skeletons())
-      if (skeleton->name() == "attention_wgmma") EXPECT_FALSE(skeleton->accepts(asked)) << depth;
+    for (const auto& kind : all_kernel_kinds())
+      if (kind->name() == "attention_wgmma") EXPECT_FALSE(kind->accepts(asked)) << depth;
     const Symbols symbols{{"b", 1}, {"s", 45}};
     const auto inputs = real_inputs(*region, symbols);
     const CaseRun got = run(region, {"h200", mma.schedule}, symbols, inputs);
@@ -72,21 +76,25 @@ TEST(CudaAttentionMasks, TilesThatNobodySeesAreSkipped) {
     SCOPED_TRACE(way.schedule);
     const auto instructions = [&](AttentionMask mask) {
       const Region region = make_region(merged_attention({.heads = 1, .depth = 32, .mask = mask}));
-      return static_cast<double>(run(region, way, symbols, real_inputs(*region, symbols)).instructions);
+      return static_cast<double>(
+          run(region, way, symbols, real_inputs(*region, symbols)).instructions);
     };
-    const double whole = instructions(AttentionMask::Bias), causal = instructions(AttentionMask::Causal),
+    const double whole = instructions(AttentionMask::Bias),
+                 causal = instructions(AttentionMask::Causal),
                  window = instructions(AttentionMask::Window);
     EXPECT_LT(causal, 0.8 * whole);
     EXPECT_LT(window, 0.85 * causal);
   }
 }
 
-// NaN in keys and values beyond the diagonal's tile does not reach the rows before it: the tiles are not read, and within the diagonal's
-// tile the scores are replaced and the weights of hidden keys are 0.
+// NaN in keys and values beyond the diagonal's tile does not reach the rows before it: the tiles
+// are not read, and within the diagonal's tile the scores are replaced and the weights of hidden
+// keys are 0.
 TEST(CudaAttentionMasks, HiddenTilesAreNotRead) {
   constexpr std::int64_t length = 200, depth = 32, first_hidden = 128;
   const Symbols symbols{{"b", 1}, {"s", length}};
-  const Region region = make_region(merged_attention({.heads = 1, .depth = depth, .mask = AttentionMask::Causal}));
+  const Region region =
+      make_region(merged_attention({.heads = 1, .depth = depth, .mask = AttentionMask::Causal}));
   for (const Way& way : {mma, wgmma}) {
     SCOPED_TRACE(way.schedule);
     auto inputs = real_inputs(*region, symbols);
@@ -102,7 +110,8 @@ TEST(CudaAttentionMasks, HiddenTilesAreNotRead) {
   }
 }
 
-// Sequences laid end to end, each causal: a NaN sequence leaves the others as they are to the last bit, masks and all.
+// Sequences laid end to end, each causal: a NaN sequence leaves the others as they are to the last
+// bit, masks and all.
 TEST(CudaAttentionMasks, CausalSegmentsKeepToThemselves) {
   const Region region = make_region(R"(
 fn @main(%x: Tensor[(t, 96), bf16], %offsets: Tensor[(n), i64]) -> Tensor[(t, 32), f32]
@@ -137,12 +146,14 @@ fn @main(%x: Tensor[(t, 96), bf16], %offsets: Tensor[(n), i64]) -> Tensor[(t, 32
   for (const Way& way : {mma, wgmma, plain}) {
     SCOPED_TRACE(way.schedule);
     auto inputs = real_inputs(*region, symbols);
-    for (std::size_t i = 0; i < offsets.size(); ++i) inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+    for (std::size_t i = 0; i < offsets.size(); ++i)
+      inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
     const CaseRun clean = run(region, way, symbols, inputs);
     EXPECT_EQ(clean.findings, "");
     EXPECT_EQ(clean.error.check, -1);
     EXPECT_EQ(compare(clean.outputs, reference(*region, inputs), narrow_tolerance), "");
-    for (std::int64_t i = offsets[2] * 96; i < offsets[3] * 96; ++i) inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    for (std::int64_t i = offsets[2] * 96; i < offsets[3] * 96; ++i)
+      inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
     const CaseRun spoilt = run(region, way, symbols, inputs);
     EXPECT_EQ(spoilt.findings, "");
     for (std::int64_t i = 0; i < clean.outputs[0].elements(); ++i) {

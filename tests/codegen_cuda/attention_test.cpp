@@ -36,16 +36,19 @@ std::string without_first(const std::string& text, const std::string& opcode) {
 }
 
 std::string with_all(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
-void expect_schedule(const Region& region, const std::string& part, const std::string& schedule, const std::vector<Symbols>& shapes,
-                     const Fill& fill = {}, double tolerance = narrow_tolerance, bool checked = false) {
+void expect_schedule(const Region& region, const std::string& part, const std::string& schedule,
+                     const std::vector<Symbols>& shapes, const Fill& fill = {},
+                     double tolerance = narrow_tolerance, bool checked = false) {
   const KernelCase kernel = attention_kernel(region, part, schedule, checked);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
   for (const Symbols& symbols : shapes) {
-    SCOPED_TRACE(part + " " + schedule + " b=" + std::to_string(symbols.at("b")) + " s=" + std::to_string(symbols.at("s")));
+    SCOPED_TRACE(part + " " + schedule + " b=" + std::to_string(symbols.at("b")) +
+                 " s=" + std::to_string(symbols.at("s")));
     auto inputs = real_inputs(*region, symbols);
     if (fill) fill(inputs);
     const CaseRun got = run_case(kernel, module, symbols, inputs, machine_of(part));
@@ -59,76 +62,95 @@ void fill_mask(std::vector<ir::Tensor>& inputs) {
   const std::int64_t batch = inputs[1].dims()[0], length = inputs[1].dims()[1];
   for (std::int64_t b = 0; b < batch; ++b)
     for (std::int64_t j = 0; j < length; ++j)
-      inputs[1].set_integer(b * length + j, j < length - 5 * b && (j % 7 != 3 || length < 4) ? 1 : 0);
+      inputs[1].set_integer(b * length + j,
+                            j < length - 5 * b && (j % 7 != 3 || length < 4) ? 1 : 0);
 }
 
 TEST(CudaAttention, SchedulesOfMma) {
-  const Region region = make_region(merged_attention({.heads = 3, .depth = 32, .mask = AttentionMask::Padding}));
-  for (const char* schedule :
-       {"attention_mma warps=4 points=1 tiles=1 keys=64 stages=2", "attention_mma warps=1 points=4 tiles=1 keys=32 stages=1",
-        "attention_mma warps=2 points=2 tiles=1 keys=16 stages=1", "attention_mma warps=2 points=1 tiles=2 keys=32 stages=3"})
+  const Region region =
+      make_region(merged_attention({.heads = 3, .depth = 32, .mask = AttentionMask::Padding}));
+  for (const char* schedule : {"attention_mma warps=4 points=1 tiles=1 keys=64 stages=2",
+                               "attention_mma warps=1 points=4 tiles=1 keys=32 stages=1",
+                               "attention_mma warps=2 points=2 tiles=1 keys=16 stages=1",
+                               "attention_mma warps=2 points=1 tiles=2 keys=32 stages=3"})
     expect_schedule(region, "a100", schedule, lengths({1, 17, 33, 70}), fill_mask);
-  expect_schedule(region, "a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2", lengths({0, 16, 31, 32, 64, 65}), fill_mask);
+  expect_schedule(region, "a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2",
+                  lengths({0, 16, 31, 32, 64, 65}), fill_mask);
 }
 
 TEST(CudaAttention, HeadDimsOfMma) {
   for (const int depth : {16, 48, 64, 80, 96, 128}) {
     SCOPED_TRACE(depth);
     const Region region = make_region(merged_attention({.heads = 1, .depth = depth}));
-    expect_schedule(region, "a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2", lengths({37}, 1));
+    expect_schedule(region, "a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2",
+                    lengths({37}, 1));
   }
 }
 
 TEST(CudaAttention, MasksOfMma) {
-  for (const AttentionMask mask : {AttentionMask::Causal, AttentionMask::CausalLowest, AttentionMask::Window, AttentionMask::Bias}) {
+  for (const AttentionMask mask : {AttentionMask::Causal, AttentionMask::CausalLowest,
+                                   AttentionMask::Window, AttentionMask::Bias}) {
     SCOPED_TRACE(static_cast<int>(mask));
     const Region region = make_region(merged_attention({.heads = 2, .depth = 16, .mask = mask}));
-    expect_schedule(region, "a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=2", lengths({1, 50}, 1));
+    expect_schedule(region, "a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=2",
+                    lengths({1, 50}, 1));
   }
 }
 
 TEST(CudaAttention, ElementTypesOfMma) {
-  for (const auto& [dtype, result] : std::vector<std::pair<std::string, std::string>>{{"f16", "f16"}, {"bf16", "f32"}, {"f16", "bf16"}}) {
+  for (const auto& [dtype, result] : std::vector<std::pair<std::string, std::string>>{
+           {"f16", "f16"}, {"bf16", "f32"}, {"f16", "bf16"}}) {
     SCOPED_TRACE(dtype + " " + result);
-    const Region region = make_region(merged_attention({.heads = 2, .depth = 48, .dtype = dtype, .result = result}));
-    expect_schedule(region, "a100", "attention_mma warps=1 points=1 tiles=1 keys=32 stages=2", lengths({20}, 1));
+    const Region region =
+        make_region(merged_attention({.heads = 2, .depth = 48, .dtype = dtype, .result = result}));
+    expect_schedule(region, "a100", "attention_mma warps=1 points=1 tiles=1 keys=32 stages=2",
+                    lengths({20}, 1));
   }
 }
 
 TEST(CudaAttention, Wgmma) {
-  const Region region = make_region(merged_attention({.heads = 2, .depth = 64, .mask = AttentionMask::Padding}));
-  expect_schedule(region, "h200", "attention_wgmma groups=2 keys=64 stages=2", lengths({1, 65, 130}, 2), fill_mask);
-  expect_schedule(region, "h200", "attention_wgmma groups=1 keys=32 stages=1", lengths({0, 31, 100}, 1), fill_mask);
-  expect_schedule(region, "h200", "attention_wgmma groups=3 keys=48 stages=3", lengths({200}, 1), fill_mask);
+  const Region region =
+      make_region(merged_attention({.heads = 2, .depth = 64, .mask = AttentionMask::Padding}));
+  expect_schedule(region, "h200", "attention_wgmma groups=2 keys=64 stages=2",
+                  lengths({1, 65, 130}, 2), fill_mask);
+  expect_schedule(region, "h200", "attention_wgmma groups=1 keys=32 stages=1",
+                  lengths({0, 31, 100}, 1), fill_mask);
+  expect_schedule(region, "h200", "attention_wgmma groups=3 keys=48 stages=3", lengths({200}, 1),
+                  fill_mask);
   for (const int depth : {32, 128}) {
     SCOPED_TRACE(depth);
-    const Region other = make_region(merged_attention({.heads = 2, .depth = depth, .mask = AttentionMask::Causal}));
+    const Region other =
+        make_region(merged_attention({.heads = 2, .depth = depth, .mask = AttentionMask::Causal}));
     expect_schedule(other, "h200", "attention_wgmma groups=1 keys=32 stages=2", lengths({90}, 1));
   }
 }
 
 TEST(CudaAttention, CheckedTwinOfWgmma) {
   const Region region = make_region(merged_attention({.heads = 1, .depth = 64}));
-  expect_schedule(region, "h200", "attention_wgmma groups=1 keys=32 stages=2", lengths({70}, 1), {}, narrow_tolerance, true);
+  expect_schedule(region, "h200", "attention_wgmma groups=1 keys=32 stages=2", lengths({70}, 1), {},
+                  narrow_tolerance, true);
   // A wait that cannot end says where it stands: the queries' bytes never come.
-  KernelCase kernel = attention_kernel(region, "h200", "attention_wgmma groups=1 keys=32 stages=2", true);
+  KernelCase kernel =
+      attention_kernel(region, "h200", "attention_wgmma groups=1 keys=32 stages=2", true);
   kernel.ptx = without_first(kernel.ptx, "cp.async.bulk.tensor");
   kernel.ptx = with_all(kernel.ptx, "262144", "20");  // tries
   const Symbols symbols{{"b", 1}, {"s", 10}};
   CaseOptions options = machine_of("h200");
   options.machine.wait_timeouts = 100;
-  const CaseRun stuck = run_case(kernel, ptx::parse_ptx(kernel.ptx), symbols, real_inputs(*region, symbols), options);
+  const CaseRun stuck =
+      run_case(kernel, ptx::parse_ptx(kernel.ptx), symbols, real_inputs(*region, symbols), options);
   EXPECT_NE(stuck.findings.find("trap"), std::string::npos) << stuck.findings;
   EXPECT_EQ(stuck.error.check, -2);
   EXPECT_EQ(stuck.error.value >> 20 & 0xff, 0);  // the barrier of the queries
 }
 
 TEST(CudaAttention, PlainArithmetic) {
-  const Region merged =
-      make_region(merged_attention({.heads = 2, .depth = 20, .dtype = "f32", .result = "f32", .mask = AttentionMask::Padding}));
-  expect_schedule(merged, "a100", "attention_simt columns=1", lengths({0, 1, 33, 50}), fill_mask, 2e-5);
-  const Region causal =
-      make_region(merged_attention({.heads = 1, .depth = 70, .dtype = "f32", .result = "f32", .mask = AttentionMask::Window}));
+  const Region merged = make_region(merged_attention(
+      {.heads = 2, .depth = 20, .dtype = "f32", .result = "f32", .mask = AttentionMask::Padding}));
+  expect_schedule(merged, "a100", "attention_simt columns=1", lengths({0, 1, 33, 50}), fill_mask,
+                  2e-5);
+  const Region causal = make_region(merged_attention(
+      {.heads = 1, .depth = 70, .dtype = "f32", .result = "f32", .mask = AttentionMask::Window}));
   expect_schedule(causal, "h200", "attention_simt columns=2", lengths({45}, 1), {}, 2e-5);
   const Region doubles = make_region(R"(
 fn @main(%q: Tensor[(b, s, d), f64], %k: Tensor[(b, 9, d), f64], %v: Tensor[(b, 9, 5), f64]) -> Tensor[(b, s, 5), f64]
@@ -136,15 +158,15 @@ fn @main(%q: Tensor[(b, s, d), f64], %k: Tensor[(b, 9, d), f64], %v: Tensor[(b, 
   %y = attention(%q, %k, %v) {scale = 0.3}
   return %y
 })");
-  expect_schedule(doubles, "a100", "attention_simt columns=1", {{{"b", 2}, {"s", 3}, {"d", 40}}, {{"b", 1}, {"s", 17}, {"d", 0}}}, {},
-                  1e-12);
+  expect_schedule(doubles, "a100", "attention_simt columns=1",
+                  {{{"b", 2}, {"s", 3}, {"d", 40}}, {{"b", 1}, {"s", 17}, {"d", 0}}}, {}, 1e-12);
 }
 
 TEST(CudaAttention, InfiniteScores) {
   for (const char* dtype : {"bf16", "f32"}) {
     SCOPED_TRACE(dtype);
-    const Region region =
-        make_region(merged_attention({.heads = 1, .depth = 16, .dtype = dtype, .result = "f32", .mask = AttentionMask::Bias}));
+    const Region region = make_region(merged_attention(
+        {.heads = 1, .depth = 16, .dtype = dtype, .result = "f32", .mask = AttentionMask::Bias}));
     const auto fill = [](std::vector<ir::Tensor>& inputs) {
       const std::int64_t length = inputs[1].dims()[2];
       const double infinity = std::numeric_limits<double>::infinity();
@@ -152,12 +174,15 @@ TEST(CudaAttention, InfiniteScores) {
         for (std::int64_t j = 0; j < length; ++j) {
           if (j < i || i == 3) inputs[1].set_real(i * length + j, -infinity);
           if (i == 5 && j == 9) inputs[1].set_real(i * length + j, infinity);
-          if (i == 6 && j == 8) inputs[1].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
+          if (i == 6 && j == 8)
+            inputs[1].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
         }
       }
     };
     const bool narrow = std::string(dtype) == "bf16";
-    expect_schedule(region, "a100", narrow ? "attention_mma warps=1 points=1 tiles=1 keys=16 stages=2" : "attention_simt columns=1",
+    expect_schedule(region, "a100",
+                    narrow ? "attention_mma warps=1 points=1 tiles=1 keys=16 stages=2"
+                           : "attention_simt columns=1",
                     lengths({4, 40}, 1), fill, narrow ? narrow_tolerance : 2e-5);
   }
 }
@@ -165,18 +190,20 @@ TEST(CudaAttention, InfiniteScores) {
 std::vector<std::byte> bytes_of(const ir::Tensor& tensor, std::int64_t part, std::int64_t parts) {
   const auto bytes = tensor.bytes();
   const std::size_t size = bytes.size() / static_cast<std::size_t>(parts);
-  const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(part) * size);
+  const auto first =
+      bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(part) * size);
   return {first, first + static_cast<std::ptrdiff_t>(size)};
 }
 
-// What lies beside a sequence, other sequences or memory that was never written, leaves its result as it is to the last bit.
+// What lies beside a sequence, other sequences or memory that was never written, leaves its result
+// as it is to the last bit.
 TEST(CudaAttention, NeighboursDoNotMatter) {
   const Region region = make_region(merged_attention({.heads = 2, .depth = 64}));
-  for (const auto& [part, schedule] :
-       std::vector<std::pair<std::string, std::string>>{{"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
-                                                        {"a100", "attention_mma warps=1 points=4 tiles=1 keys=16 stages=1"},
-                                                        {"h200", "attention_wgmma groups=1 keys=32 stages=2"},
-                                                        {"h200", "attention_simt columns=2"}}) {
+  for (const auto& [part, schedule] : std::vector<std::pair<std::string, std::string>>{
+           {"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
+           {"a100", "attention_mma warps=1 points=4 tiles=1 keys=16 stages=1"},
+           {"h200", "attention_wgmma groups=1 keys=32 stages=2"},
+           {"h200", "attention_simt columns=2"}}) {
     SCOPED_TRACE(schedule);
     const KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
@@ -186,23 +213,25 @@ TEST(CudaAttention, NeighboursDoNotMatter) {
     const CaseRun before = run_case(kernel, module, symbols, inputs, options);
     EXPECT_EQ(before.findings, "");
     const std::int64_t text = inputs[0].elements() / 3;
-    for (std::int64_t i = text; i < 2 * text; ++i) inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    for (std::int64_t i = text; i < 2 * text; ++i)
+      inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
     options.capacity = {{"b", 5}, {"s", 40}};  // slack holds NaN patterns
     const CaseRun after = run_case(kernel, module, symbols, inputs, options);
     EXPECT_EQ(after.findings, "");
-    for (const std::int64_t part_of : {0, 2}) EXPECT_EQ(bytes_of(before.outputs[0], part_of, 3), bytes_of(after.outputs[0], part_of, 3));
+    for (const std::int64_t part_of : {0, 2})
+      EXPECT_EQ(bytes_of(before.outputs[0], part_of, 3), bytes_of(after.outputs[0], part_of, 3));
     EXPECT_TRUE(std::isnan(after.outputs[0].real_at(text / 3)));
   }
 }
 
-// Cuts rows into stretches of these lengths in turn, some of them empty.
+// Cuts rows into segments of these lengths in turn, some of them empty.
 void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
-  const std::vector<std::int64_t> stretches{3, 0, 70, 1, 17, 40};
+  const std::vector<std::int64_t> lengths{3, 0, 70, 1, 17, 40};
   const std::int64_t segments = offsets.elements() - 1;
   std::int64_t at = 0;
   for (std::int64_t s = 0; s <= segments; ++s) {
     offsets.set_integer(s, s == segments ? rows : at);
-    at = std::min(rows, at + stretches[static_cast<std::size_t>(s) % stretches.size()]);
+    at = std::min(rows, at + lengths[static_cast<std::size_t>(s) % lengths.size()]);
   }
 }
 
@@ -210,14 +239,18 @@ void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
 void fill_work(ir::Tensor& work, const ir::Tensor& offsets) {
   const std::vector<std::int64_t> list = runtime::work_list(offsets.as<std::int64_t>());
   ASSERT_EQ(work.elements(), static_cast<std::int64_t>(list.size()));
-  for (std::size_t i = 0; i < list.size(); ++i) work.set_integer(static_cast<std::int64_t>(i), list[i]);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    work.set_integer(static_cast<std::int64_t>(i), list[i]);
 }
 
 const std::string work_parameter = ", %work: Tensor[(n - 1, 2), i64]";
 
-// Sequences laid end to end; heads of one merged tensor. `parameters`: after rows and offsets; `listed`: the last of them is a list of work.
-std::string segments_text(const std::string& dtype, const std::string& parameters, const std::string& bias, bool listed = false) {
-  return "fn @main(%x: Tensor[(t, 192), " + dtype + "], %offsets: Tensor[(n), i64]" + parameters + ") -> Tensor[(t, 64), f32]" + R"(
+// Sequences laid end to end; heads of one merged tensor. `parameters`: after rows and offsets;
+// `listed`: the last of them is a list of work.
+std::string segments_text(const std::string& dtype, const std::string& parameters,
+                          const std::string& bias, bool listed = false) {
+  return "fn @main(%x: Tensor[(t, 192), " + dtype + "], %offsets: Tensor[(n), i64]" + parameters +
+         ") -> Tensor[(t, 64), f32]" + R"(
   where t in [0, 4096], n in [1, 64] {
   %w = cast(%x) {to = f32}
   %xq, %xk, %xv = split(%w) {axis = 1}
@@ -245,19 +278,25 @@ const std::vector<std::pair<std::string, std::string>> segment_schedules{
 
 TEST(CudaAttention, Segments) {
   const Region plain = make_region(segments_text("bf16", "", "none"));
-  const Region biased = make_region(segments_text("bf16", ", %bias: Tensor[(2, t, t), f32]", "%bias"));
+  const Region biased =
+      make_region(segments_text("bf16", ", %bias: Tensor[(2, t, t), f32]", "%bias"));
   for (const auto& [part, schedule] : segment_schedules) {
-    const KernelCase kernel = attention_kernel(plain, part, schedule), with_bias = attention_kernel(biased, part, schedule);
-    const ptx::Module module = ptx::parse_ptx(kernel.ptx), module_with_bias = ptx::parse_ptx(with_bias.ptx);
-    for (const Symbols& symbols :
-         std::vector<Symbols>{{{"t", 0}, {"n", 1}}, {{"t", 1}, {"n", 3}}, {{"t", 74}, {"n", 4}}, {{"t", 161}, {"n", 9}}}) {
+    const KernelCase kernel = attention_kernel(plain, part, schedule),
+                     with_bias = attention_kernel(biased, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx),
+                      module_with_bias = ptx::parse_ptx(with_bias.ptx);
+    for (const Symbols& symbols : std::vector<Symbols>{{{"t", 0}, {"n", 1}},
+                                                       {{"t", 1}, {"n", 3}},
+                                                       {{"t", 74}, {"n", 4}},
+                                                       {{"t", 161}, {"n", 9}}}) {
       SCOPED_TRACE(schedule + " t=" + std::to_string(symbols.at("t")));
       for (const bool bias : {false, true}) {
         if (bias && symbols.at("t") != 74) continue;
         const Region& region = bias ? biased : plain;
         auto inputs = real_inputs(*region, symbols);
         fill_offsets(inputs[1], symbols.at("t"));
-        const CaseRun got = run_case(bias ? with_bias : kernel, bias ? module_with_bias : module, symbols, inputs, machine_of(part));
+        const CaseRun got = run_case(bias ? with_bias : kernel, bias ? module_with_bias : module,
+                                     symbols, inputs, machine_of(part));
         EXPECT_EQ(got.findings, "");
         EXPECT_EQ(got.error.check, -1);
         EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
@@ -266,7 +305,8 @@ TEST(CudaAttention, Segments) {
   }
 }
 
-// With a list of work: the same results, also from the checked twin, and in a grid that is larger than the work.
+// With a list of work: the same results, also from the checked twin, and in a grid that is larger
+// than the work.
 TEST(CudaAttention, SegmentsInTheOrderOfAList) {
   const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
   for (const auto& [part, schedule] : segment_schedules) {
@@ -274,8 +314,10 @@ TEST(CudaAttention, SegmentsInTheOrderOfAList) {
       if (checked && part == "a100") continue;  // its twin is the kernel itself
       const KernelCase kernel = attention_kernel(region, part, schedule, checked);
       const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-      for (const Symbols& symbols : std::vector<Symbols>{{{"t", 0}, {"n", 1}}, {{"t", 0}, {"n", 3}}, {{"t", 91}, {"n", 6}}}) {
-        SCOPED_TRACE(schedule + " t=" + std::to_string(symbols.at("t")) + (checked ? ", checked" : ""));
+      for (const Symbols& symbols : std::vector<Symbols>{
+               {{"t", 0}, {"n", 1}}, {{"t", 0}, {"n", 3}}, {{"t", 91}, {"n", 6}}}) {
+        SCOPED_TRACE(schedule + " t=" + std::to_string(symbols.at("t")) +
+                     (checked ? ", checked" : ""));
         auto inputs = real_inputs(*region, symbols);
         fill_offsets(inputs[1], symbols.at("t"));
         fill_work(inputs[2], inputs[1]);
@@ -293,11 +335,13 @@ TEST(CudaAttention, SegmentsInTheOrderOfAList) {
 // Elements of a row that were written: fresh memory holds NaN.
 std::int64_t written(const ir::Tensor& rows, std::int64_t row) {
   std::int64_t count = 0;
-  for (std::int64_t i = 64 * row; i < 64 * (row + 1); ++i) count += std::isnan(rows.real_at(i)) ? 0 : 1;
+  for (std::int64_t i = 64 * row; i < 64 * (row + 1); ++i)
+    count += std::isnan(rows.real_at(i)) ? 0 : 1;
   return count;
 }
 
-// Grids that end early show what is begun first: no row of a sequence before every row of the longer ones.
+// Grids that end early show what is begun first: no row of a sequence before every row of the
+// longer ones.
 TEST(CudaAttention, LongestSequencesBeginFirst) {
   const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
   const Symbols symbols{{"t", 161}, {"n", 8}};
@@ -319,7 +363,8 @@ TEST(CudaAttention, LongestSequencesBeginFirst) {
       for (std::int64_t place = 0; place < 7; ++place) {
         const std::int64_t sequence = inputs[2].integer_at(2 * place);
         bool whole = true;
-        for (std::int64_t row = inputs[1].integer_at(sequence); row < inputs[1].integer_at(sequence + 1); ++row) {
+        for (std::int64_t row = inputs[1].integer_at(sequence);
+             row < inputs[1].integer_at(sequence + 1); ++row) {
           const std::int64_t there = written(got.outputs[0], row);
           EXPECT_FALSE(there > 0 && missing) << "row " << row << " of sequence " << sequence;
           rows += there == 64 ? 1 : 0;
@@ -333,7 +378,8 @@ TEST(CudaAttention, LongestSequencesBeginFirst) {
   }
 }
 
-// A list that is none, or one of other sequences, is reported with the first place that does not fit, and no row outside of the buffers is read or written.
+// A list that is none, or one of other sequences, is reported with the first place that does not
+// fit, and no row outside of the buffers is read or written.
 TEST(CudaAttention, WrongListsOfWorkAreReported) {
   const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
   const Symbols symbols{{"t", 50}, {"n", 5}};
@@ -356,13 +402,17 @@ TEST(CudaAttention, WrongListsOfWorkAreReported) {
     for (const auto& [list, place] : lists) {
       SCOPED_TRACE(schedule + ", wrong at " + std::to_string(place));
       auto inputs = real_inputs(*region, symbols);
-      for (std::size_t i = 0; i < offsets.size(); ++i) inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
-      for (std::size_t i = 0; i < list.size(); ++i) inputs[2].set_integer(static_cast<std::int64_t>(i), list[i]);
+      for (std::size_t i = 0; i < offsets.size(); ++i)
+        inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+      for (std::size_t i = 0; i < list.size(); ++i)
+        inputs[2].set_integer(static_cast<std::int64_t>(i), list[i]);
       CaseOptions options = machine_of(part);
       options.machine.check_races = place < 0;  // a sequence that comes twice is written twice
       const CaseRun got = run_case(kernel, module, symbols, inputs, options);
       EXPECT_EQ(got.findings, "");
-      EXPECT_EQ(got.error.check, place < 0 ? -1 : std::get<ir::AttentionForm>(region->form.skeleton).segments->work_check);
+      EXPECT_EQ(
+          got.error.check,
+          place < 0 ? -1 : std::get<ir::AttentionForm>(region->form.kind).segments->work_check);
       if (place >= 0) EXPECT_EQ(got.error.value, place);
     }
   }
@@ -380,12 +430,14 @@ TEST(CudaAttention, SegmentsKeepToThemselves) {
     fill_offsets(inputs[1], 91);
     const ir::Tensor clean = run_case(kernel, module, symbols, inputs, options).outputs.at(0);
     const std::int64_t first = inputs[1].integer_at(2), last = inputs[1].integer_at(3);
-    for (std::int64_t i = first * 192; i < last * 192; ++i) inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    for (std::int64_t i = first * 192; i < last * 192; ++i)
+      inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
     options.capacity = {{"t", 130}, {"n", 8}};
     const CaseRun spoilt = run_case(kernel, module, symbols, inputs, options);
     EXPECT_EQ(spoilt.findings, "");
     for (std::int64_t i = 0; i < clean.elements(); ++i) {
-      if (i >= first * 64 && i < last * 64) EXPECT_TRUE(std::isnan(spoilt.outputs.at(0).real_at(i)));
+      if (i >= first * 64 && i < last * 64)
+        EXPECT_TRUE(std::isnan(spoilt.outputs.at(0).real_at(i)));
       else ASSERT_EQ(spoilt.outputs.at(0).real_at(i), clean.real_at(i)) << "element " << i;
     }
   }
@@ -399,15 +451,20 @@ TEST(CudaAttention, WrongOffsetsAreReported) {
     const KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
     const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> wrong{
-        {{1, 10, 20, 50}, 1}, {{0, 30, 20, 50}, 20}, {{0, 10, 20, 49}, 49}, {{0, 1000, 20, 50}, 20}, {{0, -7, 20, 50}, -7}};
+        {{1, 10, 20, 50}, 1},
+        {{0, 30, 20, 50}, 20},
+        {{0, 10, 20, 49}, 49},
+        {{0, 1000, 20, 50}, 20},
+        {{0, -7, 20, 50}, -7}};
     for (const auto& [offsets, value] : wrong) {
       auto inputs = real_inputs(*region, symbols);
-      for (std::size_t i = 0; i < offsets.size(); ++i) inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+      for (std::size_t i = 0; i < offsets.size(); ++i)
+        inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
       CaseOptions options = machine_of(part);
       options.machine.check_races = false;  // sequences that overlap write the same rows
       const CaseRun got = run_case(kernel, module, symbols, inputs, options);
       EXPECT_EQ(got.findings, "");
-      EXPECT_EQ(got.error.check, std::get<ir::AttentionForm>(region->form.skeleton).segments->check);
+      EXPECT_EQ(got.error.check, std::get<ir::AttentionForm>(region->form.kind).segments->check);
       EXPECT_EQ(got.error.value, value);
     }
   }
@@ -415,13 +472,14 @@ TEST(CudaAttention, WrongOffsetsAreReported) {
 
 TEST(CudaAttention, AcceptsAndOrdersSchedules) {
   const Region narrow = make_region(merged_attention({.heads = 2, .depth = 64}));
-  const Region wide = make_region(merged_attention({.heads = 2, .depth = 64, .dtype = "f32", .result = "f32"}));
+  const Region wide =
+      make_region(merged_attention({.heads = 2, .depth = 64, .dtype = "f32", .result = "f32"}));
   const Region odd = make_region(merged_attention({.heads = 3, .depth = 20}));
-  // The skeleton that comes first among those that accept the region.
+  // The kernel kind that comes first among those that accept the region.
   const auto first = [](const Region& region, const char* part) {
     const CudaTarget target = small_target(part);
-    for (const auto& skeleton : all_skeletons())
-      if (skeleton->accepts({target, region->region, region->form})) return std::string(skeleton->name());
+    for (const auto& kind : all_kernel_kinds())
+      if (kind->accepts({target, region->region, region->form})) return std::string(kind->name());
     return std::string();
   };
   EXPECT_EQ(first(narrow, "a100"), "attention_mma");

@@ -1,4 +1,5 @@
-// Compactions: every candidate at 0, 1 and around every edge of warps, tiles and parts, with none, some and all points chosen.
+// Compactions: every candidate at 0, 1 and around every edge of warps, tiles and parts, with none,
+// some and all points chosen.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,12 +30,14 @@ fn @main(%c: Tensor[(n), bool]) -> (Tensor[(n), i64], Tensor[(), i64])
 std::vector<ir::Tensor> masks(const TestRegion& region, const Symbols& symbols, unsigned share) {
   std::vector<ir::Tensor> inputs = integer_inputs(region, symbols);
   std::mt19937 random(share + 1);
-  for (std::int64_t i = 0; i < inputs[0].elements(); ++i) inputs[0].set_integer(i, random() % 64 < share ? 1 : 0);
+  for (std::int64_t i = 0; i < inputs[0].elements(); ++i)
+    inputs[0].set_integer(i, random() % 64 < share ? 1 : 0);
   return inputs;
 }
 
-void expect_compacted(const std::shared_ptr<const TestRegion>& region, const std::string& part, const ir::Schedule& schedule,
-                      const std::vector<Symbols>& shapes, const CaseOptions& given = {}) {
+void expect_compacted(const std::shared_ptr<const TestRegion>& region, const std::string& part,
+                      const ir::Schedule& schedule, const std::vector<Symbols>& shapes,
+                      const CaseOptions& given = {}) {
   const CudaTarget target = small_target(part);
   const KernelCase kernel = compiled(region, target, {}, schedule);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
@@ -56,14 +59,16 @@ void expect_compacted(const std::shared_ptr<const TestRegion>& region, const std
 TEST(CudaCompact, EveryEdgeOfWarpsAndTiles) {
   const auto region = mask_region();
   for (const std::string part : {"h200", "a100"}) {
-    expect_compacted(region, part, compact(64, 2, 1), sizes("n", {0, 1, 31, 32, 33, 64, 127, 128, 129, 1000}));
+    expect_compacted(region, part, compact(64, 2, 1),
+                     sizes("n", {0, 1, 31, 32, 33, 64, 127, 128, 129, 1000}));
   }
   expect_compacted(region, "h200", compact(256, 8, 1), sizes("n", {2048, 2049}));
 }
 
 TEST(CudaCompact, BlocksShareThePoints) {
   const auto region = mask_region();
-  expect_compacted(region, "h200", compact(32, 1, 3), sizes("n", {0, 1, 32, 33, 96, 97, 192, 193, 1000}));
+  expect_compacted(region, "h200", compact(32, 1, 3),
+                   sizes("n", {0, 1, 32, 33, 96, 97, 192, 193, 1000}));
   // More parts than threads that add them, and than tiles.
   expect_compacted(region, "a100", compact(64, 2, 70), sizes("n", {1, 128, 129, 3000}));
   expect_compacted(region, "h200", compact(64, 1, 200), sizes("n", {13000}));
@@ -81,18 +86,20 @@ TEST(CudaCompact, CandidatesSplitManyPoints) {
   const CudaTarget target = *target_named("h200");
   const auto best = [&](std::int64_t points) {
     const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
-    const auto skeleton = make_compact_skeleton();
+    const auto kind = make_compact_kind();
     const std::vector<std::int64_t> keys{points};
-    const auto schedules = skeleton->candidates(inputs, bucket_of({{points, points, 1}}));
-    return *std::min_element(schedules.begin(), schedules.end(), [&](const ir::Schedule& a, const ir::Schedule& b) {
-      return skeleton->estimate(inputs, a, keys) < skeleton->estimate(inputs, b, keys);
-    });
+    const auto schedules = kind->candidates(inputs, bucket_of({{points, points, 1}}));
+    return *std::min_element(
+        schedules.begin(), schedules.end(), [&](const ir::Schedule& a, const ir::Schedule& b) {
+          return kind->estimate(inputs, a, keys) < kind->estimate(inputs, b, keys);
+        });
   };
   EXPECT_EQ(best(100).field("split"), 1);
   EXPECT_GT(best(100000).field("split"), 1);
 }
 
-// Every candidate of a region whose mask is computed: numbers of several dims, and only a part of the results wanted.
+// Every candidate of a region whose mask is computed: numbers of several dims, and only a part of
+// the results wanted.
 TEST(CudaCompact, ComputedMasks) {
   for (const std::string dtype : {"f32", "bf16", "i64", "bool"}) {
     SCOPED_TRACE(dtype);
@@ -104,7 +111,10 @@ fn @main(%x: Tensor[(m, n), {}]) -> Tensor[(m * n), i64]
   return %p
 }})",
                                                 dtype));
-    expect_right(region, {}, {{{"m", 0}, {"n", 3}}, {{"m", 1}, {"n", 1}}, {{"m", 7}, {"n", 33}}, {{"m", 30}, {"n", 70}}}, 0);
+    expect_right(
+        region, {},
+        {{{"m", 0}, {"n", 3}}, {{"m", 1}, {"n", 1}}, {{"m", 7}, {"n", 33}}, {{"m", 30}, {"n", 70}}},
+        0);
   }
   const auto count = make_region(R"(
 fn @main(%x: Tensor[(m, n), f32], %y: Tensor[(n), f32]) -> Tensor[(), i64]
@@ -118,7 +128,9 @@ fn @main(%x: Tensor[(m, n), f32], %y: Tensor[(n), f32]) -> Tensor[(), i64]
 
 TEST(CudaCompact, MachineCode) {
   const auto region = mask_region();
-  EXPECT_EQ(make_cuda_backend({.target = *target_named("h200")})->candidates(region->region, {}).size(), 3u);
+  EXPECT_EQ(
+      make_cuda_backend({.target = *target_named("h200")})->candidates(region->region, {}).size(),
+      3u);
   expect_machine_code({region});
 }
 
@@ -126,10 +138,13 @@ TEST(CudaCompact, SchedulesThatDoNotFitAreRefused) {
   const auto region = mask_region();
   const CudaTarget target = small_target("h200");
   const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
-  const auto skeleton = make_compact_skeleton();
-  EXPECT_EQ(skeleton->misfit(inputs, compact(48, 1, 1)).value_or(""), "a block has 32 to 1024 threads, in whole warps");
-  EXPECT_EQ(skeleton->misfit(inputs, compact(64, 17, 1)).value_or(""), "a thread takes 1 to 16 points of a tile");
-  EXPECT_EQ(skeleton->misfit(inputs, compact(64, 1, 0)).value_or(""), "1 to 1024 blocks share the points");
+  const auto kind = make_compact_kind();
+  EXPECT_EQ(kind->misfit(inputs, compact(48, 1, 1)).value_or(""),
+            "a block has 32 to 1024 threads, in whole warps");
+  EXPECT_EQ(kind->misfit(inputs, compact(64, 17, 1)).value_or(""),
+            "a thread takes 1 to 16 points of a tile");
+  EXPECT_EQ(kind->misfit(inputs, compact(64, 1, 0)).value_or(""),
+            "1 to 1024 blocks share the points");
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ TEST(Compile, ReadsTheAssemblersReport) {
       "ptxas info    : 0 bytes gmem\n"
       "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
       "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-      "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 4224 bytes smem\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 4224 "
+      "bytes smem\n"
       "ptxas info    : Compiling entry function 'b' for 'sm_90a'\n"
       "    0 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
       "ptxas info    : Used 128 registers, used 1 barriers\n");
@@ -28,7 +29,9 @@ TEST(Compile, ReadsTheAssemblersReport) {
 TEST(Compile, SpillsAndSerialisedProductsAreFaults) {
   EXPECT_EQ(faults_in("    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"), "");
   EXPECT_NE(faults_in("    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"), "");
-  EXPECT_NE(faults_in("ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized\n"), "");
+  EXPECT_NE(faults_in("ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async "
+                      "instructions are serialized\n"),
+            "");
 }
 
 TEST(Compile, SpillsAreRefused) {
@@ -60,12 +63,16 @@ extern "C" __global__ void __launch_bounds__(1024, 2) crowded(const float* in, f
 TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
   for (const char* part : {"a100", "h200", "b200"}) {
     const CudaTarget target = *target_named(part);
-    const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+    const auto backend = make_cuda_backend(
+        {.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
     for (const tests::ElementwiseCase& tested : tests::elementwise_cases()) {
       // One real and one integer type stand for their kind: the interpreter has run all of them.
-      if (tested.dtype != ir::DType::F32 && tested.dtype != ir::DType::I32 && tested.dtype != ir::DType::Bool) continue;
+      if (tested.dtype != ir::DType::F32 && tested.dtype != ir::DType::I32 &&
+          tested.dtype != ir::DType::Bool)
+        continue;
       const auto region = make_region(tested.text);
-      const ir::CompiledKernel kernel = backend->compile(region->region, {}, backend->candidates(region->region, {}).front());
+      const ir::CompiledKernel kernel =
+          backend->compile(region->region, {}, backend->candidates(region->region, {}).front());
       EXPECT_EQ(kernel.resources.spills, 0);
       EXPECT_GT(kernel.resources.registers, 0);
       EXPECT_LE(kernel.resources.registers, 255);
@@ -77,38 +84,52 @@ TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
 // Rows that fill the registers of their threads to the last schedule that keeps them there.
 TEST(Compile, EveryCandidateOfRowsIsAssembledWithoutSpills) {
   const auto softmax = make_region(
-      "fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32]\n  where n in [0, 200], m in [0, 40000] {\n"
+      "fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32]\n  where n in [0, 200], m in [0, "
+      "40000] {\n"
       "  %y = softmax(%x) {axis = -1}\n  return %y\n}");
-  const auto backend =
-      make_cuda_backend({.target = *target_named("h200"), .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+  const auto backend = make_cuda_backend({.target = *target_named("h200"),
+                                          .output = CudaOutput::Cubin,
+                                          .checked = false,
+                                          .nvrtc_path = {}});
   const auto expect_fits = [&](const TestRegion& region, const ir::Bucket& bucket) {
     for (const ir::Schedule& schedule : backend->candidates(region.region, bucket)) {
-      EXPECT_NO_THROW(backend->compile(region.region, bucket, schedule)) << to_string(schedule) << " " << to_string(bucket);
+      EXPECT_NO_THROW(backend->compile(region.region, bucket, schedule))
+          << to_string(schedule) << " " << to_string(bucket);
     }
   };
-  for (const std::int64_t longest : {512, 1024, 4096, 16000}) expect_fits(*softmax, bucket_of({{0, 200, 1}, {0, longest, 1}}));
+  for (const std::int64_t longest : {512, 1024, 4096, 16000})
+    expect_fits(*softmax, bucket_of({{0, 200, 1}, {0, longest, 1}}));
   for (const char* width : {"1024", "4096", "8192"}) {
-    const std::string type = std::string("Tensor[(n, ") + width + "), bf16]", vector = std::string("Tensor[(") + width + "), bf16]";
-    expect_fits(
-        *make_region(
-            "fn @main(%x: " + type + ", %r: " + type + ", %a: " + vector + ", %b: " + vector + ") -> " + type +
-            "\n  where n in [0, 200] {\n  %s = add(%x, %r)\n  %y = layer_norm(%s, %a, %b) {axis = -1, epsilon = 1e-5}\n  return %y\n}"),
-        {});
+    const std::string type = std::string("Tensor[(n, ") + width + "), bf16]",
+                      vector = std::string("Tensor[(") + width + "), bf16]";
+    expect_fits(*make_region("fn @main(%x: " + type + ", %r: " + type + ", %a: " + vector +
+                             ", %b: " + vector + ") -> " + type +
+                             "\n  where n in [0, 200] {\n  %s = add(%x, %r)\n  %y = layer_norm(%s, "
+                             "%a, %b) {axis = -1, epsilon = 1e-5}\n  return %y\n}"),
+                {});
   }
 }
 
 TEST(Compile, AScheduleThatDoesNotFitOrBelongIsRefused) {
-  const auto region =
-      make_region("fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 50] {\n  %y = exp(%x)\n  return %y\n}");
-  const auto backend = make_cuda_backend({.target = small_target("h200"), .output = CudaOutput::Ptx, .checked = false, .nvrtc_path = {}});
-  EXPECT_THROW(backend->compile(region->region, {}, ir::parse_schedule("map vector=4 threads=2048 blocks=1")), Error);
+  const auto region = make_region(
+      "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 50] {\n  %y = "
+      "exp(%x)\n  return %y\n}");
+  const auto backend = make_cuda_backend({.target = small_target("h200"),
+                                          .output = CudaOutput::Ptx,
+                                          .checked = false,
+                                          .nvrtc_path = {}});
+  EXPECT_THROW(backend->compile(region->region, {},
+                                ir::parse_schedule("map vector=4 threads=2048 blocks=1")),
+               Error);
   EXPECT_THROW(backend->compile(region->region, {}, ir::parse_schedule("rows threads=32")), Error);
 }
 
 TEST(Compile, TargetsNameWhatKernelsDependOn) {
   const CudaTarget target = small_target("h200");
   const auto name = [&](CudaOutput output, bool checked) {
-    return make_cuda_backend({.target = target, .output = output, .checked = checked, .nvrtc_path = {}})->target();
+    return make_cuda_backend(
+               {.target = target, .output = output, .checked = checked, .nvrtc_path = {}})
+        ->target();
   };
   EXPECT_NE(name(CudaOutput::Cubin, false), name(CudaOutput::Ptx, false));
   EXPECT_NE(name(CudaOutput::Cubin, false), name(CudaOutput::Cubin, true));

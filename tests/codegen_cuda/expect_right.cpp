@@ -4,25 +4,29 @@
 
 namespace anydim::codegen_cuda::testing {
 
-std::unique_ptr<Skeleton> skeleton_for(const TestRegion& region) {
-  const std::string name = ir::skeleton_name(region.form);
-  for (auto& skeleton : all_skeletons())
-    if (skeleton->name() == name) return std::move(skeleton);
-  ADD_FAILURE() << "no skeleton is called " << name;
+std::unique_ptr<KernelKind> skeleton_for(const TestRegion& region) {
+  const std::string name = ir::kind_name(region.form);
+  for (auto& kind : all_kernel_kinds())
+    if (kind->name() == name) return std::move(kind);
+  ADD_FAILURE() << "no kind is called " << name;
   return nullptr;
 }
 
-KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
-                    const ir::Schedule& schedule) {
+KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
+                    const ir::Bucket& bucket, const ir::Schedule& schedule) {
   return build_case(region, target, *skeleton_for(*region), bucket, schedule);
 }
 
-std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target, const ir::Bucket& bucket) {
-  return skeleton_for(region)->candidates({.target = target, .region = region.region, .form = region.form}, bucket);
+std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target,
+                                     const ir::Bucket& bucket) {
+  return skeleton_for(region)->candidates(
+      {.target = target, .region = region.region, .form = region.form}, bucket);
 }
 
-void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const ir::Bucket& bucket,
-                  const ir::Schedule& schedule, const std::vector<Symbols>& shapes, double tolerance, const tests::FillInputs& fill) {
+void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
+                  const ir::Bucket& bucket, const ir::Schedule& schedule,
+                  const std::vector<Symbols>& shapes, double tolerance,
+                  const tests::FillInputs& fill) {
   const KernelCase kernel = compiled(region, target, bucket, schedule);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
   CaseOptions options;
@@ -40,12 +44,14 @@ void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTar
   }
 }
 
-void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket, const std::vector<Symbols>& shapes,
-                  double tolerance, const tests::FillInputs& fill) {
+void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket,
+                  const std::vector<Symbols>& shapes, double tolerance,
+                  const tests::FillInputs& fill) {
   const CudaTarget hopper = small_target("h200"), ampere = small_target("a100");
   for (const ir::Schedule& schedule : candidates(*region, hopper, bucket))
     expect_right(region, hopper, bucket, schedule, shapes, tolerance, fill);
-  expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()}, tolerance, fill);
+  expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()},
+               tolerance, fill);
 }
 
 void expect_machine_code(const std::vector<std::shared_ptr<const TestRegion>>& regions) {
@@ -65,7 +71,8 @@ void expect_machine_code(const std::vector<std::shared_ptr<const TestRegion>>& r
   }
 }
 
-ir::KernelError failure_of(const std::shared_ptr<const TestRegion>& region, const Symbols& symbols, const std::vector<ir::Tensor>& inputs) {
+ir::KernelError failure_of(const std::shared_ptr<const TestRegion>& region, const Symbols& symbols,
+                           const std::vector<ir::Tensor>& inputs) {
   const CudaTarget target = small_target("h200");
   const KernelCase kernel = compiled(region, target, {}, candidates(*region, target, {}).front());
   const CaseRun run = run_case(kernel, ptx::parse_ptx(kernel.ptx), symbols, inputs);

@@ -20,7 +20,8 @@ using tests::value_at;
 using tests::values_at;
 
 std::uint64_t bytes_of(const ir::TensorType& type, const Symbols& symbols) {
-  return static_cast<std::uint64_t>(ir::element_count(values_at(type.dims, symbols))) * ir::size_of(type.dtype);
+  return static_cast<std::uint64_t>(ir::element_count(values_at(type.dims, symbols))) *
+         ir::size_of(type.dtype);
 }
 
 std::vector<ir::TensorType> buffer_types(const ir::Function& body) {
@@ -45,19 +46,24 @@ class ParameterBlock {
   std::vector<std::byte> bytes_;
 };
 
-ptx::TensorMapBytes encode(const ir::TensorMap& map, ptx::DeviceAddress address, const Symbols& symbols) {
+ptx::TensorMapBytes encode(const ir::TensorMap& map, ptx::DeviceAddress address,
+                           const Symbols& symbols) {
   ptx::TensorMapLayout layout;
   layout.dtype = map.dtype;
   layout.address = address;
-  for (const ir::Dim& dim : map.dims) layout.dims.push_back(static_cast<std::uint64_t>(value_at(dim, symbols)));
-  for (const ir::Dim& stride : map.strides) layout.strides.push_back(static_cast<std::uint64_t>(value_at(stride, symbols)));
-  for (const std::int32_t elements : map.box) layout.box.push_back(static_cast<std::uint32_t>(elements));
+  for (const ir::Dim& dim : map.dims)
+    layout.dims.push_back(static_cast<std::uint64_t>(value_at(dim, symbols)));
+  for (const ir::Dim& stride : map.strides)
+    layout.strides.push_back(static_cast<std::uint64_t>(value_at(stride, symbols)));
+  for (const std::int32_t elements : map.box)
+    layout.box.push_back(static_cast<std::uint32_t>(elements));
   layout.swizzle_bytes = map.swizzle_bytes;
   return ptx::encode_tensor_map(layout);
 }
 
 template <typename Draw>
-std::vector<ir::Tensor> drawn_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed, const Draw& draw) {
+std::vector<ir::Tensor> drawn_inputs(const TestRegion& region, const Symbols& symbols,
+                                     std::uint32_t seed, const Draw& draw) {
   std::mt19937 random(seed);
   std::vector<ir::Tensor> inputs;
   for (const ir::ValueId parameter : region.region.body.body.parameters) {
@@ -71,14 +77,16 @@ std::vector<ir::Tensor> drawn_inputs(const TestRegion& region, const Symbols& sy
 
 void draw_integer(ir::Tensor& tensor, std::int64_t i, std::mt19937& random) {
   const bool boolean = tensor.dtype() == ir::DType::Bool;
-  const std::int64_t value = std::uniform_int_distribution<std::int64_t>(boolean ? 0 : -3, boolean ? 1 : 3)(random);
+  const std::int64_t value =
+      std::uniform_int_distribution<std::int64_t>(boolean ? 0 : -3, boolean ? 1 : 3)(random);
   if (ir::is_float(tensor.dtype())) tensor.set_real(i, static_cast<double>(value));
   else tensor.set_integer(i, value);
 }
 
 }  // namespace
 
-std::shared_ptr<const TestRegion> make_region(const std::string& text, std::vector<std::uint32_t> weights) {
+std::shared_ptr<const TestRegion> make_region(const std::string& text,
+                                              std::vector<std::uint32_t> weights) {
   return std::make_shared<TestRegion>(tests::make_region(text, std::move(weights)));
 }
 
@@ -89,13 +97,17 @@ CudaTarget small_target(const std::string& part) {
   return *target;
 }
 
-KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target, const Skeleton& skeleton,
-                      const ir::Bucket& bucket, const ir::Schedule& schedule, bool checked) {
+KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
+                      const KernelKind& kind, const ir::Bucket& bucket,
+                      const ir::Schedule& schedule, bool checked) {
   const PlanInputs inputs{.target = target, .region = region->region, .form = region->form};
-  if (!skeleton.accepts(inputs)) throw std::logic_error(std::string(skeleton.name()) + " does not accept the region");
-  if (const auto reason = skeleton.misfit(inputs, schedule)) throw std::logic_error(to_string(schedule) + " does not fit: " + *reason);
-  EmittedKernel emitted = skeleton.emit(inputs, bucket, schedule, checked);
-  const NvrtcOutput output = Nvrtc::open()->compile(emitted.source, region->region.name, target.architecture, CudaOutput::Ptx);
+  if (!kind.accepts(inputs))
+    throw std::logic_error(std::string(kind.name()) + " does not accept the region");
+  if (const auto reason = kind.misfit(inputs, schedule))
+    throw std::logic_error(to_string(schedule) + " does not fit: " + *reason);
+  EmittedKernel emitted = kind.emit(inputs, bucket, schedule, checked);
+  const NvrtcOutput output = Nvrtc::open()->compile(emitted.source, region->region.name,
+                                                    target.architecture, CudaOutput::Ptx);
   return {.region = region,
           .source = std::move(emitted.source),
           .ptx = std::string(reinterpret_cast<const char*>(output.code.data()), output.code.size()),
@@ -103,8 +115,8 @@ KernelCase build_case(const std::shared_ptr<const TestRegion>& region, const Cud
           .workspace_bytes = emitted.workspace_bytes};
 }
 
-CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const std::vector<ir::Tensor>& inputs,
-                 const CaseOptions& options) {
+CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols,
+                 const std::vector<ir::Tensor>& inputs, const CaseOptions& options) {
   const ir::Function& body = kernel.region->region.body;
   const Symbols& capacity = options.capacity.empty() ? symbols : options.capacity;
   const std::vector<ir::TensorType> types = buffer_types(body);
@@ -114,21 +126,25 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
   for (std::size_t i = 0; i < types.size(); ++i) {
     buffers.push_back(machine.allocate(std::max(least, bytes_of(types[i], capacity))));
     if (i >= inputs.size() || inputs[i].bytes().empty()) continue;
-    std::vector<std::byte> whole(bytes_of(types[i], capacity), ptx::poison);  // what lies behind was an earlier call's
+    std::vector<std::byte> whole(bytes_of(types[i], capacity),
+                                 ptx::poison);  // what lies behind was an earlier call's
     std::ranges::copy(inputs[i].bytes(), whole.begin());
     machine.write(buffers.back(), whole);
   }
   std::vector<std::int64_t> extents;
   for (const std::string& name : body.symbols.names()) extents.push_back(symbols.at(name));
-  const ptx::DeviceAddress extents_address = machine.allocate(std::max<std::uint64_t>(least, extents.size() * sizeof(std::int64_t)));
+  const ptx::DeviceAddress extents_address =
+      machine.allocate(std::max<std::uint64_t>(least, extents.size() * sizeof(std::int64_t)));
   if (!extents.empty()) machine.write(extents_address, std::as_bytes(std::span(extents)));
   CaseRun result;
   const ptx::DeviceAddress error_address = machine.allocate(sizeof(ir::KernelError));
   machine.write(error_address, std::as_bytes(std::span(&result.error, 1)));
-  const auto workspace_bytes = static_cast<std::uint64_t>(value_at(kernel.workspace_bytes, capacity));
+  const auto workspace_bytes =
+      static_cast<std::uint64_t>(value_at(kernel.workspace_bytes, capacity));
   const ptx::DeviceAddress workspace = machine.allocate(std::max(least, workspace_bytes));
 
-  for (const ptx::DeviceAddress address : {extents_address, error_address}) machine.mark_steady(address);
+  for (const ptx::DeviceAddress address : {extents_address, error_address})
+    machine.mark_steady(address);
   for (const ir::DeviceLaunch& launch : kernel.launches) {
     ptx::LaunchShape shape;
     bool nothing = false;
@@ -142,9 +158,11 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
     shape.shared_bytes = static_cast<std::uint32_t>(launch.shared_bytes);
     ParameterBlock parameters;
     for (const ptx::DeviceAddress buffer : buffers) parameters.add(buffer);
-    for (const ptx::DeviceAddress address : {extents_address, error_address, workspace}) parameters.add(address);
+    for (const ptx::DeviceAddress address : {extents_address, error_address, workspace})
+      parameters.add(address);
     for (const ir::TensorMap& map : launch.tensor_maps) {
-      const ptx::DeviceAddress base = map.buffer < 0 ? workspace : buffers.at(static_cast<std::size_t>(map.buffer));
+      const ptx::DeviceAddress base =
+          map.buffer < 0 ? workspace : buffers.at(static_cast<std::size_t>(map.buffer));
       parameters.add(encode(map, base, capacity), ptx::tensor_map_alignment);
     }
     machine.options().dependent = launch.dependent;
@@ -160,36 +178,48 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
     ir::Tensor output(types[i].dtype, values_at(types[i].dims, symbols));
     std::vector<std::byte> whole(bytes_of(types[i], capacity));
     if (!whole.empty()) machine.read(buffers[i], whole);
-    std::ranges::copy_n(whole.begin(), static_cast<std::ptrdiff_t>(output.bytes().size()), output.mutable_bytes().begin());
-    const auto behind = std::ranges::find_if(whole.begin() + static_cast<std::ptrdiff_t>(output.bytes().size()), whole.end(),
-                                             [](std::byte value) { return value != ptx::poison; });
+    std::ranges::copy_n(whole.begin(), static_cast<std::ptrdiff_t>(output.bytes().size()),
+                        output.mutable_bytes().begin());
+    const auto behind =
+        std::ranges::find_if(whole.begin() + static_cast<std::ptrdiff_t>(output.bytes().size()),
+                             whole.end(), [](std::byte value) { return value != ptx::poison; });
     if (behind != whole.end())
-      result.findings += fmt::format("output {} is written at byte {}, behind its {} bytes\n", i - body.body.parameters.size(),
-                                     behind - whole.begin(), output.bytes().size());
+      result.findings += fmt::format("output {} is written at byte {}, behind its {} bytes\n",
+                                     i - body.body.parameters.size(), behind - whole.begin(),
+                                     output.bytes().size());
     result.outputs.push_back(std::move(output));
   }
   return result;
 }
 
-std::vector<ir::Tensor> integer_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed) {
+std::vector<ir::Tensor> integer_inputs(const TestRegion& region, const Symbols& symbols,
+                                       std::uint32_t seed) {
   return drawn_inputs(region, symbols, seed, draw_integer);
 }
 
-std::vector<ir::Tensor> real_inputs(const TestRegion& region, const Symbols& symbols, std::uint32_t seed) {
-  return drawn_inputs(region, symbols, seed, [](ir::Tensor& tensor, std::int64_t i, std::mt19937& random) {
-    if (ir::is_float(tensor.dtype())) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
-    else draw_integer(tensor, i, random);
-  });
+std::vector<ir::Tensor> real_inputs(const TestRegion& region, const Symbols& symbols,
+                                    std::uint32_t seed) {
+  return drawn_inputs(region, symbols, seed,
+                      [](ir::Tensor& tensor, std::int64_t i, std::mt19937& random) {
+                        if (ir::is_float(tensor.dtype()))
+                          tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
+                        else draw_integer(tensor, i, random);
+                      });
 }
 
-std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected, double tolerance) {
-  if (got.size() != expected.size()) return fmt::format("{} results instead of {}", got.size(), expected.size());
+std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected,
+                    double tolerance) {
+  if (got.size() != expected.size())
+    return fmt::format("{} results instead of {}", got.size(), expected.size());
   for (std::size_t output = 0; output < got.size(); ++output) {
-    if (got[output].dtype() != expected[output].dtype() || got[output].dims() != expected[output].dims())
+    if (got[output].dtype() != expected[output].dtype() ||
+        got[output].dims() != expected[output].dims())
       return fmt::format("result {} has another type", output);
     for (std::int64_t i = 0; i < got[output].elements(); ++i) {
       const double a = got[output].real_at(i), b = expected[output].real_at(i);
-      if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * (1 + std::abs(b))) continue;
+      if (a == b || (std::isnan(a) && std::isnan(b)) ||
+          std::abs(a - b) <= tolerance * (1 + std::abs(b)))
+        continue;
       std::string place;
       std::int64_t rest = i;
       for (std::size_t axis = got[output].rank(); axis > 0; --axis) {
@@ -203,12 +233,14 @@ std::string compare(const std::vector<ir::Tensor>& got, const std::vector<ir::Te
   return {};
 }
 
-std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols, const CaseOptions& options,
-                       double tolerance) {
-  const std::vector<ir::Tensor> inputs = tolerance == 0 ? integer_inputs(*kernel.region, symbols) : real_inputs(*kernel.region, symbols);
+std::string check_case(const KernelCase& kernel, const ptx::Module& module, const Symbols& symbols,
+                       const CaseOptions& options, double tolerance) {
+  const std::vector<ir::Tensor> inputs = tolerance == 0 ? integer_inputs(*kernel.region, symbols)
+                                                        : real_inputs(*kernel.region, symbols);
   const CaseRun run = run_case(kernel, module, symbols, inputs, options);
   if (!run.findings.empty()) return run.findings;
-  if (run.error.check != -1) return fmt::format("check {} failed with {}", run.error.check, run.error.value);
+  if (run.error.check != -1)
+    return fmt::format("check {} failed with {}", run.error.check, run.error.value);
   return compare(run.outputs, reference(*kernel.region, inputs), tolerance);
 }
 

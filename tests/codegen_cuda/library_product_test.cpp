@@ -1,5 +1,5 @@
 // Which regions a library computes, and why it does not compute the others.
-#include "codegen_cuda/library_product.h"
+#include "codegen_cuda/matmul/library_product.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -41,11 +41,13 @@ TEST(LibraryProduct, EpiloguesThatTheLibraryHas) {
     EXPECT_FALSE(plain.product->w_by_columns);
     EXPECT_EQ(plain.product->activation, Activation::None);
     EXPECT_EQ(tests::value_at(plain.rows, {{"b", 3}, {"s", 7}}), 21);
-    const LibraryForm gelu = form_of(product(dtype, "  %q = add(%p, %bias)\n  %r = gelu_tanh(%q)\n  return %r\n"));
+    const LibraryForm gelu =
+        form_of(product(dtype, "  %q = add(%p, %bias)\n  %r = gelu_tanh(%q)\n  return %r\n"));
     ASSERT_TRUE(gelu.product) << gelu.reason;
     EXPECT_EQ(gelu.product->activation, Activation::GeluTanh);
     EXPECT_EQ(gelu.product->bias, 2);
-    const LibraryForm relu = form_of(product(dtype, "  %q = add(%p, %bias)\n  %r = relu(%q)\n  return %r\n"));
+    const LibraryForm relu =
+        form_of(product(dtype, "  %q = add(%p, %bias)\n  %r = relu(%q)\n  return %r\n"));
     ASSERT_TRUE(relu.product) << relu.reason;
     EXPECT_EQ(relu.product->activation, Activation::Relu);
   }
@@ -74,7 +76,8 @@ TEST(LibraryProduct, WhatItDoesNotComputeAndWhy) {
             "its epilogue has gelu; the library's has a bias, ReLU and the tanh form of GELU");
   EXPECT_EQ(reason(product("f32", "  %q = gelu_tanh(%p)\n  %r = add(%q, %bias)\n  return %r\n")),
             "its epilogue has gelu_tanh; the library's has a bias, ReLU and the tanh form of GELU");
-  EXPECT_EQ(reason(product("f64", "  %r = add(%p, %bias)\n  return %r\n")), "it multiplies f64 numbers");
+  EXPECT_EQ(reason(product("f64", "  %r = add(%p, %bias)\n  return %r\n")),
+            "it multiplies f64 numbers");
   EXPECT_EQ(reason(R"(
 fn @main(%x: Tensor[(n, 48), f32], %w: Tensor[(48, 96), f32], %s: Tensor[(96), f32], %b: Tensor[(96), f32]) -> Tensor[(n, 96), f32]
   where n in [0, 512] {
@@ -109,7 +112,8 @@ fn @main(%x: Tensor[(n, 48), f32]) -> Tensor[(n, 48), f32]
 TEST(LibraryProduct, ItIsNoCandidateUnlessAskedFor) {
   const auto region = make_region(product("bf16", "  %r = add(%bias, %p)\n  return %r\n"));
   const auto backend = make_cuda_backend({.target = *target_named("h200")});
-  for (const ir::Schedule& schedule : backend->candidates(region->region, {})) EXPECT_NE(schedule.name, library_schedule_name);
+  for (const ir::Schedule& schedule : backend->candidates(region->region, {}))
+    EXPECT_NE(schedule.name, library_schedule_name);
   const auto choice = backend->library_schedule(region->region);
   ASSERT_TRUE(choice.schedule);
   const ir::CompiledKernel kernel = backend->compile(region->region, {}, *choice.schedule);
@@ -117,7 +121,8 @@ TEST(LibraryProduct, ItIsNoCandidateUnlessAskedFor) {
   ASSERT_EQ(kernel.cuda().launches.size(), 1u);
   EXPECT_TRUE(kernel.cuda().launches[0].product);
   const std::vector<std::int64_t> few{64}, many{65536};
-  EXPECT_LT(backend->estimate(region->region, *choice.schedule, few, 1), backend->estimate(region->region, *choice.schedule, many, 1));
+  EXPECT_LT(backend->estimate(region->region, *choice.schedule, few, 1),
+            backend->estimate(region->region, *choice.schedule, many, 1));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Machine code of the kernels of two encoders, MiniLM (tests/models/minilm.onnx) and BERT-base (the same export at its sizes), in bf16 and f32, packed and
-// padded, for every bucket of their default tables on three architectures: no spills, no local memory, no remark of the assembler (compile() throws at one),
-// registers and shared memory within what the schedule counts on, a trade of registers that adds up; and the instructions that each is made for, where
-// there is a disassembler.
+// Machine code of the kernels of two encoders, MiniLM (tests/models/minilm.onnx) and BERT-base (the
+// same export at its sizes), in bf16 and f32, packed and padded, for every bucket of their default
+// tables on three architectures: no spills, no local memory, no remark of the assembler (compile()
+// throws at one), registers and shared memory within what the schedule counts on, a trade of
+// registers that adds up; and the instructions that each is made for, where there is a
+// disassembler.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,29 +20,33 @@
 #include "api/compile.h"
 #include "api/load.h"
 #include "codegen_cuda/backend.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "passes/remove_padding.h"
 #include "tests/codegen_cuda/cubin.h"
 
 namespace anydim::codegen_cuda::testing {
 namespace {
 
-// The export's graph, whose weights are given by a generator: a file of zeros stands for theirs while it is read.
+// The export's graph, whose weights are given by a generator: a file of zeros stands for theirs
+// while it is read.
 std::string minilm_text() {
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("anydim_encoder_{}", getpid());
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("anydim_encoder_{}", getpid());
   std::filesystem::create_directories(folder);
-  std::filesystem::copy_file("../models/minilm.onnx", folder / "minilm.onnx", std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file("../models/minilm.onnx", folder / "minilm.onnx",
+                             std::filesystem::copy_options::overwrite_existing);
   std::ofstream(folder / "model.safetensors").close();
   constexpr std::uintmax_t weight_bytes = 200 << 20;
   std::filesystem::resize_file(folder / "model.safetensors", weight_bytes);
   const std::string text = ir::print(load_model(folder / "minilm.onnx"));
   std::filesystem::remove_all(folder);
-  return std::regex_replace(text, std::regex(R"(@file\("model.safetensors", \d+, \d+\))"), "@random(1)");
+  return std::regex_replace(text, std::regex(R"(@file\("model.safetensors", \d+, \d+\))"),
+                            "@random(1)");
 }
 
-// BERT-base has the same graph (its layers, twice as many, are equal kernels): hidden size 768 for 384, 3072 between for 1536, heads of 64 for 32, whose scores are
-// scaled by the root of that.
+// BERT-base has the same graph (its layers, twice as many, are equal kernels): hidden size 768 for
+// 384, 3072 between for 1536, heads of 64 for 32, whose scores are scaled by the root of that.
 std::string encoder_text(int hidden) {
   std::string text = minilm_text();
   if (hidden == 384) return text;
@@ -61,18 +67,21 @@ struct Choice {
 };
 
 // Every entry of the program's tables; those whose kernels are the same text once.
-void add_choices(const ir::Program& program, const CudaTarget& target, std::set<std::string>& seen, std::vector<Choice>& choices) {
+void add_choices(const ir::Program& program, const CudaTarget& target, std::set<std::string>& seen,
+                 std::vector<Choice>& choices) {
   for (const ir::Program::Kernel& kernel : program.kernels) {
     for (const auto& entry : kernel.table.entries) {
       EmittedKernel emitted = cuda_kernel(target, kernel.region, entry.bucket, entry.schedule);
       if (seen.insert(emitted.source).second)
-        choices.push_back({kernel.region, entry.bucket, entry.schedule, std::move(emitted.source), std::move(emitted.entries)});
+        choices.push_back({kernel.region, entry.bucket, entry.schedule, std::move(emitted.source),
+                           std::move(emitted.entries)});
     }
   }
 }
 
 // The kernels of the encoder over packed and over padded rows, in both precisions.
-void add_encoder(int hidden, const CudaTarget& target, const std::shared_ptr<const ir::Backend>& backend, std::set<std::string>& seen,
+void add_encoder(int hidden, const CudaTarget& target,
+                 const std::shared_ptr<const ir::Backend>& backend, std::set<std::string>& seen,
                  std::vector<Choice>& choices) {
   const std::string text = encoder_text(hidden);
   for (const ir::DType precision : {ir::DType::BF16, ir::DType::F32}) {
@@ -82,19 +91,26 @@ void add_encoder(int hidden, const CudaTarget& target, const std::shared_ptr<con
     passes::PackingResult packed = passes::remove_padding(padded, passes::PackedForm::Zeroed);
     if (!packed.packed) throw std::runtime_error("the encoder is not packed: " + packed.reason);
     const CompileTarget compile_target{.backend = backend, .device = nullptr};
-    add_choices(program_for(compile_target, std::move(packed.packed->module), options), target, seen, choices);
+    add_choices(program_for(compile_target, std::move(packed.packed->module), options), target,
+                seen, choices);
     add_choices(program_for(compile_target, padded, options), target, seen, choices);
   }
 }
 
-// Kernels of warpgroup products whose schedules differ in nothing but sizes have the same instructions with other numbers: one of each way is disassembled.
+// Kernels of warpgroup products whose schedules differ in nothing but sizes have the same
+// instructions with other numbers: one of each way is disassembled.
 std::string way_of(const Choice& choice) {
   ir::Schedule way = choice.schedule;
-  std::erase_if(way.fields, [](const auto& field) { return field.first == "bn" || field.first == "stages" || field.first == "group"; });
-  return fmt::format("{}{}", to_string(way), choice.source.find("take_registers<") != std::string::npos ? ", trading registers" : "");
+  std::erase_if(way.fields, [](const auto& field) {
+    return field.first == "bn" || field.first == "stages" || field.first == "group";
+  });
+  return fmt::format(
+      "{}{}", to_string(way),
+      choice.source.find("take_registers<") != std::string::npos ? ", trading registers" : "");
 }
 
-void compile_all(std::vector<Choice>& choices, const ir::Backend& backend, MachineCodeReader& reader) {
+void compile_all(std::vector<Choice>& choices, const ir::Backend& backend,
+                 MachineCodeReader& reader) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   std::set<std::string> ways;
@@ -124,22 +140,27 @@ struct Expected {
 };
 Expected expected_of(const ir::Schedule& schedule) {
   if (schedule.name.ends_with("_wgmma")) {
-    Expected all{{"HGMMA", "UTMALDG", "SYNCS", "WARPGROUP"}, {"SYNCS.PHASECHK", "WARPGROUP.DEPBAR"}};
-    if (schedule.find("boxed").value_or(0) != 0) all.operations.emplace_back("UTMASTG");
-    if (schedule.find("multicast").value_or(1) * schedule.find("beside").value_or(1) > 1) all.instructions.emplace_back("MULTICAST");
+    Expected all{{"HGMMA", "UTMALDG", "SYNCS", "WARPGROUP"},
+                 {"SYNCS.PHASECHK", "WARPGROUP.DEPBAR"}};
+    if (schedule.find("tma_store").value_or(0) != 0) all.operations.emplace_back("UTMASTG");
+    if (schedule.find("multicast").value_or(1) * schedule.find("beside").value_or(1) > 1)
+      all.instructions.emplace_back("MULTICAST");
     return all;
   }
   if (schedule.name.ends_with("_mma")) return {{"HMMA", "LDGSTS", "LDSM"}, {}};
   return {};
 }
 
-// Values that USETMAXREG sets, by what follows the opcode ("DEALLOC": fewer registers, "TRY_ALLOC": more).
+// Values that USETMAXREG sets, by what follows the opcode ("DEALLOC": fewer registers, "TRY_ALLOC":
+// more).
 std::set<std::int64_t> traded_registers(const std::string& code, const std::string& kind) {
   std::set<std::int64_t> values;
   const std::string instruction = "USETMAXREG." + kind;
-  for (std::size_t at = code.find(instruction); at != std::string::npos; at = code.find(instruction, at + 1)) {
+  for (std::size_t at = code.find(instruction); at != std::string::npos;
+       at = code.find(instruction, at + 1)) {
     const std::size_t number = code.find("0x", at);
-    if (number < code.find('\n', at)) values.insert(std::stoll(code.substr(number + 2), nullptr, 16));
+    if (number < code.find('\n', at))
+      values.insert(std::stoll(code.substr(number + 2), nullptr, 16));
   }
   return values;
 }
@@ -175,25 +196,30 @@ void expect_room(const Choice& choice, const CudaTarget& target) {
 void expect_code(const Choice& choice) {
   if (disassembler().empty()) return;
   const Expected expected = expected_of(choice.schedule);
-  for (const std::string& operation : expected.operations) EXPECT_TRUE(choice.code.operations.contains(operation)) << operation;
-  for (const char* local : {"LDL", "STL"}) EXPECT_FALSE(choice.code.operations.contains(local)) << local;
+  for (const std::string& operation : expected.operations)
+    EXPECT_TRUE(choice.code.operations.contains(operation)) << operation;
+  for (const char* local : {"LDL", "STL"})
+    EXPECT_FALSE(choice.code.operations.contains(local)) << local;
   const std::string& text = choice.code.text;
   if (text.empty()) return;
-  for (const std::string& instruction : expected.instructions) EXPECT_NE(text.find(instruction), std::string::npos) << instruction;
+  for (const std::string& instruction : expected.instructions)
+    EXPECT_NE(text.find(instruction), std::string::npos) << instruction;
   // The warpgroup that fetches gives, the others take: no more than there is.
-  const std::set<std::int64_t> given = traded_registers(text, "DEALLOC"), taken = traded_registers(text, "TRY_ALLOC");
+  const std::set<std::int64_t> given = traded_registers(text, "DEALLOC"),
+                               taken = traded_registers(text, "TRY_ALLOC");
   EXPECT_EQ(given.size(), taken.size());
   if (given.empty() || taken.empty()) return;
   const std::int64_t warpgroups = choice.plans.front().threads / 128;
-  EXPECT_LE(*given.rbegin() + (warpgroups - 1) * *taken.rbegin(), choice.kernel.resources.registers * warpgroups);
+  EXPECT_LE(*given.rbegin() + (warpgroups - 1) * *taken.rbegin(),
+            choice.kernel.resources.registers * warpgroups);
 }
 
 class Encoders : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Encoders, MachineCodeOfEveryBucket) {
   const CudaTarget target = *target_named(GetParam());
-  const std::shared_ptr<const ir::Backend> backend =
-      make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+  const std::shared_ptr<const ir::Backend> backend = make_cuda_backend(
+      {.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
   std::vector<Choice> all;
   std::set<std::string> seen;
   for (const int hidden : {384, 768}) add_encoder(hidden, target, backend, seen, all);
@@ -202,7 +228,8 @@ TEST_P(Encoders, MachineCodeOfEveryBucket) {
   std::set<std::string> kinds;
   int disassemblies = 0;
   for (const Choice& choice : all) {
-    SCOPED_TRACE(fmt::format("{} {} {}", target.name, choice.region.name, to_string(choice.schedule)));
+    SCOPED_TRACE(
+        fmt::format("{} {} {}", target.name, choice.region.name, to_string(choice.schedule)));
     ASSERT_EQ(choice.fault, "");
     expect_room(choice, target);
     expect_code(choice);
@@ -211,10 +238,14 @@ TEST_P(Encoders, MachineCodeOfEveryBucket) {
   }
   RecordProperty("disassembled", disassemblies);
   RecordProperty("kernels", static_cast<int>(all.size()));
-  for (const char* kind : {"map", "rows", "matmul_mma", "matmul_simt", "attention_mma", "attention_simt"})
+  for (const char* kind :
+       {"map", "rows", "matmul_mma", "matmul_simt", "attention_mma", "attention_simt"})
     EXPECT_TRUE(kinds.contains(kind)) << kind;
-  for (const char* kind : {"matmul_wgmma", "attention_wgmma"}) EXPECT_EQ(kinds.contains(kind), target.has_wgmma()) << kind;
-  if (disassembler().empty()) GTEST_SKIP() << "no nvdisasm: the instructions were not looked at (scripts/python_env.sh installs it)";
+  for (const char* kind : {"matmul_wgmma", "attention_wgmma"})
+    EXPECT_EQ(kinds.contains(kind), target.has_wgmma()) << kind;
+  if (disassembler().empty())
+    GTEST_SKIP()
+        << "no nvdisasm: the instructions were not looked at (scripts/python_env.sh installs it)";
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, Encoders, ::testing::Values("a100", "h200", "b200"));

@@ -7,11 +7,16 @@ namespace anydim::codegen_cuda::testing {
 std::string matmul_text(const MatmulText& matmul) {
   const MatmulEpilogue epilogue = matmul.epilogue;
   const std::string& wide = matmul.result;
-  const auto tensor = [](const std::string& dims, const std::string& dtype) { return fmt::format("Tensor[({}), {}]", dims, dtype); };
-  const std::string result = tensor(fmt::format("n, {}", matmul.columns), wide), row = tensor(std::to_string(matmul.columns), wide);
+  const auto tensor = [](const std::string& dims, const std::string& dtype) {
+    return fmt::format("Tensor[({}), {}]", dims, dtype);
+  };
+  const std::string result = tensor(fmt::format("n, {}", matmul.columns), wide),
+                    row = tensor(std::to_string(matmul.columns), wide);
   std::string parameters =
       fmt::format("%x: {}, %w: {}",
-                  tensor(matmul.left_transposed ? fmt::format("{}, n", matmul.depth) : fmt::format("n, {}", matmul.depth), matmul.dtype),
+                  tensor(matmul.left_transposed ? fmt::format("{}, n", matmul.depth)
+                                                : fmt::format("n, {}", matmul.depth),
+                         matmul.dtype),
                   tensor(matmul.columns_major ? fmt::format("{}, {}", matmul.columns, matmul.depth)
                                               : fmt::format("{}, {}", matmul.depth, matmul.columns),
                          matmul.dtype));
@@ -25,7 +30,8 @@ std::string matmul_text(const MatmulText& matmul) {
     right = "%wt";
   }
   if (matmul.dtype != wide) {
-    body += fmt::format("  %left = cast({}) {{to = {}}}\n  %right = cast({}) {{to = {}}}\n", left, wide, right, wide);
+    body += fmt::format("  %left = cast({}) {{to = {}}}\n  %right = cast({}) {{to = {}}}\n", left,
+                        wide, right, wide);
     left = "%left";
     right = "%right";
   }
@@ -49,7 +55,8 @@ std::string matmul_text(const MatmulText& matmul) {
     body += "  %result = layer_norm(%whole, %scale, %shift) {axis = -1, epsilon = 1e-05}\n";
     value = "%result";
   }
-  return fmt::format("fn @main({}) -> {}\n  where n in [0, 100000] {{\n{}  return {}\n}}\n", parameters, result, body, value);
+  return fmt::format("fn @main({}) -> {}\n  where n in [0, 100000] {{\n{}  return {}\n}}\n",
+                     parameters, result, body, value);
 }
 
 }  // namespace anydim::codegen_cuda::testing

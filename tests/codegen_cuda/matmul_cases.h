@@ -1,4 +1,5 @@
-// Matmul regions as text. Products of 16-bit operands are summed, and results stored, in f32 unless asked otherwise: small integers stay exact.
+// Matmul regions as text. Products of 16-bit operands are summed, and results stored, in f32 unless
+// asked otherwise: small integers stay exact.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct MatmulText {
   MatmulEpilogue epilogue = MatmulEpilogue::None;
 };
 
-// fn @main(%x: Tensor[(n, depth), dtype], %w: ..., [%bias: Tensor[(columns), result]], [%rest: Tensor[(n, columns), result]],
+// fn @main(%x: Tensor[(n, depth), dtype], %w: ..., [%bias: Tensor[(columns), result]], [%rest:
+// Tensor[(n, columns), result]],
 //          [%scale, %shift: Tensor[(columns), result]]) -> Tensor[(n, columns), result]
 std::string matmul_text(const MatmulText& matmul);
 

@@ -12,9 +12,9 @@
 
 #include "codegen_cuda/backend.h"
 #include "codegen_cuda/compile.h"
-#include "codegen_cuda/matmul_mma.h"
-#include "codegen_cuda/matmul_skeletons.h"
-#include "codegen_cuda/matmul_wgmma.h"
+#include "codegen_cuda/matmul/matmul_kinds.h"
+#include "codegen_cuda/matmul/matmul_mma.h"
+#include "codegen_cuda/matmul/matmul_wgmma.h"
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/kernel_case.h"
 #include "tests/codegen_cuda/matmul_cases.h"
@@ -24,38 +24,53 @@ namespace {
 
 using Region = std::shared_ptr<const TestRegion>;
 
-// In the order in which a layer has them: queries, keys and values; attention's output; the two of the feed-forward part.
+// In the order in which a layer has them: queries, keys and values; attention's output; the two of
+// the feed-forward part.
 std::vector<MatmulText> layer(std::int64_t width) {
   const auto text = [](std::int64_t columns, std::int64_t depth, MatmulEpilogue epilogue) {
-    return MatmulText{.columns = columns, .depth = depth, .dtype = "bf16", .result = "bf16", .epilogue = epilogue};
+    return MatmulText{.columns = columns,
+                      .depth = depth,
+                      .dtype = "bf16",
+                      .result = "bf16",
+                      .epilogue = epilogue};
   };
-  return {text(3 * width, width, MatmulEpilogue::Bias), text(width, width, MatmulEpilogue::LayerNorm),
-          text(4 * width, width, MatmulEpilogue::BiasGelu), text(width, 4 * width, MatmulEpilogue::LayerNorm)};
+  return {text(3 * width, width, MatmulEpilogue::Bias),
+          text(width, width, MatmulEpilogue::LayerNorm),
+          text(4 * width, width, MatmulEpilogue::BiasGelu),
+          text(width, 4 * width, MatmulEpilogue::LayerNorm)};
 }
 
-// Registers at launch and what warpgroups trade must fit what a block gets, or the reallocation never returns.
+// Registers at launch and what warpgroups trade must fit what a block gets, or the reallocation
+// never returns.
 TEST(MatmulCode, WarpgroupsTradeNoMoreRegistersThanThereAre) {
   const CudaTarget target = *target_named("h200");
-  const auto skeleton = make_matmul_wgmma_skeleton();
-  const Region region =
-      make_region(matmul_text({.columns = 1536, .depth = 384, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::BiasGelu}));
+  const auto kind = make_matmul_wgmma_kind();
+  const Region region = make_region(matmul_text({.columns = 1536,
+                                                 .depth = 384,
+                                                 .dtype = "bf16",
+                                                 .result = "bf16",
+                                                 .epilogue = MatmulEpilogue::BiasGelu}));
   const PlanInputs inputs{target, region->region, region->form};
   int trading = 0;
   for (const std::int64_t rows : {64, 128}) {
     for (std::int64_t columns = 16; columns <= 256; columns += 16) {
       for (const std::int64_t blocks : {1, 2, 3}) {
-        const WgmmaSchedule schedule{.block_rows = rows, .block_columns = columns, .stages = 2, .blocks = blocks};
-        if (skeleton->misfit(inputs, schedule.schedule())) continue;
-        const WgmmaSchedule::Registers registers = schedule.registers(target.registers_per_multiprocessor);
-        EXPECT_LE(registers.launch * schedule.threads() * blocks, target.registers_per_multiprocessor);
-        if (registers.multiplying == 0) continue;
+        const WgmmaSchedule schedule{
+            .block_rows = rows, .block_columns = columns, .stages = 2, .blocks = blocks};
+        if (kind->misfit(inputs, schedule.schedule())) continue;
+        const WgmmaSchedule::Registers registers =
+            schedule.registers(target.registers_per_multiprocessor);
+        EXPECT_LE(registers.launch * schedule.threads() * blocks,
+                  target.registers_per_multiprocessor);
+        if (registers.consumer == 0) continue;
         ++trading;
-        EXPECT_LE(registers.starting + registers.multiplying * schedule.multiplying_warpgroups(),
-                  registers.launch * (schedule.multiplying_warpgroups() + 1));
+        EXPECT_LE(registers.producer + registers.consumer * schedule.consumer_warpgroups(),
+                  registers.launch * (schedule.consumer_warpgroups() + 1));
         if (columns % 64 != 0) continue;
         SCOPED_TRACE(to_string(schedule.schedule()));
-        const NvrtcOutput output = Nvrtc::open()->compile(skeleton->emit(inputs, {}, schedule.schedule(), false).source, "trade",
-                                                          target.architecture, CudaOutput::Cubin);
+        const NvrtcOutput output =
+            Nvrtc::open()->compile(kind->emit(inputs, {}, schedule.schedule(), false).source,
+                                   "trade", target.architecture, CudaOutput::Cubin);
         EXPECT_EQ(faults_in(output.log), "");
         EXPECT_EQ(resources_in(output.log).registers, registers.launch);
       }
@@ -65,17 +80,22 @@ TEST(MatmulCode, WarpgroupsTradeNoMoreRegistersThanThereAre) {
 }
 
 // Names of instructions of a kernel's machine code.
-std::string disassembled(const std::string& nvdisasm, const CudaTarget& target, const Region& region, const char* schedule) {
-  const auto backend = make_cuda_backend({.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
-  const ir::CompiledKernel kernel = backend->compile(region->region, bucket_of({{}}), ir::parse_schedule(schedule));
+std::string disassembled(const std::string& nvdisasm, const CudaTarget& target,
+                         const Region& region, const char* schedule) {
+  const auto backend = make_cuda_backend(
+      {.target = target, .output = CudaOutput::Cubin, .checked = false, .nvrtc_path = {}});
+  const ir::CompiledKernel kernel =
+      backend->compile(region->region, bucket_of({{}}), ir::parse_schedule(schedule));
   const std::string file = ::testing::TempDir() + "/matmul_code.cubin";
   std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(kernel.code.data()), static_cast<std::streamsize>(kernel.code.size()));
+      .write(reinterpret_cast<const char*>(kernel.code.data()),
+             static_cast<std::streamsize>(kernel.code.size()));
   std::string text;
   FILE* pipe = popen(fmt::format("'{}' '{}'", nvdisasm, file).c_str(), "r");
   if (pipe == nullptr) return {};
   std::array<char, 65536> part{};
-  while (const std::size_t bytes = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), bytes);
+  while (const std::size_t bytes = fread(part.data(), 1, part.size(), pipe))
+    text.append(part.data(), bytes);
   pclose(pipe);
   std::filesystem::remove(file);
   return text;
@@ -84,8 +104,11 @@ std::string disassembled(const std::string& nvdisasm, const CudaTarget& target, 
 TEST(MatmulCode, Instructions) {
   const char* nvdisasm = std::getenv("ANYDIM_NVDISASM");
   if (nvdisasm == nullptr || *nvdisasm == '\0') GTEST_SKIP() << "no nvdisasm (ANYDIM_NVDISASM)";
-  const Region region =
-      make_region(matmul_text({.columns = 1536, .depth = 384, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::BiasGelu}));
+  const Region region = make_region(matmul_text({.columns = 1536,
+                                                 .depth = 384,
+                                                 .dtype = "bf16",
+                                                 .result = "bf16",
+                                                 .epilogue = MatmulEpilogue::BiasGelu}));
   struct Expected {
     const char *part, *schedule;
     std::vector<const char*> held, not_held;
@@ -104,27 +127,32 @@ TEST(MatmulCode, Instructions) {
        {"HMMA.16816.F32.BF16", "LDGSTS.E", "ACQBULK", "UCGABAR_ARV"},
        {"HGMMA", "LDL", "STL"}},
       {"h200",
-       "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1",
-       {"HGMMA.64x192x16.F32.BF16", "UTMALDG.2D", "SYNCS.PHASECHK", "WARPGROUP.ARRIVE", "ACQBULK", "PREEXIT"},
+       "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1",
+       {"HGMMA.64x192x16.F32.BF16", "UTMALDG.2D", "SYNCS.PHASECHK", "WARPGROUP.ARRIVE", "ACQBULK",
+        "PREEXIT"},
        {"HMMA", "LDL", "STL"}},
       {"h200",
-       "matmul_wgmma bm=128 bn=256 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1",
+       "matmul_wgmma bm=128 bn=256 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1",
        {"HGMMA.64x256x16.F32.BF16", "USETMAXREG"},
        {"HMMA", "LDL", "STL", "UTMASTG"}},
       {"h200",
-       "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap=0 persistent=1 split=1 boxed=2",
+       "matmul_wgmma bm=128 bn=192 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1 "
+       "tma_store=2",
        {"HGMMA.64x192x16.F32.BF16", "UTMASTG.2D", "UTMACMDFLUSH", "DEPBAR"},
        {"HMMA", "LDL", "STL"}},
       {"h200",
-       "matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap=0 persistent=1 split=1 beside=2",
+       "matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 "
+       "beside=2",
        {"HGMMA.64x128x16.F32.BF16", "UTMALDG.2D.MULTICAST", "UCGABAR_ARV"},
        {"HMMA", "LDL", "STL"}},
   };
   for (const Expected& expected : all) {
     SCOPED_TRACE(std::string(expected.part) + " " + expected.schedule);
-    const std::string code = disassembled(nvdisasm, *target_named(expected.part), region, expected.schedule);
+    const std::string code =
+        disassembled(nvdisasm, *target_named(expected.part), region, expected.schedule);
     ASSERT_NE(code, "");
-    for (const char* instruction : expected.held) EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
+    for (const char* instruction : expected.held)
+      EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
     for (const char* instruction : expected.not_held)
       EXPECT_EQ(code.find(fmt::format(" {}", instruction)), std::string::npos) << instruction;
   }
@@ -138,55 +166,69 @@ TEST(MatmulPlan, CandidatesFitAndReadBack) {
     for (const MatmulText& text : layer(384)) {
       const Region region = make_region(matmul_text(text));
       const PlanInputs inputs{target, region->region, region->form};
-      for (const auto& skeleton : all_skeletons()) {
-        if (!skeleton->accepts(inputs)) continue;
-        for (const ir::BucketInterval interval : {ir::BucketInterval{1, 16, 1}, ir::BucketInterval{1, 200, 1}, ir::BucketInterval{}}) {
-          const auto schedules = skeleton->candidates(inputs, bucket_of({interval}));
+      for (const auto& kind : all_kernel_kinds()) {
+        if (!kind->accepts(inputs)) continue;
+        for (const ir::BucketInterval interval :
+             {ir::BucketInterval{1, 16, 1}, ir::BucketInterval{1, 200, 1}, ir::BucketInterval{}}) {
+          const auto schedules = kind->candidates(inputs, bucket_of({interval}));
           // A library's product is taken by policy alone.
-          EXPECT_EQ(schedules.empty(), skeleton->name() == "cublaslt") << skeleton->name();
+          EXPECT_EQ(schedules.empty(), kind->name() == "cublaslt") << kind->name();
           double last = 0;
           for (const ir::Schedule& schedule : schedules) {
-            EXPECT_EQ(schedule.name, skeleton->name());
-            EXPECT_EQ(skeleton->misfit(inputs, schedule), std::nullopt) << to_string(schedule);
+            EXPECT_EQ(schedule.name, kind->name());
+            EXPECT_EQ(kind->misfit(inputs, schedule), std::nullopt) << to_string(schedule);
             EXPECT_EQ(ir::parse_schedule(to_string(schedule)), schedule);
             const std::array<std::int64_t, 1> few{10}, many{100000}, none{0};
-            EXPECT_GT(skeleton->estimate(inputs, schedule, few), 0);
-            EXPECT_GT(skeleton->estimate(inputs, schedule, many), skeleton->estimate(inputs, schedule, few));
-            EXPECT_EQ(skeleton->estimate(inputs, schedule, none), 0);
-            last = std::max(last, skeleton->estimate(inputs, schedule, few));
+            EXPECT_GT(kind->estimate(inputs, schedule, few), 0);
+            EXPECT_GT(kind->estimate(inputs, schedule, many),
+                      kind->estimate(inputs, schedule, few));
+            EXPECT_EQ(kind->estimate(inputs, schedule, none), 0);
+            last = std::max(last, kind->estimate(inputs, schedule, few));
           }
           EXPECT_LT(last, 1e-2);
         }
-        for (const auto& edges : skeleton->key_edges(inputs)) EXPECT_TRUE(std::is_sorted(edges.begin(), edges.end()));
+        for (const auto& edges : kind->key_edges(inputs))
+          EXPECT_TRUE(std::is_sorted(edges.begin(), edges.end()));
       }
     }
   }
 }
 
-// Tiles are chosen to fill a wave: a product of 512 x 768 has more blocks than 128 x 128 tiles would give, and few rows swap operands or split the depth.
+// Tiles are chosen to fill a wave: a product of 512 x 768 has more blocks than 128 x 128 tiles
+// would give, and few rows swap operands or split the depth.
 TEST(MatmulPlan, TilesFillAWave) {
   const CudaTarget target = *target_named("h200");
-  const auto skeleton = make_matmul_wgmma_skeleton();
-  const Region region =
-      make_region(matmul_text({.columns = 768, .depth = 768, .dtype = "bf16", .result = "bf16", .epilogue = MatmulEpilogue::Bias}));
+  const auto kind = make_matmul_wgmma_kind();
+  const Region region = make_region(matmul_text({.columns = 768,
+                                                 .depth = 768,
+                                                 .dtype = "bf16",
+                                                 .result = "bf16",
+                                                 .epilogue = MatmulEpilogue::Bias}));
   const PlanInputs inputs{target, region->region, region->form};
-  const WgmmaSchedule middling = WgmmaSchedule::from(skeleton->candidates(inputs, bucket_of({{512, 512, 1}})).front());
-  const std::int64_t tiles = (512 / middling.block_rows) * ((768 + middling.block_columns - 1) / middling.block_columns);
+  const WgmmaSchedule middling =
+      WgmmaSchedule::from(kind->candidates(inputs, bucket_of({{512, 512, 1}})).front());
+  const std::int64_t tiles =
+      (512 / middling.block_rows) * ((768 + middling.block_columns - 1) / middling.block_columns);
   EXPECT_GE(tiles, 66);
   EXPECT_LE(tiles, 132);
-  const WgmmaSchedule large = WgmmaSchedule::from(skeleton->candidates(inputs, bucket_of({{8192, 8192, 1}})).front());
+  const WgmmaSchedule large =
+      WgmmaSchedule::from(kind->candidates(inputs, bucket_of({{8192, 8192, 1}})).front());
   EXPECT_GE(large.block_rows * large.block_columns, 128 * 128);
-  // Where blocks take many tiles, boxes leave while the next tile is multiplied; a single wave ends sooner without them.
-  EXPECT_EQ(large.boxed, 2);
-  EXPECT_EQ(middling.boxed, 0);
+  // Where blocks take many tiles, boxes leave while the next tile is multiplied; a single wave ends
+  // sooner without them.
+  EXPECT_EQ(large.tma_store, 2);
+  EXPECT_EQ(middling.tma_store, 0);
 }
 
 TEST(MatmulPlan, MisfitsSayWhy) {
   const CudaTarget target = *target_named("a100");
-  const Region region = make_region(matmul_text({.columns = 136, .depth = 72, .columns_major = false}));
+  const Region region =
+      make_region(matmul_text({.columns = 136, .depth = 72, .columns_major = false}));
   const PlanInputs inputs{target, region->region, region->form};
-  const auto mma = make_matmul_mma_skeleton();
-  const auto why = [&](const char* schedule) { return mma->misfit(inputs, ir::parse_schedule(schedule)).value_or(""); };
+  const auto mma = make_matmul_mma_kind();
+  const auto why = [&](const char* schedule) {
+    return mma->misfit(inputs, ir::parse_schedule(schedule)).value_or("");
+  };
   EXPECT_EQ(why("matmul_mma bm=24 bn=32 bk=32 stages=3 down=1 across=1 group=8 whole=0 split=1"),
             "every warp computes whole fragments of 16 x 16");
   EXPECT_EQ(why("matmul_mma bm=32 bn=48 bk=32 stages=3 down=1 across=1 group=8 whole=0 split=1"),
@@ -197,18 +239,22 @@ TEST(MatmulPlan, MisfitsSayWhy) {
             "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows");
   const CudaTarget hopper = *target_named("h200");
   const PlanInputs boxes{hopper, region->region, region->form};
-  EXPECT_FALSE(make_matmul_wgmma_skeleton()->accepts(inputs));
-  EXPECT_EQ(make_matmul_wgmma_skeleton()->misfit(
-                boxes, ir::parse_schedule("matmul_wgmma bm=64 bn=48 stages=3 blocks=1 group=8 swap=0 persistent=0 split=1")),
-            "bn is a multiple of 64 where the operand's rows lie contiguous");
+  EXPECT_FALSE(make_matmul_wgmma_kind()->accepts(inputs));
+  EXPECT_EQ(
+      make_matmul_wgmma_kind()->misfit(
+          boxes,
+          ir::parse_schedule(
+              "matmul_wgmma bm=64 bn=48 stages=3 blocks=1 group=8 swap_ab=0 persistent=0 split=1")),
+      "bn is a multiple of 64 where the operand's rows lie contiguous");
 }
 
-// What can't be copied in boxes is left to the other ways: a depth that varies, rows that are no multiples of 16 bytes, strides that vary.
+// What can't be copied in boxes is left to the other ways: a depth that varies, rows that are no
+// multiples of 16 bytes, strides that vary.
 TEST(MatmulPlan, WgmmaTakesWhatBoxesCanHold) {
   const CudaTarget target = *target_named("h200");
   const auto accepts = [&](const std::string& text) {
     const Region region = make_region(text);
-    return make_matmul_wgmma_skeleton()->accepts({target, region->region, region->form});
+    return make_matmul_wgmma_kind()->accepts({target, region->region, region->form});
   };
   EXPECT_TRUE(accepts(matmul_text({.columns = 64, .depth = 72})));
   EXPECT_FALSE(accepts(matmul_text({.columns = 64, .depth = 70})));

@@ -1,4 +1,5 @@
-// The corpus of map and rows regions, every candidate on the PTX interpreter, and what these kernels have beyond it.
+// The corpus of map and rows regions, every candidate on the PTX interpreter, and what these
+// kernels have beyond it.
 #include "tests/support/region_cases.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +42,8 @@ fn @main(%x: Tensor[(n), bf16], %y: Tensor[(n), bf16]) -> Tensor[(n), bf16]
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
   CaseOptions options;
   options.capacity = {{"n", 5000}};
-  for (const std::int64_t n : {0, 7, 2049}) EXPECT_EQ(check_case(kernel, module, {{"n", n}}, options), "") << n;
+  for (const std::int64_t n : {0, 7, 2049})
+    EXPECT_EQ(check_case(kernel, module, {{"n", n}}, options), "") << n;
 }
 
 // Sizes beyond 32 bits are counted in 64, whatever runs now.
@@ -58,13 +60,16 @@ fn @main(%x: Tensor[(b, s, 48), f32], %y: Tensor[(s, 48), f32]) -> Tensor[(b, s,
   EXPECT_NE(wide.source.find("const long long points"), std::string::npos);
   expect_right(region, target, {}, schedule, {{{"b", 0}, {"s", 3}}, {{"b", 3}, {"s", 5}}});
   // The bucket's range of b * s proves that 32 bits suffice.
-  const ir::Bucket bucket = bucket_of(std::vector<ir::BucketInterval>(region->region.keys.size(), {0, 1024, 1}));
-  EXPECT_NE(compiled(region, target, bucket, schedule).source.find("const int points"), std::string::npos);
+  const ir::Bucket bucket =
+      bucket_of(std::vector<ir::BucketInterval>(region->region.keys.size(), {0, 1024, 1}));
+  EXPECT_NE(compiled(region, target, bucket, schedule).source.find("const int points"),
+            std::string::npos);
   expect_right(region, target, bucket, schedule, {{{"b", 3}, {"s", 5}}});
 }
 
 TEST(CudaRows, SoftmaxOfShortRowsInRegisters) {
-  expect_right(make_region(tests::region_case("Softmax").text), bucket_of({{0, 200, 1}, {0, 200, 1}}),
+  expect_right(make_region(tests::region_case("Softmax").text),
+               bucket_of({{0, 200, 1}, {0, 200, 1}}),
                pairs("n", {0, 1, 9}, "m", {0, 1, 31, 32, 33, 130}));
 }
 
@@ -75,14 +80,16 @@ TEST(CudaRows, SurplusBlocksExit) {
     const KernelCase kernel = compiled(region, target, {}, schedule);
     CaseOptions options;
     options.capacity = {{"n", 40}};
-    EXPECT_EQ(check_case(kernel, ptx::parse_ptx(kernel.ptx), {{"n", 3}}, options, 2e-5), "") << to_string(schedule);
+    EXPECT_EQ(check_case(kernel, ptx::parse_ptx(kernel.ptx), {{"n", 3}}, options, 2e-5), "")
+        << to_string(schedule);
   }
 }
 
 TEST(CudaRows, AWholeTensorIsSplitBetweenBlocks) {
   const auto region = make_region(tests::region_case("WholeTensor").text);
   std::set<std::int64_t> splits;
-  for (const ir::Schedule& schedule : candidates(*region, small_target("h200"), {})) splits.insert(schedule.field("split"));
+  for (const ir::Schedule& schedule : candidates(*region, small_target("h200"), {}))
+    splits.insert(schedule.field("split"));
   EXPECT_GT(splits.size(), 1u);
 }
 

@@ -1,4 +1,5 @@
-// The source of one kernel of each kind, as text: generated code is meant to be read. ANYDIM_UPDATE_TESTS=1 rewrites the expectations.
+// The source of one kernel of each kind, as text: generated code is meant to be read.
+// ANYDIM_UPDATE_TESTS=1 rewrites the expectations.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +15,8 @@ namespace {
 // From the first entry on: the device functions before it are device/*.cuh.
 std::string entries_of(const std::string& text, const std::string& schedule) {
   const auto region = make_region(text);
-  const std::string source = cuda_kernel(*target_named("h200"), region->region, {}, ir::parse_schedule(schedule)).source;
+  const std::string source =
+      cuda_kernel(*target_named("h200"), region->region, {}, ir::parse_schedule(schedule)).source;
   return source.substr(source.find("extern \"C\""));
 }
 

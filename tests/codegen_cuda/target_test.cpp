@@ -69,7 +69,8 @@ TEST(Target, OldDevicesAreRefused) {
     FAIL() << "a device older than 8.0 was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Resource);
-    EXPECT_STREQ(error.what(), "the GPU Tesla T4 has compute capability 7.5, and kernels need 8.0 or newer");
+    EXPECT_STREQ(error.what(),
+                 "the GPU Tesla T4 has compute capability 7.5, and kernels need 8.0 or newer");
   }
 }
 

@@ -1,8 +1,9 @@
-// What is wrong with nodes of newer opsets and of other domains: attributes that contradict each other or the inputs, with the whole message.
+// What is wrong with nodes of newer opsets and of other domains: attributes that contradict each
+// other or the inputs, with the whole message.
 #include <gtest/gtest.h>
 
-#include "ir/evaluate.h"
-#include "ir/infer.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
 #include "tests/frontends/model_builder.h"
 
 namespace anydim::frontends {
@@ -17,7 +18,8 @@ struct OneNode {
 };
 
 // A node named 'n' over inputs x0, x1, ...; one of rank -1 (dims {"left out"}) is left out.
-OneNode one_node(const std::string& op, const Inputs& inputs, int opset = 25, const std::string& domain = "") {
+OneNode one_node(const std::string& op, const Inputs& inputs, int opset = 25,
+                 const std::string& domain = "") {
   ModelBuilder builder(opset);
   if (!domain.empty()) {
     auto& import = *builder.model.add_opset_import();
@@ -36,45 +38,67 @@ OneNode one_node(const std::string& op, const Inputs& inputs, int opset = 25, co
 
 const std::pair<std::vector<DimSpec>, int> left_out{{}, 0};
 
-OneNode runtime_node(const std::string& op, const Inputs& inputs) { return one_node(op, inputs, 17, "com.microsoft"); }
+OneNode runtime_node(const std::string& op, const Inputs& inputs) {
+  return one_node(op, inputs, 17, "com.microsoft");
+}
 
 TEST(DomainErrors, Attention) {
   const Inputs packed{{{"b", "s", 6}, f32}, {{"b", "t", 6}, f32}, {{"b", "t", 6}, f32}};
   auto heads = one_node("Attention", packed);
   heads.node.integer("q_num_heads", 4).integer("kv_num_heads", 2);
-  EXPECT_EQ(heads.failure(), "malformed: node 'n' (Attention) has q_num_heads = 4, which does not divide the 6 elements of a row");
+  EXPECT_EQ(heads.failure(),
+            "malformed: node 'n' (Attention) has q_num_heads = 4, which does not divide the 6 "
+            "elements of a row");
   auto shared = one_node("Attention", packed);
   shared.node.integer("q_num_heads", 3).integer("kv_num_heads", 2);
-  EXPECT_EQ(shared.failure(), "malformed: node 'n' (Attention) has kv_num_heads = 2, which does not divide q_num_heads = 3");
-  EXPECT_EQ(one_node("Attention", packed).failure(), "malformed: node 'n' (Attention) lacks the attribute 'q_num_heads'");
-  const std::pair<std::vector<DimSpec>, int> apart{{"b", 3, "s", 4}, f32}, fewer{{"b", 2, "t", 4}, f32}, past{{"b", 3, "p", 4}, f32};
+  EXPECT_EQ(shared.failure(),
+            "malformed: node 'n' (Attention) has kv_num_heads = 2, which does not divide "
+            "q_num_heads = 3");
+  EXPECT_EQ(one_node("Attention", packed).failure(),
+            "malformed: node 'n' (Attention) lacks the attribute 'q_num_heads'");
+  const std::pair<std::vector<DimSpec>, int> apart{{"b", 3, "s", 4}, f32},
+      fewer{{"b", 2, "t", 4}, f32}, past{{"b", 3, "p", 4}, f32};
   EXPECT_EQ(one_node("Attention", {apart, fewer, fewer}).failure(),
-            "malformed: node 'n' (Attention) has 2 heads in input 1, which do not divide the 3 of input 0");
-  EXPECT_EQ(one_node("Attention", {apart, apart, apart, left_out, past}).failure(),
-            "malformed: node 'n' (Attention) takes past_key and past_value together, got one of them");
-  EXPECT_EQ(one_node("Attention", {apart, apart, apart, left_out, past, past, {{"b"}, i64}}).failure(),
-            "malformed: node 'n' (Attention) takes past_key or nonpad_kv_seqlen, got both");
+            "malformed: node 'n' (Attention) has 2 heads in input 1, which do not divide the 3 of "
+            "input 0");
+  EXPECT_EQ(
+      one_node("Attention", {apart, apart, apart, left_out, past}).failure(),
+      "malformed: node 'n' (Attention) takes past_key and past_value together, got one of them");
+  EXPECT_EQ(
+      one_node("Attention", {apart, apart, apart, left_out, past, past, {{"b"}, i64}}).failure(),
+      "malformed: node 'n' (Attention) takes past_key or nonpad_kv_seqlen, got both");
   EXPECT_EQ(one_node("Attention", {apart, apart, apart, {{"s", "s"}, i64}}).failure(),
             "malformed: node 'n' (Attention) takes bool or f32 as input 3 (attn_mask), got i64");
   auto window = one_node("Attention", {apart, apart, apart});
   window.node.integer("left_window_size", -2);
-  EXPECT_EQ(window.failure(), "malformed: node 'n' (Attention) has left_window_size = -2; expected -1 or a number of keys");
+  EXPECT_EQ(
+      window.failure(),
+      "malformed: node 'n' (Attention) has left_window_size = -2; expected -1 or a number of keys");
   auto told = one_node("Attention", {apart, apart, apart});
   told.node.integer("q_num_heads", 3);
   EXPECT_EQ(told.failure(),
-            "malformed: node 'n' (Attention) has q_num_heads or kv_num_heads beside inputs of rank 4, whose heads are apart");
+            "malformed: node 'n' (Attention) has q_num_heads or kv_num_heads beside inputs of rank "
+            "4, whose heads are apart");
 }
 
 TEST(DomainErrors, StatesAndAngles) {
-  auto rule = one_node("LinearAttention", {{{"b", "t", 4}, f32}, {{"b", "t", 4}, f32}, {{"b", "t", 4}, f32}}, 27);
+  auto rule = one_node("LinearAttention",
+                       {{{"b", "t", 4}, f32}, {{"b", "t", 4}, f32}, {{"b", "t", 4}, f32}}, 27);
   rule.node.integer("q_num_heads", 2).integer("kv_num_heads", 2);
-  EXPECT_EQ(rule.failure(), "malformed: node 'n' (LinearAttention) lacks a decay (input 4) with update_rule = 'gated_delta'");
-  EXPECT_EQ(one_node("CausalConvWithState", {{{"b", 2, "t"}, f32}, {{2, 1, 3}, f32}, left_out, {{"b", 2, 3}, f32}}, 27).failure(),
+  EXPECT_EQ(rule.failure(),
+            "malformed: node 'n' (LinearAttention) lacks a decay (input 4) with update_rule = "
+            "'gated_delta'");
+  EXPECT_EQ(one_node("CausalConvWithState",
+                     {{{"b", 2, "t"}, f32}, {{2, 1, 3}, f32}, left_out, {{"b", 2, 3}, f32}}, 27)
+                .failure(),
             "malformed: node 'n' (CausalConvWithState) takes a past_state of 2 positions, got 3");
   auto axis = one_node("TensorScatter", {{{"b", "t"}, f32}, {{"b", "u"}, f32}});
   axis.node.integer("axis", 0);
-  EXPECT_EQ(axis.failure(), "malformed: node 'n' (TensorScatter) has axis = 0, which is the batch's");
-  EXPECT_EQ(one_node("RotaryEmbedding", {{{"b", 2, "s", 6}, f32}, {{8, 2}, f32}, {{8, 2}, f32}, {{"b", "s"}, i64}}).failure(),
+  EXPECT_EQ(axis.failure(),
+            "malformed: node 'n' (TensorScatter) has axis = 0, which is the batch's");
+  EXPECT_EQ(one_node("RotaryEmbedding",
+                     {{{"b", 2, "s", 6}, f32}, {{8, 2}, f32}, {{8, 2}, f32}, {{"b", "s"}, i64}})
+                .failure(),
             "malformed: node 'n' (RotaryEmbedding) takes rows of 3 elements as input 1, got 2");
 }
 
@@ -85,9 +109,10 @@ TEST(DomainErrors, UpdatesThatDoNotFitTheCache) {
   ir::Module module = one.builder.read();
   ir::infer_types(module);
   const auto run = [&](std::int64_t first) {
-    const std::vector<ir::Tensor> arguments{ir::Tensor::of(ir::DType::F32, {1, 3}, std::vector<double>{1, 2, 3}),
-                                            ir::Tensor::of(ir::DType::F32, {1, 2}, std::vector<double>{4, 5}),
-                                            ir::Tensor::of(ir::DType::I64, {1}, std::vector<std::int64_t>{first})};
+    const std::vector<ir::Tensor> arguments{
+        ir::Tensor::of(ir::DType::F32, {1, 3}, std::vector<double>{1, 2, 3}),
+        ir::Tensor::of(ir::DType::F32, {1, 2}, std::vector<double>{4, 5}),
+        ir::Tensor::of(ir::DType::I64, {1}, std::vector<std::int64_t>{first})};
     try {
       ir::evaluate(module, module.functions[0], arguments);
     } catch (const Error& error) {
@@ -96,7 +121,9 @@ TEST(DomainErrors, UpdatesThatDoNotFitTheCache) {
     return std::string("ran");
   };
   EXPECT_EQ(run(1), "ran");
-  const std::string fault = "node 'n' (TensorScatter): the update and its write_indices do not fit the cache: its steps, and the cache's:";
+  const std::string fault =
+      "node 'n' (TensorScatter): the update and its write_indices do not fit the cache: its steps, "
+      "and the cache's:";
   EXPECT_NE(run(2).find(fault), std::string::npos) << run(2);
   EXPECT_NE(run(-1).find(fault), std::string::npos) << run(-1);
 }
@@ -105,52 +132,81 @@ TEST(DomainErrors, RuntimeAttention) {
   const std::pair<std::vector<DimSpec>, int> x{{"b", "s", 3}, f32}, weights{{3, 12}, f32};
   auto heads = runtime_node("Attention", {x, weights});
   heads.node.integer("num_heads", 3);
-  EXPECT_EQ(heads.failure(), "malformed: node 'n' (Attention) has num_heads = 3, which does not divide the hidden size 4");
+  EXPECT_EQ(
+      heads.failure(),
+      "malformed: node 'n' (Attention) has num_heads = 3, which does not divide the hidden size 4");
   auto none = runtime_node("Attention", {x, weights});
   none.node.integer("num_heads", 0);
-  EXPECT_EQ(none.failure(), "malformed: node 'n' (Attention) has num_heads = 0; expected 1 to 1048576");
+  EXPECT_EQ(none.failure(),
+            "malformed: node 'n' (Attention) has num_heads = 0; expected 1 to 1048576");
   auto sizes = runtime_node("Attention", {x, weights});
   sizes.node.integer("num_heads", 2).integers("qkv_hidden_sizes", {4, 4, 6});
-  EXPECT_EQ(sizes.failure(), "malformed: node 'n' (Attention) has qkv_hidden_sizes that sum to 14, but weights of 12 columns");
+  EXPECT_EQ(sizes.failure(),
+            "malformed: node 'n' (Attention) has qkv_hidden_sizes that sum to 14, but weights of "
+            "12 columns");
   auto differ = runtime_node("Attention", {x, weights});
   differ.node.integer("num_heads", 2).integers("qkv_hidden_sizes", {2, 4, 6});
-  EXPECT_EQ(differ.failure(), "malformed: node 'n' (Attention) has qkv_hidden_sizes of 2 for q and 4 for k, which must be one");
+  EXPECT_EQ(differ.failure(),
+            "malformed: node 'n' (Attention) has qkv_hidden_sizes of 2 for q and 4 for k, which "
+            "must be one");
   auto thirds = runtime_node("Attention", {x, {{3, 11}, f32}});
   thirds.node.integer("num_heads", 2);
-  EXPECT_EQ(thirds.failure(), "malformed: node 'n' (Attention) has weights of 11 columns, expected three times the hidden size");
-  auto past = runtime_node("Attention", {x, weights, left_out, left_out, {{2, "b", 4, "p", 2}, f32}});
+  EXPECT_EQ(thirds.failure(),
+            "malformed: node 'n' (Attention) has weights of 11 columns, expected three times the "
+            "hidden size");
+  auto past =
+      runtime_node("Attention", {x, weights, left_out, left_out, {{2, "b", 4, "p", 2}, f32}});
   past.node.integer("num_heads", 2);
   EXPECT_EQ(past.failure(), "malformed: node 'n' (Attention) has past of 4 heads, expected 2");
   auto buffer = runtime_node("Attention", {x, weights});
   buffer.node.integer("num_heads", 2).integer("past_present_share_buffer", 1);
-  EXPECT_EQ(buffer.failure(), "unsupported: node 'n' (Attention) has past_present_share_buffer = 1");
+  EXPECT_EQ(buffer.failure(),
+            "unsupported: node 'n' (Attention) has past_present_share_buffer = 1");
 }
 
 TEST(DomainErrors, HeadsOfQueriesAndKeys) {
-  const std::pair<std::vector<DimSpec>, int> q{{"b", "s", 8}, f32}, k{{"b", "t", 8}, f32}, cache{{"b", 2, "p", 3}, f32};
-  auto bias = runtime_node("MultiHeadAttention", {q, {{"b", 2, "t", 4}, f32}, {{"b", 2, "t", 4}, f32}, {{24}, f32}});
+  const std::pair<std::vector<DimSpec>, int> q{{"b", "s", 8}, f32}, k{{"b", "t", 8}, f32},
+      cache{{"b", 2, "p", 3}, f32};
+  auto bias = runtime_node("MultiHeadAttention",
+                           {q, {{"b", 2, "t", 4}, f32}, {{"b", 2, "t", 4}, f32}, {{24}, f32}});
   bias.node.integer("num_heads", 2);
-  EXPECT_EQ(bias.failure(), "malformed: node 'n' (MultiHeadAttention) takes no bias (input 3) beside a key of rank 4");
+  EXPECT_EQ(
+      bias.failure(),
+      "malformed: node 'n' (MultiHeadAttention) takes no bias (input 3) beside a key of rank 4");
   auto heads = runtime_node("MultiHeadAttention", {q, {{"b", "t", 4, 2, 2}, f32}});
   heads.node.integer("num_heads", 2);
-  EXPECT_EQ(heads.failure(), "malformed: node 'n' (MultiHeadAttention) has num_heads = 2, but 4 heads in input 1");
-  auto past = runtime_node("MultiHeadAttention", {q, k, k, left_out, left_out, left_out, cache, cache});
+  EXPECT_EQ(heads.failure(),
+            "malformed: node 'n' (MultiHeadAttention) has num_heads = 2, but 4 heads in input 1");
+  auto past =
+      runtime_node("MultiHeadAttention", {q, k, k, left_out, left_out, left_out, cache, cache});
   past.node.integer("num_heads", 2);
-  EXPECT_EQ(past.failure(), "malformed: node 'n' (MultiHeadAttention) has past_key of 3 elements a head, expected 4");
+  EXPECT_EQ(
+      past.failure(),
+      "malformed: node 'n' (MultiHeadAttention) has past_key of 3 elements a head, expected 4");
   const std::pair<std::vector<DimSpec>, int> lengths{{"b"}, i32}, total{{}, i32};
   auto shared = runtime_node("GroupQueryAttention", {q, k, k, left_out, left_out, lengths, total});
   shared.node.integer("num_heads", 4).integer("kv_num_heads", 3);
-  EXPECT_EQ(shared.failure(), "malformed: node 'n' (GroupQueryAttention) has kv_num_heads = 3, which does not divide num_heads = 4");
-  auto packed = runtime_node("GroupQueryAttention", {q, left_out, left_out, left_out, left_out, lengths, total});
+  EXPECT_EQ(shared.failure(),
+            "malformed: node 'n' (GroupQueryAttention) has kv_num_heads = 3, which does not divide "
+            "num_heads = 4");
+  auto packed = runtime_node("GroupQueryAttention",
+                             {q, left_out, left_out, left_out, left_out, lengths, total});
   packed.node.integer("num_heads", 4).integer("kv_num_heads", 1);
   EXPECT_EQ(packed.failure(),
-            "malformed: node 'n' (GroupQueryAttention) has num_heads + 2 kv_num_heads = 6, which does not divide the 8 elements of a row");
+            "malformed: node 'n' (GroupQueryAttention) has num_heads + 2 kv_num_heads = 6, which "
+            "does not divide the 8 elements of a row");
   auto rotary = runtime_node("GroupQueryAttention", {q, k, k, left_out, left_out, lengths, total});
   rotary.node.integer("num_heads", 2).integer("kv_num_heads", 2).integer("do_rotary", 1);
-  EXPECT_EQ(rotary.failure(), "malformed: node 'n' (GroupQueryAttention) has do_rotary = 1, which needs cos_cache and sin_cache");
+  EXPECT_EQ(rotary.failure(),
+            "malformed: node 'n' (GroupQueryAttention) has do_rotary = 1, which needs cos_cache "
+            "and sin_cache");
   auto local = runtime_node("GroupQueryAttention", {q, k, k, left_out, left_out, lengths, total});
-  local.node.integer("num_heads", 2).integer("kv_num_heads", 2).integer("local_window_size", 3).integer("causal", 0);
-  EXPECT_EQ(local.failure(), "malformed: node 'n' (GroupQueryAttention) has local_window_size = 3 and causal = 0");
+  local.node.integer("num_heads", 2)
+      .integer("kv_num_heads", 2)
+      .integer("local_window_size", 3)
+      .integer("causal", 0);
+  EXPECT_EQ(local.failure(),
+            "malformed: node 'n' (GroupQueryAttention) has local_window_size = 3 and causal = 0");
 }
 
 // A cache that is shorter than what its lengths say was there before.
@@ -162,14 +218,16 @@ TEST(DomainErrors, CachesShorterThanTheirPast) {
   ir::infer_types(module);
   const auto run = [&](std::int64_t last, std::int64_t total) {
     const ir::Tensor row = ir::Tensor::of(ir::DType::F32, {1, 1, 2}, std::vector<double>{1, 2});
-    const ir::Tensor held = ir::Tensor::of(ir::DType::F32, {1, 1, 2, 2}, std::vector<double>{1, 2, 3, 4});
-    const std::vector<ir::Tensor> arguments{row,
-                                            row,
-                                            row,
-                                            held,
-                                            held,
-                                            ir::Tensor::of(ir::DType::I32, {1}, std::vector<std::int64_t>{last}),
-                                            ir::Tensor::of(ir::DType::I32, {}, std::vector<std::int64_t>{total})};
+    const ir::Tensor held =
+        ir::Tensor::of(ir::DType::F32, {1, 1, 2, 2}, std::vector<double>{1, 2, 3, 4});
+    const std::vector<ir::Tensor> arguments{
+        row,
+        row,
+        row,
+        held,
+        held,
+        ir::Tensor::of(ir::DType::I32, {1}, std::vector<std::int64_t>{last}),
+        ir::Tensor::of(ir::DType::I32, {}, std::vector<std::int64_t>{total})};
     try {
       ir::evaluate(module, module.functions[0], arguments);
     } catch (const Error& error) {
@@ -178,9 +236,14 @@ TEST(DomainErrors, CachesShorterThanTheirPast) {
     return std::string("ran");
   };
   EXPECT_EQ(run(2, 3), "ran");
-  EXPECT_NE(run(3, 4).find("node 'n' (GroupQueryAttention): past_key is shorter than the keys that were there before"), std::string::npos)
+  EXPECT_NE(run(3, 4).find("node 'n' (GroupQueryAttention): past_key is shorter than the keys that "
+                           "were there before"),
+            std::string::npos)
       << run(3, 4);
-  EXPECT_NE(run(4, 3).find("node 'n' (GroupQueryAttention): seqlens_k does not fit total_sequence_length"), std::string::npos) << run(4, 3);
+  EXPECT_NE(run(4, 3).find(
+                "node 'n' (GroupQueryAttention): seqlens_k does not fit total_sequence_length"),
+            std::string::npos)
+      << run(4, 3);
 }
 
 TEST(DomainErrors, Blocks) {
@@ -195,29 +258,38 @@ TEST(DomainErrors, Blocks) {
   EXPECT_EQ(with(runtime_node("MatMulNBits", good), 40, 16),
             "malformed: node 'n' (MatMulNBits) has K = 40, but rows of 32 elements in input 0");
   EXPECT_EQ(with(runtime_node("MatMulNBits", {a, {{2, 3, 8}, u8}, {{2, 2}, f32}}), 32, 16),
-            "malformed: node 'n' (MatMulNBits) takes 32 elements as input 1 (B), got 48; attributes K, N, bits and block_size say so");
+            "malformed: node 'n' (MatMulNBits) takes 32 elements as input 1 (B), got 48; "
+            "attributes K, N, bits and block_size say so");
   EXPECT_EQ(with(runtime_node("MatMulNBits", {a, {{2, 2, 8}, u8}, {{2, 3}, f32}}), 32, 16),
-            "malformed: node 'n' (MatMulNBits) takes 4 elements as input 2 (scales), got 6; attributes K, N, bits and block_size say so");
+            "malformed: node 'n' (MatMulNBits) takes 4 elements as input 2 (scales), got 6; "
+            "attributes K, N, bits and block_size say so");
   auto bits = runtime_node("MatMulNBits", good);
   bits.node.integer("N", 2).integer("K", 32).integer("block_size", 16).integer("bits", 3);
   EXPECT_EQ(bits.failure(), "malformed: node 'n' (MatMulNBits) has bits = 3; expected 2, 4 or 8");
   auto rows = runtime_node("GatherBlockQuantized", {{{9, 16}, u8}, {{"i"}, i64}, {{9, 3}, f32}});
   rows.node.integer("block_size", 16);
-  EXPECT_EQ(rows.failure(), "malformed: node 'n' (GatherBlockQuantized) has block_size = 16, so 2 scales for 32 numbers, got 3");
+  EXPECT_EQ(rows.failure(),
+            "malformed: node 'n' (GatherBlockQuantized) has block_size = 16, so 2 scales for 32 "
+            "numbers, got 3");
   auto blocked = one_node("DequantizeLinear", {{{2, 5}, u8}, {{2, 2}, f32}});
   blocked.node.integer("block_size", 2);
-  EXPECT_EQ(blocked.failure(), "malformed: node 'n' (DequantizeLinear) has block_size = 2, which makes 5 elements 3 blocks, but 2 scales");
+  EXPECT_EQ(blocked.failure(),
+            "malformed: node 'n' (DequantizeLinear) has block_size = 2, which makes 5 elements 3 "
+            "blocks, but 2 scales");
 }
 
 TEST(DomainErrors, Quantised) {
   const std::pair<std::vector<DimSpec>, int> x{{"r", 8, 4}, u8}, scale{{}, f32}, zero{{}, u8};
   auto softmax = runtime_node("QLinearSoftmax", {x, scale, zero, scale, zero});
   softmax.node.integer("axis", 1).integer("opset", 11);
-  EXPECT_EQ(softmax.failure(), "unsupported: node 'n' (QLinearSoftmax) has axis = 1 of opset 11; Anydim supports the last axis there");
+  EXPECT_EQ(softmax.failure(),
+            "unsupported: node 'n' (QLinearSoftmax) has axis = 1 of opset 11; Anydim supports the "
+            "last axis there");
   auto joined = runtime_node("QLinearConcat", {scale, zero, x, scale, zero, x});
   joined.node.integer("axis", 1);
   EXPECT_EQ(joined.failure(),
-            "malformed: node 'n' (QLinearConcat) takes a scale, a zero point and three inputs for each tensor, got 6 inputs");
+            "malformed: node 'n' (QLinearConcat) takes a scale, a zero point and three inputs for "
+            "each tensor, got 6 inputs");
   const std::pair<std::vector<DimSpec>, int> a{{"r", 4}, u8}, b{{4, 2}, u8}, bias{{2}, i32};
   auto gemm = runtime_node("QGemm", {a, scale, zero, b, scale, zero, bias});
   gemm.node.real("alpha", 0.5F);
@@ -225,15 +297,21 @@ TEST(DomainErrors, Quantised) {
 }
 
 TEST(DomainErrors, RotaryAndActivations) {
-  auto width = runtime_node("RotaryEmbedding", {{{"b", "s", 12}, f32}, {{"b", "s"}, i64}, {{16, 4}, f32}, {{16, 4}, f32}});
+  auto width =
+      runtime_node("RotaryEmbedding",
+                   {{{"b", "s", 12}, f32}, {{"b", "s"}, i64}, {{16, 4}, f32}, {{16, 4}, f32}});
   EXPECT_EQ(width.failure(),
-            "malformed: node 'n' (RotaryEmbedding) has a cos_cache of 4 columns, whose double does not divide the 12 elements of a row");
+            "malformed: node 'n' (RotaryEmbedding) has a cos_cache of 4 columns, whose double does "
+            "not divide the 12 elements of a row");
   auto gemm = runtime_node("FusedGemm", {{{2, 3}, f32}, {{3, 2}, f32}});
   gemm.node.string("activation", "Wave");
-  EXPECT_EQ(gemm.failure(), "unsupported: node 'n' (FusedGemm) has the activation 'Wave', which Anydim does not support");
+  EXPECT_EQ(
+      gemm.failure(),
+      "unsupported: node 'n' (FusedGemm) has the activation 'Wave', which Anydim does not support");
 }
 
-// Shapes decide which branch is taken; the other one's rank does not matter. Where they do not, the node is named.
+// Shapes decide which branch is taken; the other one's rank does not matter. Where they do not, the
+// node is named.
 TEST(DomainErrors, BranchesOfDifferentRanks) {
   const auto model = [](const DimSpec& first) {
     ModelBuilder builder(17);
@@ -269,7 +347,8 @@ TEST(DomainErrors, BranchesOfDifferentRanks) {
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(describe(error),
-              "unsupported: if 'squeezed' (%y): result 0 of both blocks must have one dtype and rank, got Tensor[(n), f32] and "
+              "unsupported: if 'squeezed' (%y): result 0 of both blocks must have one dtype and "
+              "rank, got Tensor[(n), f32] and "
               "Tensor[(m, n), f32].");
   }
 }

@@ -88,30 +88,43 @@ TEST_F(ExternalDataTest, FilesInSubfoldersAndLinksThatStayInside) {
 
 TEST_F(ExternalDataTest, MissingFile) {
   EXPECT_EQ(load({"model.safetensors", 0, 8}),
-            refused("model.safetensors",
-                    ", which is missing: expected it at '" + (folder_ / "model.safetensors").string() + "', beside the model"));
+            refused("model.safetensors", ", which is missing: expected it at '" +
+                                             (folder_ / "model.safetensors").string() +
+                                             "', beside the model"));
 }
 
 TEST_F(ExternalDataTest, PathsOutOfTheFolder) {
-  EXPECT_EQ(load({"/etc/passwd", 0, 8}), refused("/etc/passwd", ", an absolute path; only files inside the model's folder are read"));
-  EXPECT_EQ(load({"../outside.bin", 0, 8}), refused("../outside.bin", ", a path with '..'; only files inside the model's folder are read"));
+  EXPECT_EQ(
+      load({"/etc/passwd", 0, 8}),
+      refused("/etc/passwd", ", an absolute path; only files inside the model's folder are read"));
+  EXPECT_EQ(load({"../outside.bin", 0, 8}),
+            refused("../outside.bin",
+                    ", a path with '..'; only files inside the model's folder are read"));
   EXPECT_EQ(load({"data/../weights.bin", 0, 8}),
-            refused("data/../weights.bin", ", a path with '..'; only files inside the model's folder are read"));
-  EXPECT_EQ(load({std::string("weights.bin\0x", 13), 0, 8}), refused("weights.bin\\x00x", ", whose name holds a zero byte"));
+            refused("data/../weights.bin",
+                    ", a path with '..'; only files inside the model's folder are read"));
+  EXPECT_EQ(load({std::string("weights.bin\0x", 13), 0, 8}),
+            refused("weights.bin\\x00x", ", whose name holds a zero byte"));
 }
 
 TEST_F(ExternalDataTest, LinksOutOfTheFolder) {
   fs::create_symlink("../outside.bin", folder_ / "relative.bin");
   fs::create_symlink(root_ / "outside.bin", folder_ / "absolute.bin");
   fs::create_directory_symlink(root_, folder_ / "up");
-  EXPECT_EQ(load({"relative.bin", 0, 8}), refused("relative.bin", ", a link that leaves the model's folder"));
-  EXPECT_EQ(load({"absolute.bin", 0, 8}), refused("absolute.bin", ", a link that leaves the model's folder"));
-  EXPECT_EQ(load({"up/outside.bin", 0, 8}), refused("up/outside.bin", ", a link that leaves the model's folder"));
+  EXPECT_EQ(load({"relative.bin", 0, 8}),
+            refused("relative.bin", ", a link that leaves the model's folder"));
+  EXPECT_EQ(load({"absolute.bin", 0, 8}),
+            refused("absolute.bin", ", a link that leaves the model's folder"));
+  EXPECT_EQ(load({"up/outside.bin", 0, 8}),
+            refused("up/outside.bin", ", a link that leaves the model's folder"));
 }
 
 TEST_F(ExternalDataTest, HardLinks) {
   fs::create_hard_link(root_ / "outside.bin", folder_ / "hard.bin");
-  EXPECT_EQ(load({"hard.bin", 0, 8}), refused("hard.bin", ", which has 2 hard links; it may belong to another folder, so copy it instead"));
+  EXPECT_EQ(
+      load({"hard.bin", 0, 8}),
+      refused("hard.bin",
+              ", which has 2 hard links; it may belong to another folder, so copy it instead"));
 }
 
 TEST_F(ExternalDataTest, WhatIsNoRegularFile) {
@@ -122,14 +135,20 @@ TEST_F(ExternalDataTest, WhatIsNoRegularFile) {
 
 TEST_F(ExternalDataTest, OffsetsAndLengths) {
   EXPECT_EQ(load({"weights.bin", -4, 8}), refused("weights.bin", " at the negative offset -4"));
-  EXPECT_EQ(load({"weights.bin", 0, -8}), refused("weights.bin", ", -8 bytes by the model, but f32 [2] needs 8"));
-  EXPECT_EQ(load({"weights.bin", 0, 12}), refused("weights.bin", ", 12 bytes by the model, but f32 [2] needs 8"));
-  EXPECT_EQ(load({"weights.bin", 60, 8}), refused("weights.bin", ", 8 bytes from offset 60, but the file ends at 64"));
-  EXPECT_EQ(load({"weights.bin", 0, {}}, {17}), refused("weights.bin", ", 68 bytes from offset 0, but the file ends at 64"));
-  EXPECT_EQ(load({"weights.bin", INT64_MAX, {}}),
-            refused("weights.bin", ", 8 bytes from offset 9223372036854775807, but the file ends at 64"));
+  EXPECT_EQ(load({"weights.bin", 0, -8}),
+            refused("weights.bin", ", -8 bytes by the model, but f32 [2] needs 8"));
+  EXPECT_EQ(load({"weights.bin", 0, 12}),
+            refused("weights.bin", ", 12 bytes by the model, but f32 [2] needs 8"));
+  EXPECT_EQ(load({"weights.bin", 60, 8}),
+            refused("weights.bin", ", 8 bytes from offset 60, but the file ends at 64"));
+  EXPECT_EQ(load({"weights.bin", 0, {}}, {17}),
+            refused("weights.bin", ", 68 bytes from offset 0, but the file ends at 64"));
+  EXPECT_EQ(
+      load({"weights.bin", INT64_MAX, {}}),
+      refused("weights.bin", ", 8 bytes from offset 9223372036854775807, but the file ends at 64"));
   write(folder_ / "empty.bin", 0);
-  EXPECT_EQ(load({"empty.bin", 0, {}}), refused("empty.bin", ", 8 bytes from offset 0, but the file ends at 0"));
+  EXPECT_EQ(load({"empty.bin", 0, {}}),
+            refused("empty.bin", ", 8 bytes from offset 0, but the file ends at 0"));
   EXPECT_EQ(load({"empty.bin", 0, {}}, {0}), "loaded");
 }
 

@@ -1,4 +1,5 @@
-// Damaged models: reading ends with a model, Error{Malformed} or Error{Unsupported}, and nothing else.
+// Damaged models: reading ends with a model, Error{Malformed} or Error{Unsupported}, and nothing
+// else.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,7 +18,9 @@ std::string file_bytes(const char* file) {
 
 void expect_orderly(const std::string& bytes, const std::string& how) {
   const std::string outcome = failure_of(bytes);
-  EXPECT_TRUE(outcome == "read" || outcome.starts_with("malformed: ") || outcome.starts_with("unsupported: ")) << how << ": " << outcome;
+  EXPECT_TRUE(outcome == "read" || outcome.starts_with("malformed: ") ||
+              outcome.starts_with("unsupported: "))
+      << how << ": " << outcome;
 }
 
 TEST(HostileBytes, TruncatedAnywhere) {
@@ -31,7 +34,8 @@ TEST(HostileBytes, TruncatedAnywhere) {
 
 TEST(HostileBytes, FlippedBytes) {
   const std::string model = file_bytes("../models/tiny_bert.onnx");
-  // Most bytes are weights, where a change means nothing: half of the flips go to the nodes, which come first.
+  // Most bytes are weights, where a change means nothing: half of the flips go to the nodes, which
+  // come first.
   const std::size_t graph_part = model.rfind("LayerNormalization");
   ASSERT_NE(graph_part, std::string::npos);
   std::mt19937_64 random(20260117);
@@ -48,7 +52,10 @@ TEST(HostileBytes, FlippedBytes) {
 
 TEST(HostileBytes, FlippedBytesOfASmallModel) {
   ModelBuilder builder;
-  builder.input("x", f32, {"n", 4}).reals("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}).integers("axes", {1}, {0}).output("y", f32);
+  builder.input("x", f32, {"n", 4})
+      .reals("w", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})
+      .integers("axes", {1}, {0})
+      .output("y", f32);
   builder.node("Gemm", {"x", "w"}, {"g"}).real("alpha", 0.5f).integer("transB", 0);
   builder.node("Unsqueeze", {"g", "axes"}, {"u"});
   builder.node("Concat", {"u", "u"}, {"c"}).integer("axis", -1);
@@ -66,7 +73,8 @@ TEST(HostileBytes, FlippedBytesOfASmallModel) {
   }
 }
 
-// Names are repeated in what a node becomes; a model of a few hundred kilobytes must not become gigabytes.
+// Names are repeated in what a node becomes; a model of a few hundred kilobytes must not become
+// gigabytes.
 TEST(HostileBytes, LongNamesAreNotMultiplied) {
   const std::string long_name(100000, 'n');
   ModelBuilder builder(13);

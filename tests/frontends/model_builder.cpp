@@ -1,13 +1,14 @@
 #include "tests/frontends/model_builder.h"
 
 #include "frontends/onnx.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 
 namespace anydim::frontends {
 
 namespace {
 
-onnx::AttributeProto& add(onnx::NodeProto& node, const std::string& name, onnx::AttributeProto::AttributeType type) {
+onnx::AttributeProto& add(onnx::NodeProto& node, const std::string& name,
+                          onnx::AttributeProto::AttributeType type) {
   onnx::AttributeProto& attribute = *node.add_attribute();
   attribute.set_name(name);
   attribute.set_type(type);
@@ -36,7 +37,8 @@ NodeBuilder& NodeBuilder::integer(const std::string& name, std::int64_t value) {
   return *this;
 }
 
-NodeBuilder& NodeBuilder::integers(const std::string& name, const std::vector<std::int64_t>& values) {
+NodeBuilder& NodeBuilder::integers(const std::string& name,
+                                   const std::vector<std::int64_t>& values) {
   auto& attribute = add(proto, name, onnx::AttributeProto::INTS);
   attribute.mutable_ints()->Add(values.begin(), values.end());
   return *this;
@@ -58,7 +60,8 @@ NodeBuilder& NodeBuilder::string(const std::string& name, const std::string& val
   return *this;
 }
 
-onnx::TensorProto& NodeBuilder::tensor(const std::string& name, int type, const std::vector<std::int64_t>& dims) {
+onnx::TensorProto& NodeBuilder::tensor(const std::string& name, int type,
+                                       const std::vector<std::int64_t>& dims) {
   onnx::TensorProto& tensor = *add(proto, name, onnx::AttributeProto::TENSOR).mutable_t();
   tensor.set_data_type(type);
   tensor.mutable_dims()->Add(dims.begin(), dims.end());
@@ -71,7 +74,8 @@ ModelBuilder::ModelBuilder(int opset) {
   model.mutable_graph()->set_name("test");
 }
 
-ModelBuilder& ModelBuilder::input(const std::string& name, int type, const std::vector<DimSpec>& dims) {
+ModelBuilder& ModelBuilder::input(const std::string& name, int type,
+                                  const std::vector<DimSpec>& dims) {
   onnx::ValueInfoProto& value = *model.mutable_graph()->add_input();
   set_type(value, name, type);
   auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
@@ -88,7 +92,8 @@ ModelBuilder& ModelBuilder::output(const std::string& name, int type) {
   return *this;
 }
 
-onnx::TensorProto& ModelBuilder::initialiser(const std::string& name, int type, const std::vector<std::int64_t>& dims) {
+onnx::TensorProto& ModelBuilder::initialiser(const std::string& name, int type,
+                                             const std::vector<std::int64_t>& dims) {
   onnx::TensorProto& tensor = *model.mutable_graph()->add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(type);
@@ -96,7 +101,8 @@ onnx::TensorProto& ModelBuilder::initialiser(const std::string& name, int type, 
   return tensor;
 }
 
-ModelBuilder& ModelBuilder::reals(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
+ModelBuilder& ModelBuilder::reals(const std::string& name, const std::vector<std::int64_t>& dims,
+                                  const std::vector<float>& values) {
   initialiser(name, f32, dims).mutable_float_data()->Add(values.begin(), values.end());
   return *this;
 }
@@ -107,7 +113,8 @@ ModelBuilder& ModelBuilder::integers(const std::string& name, const std::vector<
   return *this;
 }
 
-NodeBuilder ModelBuilder::node(const std::string& type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+NodeBuilder ModelBuilder::node(const std::string& type, const std::vector<std::string>& inputs,
+                               const std::vector<std::string>& outputs) {
   onnx::NodeProto& node = *model.mutable_graph()->add_node();
   node.set_op_type(type);
   for (const auto& input : inputs) node.add_input(input);

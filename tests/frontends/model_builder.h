@@ -34,7 +34,8 @@ struct NodeBuilder {
   NodeBuilder& real(const std::string& name, float value);
   NodeBuilder& reals(const std::string& name, const std::vector<float>& values);
   NodeBuilder& string(const std::string& name, const std::string& value);
-  onnx::TensorProto& tensor(const std::string& name, int type, const std::vector<std::int64_t>& dims);
+  onnx::TensorProto& tensor(const std::string& name, int type,
+                            const std::vector<std::int64_t>& dims);
 };
 
 struct ModelBuilder {
@@ -43,15 +44,20 @@ struct ModelBuilder {
   explicit ModelBuilder(int opset = 17);
   ModelBuilder& input(const std::string& name, int type, const std::vector<DimSpec>& dims);
   ModelBuilder& output(const std::string& name, int type = 0);
-  onnx::TensorProto& initialiser(const std::string& name, int type, const std::vector<std::int64_t>& dims);
-  ModelBuilder& reals(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values);
-  ModelBuilder& integers(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& values);
-  NodeBuilder node(const std::string& type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+  onnx::TensorProto& initialiser(const std::string& name, int type,
+                                 const std::vector<std::int64_t>& dims);
+  ModelBuilder& reals(const std::string& name, const std::vector<std::int64_t>& dims,
+                      const std::vector<float>& values);
+  ModelBuilder& integers(const std::string& name, const std::vector<std::int64_t>& dims,
+                         const std::vector<std::int64_t>& values);
+  NodeBuilder node(const std::string& type, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs);
 
   std::string bytes() const { return model.SerializeAsString(); }
-  ir::Module read() const;      // as read_onnx reads the bytes
-  std::string text() const;     // the module's text
-  std::string failure() const;  // "malformed: MESSAGE" or "unsupported: MESSAGE"; "read" where nothing fails
+  ir::Module read() const;   // as read_onnx reads the bytes
+  std::string text() const;  // the module's text
+  std::string failure()
+      const;  // "malformed: MESSAGE" or "unsupported: MESSAGE"; "read" where nothing fails
 };
 
 // What reading the bytes ends with, as ModelBuilder::failure.

@@ -1,6 +1,7 @@
-// ONNX's own node tests (Debian's libonnx-testdata) through reader, inference and reference evaluator: values and element types agree with the
-// recorded outputs, and what inference says (dims, elements of shapes, preconditions) with what came out: once with the models' own
-// dims, once with a symbol for every dim.
+// ONNX's own node tests (Debian's libonnx-testdata) through reader, inference and reference
+// evaluator: values and element types agree with the recorded outputs, and what inference says
+// (dims, elements of shapes, preconditions) with what came out: once with the models' own dims,
+// once with a symbol for every dim.
 //
 // ANYDIM_LIST_NODE_TESTS in the environment also lists what is unsupported or skipped, and why.
 #include <fmt/format.h>
@@ -19,11 +20,11 @@
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/parse.h"
 #include "frontends/onnx_tensor.h"
-#include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/print.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/bind.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/print.h"
 #include "tests/frontends/sequence_cases.h"
 #include "tests/frontends/tensor_difference.h"
 #include "tests/frontends/value_cases.h"
@@ -69,12 +70,15 @@ std::optional<Result> read_case(const fs::path& folder, Case& test) {
   try {
     test.module = read_onnx(folder / "model.onnx");
   } catch (const Error& error) {
-    return Result{error.kind() == ErrorKind::Unsupported ? Outcome::Unsupported : Outcome::Error, error.what()};
+    return Result{error.kind() == ErrorKind::Unsupported ? Outcome::Unsupported : Outcome::Error,
+                  error.what()};
   }
   try {
     const fs::path data = folder / "test_data_set_0";
-    for (const auto& file : numbered_files(data, "input")) test.inputs.push_back(read_onnx_tensor(file));
-    for (const auto& file : numbered_files(data, "output")) test.wanted.push_back(read_onnx_tensor(file));
+    for (const auto& file : numbered_files(data, "input"))
+      test.inputs.push_back(read_onnx_tensor(file));
+    for (const auto& file : numbered_files(data, "output"))
+      test.wanted.push_back(read_onnx_tensor(file));
   } catch (const Error& error) {
     return Result{Outcome::Skipped, error.what()};  // strings, sequences and optionals
   }
@@ -85,7 +89,8 @@ std::optional<Result> read_case(const fs::path& folder, Case& test) {
   return std::nullopt;
 }
 
-// Every dim of every parameter becomes a symbol of its own. Vectors of integers keep their length: as shapes and axes they decide ranks.
+// Every dim of every parameter becomes a symbol of its own. Vectors of integers keep their length:
+// as shapes and axes they decide ranks.
 void make_symbolic(ir::Function& function) {
   for (const ir::ValueId parameter : function.body.parameters) {
     auto& [dtype, dims] = function.values[parameter].type.tensor;
@@ -100,10 +105,12 @@ void make_symbolic(ir::Function& function) {
 
 struct NotKnown {};
 
-// Values of the symbols, and of elements of parameters, in one call. Throws NotKnown for leaves that only a run computes.
+// Values of the symbols, and of elements of parameters, in one call. Throws NotKnown for leaves
+// that only a run computes.
 class CallValues {
  public:
-  explicit CallValues(const Case& test) : test_(test), symbols_(ir::bind_symbols(test.function(), test.inputs)) {}
+  explicit CallValues(const Case& test)
+      : test_(test), symbols_(ir::bind_symbols(test.function(), test.inputs)) {}
 
   std::int64_t value(const ir::Dim& dim) const {
     return dim.evaluate([&](const ir::DimLeaf& leaf) { return leaf_value(leaf); });
@@ -119,7 +126,8 @@ class CallValues {
     const auto& parameters = test_.function().body.parameters;
     const auto found = std::ranges::find(parameters, leaf.value);
     if (found == parameters.end()) throw NotKnown{};
-    return test_.inputs[static_cast<std::size_t>(found - parameters.begin())].integer_at(leaf.element);
+    return test_.inputs[static_cast<std::size_t>(found - parameters.begin())].integer_at(
+        leaf.element);
   }
 
   const Case& test_;
@@ -127,11 +135,13 @@ class CallValues {
 };
 
 bool holds(const ir::Precondition& precondition, const CallValues& call) {
-  return ir::holds(precondition.relation, call.value(precondition.left), call.value(precondition.right));
+  return ir::holds(precondition.relation, call.value(precondition.left),
+                   call.value(precondition.right));
 }
 
 // What inference said of the results, held against what came out. Empty where it agrees.
-std::string inference_fault(const Case& test, const ir::FunctionInference& inference, const std::vector<ir::Tensor>& results) {
+std::string inference_fault(const Case& test, const ir::FunctionInference& inference,
+                            const std::vector<ir::Tensor>& results) {
   const CallValues call(test);
   const ir::Function& function = test.function();
   const auto agrees = [&](const ir::Dim& dim, std::int64_t got) {
@@ -143,7 +153,8 @@ std::string inference_fault(const Case& test, const ir::FunctionInference& infer
   };
   for (const ir::Requirement& requirement : inference.requirements) {
     try {
-      if (!holds(requirement.precondition, call)) return "needless demand: " + ir::to_string(requirement.precondition, function);
+      if (!holds(requirement.precondition, call))
+        return "needless demand: " + ir::to_string(requirement.precondition, function);
     } catch (const NotKnown&) {
       continue;
     }
@@ -153,12 +164,16 @@ std::string inference_fault(const Case& test, const ir::FunctionInference& infer
     const ir::TensorType& type = function.tensor_type(id);
     const auto got = results[i].dims();
     bool right = type.dtype == results[i].dtype() && type.rank() == got.size();
-    for (std::size_t axis = 0; right && axis < got.size(); ++axis) right = agrees(type.dims[axis], got[axis]);
-    if (!right) return fmt::format("inferred {}, got {}", ir::print(function, ir::Type(type)), shape_text(results[i]));
+    for (std::size_t axis = 0; right && axis < got.size(); ++axis)
+      right = agrees(type.dims[axis], got[axis]);
+    if (!right)
+      return fmt::format("inferred {}, got {}", ir::print(function, ir::Type(type)),
+                         shape_text(results[i]));
     const ir::Contents& contents = inference.contents[id];
     for (std::size_t j = 0; contents && j < contents->size(); ++j) {
       if (agrees((*contents)[j], results[i].integer_at(static_cast<std::int64_t>(j)))) continue;
-      return fmt::format("inferred element {} as {}, got {}", j, ir::print(function, (*contents)[j]),
+      return fmt::format("inferred element {} as {}, got {}", j,
+                         ir::print(function, (*contents)[j]),
                          results[i].integer_at(static_cast<std::int64_t>(j)));
     }
   }
@@ -168,15 +183,20 @@ std::string inference_fault(const Case& test, const ir::FunctionInference& infer
 // Tests whose files contradict themselves.
 bool is_flawed(const std::string& name) {
   // Recorded with sizes that are no integers; ONNX Runtime differs from them as Anydim does.
-  if (name.starts_with("test_resize_downsample_scales_") && name.ends_with("_align_corners")) return true;
-  if (name == "test_adam_multiple") return true;  // recorded with an epsilon that the model leaves out
-  // Recorded as if the places counted in a smaller output; later versions of ONNX recorded it again.
+  if (name.starts_with("test_resize_downsample_scales_") && name.ends_with("_align_corners"))
+    return true;
+  if (name == "test_adam_multiple")
+    return true;  // recorded with an epsilon that the model leaves out
+  // Recorded as if the places counted in a smaller output; later versions of ONNX recorded it
+  // again.
   if (name == "test_maxunpool_export_with_output_shape") return true;
-  return name.starts_with("test_castlike_") && name.find("BFLOAT16") != std::string::npos;  // `like` is declared (3, 4), recorded as (1)
+  return name.starts_with("test_castlike_") &&
+         name.find("BFLOAT16") != std::string::npos;  // `like` is declared (3, 4), recorded as (1)
 }
 
 Result run(const fs::path& folder, bool symbolic) {
-  if (is_flawed(folder.filename().string())) return {Outcome::Skipped, "the recorded tensors don't fit the model"};
+  if (is_flawed(folder.filename().string()))
+    return {Outcome::Skipped, "the recorded tensors don't fit the model"};
   Case test;
   if (auto obstacle = read_case(folder, test)) return *std::move(obstacle);
   const ir::Function& function = test.function();
@@ -186,13 +206,16 @@ Result run(const fs::path& folder, bool symbolic) {
     const auto results = ir::evaluate(test.module, function, test.inputs);
     if (results.size() != test.wanted.size()) return {Outcome::Wrong, "another number of outputs"};
     for (std::size_t i = 0; i < results.size(); ++i) {
-      const std::string why = difference(results[i], with_dtype(test.wanted[i], results[i].dtype()));
-      if (!why.empty()) return {Outcome::Wrong, fmt::format("{}: {}", function.result_names[i], why)};
+      const std::string why =
+          difference(results[i], with_dtype(test.wanted[i], results[i].dtype()));
+      if (!why.empty())
+        return {Outcome::Wrong, fmt::format("{}: {}", function.result_names[i], why)};
     }
     const std::string why = inference_fault(test, inference.functions[0], results);
     if (!why.empty()) return {Outcome::Wrong, why};
   } catch (const Error& error) {
-    return {error.kind() == ErrorKind::Unsupported ? Outcome::Unsupported : Outcome::Error, error.what()};
+    return {error.kind() == ErrorKind::Unsupported ? Outcome::Unsupported : Outcome::Error,
+            error.what()};
   }
   return {Outcome::Pass, ""};
 }
@@ -215,18 +238,22 @@ void run_all(bool symbolic, int fewest_passes) {
     const std::string line = folder.filename().string() + ": " + result.reason;
     if (result.outcome == Outcome::Wrong) ADD_FAILURE() << "wrong: " << line;
     if (result.outcome == Outcome::Error) ADD_FAILURE() << "error: " << line;
-    if (list && result.outcome == Outcome::Unsupported) std::cout << "unsupported: " << line << '\n';
+    if (list && result.outcome == Outcome::Unsupported)
+      std::cout << "unsupported: " << line << '\n';
     if (list && result.outcome == Outcome::Skipped) std::cout << "skipped: " << line << '\n';
   }
-  std::cout << fmt::format("node tests: {} pass, {} unsupported, {} wrong, {} error, {} skipped\n", counts[Outcome::Pass],
-                           counts[Outcome::Unsupported], counts[Outcome::Wrong], counts[Outcome::Error], counts[Outcome::Skipped]);
+  std::cout << fmt::format("node tests: {} pass, {} unsupported, {} wrong, {} error, {} skipped\n",
+                           counts[Outcome::Pass], counts[Outcome::Unsupported],
+                           counts[Outcome::Wrong], counts[Outcome::Error],
+                           counts[Outcome::Skipped]);
   EXPECT_GE(counts[Outcome::Pass], fewest_passes);
 }
 
 class NodeTests : public testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(node_folder)) GTEST_SKIP() << "libonnx-testdata is not installed: no folder " << node_folder;
+    if (!fs::exists(node_folder))
+      GTEST_SKIP() << "libonnx-testdata is not installed: no folder " << node_folder;
   }
 };
 
@@ -238,7 +265,8 @@ std::string full_name(std::string_view domain, std::string_view name) {
   return domain.empty() ? std::string(name) : fmt::format("{}.{}", domain, name);
 }
 
-// A row of the tables of operators is covered by a passing node test or a case of value_cases.h or sequence_cases.h.
+// A row of the tables of operators is covered by a passing node test or a case of value_cases.h or
+// sequence_cases.h.
 TEST_F(NodeTests, EveryOperatorHasATest) {
   std::set<std::string> tested;
   for (const ValueCase& test : value_cases()) tested.insert(full_name(test.domain, test.op));
@@ -246,7 +274,8 @@ TEST_F(NodeTests, EveryOperatorHasATest) {
     if (run(folder, false).outcome != Outcome::Pass) continue;
     const auto mapping = map_file(folder / "model.onnx");
     const onnx::ModelProto model = parse_model(mapping->bytes(), folder.string());
-    for (const auto& node : model.graph().node()) tested.insert(full_name(canonical_domain(node.domain()), node.op_type()));
+    for (const auto& node : model.graph().node())
+      tested.insert(full_name(canonical_domain(node.domain()), node.op_type()));
   }
   for (const SequenceCase& test : sequence_cases())
     for (const auto& node : test.builder.model.graph().node()) tested.insert(node.op_type());

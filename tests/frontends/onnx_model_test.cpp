@@ -5,7 +5,7 @@
 #include <set>
 
 #include "frontends/onnx.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "tests/frontends/model_builder.h"
 
 namespace anydim::frontends {
@@ -16,7 +16,8 @@ TEST(OnnxModel, NamedDimsBecomeSymbolsAndNodesKeepTheirNames) {
   builder.input("x", f32, {"batch", "seq", 8}).input("y", f32, {"batch", 1, ""}).output("sum", f32);
   builder.node("Add", {"x", "y"}, {"s"}).name("/encoder/Add");
   builder.node("Relu", {"s"}, {"sum"});
-  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(batch, seq, 8), f32], %y: Tensor[(batch, 1, y_2), f32])
+  EXPECT_EQ(builder.text(),
+            R"(fn @main(%x: Tensor[(batch, seq, 8), f32], %y: Tensor[(batch, 1, y_2), f32])
   where batch in [0, 2147483647], seq in [0, 2147483647], y_2 in [0, 2147483647] opaque {
   %s = add(%x, %y) from "/encoder/Add"
   %sum = relu(%s) from "Relu #1"
@@ -81,13 +82,18 @@ TEST(OnnxModel, NamesMadeUpKeepClearOfTheModels) {
   builder.node("HardSigmoid", {"x"}, {"y"});
   const ir::Module module = builder.read();
   std::set<std::string> names;
-  for (const auto& value : module.functions[0].values) EXPECT_TRUE(names.insert(value.name).second) << value.name;
+  for (const auto& value : module.functions[0].values)
+    EXPECT_TRUE(names.insert(value.name).second) << value.name;
   EXPECT_FALSE(names.contains("y.0"));
 }
 
 TEST(OnnxModel, OpsThatDecideShapesComeOutDynamic) {
   ModelBuilder builder(18);
-  builder.input("x", f32, {"n", 4}).input("s", i64, {2}).input("k", i32, {1}).output("y").output("q");
+  builder.input("x", f32, {"n", 4})
+      .input("s", i64, {2})
+      .input("k", i32, {1})
+      .output("y")
+      .output("q");
   builder.integers("none", {0}, {});
   builder.node("Reshape", {"x", "s"}, {"r"}).name("reshape");
   builder.node("Reshape", {"r", "s"}, {"z"}).name("zeros").integer("allowzero", 1);
@@ -95,10 +101,13 @@ TEST(OnnxModel, OpsThatDecideShapesComeOutDynamic) {
   builder.node("Slice", {"e", "k", "k", "", "k"}, {"c"}).name("slice");
   builder.node("ReduceSum", {"c", "k"}, {"m"}).name("sum").integer("keepdims", 0);
   builder.node("ReduceMean", {"m", "none"}, {"a"}).name("all");
-  builder.node("ReduceMax", {"a", "none"}, {"b"}).name("nothing").integer("noop_with_empty_axes", 1);
+  builder.node("ReduceMax", {"a", "none"}, {"b"})
+      .name("nothing")
+      .integer("noop_with_empty_axes", 1);
   builder.node("Unsqueeze", {"b", "s"}, {"u"}).name("unsqueeze");
   builder.node("Split", {"u", "s"}, {"y", "q"}).name("split").integer("axis", -1);
-  EXPECT_EQ(builder.text(), R"(fn @main(%x: Tensor[(n, 4), f32], %s: Tensor[(2), i64], %k: Tensor[(1), i32])
+  EXPECT_EQ(builder.text(),
+            R"(fn @main(%x: Tensor[(n, 4), f32], %s: Tensor[(2), i64], %k: Tensor[(1), i32])
   where n in [0, 2147483647] {
   %none = constant(i64 (0) []) from "none"
   %r = dyn.reshape(%x, %s) {zero_copies = 1} from "reshape"
@@ -134,7 +143,8 @@ TEST(OnnxModel, MiniLmWithoutItsWeightsSaysWhatIsMissing) {
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(describe(error),
-              "malformed: tensor 'bert.embeddings.word_embeddings.weight' has its data in the file 'model.safetensors', which is "
+              "malformed: tensor 'bert.embeddings.word_embeddings.weight' has its data in the file "
+              "'model.safetensors', which is "
               "missing: expected it at '../models/model.safetensors', beside the model");
   }
 }

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "frontends/onnx/tensor.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "tests/frontends/model_builder.h"
 
 namespace anydim::frontends {
@@ -53,7 +53,8 @@ TEST(OnnxTensor, TypedFields) {
   auto unsigned_ints = tensor(onnx::TensorProto::UINT32, {});
   unsigned_ints.add_uint64_data(4294967295u);
   EXPECT_EQ(ir::print(take(unsigned_ints)), "u32 () [4294967295]");
-  for (const int type : {int{onnx::TensorProto::INT8}, int{onnx::TensorProto::INT16}, int{onnx::TensorProto::INT32}}) {
+  for (const int type : {int{onnx::TensorProto::INT8}, int{onnx::TensorProto::INT16},
+                         int{onnx::TensorProto::INT32}}) {
     auto small = tensor(type, {2});
     small.add_int32_data(-5);
     small.add_int32_data(100);
@@ -93,38 +94,56 @@ TEST(OnnxTensor, EmptyTensorsNeedNoData) {
 TEST(OnnxTensor, DimsAndDataDisagree) {
   auto raw = tensor(f32, {2, 3});
   raw.set_raw_data("12345678");
-  EXPECT_EQ(failure(raw), "malformed: initialiser 'w' is f32 [2, 3], which needs 24 bytes, but its raw_data has 8");
+  EXPECT_EQ(
+      failure(raw),
+      "malformed: initialiser 'w' is f32 [2, 3], which needs 24 bytes, but its raw_data has 8");
   auto typed = tensor(i64, {2});
   typed.add_int64_data(1);
-  EXPECT_EQ(failure(typed), "malformed: initialiser 'w' is i64 [2], which needs 2 elements, but its int64_data has 1");
-  EXPECT_EQ(failure(tensor(f32, {})), "malformed: initialiser 'w' is f32 [], which needs 1 elements, but its float_data has 0");
+  EXPECT_EQ(
+      failure(typed),
+      "malformed: initialiser 'w' is i64 [2], which needs 2 elements, but its int64_data has 1");
+  EXPECT_EQ(
+      failure(tensor(f32, {})),
+      "malformed: initialiser 'w' is f32 [], which needs 1 elements, but its float_data has 0");
   auto field = tensor(f32, {1});
   field.add_int32_data(1);
-  EXPECT_EQ(failure(field), "malformed: initialiser 'w' is f32 [1], which needs 1 elements, but its float_data has 0");
+  EXPECT_EQ(
+      failure(field),
+      "malformed: initialiser 'w' is f32 [1], which needs 1 elements, but its float_data has 0");
   auto both = tensor(f32, {1});
   both.add_float_data(1);
   both.set_raw_data("1234");
-  EXPECT_EQ(failure(both), "malformed: initialiser 'w' has its data in more than one field; expected one");
+  EXPECT_EQ(failure(both),
+            "malformed: initialiser 'w' has its data in more than one field; expected one");
 }
 
 TEST(OnnxTensor, HostileDims) {
-  EXPECT_EQ(failure(tensor(f32, {2, -1})), "malformed: tensor 'w' has the dims [2, -1]; a dim cannot be negative");
+  EXPECT_EQ(failure(tensor(f32, {2, -1})),
+            "malformed: tensor 'w' has the dims [2, -1]; a dim cannot be negative");
   EXPECT_EQ(failure(tensor(f32, {1LL << 40, 1LL << 40})),
-            "malformed: tensor 'w' has the dims [1099511627776, 1099511627776], whose size overflows 64 bits");
+            "malformed: tensor 'w' has the dims [1099511627776, 1099511627776], whose size "
+            "overflows 64 bits");
   EXPECT_EQ(failure(tensor(f32, {1LL << 60})),
-            "malformed: initialiser 'w' is f32 [1152921504606846976], which needs 1152921504606846976 elements, but its float_data "
+            "malformed: initialiser 'w' is f32 [1152921504606846976], which needs "
+            "1152921504606846976 elements, but its float_data "
             "has 0");
 }
 
 TEST(OnnxTensor, ElementTypes) {
   EXPECT_EQ(failure(tensor(0, {})), "malformed: initialiser 'w' has no element type");
-  EXPECT_EQ(failure(tensor(-4, {})), "malformed: initialiser 'w' has the element type number -4, which ONNX does not define");
-  EXPECT_EQ(failure(tensor(onnx::TensorProto::COMPLEX64, {})),
-            "unsupported: initialiser 'w' has the element type COMPLEX64, which Anydim does not support");
-  EXPECT_EQ(failure(tensor(22, {})), "unsupported: initialiser 'w' has the element type INT4, which Anydim does not support");
+  EXPECT_EQ(
+      failure(tensor(-4, {})),
+      "malformed: initialiser 'w' has the element type number -4, which ONNX does not define");
+  EXPECT_EQ(
+      failure(tensor(onnx::TensorProto::COMPLEX64, {})),
+      "unsupported: initialiser 'w' has the element type COMPLEX64, which Anydim does not support");
+  EXPECT_EQ(
+      failure(tensor(22, {})),
+      "unsupported: initialiser 'w' has the element type INT4, which Anydim does not support");
   auto segment = tensor(f32, {});
   segment.mutable_segment()->set_begin(1);
-  EXPECT_EQ(failure(segment), "malformed: initialiser 'w' is one segment of a larger tensor; expected a whole one");
+  EXPECT_EQ(failure(segment),
+            "malformed: initialiser 'w' is one segment of a larger tensor; expected a whole one");
 }
 
 TEST(OnnxTensor, ValuesThatTheElementTypeCannotHold) {
@@ -134,7 +153,8 @@ TEST(OnnxTensor, ValuesThatTheElementTypeCannotHold) {
   EXPECT_EQ(failure(byte), "malformed: initialiser 'w' is u8, but element 1 has the value 300");
   auto flag = tensor(boolean, {1});
   flag.set_raw_data("\x02");
-  EXPECT_EQ(failure(flag), "malformed: initialiser 'w' is bool, but element 0 has the value 2: expected 0 or 1");
+  EXPECT_EQ(failure(flag),
+            "malformed: initialiser 'w' is bool, but element 0 has the value 2: expected 0 or 1");
 }
 
 TEST(OnnxTensor, ExternalEntries) {
@@ -148,14 +168,19 @@ TEST(OnnxTensor, ExternalEntries) {
   EXPECT_EQ(failure(proto), "malformed: tensor 'w' names no data file");
   add("location", "weights.bin");
   EXPECT_EQ(failure(proto),
-            "malformed: tensor 'w' has its data in the file 'weights.bin', but the model was read from memory, "
+            "malformed: tensor 'w' has its data in the file 'weights.bin', but the model was read "
+            "from memory, "
             "without a folder to look in");
   add("offset", "12x");
-  EXPECT_EQ(failure(proto), "malformed: initialiser 'w' has external data with the offset '12x': expected an integer");
+  EXPECT_EQ(
+      failure(proto),
+      "malformed: initialiser 'w' has external data with the offset '12x': expected an integer");
   proto.mutable_external_data(1)->set_key("location");
-  EXPECT_EQ(failure(proto), "malformed: initialiser 'w' gives the key 'location' of its external data twice");
+  EXPECT_EQ(failure(proto),
+            "malformed: initialiser 'w' gives the key 'location' of its external data twice");
   proto.set_raw_data("1234");
-  EXPECT_EQ(failure(proto), "malformed: initialiser 'w' has data both inside the model and in another file");
+  EXPECT_EQ(failure(proto),
+            "malformed: initialiser 'w' has data both inside the model and in another file");
 }
 
 TEST(OnnxTensor, Files) {
@@ -175,10 +200,12 @@ TEST(OnnxTensor, Files) {
     return std::string("read");
   };
   EXPECT_EQ(failure_of_file(file), "malformed: tensor file '" + file.string() +
-                                       "' is not an ONNX tensor: its 12 bytes are truncated, damaged, nested too deeply or of another "
+                                       "' is not an ONNX tensor: its 12 bytes are truncated, "
+                                       "damaged, nested too deeply or of another "
                                        "format");
   std::filesystem::remove(file);
-  EXPECT_EQ(failure_of_file(file), "malformed: cannot open '" + file.string() + "': No such file or directory");
+  EXPECT_EQ(failure_of_file(file),
+            "malformed: cannot open '" + file.string() + "': No such file or directory");
   EXPECT_EQ(failure_of_file("/dev/null"), "malformed: '/dev/null' is not a regular file");
 }
 

@@ -9,7 +9,9 @@ using ir::DType;
 using ir::Tensor;
 using Dims = std::vector<std::int64_t>;
 
-Tensor reals(Dims dims, const std::vector<double>& values) { return Tensor::of(DType::F32, std::move(dims), values); }
+Tensor reals(Dims dims, const std::vector<double>& values) {
+  return Tensor::of(DType::F32, std::move(dims), values);
+}
 Tensor integer(std::int64_t value) { return Tensor::of<std::int64_t>(DType::I64, {}, {value}); }
 Tensor truth(bool value) { return Tensor::of<std::int64_t>(DType::Bool, {}, {value ? 1 : 0}); }
 
@@ -30,7 +32,8 @@ void add_splits(std::vector<SequenceCase>& cases) {
     builder.node("SplitToSequence", {"x", "two"}, {"parts"});
     builder.node("SequenceAt", {"parts", "last"}, {"part"});
     builder.node("SequenceLength", {"parts"}, {"count"});
-    cases.push_back({"split by a size", builder, {reals({5, 2}, ten)}, {reals({1, 2}, {8, 9}), integer(3)}});
+    cases.push_back(
+        {"split by a size", builder, {reals({5, 2}, ten)}, {reals({1, 2}, {8, 9}), integer(3)}});
   }
   {
     ModelBuilder builder = with_rows();
@@ -39,7 +42,10 @@ void add_splits(std::vector<SequenceCase>& cases) {
     builder.node("SplitToSequence", {"x", "sizes"}, {"parts"}).integer("axis", 0);
     builder.node("SequenceAt", {"parts", "at"}, {"part"});
     builder.node("SequenceAt", {"parts", "one"}, {"none"});
-    cases.push_back({"split by sizes", builder, {reals({5, 2}, ten)}, {reals({4, 2}, {2, 3, 4, 5, 6, 7, 8, 9}), reals({0, 2}, {})}});
+    cases.push_back({"split by sizes",
+                     builder,
+                     {reals({5, 2}, ten)},
+                     {reals({4, 2}, {2, 3, 4, 5, 6, 7, 8, 9}), reals({0, 2}, {})}});
   }
   {
     // One element a column, without its axis.
@@ -47,28 +53,40 @@ void add_splits(std::vector<SequenceCase>& cases) {
     builder.integers("one", {}, {1}).output("column");
     builder.node("SplitToSequence", {"x"}, {"columns"}).integer("axis", 1).integer("keepdims", 0);
     builder.node("SequenceAt", {"columns", "one"}, {"column"});
-    cases.push_back({"split into columns", builder, {reals({5, 2}, ten)}, {reals({5}, {1, 3, 5, 7, 9})}});
+    cases.push_back(
+        {"split into columns", builder, {reals({5, 2}, ten)}, {reals({5}, {1, 3, 5, 7, 9})}});
   }
 }
 
 void add_edits(std::vector<SequenceCase>& cases) {
   {
     ModelBuilder builder = with_rows();
-    builder.input("y", f32, {"m", 2}).output("joined").output("count", i64).integers("front", {}, {0});
+    builder.input("y", f32, {"m", 2})
+        .output("joined")
+        .output("count", i64)
+        .integers("front", {}, {0});
     builder.node("SequenceEmpty", {}, {"empty"}).integer("dtype", f32);
     builder.node("SequenceInsert", {"empty", "x"}, {"one"});
     builder.node("SequenceInsert", {"one", "y", "front"}, {"two"});
     builder.node("SequenceInsert", {"two", "y"}, {"three"});
     builder.node("ConcatFromSequence", {"three"}, {"joined"}).integer("axis", 0);
     builder.node("SequenceLength", {"three"}, {"count"});
-    cases.push_back(
-        {"insert", builder, {reals({2, 2}, {1, 2, 3, 4}), reals({1, 2}, {5, 6})}, {reals({4, 2}, {5, 6, 1, 2, 3, 4, 5, 6}), integer(3)}});
+    cases.push_back({"insert",
+                     builder,
+                     {reals({2, 2}, {1, 2, 3, 4}), reals({1, 2}, {5, 6})},
+                     {reals({4, 2}, {5, 6, 1, 2, 3, 4, 5, 6}), integer(3)}});
   }
   {
     ModelBuilder builder = with_rows();
-    builder.input("y", f32, {"n", 2}).output("stacked").output("left").integers("second", {}, {-2}).integers("first", {}, {0});
+    builder.input("y", f32, {"n", 2})
+        .output("stacked")
+        .output("left")
+        .integers("second", {}, {-2})
+        .integers("first", {}, {0});
     builder.node("SequenceConstruct", {"x", "y", "x"}, {"three"});
-    builder.node("ConcatFromSequence", {"three"}, {"stacked"}).integer("axis", -1).integer("new_axis", 1);
+    builder.node("ConcatFromSequence", {"three"}, {"stacked"})
+        .integer("axis", -1)
+        .integer("new_axis", 1);
     builder.node("SequenceErase", {"three", "second"}, {"two"});
     builder.node("SequenceErase", {"two"}, {"one"});
     builder.node("SequenceAt", {"one", "first"}, {"left"});
@@ -117,7 +135,10 @@ void add_optionals(std::vector<SequenceCase>& cases) {
     builder.node("Optional", {"x"}, {"some"});
     builder.node("OptionalHasElement", {"some"}, {"there"});
     builder.node("OptionalGetElement", {"some"}, {"element"});
-    cases.push_back({"optional tensor", builder, {reals({1, 2}, {1, 2})}, {truth(true), reals({1, 2}, {1, 2})}});
+    cases.push_back({"optional tensor",
+                     builder,
+                     {reals({1, 2}, {1, 2})},
+                     {truth(true), reals({1, 2}, {1, 2})}});
   }
   {
     // An optional sequence, and one without an element.
@@ -132,7 +153,8 @@ void add_optionals(std::vector<SequenceCase>& cases) {
     type.set_type(onnx::AttributeProto::TYPE_PROTO);
     type.mutable_tp()->mutable_tensor_type()->set_elem_type(f32);
     builder.node("OptionalHasElement", {"nothing"}, {"there"});
-    cases.push_back({"optional sequence", builder, {reals({1, 2}, {1, 2})}, {integer(2), truth(false)}});
+    cases.push_back(
+        {"optional sequence", builder, {reals({1, 2}, {1, 2})}, {integer(2), truth(false)}});
   }
 }
 

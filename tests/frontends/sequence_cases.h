@@ -1,4 +1,5 @@
-// Graphs with sequences and optionals inside, from tensors to tensors: what ONNX's node tests of these operators hold is no tensor.
+// Graphs with sequences and optionals inside, from tensors to tensors: what ONNX's node tests of
+// these operators hold is no tensor.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct SequenceCase {
   std::string name;
   ModelBuilder builder;
   std::vector<ir::Tensor> inputs;
-  std::vector<ir::Tensor> wanted;  // by the operator's definition; tests/models/exports.py holds nine of the operators against ONNX Runtime
+  std::vector<ir::Tensor> wanted;  // by the operator's definition; tests/models/exports.py holds
+                                   // nine of the operators against ONNX Runtime
 };
 
 std::vector<SequenceCase> sequence_cases();

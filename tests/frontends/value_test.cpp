@@ -1,8 +1,9 @@
-// The cases of value_cases.h, with a symbol for every dim of every input, through reader, inference and reference evaluator.
+// The cases of value_cases.h, with a symbol for every dim of every input, through reader, inference
+// and reference evaluator.
 #include <gtest/gtest.h>
 
-#include "ir/evaluate.h"
-#include "ir/infer.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
 #include "tests/frontends/tensor_difference.h"
 #include "tests/frontends/value_cases.h"
 
@@ -68,10 +69,12 @@ std::vector<ir::Tensor> run(const ValueCase& test) {
 
 TEST(OnnxValues, Cases) {
   for (const ValueCase& test : value_cases()) {
-    SCOPED_TRACE((test.domain.empty() ? test.op : test.domain + "." + test.op) + " in opset " + std::to_string(test.opset));
+    SCOPED_TRACE((test.domain.empty() ? test.op : test.domain + "." + test.op) + " in opset " +
+                 std::to_string(test.opset));
     const auto results = run(test);
     ASSERT_EQ(results.size(), test.wanted.size());
-    for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(difference(results[i], test.wanted[i]), "");
+    for (std::size_t i = 0; i < results.size(); ++i)
+      EXPECT_EQ(difference(results[i], test.wanted[i]), "");
   }
 }
 
@@ -86,7 +89,8 @@ TEST(OnnxValues, DimsThatOverflowNameTheNode) {
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(describe(error),
-              "malformed: flatten 'flat' (%y): the dim expression (4611686018427387904) * (4) leaves the range of 64-bit "
+              "malformed: flatten 'flat' (%y): the dim expression (4611686018427387904) * (4) "
+              "leaves the range of 64-bit "
               "integers");
   }
 }

@@ -16,7 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 // y = x * large + small, with `count` elements in large, whose raw data are 0, 1, 2, ...
 ModelBuilder scaled(std::int64_t count) {
@@ -42,7 +44,9 @@ class ModelOnDisk : public testing::Test {
     file_ = folder_ / "m.onnx";
   }
   ~ModelOnDisk() override { fs::remove_all(folder_); }
-  void write(const std::string& bytes) const { std::ofstream(file_, std::ios::binary | std::ios::trunc) << bytes; }
+  void write(const std::string& bytes) const {
+    std::ofstream(file_, std::ios::binary | std::ios::trunc) << bytes;
+  }
   static const ir::Tensor& large(const ir::Module& module) {
     return std::get<ir::Tensor>(module.functions[0].body.bindings[0].attributes.at("value"));
   }
@@ -60,7 +64,8 @@ TEST(LeaveWeights, TakesOnlyTheBytesOfLargeInitialisersOut) {
   onnx::ModelProto model;
   ASSERT_TRUE(model.ParseFromString(left->model));
   EXPECT_FALSE(model.graph().initializer(0).has_raw_data());
-  model.mutable_graph()->mutable_initializer(0)->set_raw_data(whole.substr(place.offset, place.length));
+  model.mutable_graph()->mutable_initializer(0)->set_raw_data(
+      whole.substr(place.offset, place.length));
   EXPECT_EQ(model.SerializeAsString(), whole);
 }
 
@@ -83,7 +88,9 @@ std::string field(int number, const std::string& contents) {
 
 TEST(LeaveWeights, LeavesATensorWithItsDataTwiceToTheParser) {
   const std::string tensor = scaled(100).model.graph().initializer(0).SerializeAsString();
-  const std::string model = field(onnx::ModelProto::kGraphFieldNumber, field(onnx::GraphProto::kInitializerFieldNumber, tensor + tensor));
+  const std::string model =
+      field(onnx::ModelProto::kGraphFieldNumber,
+            field(onnx::GraphProto::kInitializerFieldNumber, tensor + tensor));
   const auto left = leave_weights(bytes_of(model), 100);
   ASSERT_TRUE(left);
   EXPECT_TRUE(left->weights.empty());
@@ -118,10 +125,10 @@ TEST_F(ModelOnDisk, SaysThatTheFileWasChanged) {
     large(module).opened();
     FAIL() << "the weights were read";
   } catch (const Error& error) {
-    EXPECT_EQ(describe(error),
-              "malformed: model '" + file_.string() +
-                  "' was changed while it was in use: expected the contents that were loaded; load it again, and replace models "
-                  "by renaming a new file over the old one");
+    EXPECT_EQ(describe(error), "malformed: model '" + file_.string() +
+                                   "' was changed while it was in use: expected the contents that "
+                                   "were loaded; load it again, and replace models "
+                                   "by renaming a new file over the old one");
   }
 }
 
@@ -133,7 +140,9 @@ TEST_F(ModelOnDisk, RefusesWeightsOfTheWrongSizeAtOnce) {
     read_onnx(file_);
     FAIL() << "the model was read";
   } catch (const Error& error) {
-    EXPECT_EQ(describe(error), "malformed: initialiser 'large' is f32 [50001], which needs 200004 bytes, but its raw_data has 200000");
+    EXPECT_EQ(describe(error),
+              "malformed: initialiser 'large' is f32 [50001], which needs 200004 bytes, but its "
+              "raw_data has 200000");
   }
 }
 

@@ -3,15 +3,11 @@
 namespace anydim::frontends {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
-ir::Tensor reals(Dims dims, const std::vector<double>& values) { return ir::Tensor::of(ir::DType::F32, std::move(dims), values); }
-ir::Tensor integers(Dims dims, const std::vector<std::int64_t>& values) { return ir::Tensor::of(ir::DType::I64, std::move(dims), values); }
-
 // Small numbers in no simple order: sums of their products are exact.
 ir::Tensor counted(const Dims& dims) {
   ir::Tensor tensor(ir::DType::F32, dims);
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set_real(i, static_cast<double>(i * 7 % 11 - 5));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.set_real(i, static_cast<double>(i * 7 % 11 - 5));
   return tensor;
 }
 
@@ -23,37 +19,45 @@ void none(NodeBuilder&) {}
 std::vector<ValueCase> window_cases() {
   std::vector<ValueCase> cases;
   // One dim, another border at each end, every size known to the run alone.
-  cases.push_back({"Conv",
-                   11,
-                   {{counted({2, 2, 5})}, {counted({3, 2, 3})}, {counted({3})}},
-                   [](NodeBuilder& node) { node.integers("pads", {1, 2}).integers("strides", {2}); },
-                   {reals({2, 3, 3}, {-34, 3, -45, -23, 22, 7, 43, 19, -7, 13, 17, 11, 36, -23, -2, -40, -41, -4})}});
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({2, 2, 5})}, {counted({3, 2, 3})}, {counted({3})}},
+       [](NodeBuilder& node) { node.integers("pads", {1, 2}).integers("strides", {2}); },
+       {reals({2, 3, 3},
+              {-34, 3, -45, -23, 22, 7, 43, 19, -7, 13, 17, 11, 36, -23, -2, -40, -41, -4})}});
   // The odd element in front, of dims that the run tells.
-  cases.push_back({"Conv",
-                   11,
-                   {{counted({1, 1, 4, 5})}, {counted({2, 1, 2, 3}), true}},
-                   [](NodeBuilder& node) { node.string("auto_pad", "SAME_LOWER").integers("strides", {2, 2}); },
-                   {reals({1, 2, 2, 3}, {-29, 8, -40, 18, 22, 16, -25, 20, 5, 34, -25, -4})}});
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({1, 1, 4, 5})}, {counted({2, 1, 2, 3}), true}},
+       [](NodeBuilder& node) { node.string("auto_pad", "SAME_LOWER").integers("strides", {2, 2}); },
+       {reals({1, 2, 2, 3}, {-29, 8, -40, 18, 22, 16, -25, 20, 5, 34, -25, -4})}});
   // Groups of two channels.
-  cases.push_back({"Conv",
-                   11,
-                   {{counted({1, 4, 3, 3})}, {counted({6, 2, 2, 2}), true}, {counted({6}), true}},
-                   [](NodeBuilder& node) { node.integer("group", 2).integers("dilations", {2, 1}); },
-                   {reals({1, 6, 1, 2}, {26, -37, 34, 5, 20, 25, -18, 32, 19, 4, 45, -35})}});
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({1, 4, 3, 3})}, {counted({6, 2, 2, 2}), true}, {counted({6}), true}},
+       [](NodeBuilder& node) { node.integer("group", 2).integers("dilations", {2, 1}); },
+       {reals({1, 6, 1, 2}, {26, -37, 34, 5, 20, 25, -18, 32, 19, 4, 45, -35})}});
   // A channel a group: as many outputs, then two outputs each.
-  cases.push_back({"Conv",
-                   11,
-                   {{counted({2, 3, 3, 4})}, {counted({3, 1, 2, 2}), true}, {counted({3})}},
-                   [](NodeBuilder& node) { node.integer("group", 3).integers("pads", {0, 1, 1, 0}); },
-                   {reals({2, 3, 3, 4}, {-10, 7,   7,  7,  -23, 7,  7,   -48, -13, 21,  -22, -10, -4,  -2, 1,  4,   11,  -1,
-                                         2,   -6,  -7, 8,  16,  -9, -28, 17,  1,   -26, 15,  8,   -19, 31, -5, -13, 24,  -16,
-                                         5,   -48, 7,  7,  -30, 7,  7,   7,   -15, 24,  -19, 15,  -1,  -4, -1, 2,   14,  -3,
-                                         0,   36,  -4, 10, -15, 4,  -26, 24,  8,   -19, 17,  -40, -23, 38, -8, 21,  -19, -15})}});
-  cases.push_back({"Conv",
-                   11,
-                   {{counted({1, 2, 3, 3})}, {counted({4, 1, 2, 2}), true}},
-                   [](NodeBuilder& node) { node.integer("group", 2).string("auto_pad", "VALID"); },
-                   {reals({1, 4, 2, 2}, {24, -31, -31, -31, 9, 12, 18, 10, -7, -34, 0, 6, 16, 3, 10, -25})}});
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({2, 3, 3, 4})}, {counted({3, 1, 2, 2}), true}, {counted({3})}},
+       [](NodeBuilder& node) { node.integer("group", 3).integers("pads", {0, 1, 1, 0}); },
+       {reals({2, 3, 3, 4},
+              {-10, 7,   7,  7,   -23, 7,   7,   -48, -13, 21,  -22, -10, -4,  -2,  1,
+               4,   11,  -1, 2,   -6,  -7,  8,   16,  -9,  -28, 17,  1,   -26, 15,  8,
+               -19, 31,  -5, -13, 24,  -16, 5,   -48, 7,   7,   -30, 7,   7,   7,   -15,
+               24,  -19, 15, -1,  -4,  -1,  2,   14,  -3,  0,   36,  -4,  10,  -15, 4,
+               -26, 24,  8,  -19, 17,  -40, -23, 38,  -8,  21,  -19, -15})}});
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({1, 2, 3, 3})}, {counted({4, 1, 2, 2}), true}},
+       [](NodeBuilder& node) { node.integer("group", 2).string("auto_pad", "VALID"); },
+       {reals({1, 4, 2, 2}, {24, -31, -31, -31, 9, 12, 18, 10, -7, -34, 0, 6, 16, 3, 10, -25})}});
   // Three dims.
   cases.push_back({"Conv",
                    11,
@@ -65,7 +69,8 @@ std::vector<ValueCase> window_cases() {
                    11,
                    {{counted({2, 3, 2, 2})}, {counted({2, 3, 1, 1}), true}},
                    none,
-                   {reals({2, 2, 2, 2}, {35, -22, 20, -15, -12, -2, -3, 40, -22, 20, -15, -17, -2, -3, 40, -5})}});
+                   {reals({2, 2, 2, 2}, {35, -22, 20, -15, -12, -2, -3, 40, -22, 20, -15, -17, -2,
+                                         -3, 40, -5})}});
   // Patches, the last rows in none of them.
   cases.push_back({"Conv",
                    11,
@@ -76,63 +81,89 @@ std::vector<ValueCase> window_cases() {
       {"ConvTranspose",
        11,
        {{counted({1, 2, 3})}, {counted({2, 3, 4})}, {counted({3})}},
-       [](NodeBuilder& node) { node.integers("strides", {2}).integers("pads", {1, 0}).integers("output_padding", {1}); },
-       {reals({1, 3, 8}, {-25, 22, -23, 0, 8, -16, -18, -5, 37, -19, -20, 17, -8, -6, 14, 2, -22, -27, 38, -10, -13, 15, 2, -2})}});
-  cases.push_back({"ConvTranspose",
-                   11,
-                   {{counted({1, 4, 2, 3})}, {counted({4, 1, 2, 3}), true}},
-                   [](NodeBuilder& node) {
-                     node.integer("group", 2).integers("strides", {2, 1}).integers("dilations", {1, 2}).integers("pads", {0, 1, 0, 1});
-                   },
-                   {reals({1, 2, 4, 5}, {-10, -16, 4,  -10, -4,  10, -31, 2,  -3,  -6,  -9, 5,  2,  -28, 2,   2, -28, 2,  -28, 2,
-                                         -4,  6,   20, -12, -22, 2,  -4,  26, -22, -16, -6, 10, 26, -14, -30, 2, 4,   34, -20, -22})}});
-  // Half of what is taken away goes behind; of an odd number, less.
-  cases.push_back({"ConvTranspose",
-                   11,
-                   {{counted({1, 1, 3})}, {counted({1, 1, 5})}},
-                   [](NodeBuilder& node) { node.integers("strides", {2}).integers("output_shape", {6}); },
-                   {reals({1, 1, 6}, {0, -21, 1, 6, 6, -10})}});
-  cases.push_back({"ConvTranspose",
-                   11,
-                   {{counted({1, 1, 3})}, {counted({1, 1, 3})}},
-                   [](NodeBuilder& node) { node.integers("strides", {2}).string("auto_pad", "SAME_UPPER"); },
-                   {reals({1, 1, 6}, {25, -10, 0, 4, 6, -4})}});
-  // Positions among all elements, of windows that reach over the border.
-  cases.push_back(
-      {"MaxPool",
-       12,
-       {{counted({1, 2, 4, 5})}},
-       [](NodeBuilder& node) { node.integers("kernel_shape", {2, 3}).integers("strides", {2, 2}).integers("pads", {1, 0, 0, 1}); },
-       {reals({1, 2, 2, 2}, {2, 5, 4, 5, 3, 2, 5, 4}), integers({1, 2, 2, 2}, {1, 3, 6, 14, 20, 23, 25, 28})}});
-  cases.push_back(
-      {"MaxPool",
-       12,
-       {{counted({1, 2, 3, 4})}},
-       [](NodeBuilder& node) { node.integers("kernel_shape", {2, 2}).integer("storage_order", 1).integers("dilations", {1, 2}); },
-       {reals({1, 2, 2, 2}, {4, 5, 4, 3, 5, 4, 3, 4}), integers({1, 2, 2, 2}, {7, 9, 7, 5, 18, 16, 14, 16})}});
-  // The last window is cut off, or left out where it would begin behind.
-  cases.push_back(
-      {"MaxPool",
-       12,
-       {{counted({1, 1, 5, 4})}},
        [](NodeBuilder& node) {
-         node.integers("kernel_shape", {2, 3}).integers("strides", {3, 2}).integer("ceil_mode", 1).integers("pads", {0, 1, 0, 1});
+         node.integers("strides", {2}).integers("pads", {1, 0}).integers("output_padding", {1});
        },
-       {reals({1, 1, 2, 3}, {2, 5, 5, 4, 5, 1})}});
+       {reals({1, 3, 8}, {-25, 22, -23, 0, 8,   -16, -18, -5,  37,  -19, -20, 17,
+                          -8,  -6, 14,  2, -22, -27, 38,  -10, -13, 15,  2,   -2})}});
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 4, 2, 3})}, {counted({4, 1, 2, 3}), true}},
+       [](NodeBuilder& node) {
+         node.integer("group", 2)
+             .integers("strides", {2, 1})
+             .integers("dilations", {1, 2})
+             .integers("pads", {0, 1, 0, 1});
+       },
+       {reals({1, 2, 4, 5}, {-10, -16, 4,   -10, -4,  10,  -31, 2, -3, -6,  -9,  5,  2,  -28,
+                             2,   2,   -28, 2,   -28, 2,   -4,  6, 20, -12, -22, 2,  -4, 26,
+                             -22, -16, -6,  10,  26,  -14, -30, 2, 4,  34,  -20, -22})}});
+  // Half of what is taken away goes behind; of an odd number, less.
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 1, 3})}, {counted({1, 1, 5})}},
+       [](NodeBuilder& node) { node.integers("strides", {2}).integers("output_shape", {6}); },
+       {reals({1, 1, 6}, {0, -21, 1, 6, 6, -10})}});
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 1, 3})}, {counted({1, 1, 3})}},
+       [](NodeBuilder& node) { node.integers("strides", {2}).string("auto_pad", "SAME_UPPER"); },
+       {reals({1, 1, 6}, {25, -10, 0, 4, 6, -4})}});
+  // Positions among all elements, of windows that reach over the border.
+  cases.push_back({"MaxPool",
+                   12,
+                   {{counted({1, 2, 4, 5})}},
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {2, 3})
+                         .integers("strides", {2, 2})
+                         .integers("pads", {1, 0, 0, 1});
+                   },
+                   {reals({1, 2, 2, 2}, {2, 5, 4, 5, 3, 2, 5, 4}),
+                    integers({1, 2, 2, 2}, {1, 3, 6, 14, 20, 23, 25, 28})}});
+  cases.push_back({"MaxPool",
+                   12,
+                   {{counted({1, 2, 3, 4})}},
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {2, 2})
+                         .integer("storage_order", 1)
+                         .integers("dilations", {1, 2});
+                   },
+                   {reals({1, 2, 2, 2}, {4, 5, 4, 3, 5, 4, 3, 4}),
+                    integers({1, 2, 2, 2}, {7, 9, 7, 5, 18, 16, 14, 16})}});
+  // The last window is cut off, or left out where it would begin behind.
+  cases.push_back({"MaxPool",
+                   12,
+                   {{counted({1, 1, 5, 4})}},
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {2, 3})
+                         .integers("strides", {3, 2})
+                         .integer("ceil_mode", 1)
+                         .integers("pads", {0, 1, 0, 1});
+                   },
+                   {reals({1, 1, 2, 3}, {2, 5, 5, 4, 5, 1})}});
   cases.push_back({"MaxPool",
                    12,
                    {{counted({1, 1, 6})}},
-                   [](NodeBuilder& node) { node.integers("kernel_shape", {3}).string("auto_pad", "SAME_LOWER").integers("strides", {2}); },
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {3})
+                         .string("auto_pad", "SAME_LOWER")
+                         .integers("strides", {2});
+                   },
                    {reals({1, 1, 3}, {2, 5, 5})}});
   // What a window has of x alone counts, or padding too, but never what a window is cut off for.
-  cases.push_back(
-      {"AveragePool",
-       19,
-       {{counted({1, 1, 5, 4})}},
-       [](NodeBuilder& node) {
-         node.integers("kernel_shape", {3, 2}).integers("strides", {2, 3}).integers("pads", {1, 1, 1, 0}).integer("ceil_mode", 1);
-       },
-       {reals({1, 1, 3, 2}, {-2, 1.75, -0.3333333, 0.6666667, -0.5, 0.5})}});
+  cases.push_back({"AveragePool",
+                   19,
+                   {{counted({1, 1, 5, 4})}},
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {3, 2})
+                         .integers("strides", {2, 3})
+                         .integers("pads", {1, 1, 1, 0})
+                         .integer("ceil_mode", 1);
+                   },
+                   {reals({1, 1, 3, 2}, {-2, 1.75, -0.3333333, 0.6666667, -0.5, 0.5})}});
   cases.push_back({"AveragePool",
                    19,
                    {{counted({1, 1, 5, 4})}},
@@ -143,47 +174,69 @@ std::vector<ValueCase> window_cases() {
                          .integer("ceil_mode", 1)
                          .integer("count_include_pad", 1);
                    },
-                   {reals({1, 1, 3, 2}, {-0.6666667, 1.1666666, -0.1666667, 0.6666667, -0.1666667, 0.3333333})}});
-  cases.push_back({"AveragePool",
-                   19,
-                   {{counted({1, 1, 6})}},
-                   [](NodeBuilder& node) { node.integers("kernel_shape", {2}).integers("dilations", {3}).integers("pads", {1, 1}); },
-                   {reals({1, 1, 5}, {-2, 0, 1.5, -2.5, 5})}});
+                   {reals({1, 1, 3, 2},
+                          {-0.6666667, 1.1666666, -0.1666667, 0.6666667, -0.1666667, 0.3333333})}});
+  cases.push_back(
+      {"AveragePool",
+       19,
+       {{counted({1, 1, 6})}},
+       [](NodeBuilder& node) {
+         node.integers("kernel_shape", {2}).integers("dilations", {3}).integers("pads", {1, 1});
+       },
+       {reals({1, 1, 5}, {-2, 0, 1.5, -2.5, 5})}});
   cases.push_back({"AveragePool",
                    11,
                    {{counted({1, 1, 4})}},
-                   [](NodeBuilder& node) { node.integers("kernel_shape", {3}).integers("pads", {1, 1}).integer("count_include_pad", 1); },
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {3})
+                         .integers("pads", {1, 1})
+                         .integer("count_include_pad", 1);
+                   },
                    {reals({1, 1, 4}, {-1, -1.6666666, 1.6666666, 1})}});
   cases.push_back({"AveragePool",
                    11,
                    {{counted({1, 1, 5})}},
-                   [](NodeBuilder& node) { node.integers("kernel_shape", {2}).string("auto_pad", "SAME_UPPER").integers("strides", {2}); },
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {2})
+                         .string("auto_pad", "SAME_UPPER")
+                         .integers("strides", {2});
+                   },
                    {reals({1, 1, 3}, {-1.5, 1.5, 1})}});
   cases.push_back({"LpPool",
                    11,
                    {{counted({1, 1, 5})}},
-                   [](NodeBuilder& node) { node.integers("kernel_shape", {2}).integer("p", 1).integers("strides", {2}); },
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {2}).integer("p", 1).integers("strides", {2});
+                   },
                    {reals({1, 1, 2}, {7, 7})}});
-  cases.push_back(
-      {"LpPool",
-       18,
-       {{counted({1, 1, 6})}},
-       [](NodeBuilder& node) { node.integers("kernel_shape", {3}).integer("p", 2).integers("dilations", {2}).integers("pads", {1, 0}); },
-       {reals({1, 1, 3}, {5.3851647, 5.4772258, 6.1644139})}});
+  cases.push_back({"LpPool",
+                   18,
+                   {{counted({1, 1, 6})}},
+                   [](NodeBuilder& node) {
+                     node.integers("kernel_shape", {3})
+                         .integer("p", 2)
+                         .integers("dilations", {2})
+                         .integers("pads", {1, 0});
+                   },
+                   {reals({1, 1, 3}, {5.3851647, 5.4772258, 6.1644139})}});
   cases.push_back({"LpPool",
                    11,
                    {{counted({1, 1, 4})}},
                    [](NodeBuilder& node) { node.integers("kernel_shape", {2}).integer("p", 3); },
                    {reals({1, 1, 3}, {5.1044688, 2.5198421, 5.1044688})}});
-  cases.push_back(
-      {"GlobalLpPool", 2, {{counted({1, 2, 2, 2})}}, [](NodeBuilder& node) { node.integer("p", 1); }, {reals({1, 2, 1, 1}, {14, 8})}});
+  cases.push_back({"GlobalLpPool",
+                   2,
+                   {{counted({1, 2, 2, 2})}},
+                   [](NodeBuilder& node) { node.integer("p", 1); },
+                   {reals({1, 2, 1, 1}, {14, 8})}});
   // Windows put back: places that several cover have their sum.
-  cases.push_back({"Col2Im",
-                   18,
-                   {{counted({2, 8, 4})}, {integers({2}, {3, 3}), true}, {integers({2}, {2, 2}), true}},
-                   [](NodeBuilder& node) { node.integers("strides", {1, 2}).integers("pads", {0, 1, 0, 1}); },
-                   {reals({2, 2, 3, 3}, {1, 2,  -3, 6,  8,  -2, 5,  -5, 1, 3,  4,  -1, -1, 1,  2,  -4, -3, 3,
-                                         5, -5, 1,  -8, -6, 6,  -2, -1, 5, -4, -3, 3,  -4, -2, -1, 0,  1,  -4})}});
+  cases.push_back(
+      {"Col2Im",
+       18,
+       {{counted({2, 8, 4})}, {integers({2}, {3, 3}), true}, {integers({2}, {2, 2}), true}},
+       [](NodeBuilder& node) { node.integers("strides", {1, 2}).integers("pads", {0, 1, 0, 1}); },
+       {reals({2, 2, 3, 3}, {1,  2, -3, 6,  8, -2, 5,  -5, 1,  3,  4, -1, -1, 1,  2, -4, -3, 3, 5,
+                             -5, 1, -8, -6, 6, -2, -1, 5,  -4, -3, 3, -4, -2, -1, 0, 1,  -4})}});
   return cases;
 }
 

@@ -1,4 +1,5 @@
-// One test for each thing that can be wrong with a convolution or a pooling node, with the whole message.
+// One test for each thing that can be wrong with a convolution or a pooling node, with the whole
+// message.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -12,7 +13,10 @@ namespace {
 std::string conv_failure(const std::string& op, const std::vector<std::string>& inputs,
                          const std::function<void(NodeBuilder&)>& attributes) {
   ModelBuilder builder(17);
-  builder.input("x", f32, {"n", 4, 8, 8}).input("flat", f32, {"n", 4}).input("i", i64, {"n", 4, 4, 4}).output("y");
+  builder.input("x", f32, {"n", 4, 8, 8})
+      .input("flat", f32, {"n", 4})
+      .input("i", i64, {"n", 4, 4, 4})
+      .output("y");
   builder.initialiser("w", f32, {6, 2, 3, 3}).set_raw_data(std::string(6 * 2 * 9 * 4, '\0'));
   builder.initialiser("w4", f32, {4, 4, 3, 3}).set_raw_data(std::string(4 * 4 * 9 * 4, '\0'));
   builder.initialiser("line", f32, {4, 4, 3}).set_raw_data(std::string(4 * 4 * 3 * 4, '\0'));
@@ -24,7 +28,8 @@ std::string conv_failure(const std::string& op, const std::vector<std::string>& 
   return builder.failure();
 }
 
-std::function<void(NodeBuilder&)> list(const std::string& name, const std::vector<std::int64_t>& values) {
+std::function<void(NodeBuilder&)> list(const std::string& name,
+                                       const std::vector<std::int64_t>& values) {
   return [=](NodeBuilder& node) { node.integers(name, values); };
 }
 std::function<void(NodeBuilder&)> group(std::int64_t groups) {
@@ -35,58 +40,82 @@ void nothing(NodeBuilder&) {}
 TEST(WindowErrors, Steps) {
   EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("strides", {1, 0})),
             "malformed: node 'one' (Conv) has strides = [1, 0]; expected 2 integers of at least 1");
-  EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("dilations", {0, 1})),
-            "malformed: node 'one' (Conv) has dilations = [0, 1]; expected 2 integers of at least 1");
+  EXPECT_EQ(
+      conv_failure("Conv", {"x", "w4"}, list("dilations", {0, 1})),
+      "malformed: node 'one' (Conv) has dilations = [0, 1]; expected 2 integers of at least 1");
   EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("strides", {1})),
             "malformed: node 'one' (Conv) has strides = [1]; expected 2 integers of at least 1");
   EXPECT_EQ(conv_failure("MaxPool", {"x"}, list("kernel_shape", {0, 1})),
-            "malformed: node 'one' (MaxPool) has kernel_shape = [0, 1]; expected 2 integers of at least 1");
+            "malformed: node 'one' (MaxPool) has kernel_shape = [0, 1]; expected 2 integers of at "
+            "least 1");
 }
 
 TEST(WindowErrors, Groups) {
   EXPECT_EQ(conv_failure("Conv", {"x", "w"}, group(3)),
-            "malformed: node 'one' (Conv) has group = 3, which does not divide the 4 channels of input 0");
+            "malformed: node 'one' (Conv) has group = 3, which does not divide the 4 channels of "
+            "input 0");
   EXPECT_EQ(conv_failure("Conv", {"x", "w"}, group(4)),
-            "malformed: node 'one' (Conv) has group = 4, which does not divide the 6 outputs of input 1 (the weight)");
-  EXPECT_EQ(conv_failure("Conv", {"x", "w"}, group(0)), "malformed: node 'one' (Conv) has group = 0; expected at least 1");
+            "malformed: node 'one' (Conv) has group = 4, which does not divide the 6 outputs of "
+            "input 1 (the weight)");
+  EXPECT_EQ(conv_failure("Conv", {"x", "w"}, group(0)),
+            "malformed: node 'one' (Conv) has group = 0; expected at least 1");
   EXPECT_EQ(conv_failure("Conv", {"x", "w"}, nothing),
-            "malformed: node 'one' (Conv) has an input 1 (the weight) for 2 channels in 1 groups; input 0 has 4");
+            "malformed: node 'one' (Conv) has an input 1 (the weight) for 2 channels in 1 groups; "
+            "input 0 has 4");
   EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w"}, nothing),
-            "malformed: node 'one' (ConvTranspose) has an input 1 (the weight) for 6 channels; input 0 has 4");
+            "malformed: node 'one' (ConvTranspose) has an input 1 (the weight) for 6 channels; "
+            "input 0 has 4");
   EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, group(3)),
-            "malformed: node 'one' (ConvTranspose) has group = 3, which does not divide the 4 channels of input 0");
+            "malformed: node 'one' (ConvTranspose) has group = 3, which does not divide the 4 "
+            "channels of input 0");
 }
 
 TEST(WindowErrors, Ranks) {
-  EXPECT_EQ(conv_failure("Conv", {"flat", "w4"}, nothing), "malformed: node 'one' (Conv) takes an input 0 of rank 3 or more, got rank 2");
+  EXPECT_EQ(conv_failure("Conv", {"flat", "w4"}, nothing),
+            "malformed: node 'one' (Conv) takes an input 0 of rank 3 or more, got rank 2");
   EXPECT_EQ(conv_failure("Conv", {"x", "line"}, nothing),
-            "malformed: node 'one' (Conv) takes an input 1 (the weight) of rank 4 like input 0, got rank 3");
+            "malformed: node 'one' (Conv) takes an input 1 (the weight) of rank 4 like input 0, "
+            "got rank 3");
   EXPECT_EQ(conv_failure("Conv", {"x", "none"}, nothing),
             "malformed: node 'one' (Conv) takes a weight with a window of at least 1, got [0, 3]");
   EXPECT_EQ(conv_failure("Conv", {"x", "w4", "b"}, nothing),
             "malformed: node 'one' (Conv) takes a bias of 4 elements, one for each output, got 5");
-  EXPECT_EQ(conv_failure("Conv", {"x", "w4", "line"}, nothing), "malformed: node 'one' (Conv) takes a bias of rank 1, got rank 3");
+  EXPECT_EQ(conv_failure("Conv", {"x", "w4", "line"}, nothing),
+            "malformed: node 'one' (Conv) takes a bias of rank 1, got rank 3");
   EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("kernel_shape", {3, 4})),
             "malformed: node 'one' (Conv) has kernel_shape = [3, 4]; its weight has [3, 3]");
 }
 
 TEST(WindowErrors, Pads) {
-  EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("pads", {1, 1})), "malformed: node 'one' (Conv) has pads = [1, 1]; expected 4 integers");
-  EXPECT_EQ(
-      conv_failure("Conv", {"x", "w4"}, [](NodeBuilder& node) { node.integers("pads", {1, 1, 1, 1}).string("auto_pad", "SAME_UPPER"); }),
-      "malformed: node 'one' (Conv) has pads = [1, 1, 1, 1] beside auto_pad = 'SAME_UPPER'; expected one of them");
-  EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, [](NodeBuilder& node) { node.string("auto_pad", "SAME"); }),
-            "malformed: node 'one' (Conv) takes 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER' as attribute 'auto_pad', got 'SAME'");
-  EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, list("output_padding", {-1, 0})),
-            "malformed: node 'one' (ConvTranspose) has output_padding = [-1, 0]; expected 2 integers of at least 0");
+  EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("pads", {1, 1})),
+            "malformed: node 'one' (Conv) has pads = [1, 1]; expected 4 integers");
   EXPECT_EQ(conv_failure("Conv", {"x", "w4"},
-                         [](NodeBuilder& node) { node.integers("dilations", {1LL << 62, 1}).string("auto_pad", "SAME_UPPER"); }),
-            "malformed: node 'one' (Conv) has sizes beyond 64 bits");
+                         [](NodeBuilder& node) {
+                           node.integers("pads", {1, 1, 1, 1}).string("auto_pad", "SAME_UPPER");
+                         }),
+            "malformed: node 'one' (Conv) has pads = [1, 1, 1, 1] beside auto_pad = 'SAME_UPPER'; "
+            "expected one of them");
+  EXPECT_EQ(
+      conv_failure("Conv", {"x", "w4"}, [](NodeBuilder& node) { node.string("auto_pad", "SAME"); }),
+      "malformed: node 'one' (Conv) takes 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER' as "
+      "attribute 'auto_pad', got 'SAME'");
+  EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, list("output_padding", {-1, 0})),
+            "malformed: node 'one' (ConvTranspose) has output_padding = [-1, 0]; expected 2 "
+            "integers of at least 0");
+  EXPECT_EQ(
+      conv_failure("Conv", {"x", "w4"},
+                   [](NodeBuilder& node) {
+                     node.integers("dilations", {1LL << 62, 1}).string("auto_pad", "SAME_UPPER");
+                   }),
+      "malformed: node 'one' (Conv) has sizes beyond 64 bits");
 }
 
 TEST(WindowErrors, Pooling) {
-  EXPECT_EQ(conv_failure("MaxPool", {"x"}, nothing), "malformed: node 'one' (MaxPool) lacks the attribute 'kernel_shape'");
-  EXPECT_EQ(conv_failure("LpPool", {"x"}, [](NodeBuilder& node) { node.integers("kernel_shape", {2, 2}).integer("p", 0); }),
+  EXPECT_EQ(conv_failure("MaxPool", {"x"}, nothing),
+            "malformed: node 'one' (MaxPool) lacks the attribute 'kernel_shape'");
+  EXPECT_EQ(conv_failure(
+                "LpPool", {"x"},
+                [](NodeBuilder& node) { node.integers("kernel_shape", {2, 2}).integer("p", 0); }),
             "malformed: node 'one' (LpPool) has p = 0; expected at least 1");
 }
 

@@ -11,8 +11,8 @@
 
 #include "api/specialize.h"
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
 #include "runtime/context.h"
 #include "runtime/cuda_device.h"
 #include "tests/fuzz/perturb.h"
@@ -32,7 +32,8 @@ struct Failure {
 
 bool has_halves(const Function& function) {
   return std::ranges::any_of(function.values, [](const Value& value) {
-    return value.type.is_tensor() && (value.type.tensor.dtype == DType::F16 || value.type.tensor.dtype == DType::BF16);
+    return value.type.is_tensor() &&
+           (value.type.tensor.dtype == DType::F16 || value.type.tensor.dtype == DType::BF16);
   });
 }
 
@@ -67,7 +68,8 @@ class Comparison {
   bool evaluate_all(const Module& typed) {
     stage_ = "reference evaluator";
     try {
-      for (const auto& inputs : graph_.calls) wanted_.push_back(evaluate(typed, typed.functions[0], inputs));
+      for (const auto& inputs : graph_.calls)
+        wanted_.push_back(evaluate(typed, typed.functions[0], inputs));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Internal) throw;
       return false;
@@ -101,10 +103,12 @@ class Comparison {
   void fake_gpu() {
     stage_ = "fake GPU: compile";
     FakeCuda fake(host_kernel_gpu());
-    const auto device = std::make_shared<runtime::cuda::CudaDevice>(runtime::cuda::DeviceContext::open(fake.driver()));
+    const auto device = std::make_shared<runtime::cuda::CudaDevice>(
+        runtime::cuda::DeviceContext::open(fake.driver()));
     CompileOptions options = compile_options(Policy::Symbolic);
     options.keep_kernels = false;
-    runtime::Context context(compile_for({host_kernel_backend(target_.backend), device}, graph_.module, options));
+    runtime::Context context(
+        compile_for({host_kernel_backend(target_.backend), device}, graph_.module, options));
     expect_same("fake GPU", in_order(context, "fake GPU"), symbolic_);
     expect_same("fake GPU: order of calls", reversed(context, "fake GPU"), symbolic_);
   }
@@ -112,7 +116,8 @@ class Comparison {
   void bucketed() {
     auto executable = compiled(Policy::Bucketed);
     executable->kernels().complete();
-    if (executable->kernels().progress().failed > 0) throw Failure{"bucketed: compile", "a kernel of a table does not compile"};
+    if (executable->kernels().progress().failed > 0)
+      throw Failure{"bucketed: compile", "a kernel of a table does not compile"};
     runtime::Context context(executable);
     bucketed_ = in_order(context, "bucketed");
     expect_right("bucketed", bucketed_);
@@ -127,7 +132,8 @@ class Comparison {
       const std::size_t at = (graph_.calls.size() - 1 + call) % graph_.calls.size();
       runtime::Context context(executable);
       const Results before = run(context, "exact", at);
-      // Later calls may meet regions whose extents do not differ between calls, which have kernels of their own by then.
+      // Later calls may meet regions whose extents do not differ between calls, which have kernels
+      // of their own by then.
       if (call == 0) expect_same("exact: kernels of buckets", {before}, {bucketed_[at]});
       else expect_right("exact: kernels of buckets", at, before);
       executable->kernels().complete();
@@ -138,7 +144,8 @@ class Comparison {
   }
 
   void static_program() {
-    for (std::size_t tried = 0; tried < std::min(options_.static_calls, graph_.calls.size()); ++tried) {
+    for (std::size_t tried = 0; tried < std::min(options_.static_calls, graph_.calls.size());
+         ++tried) {
       const std::size_t at = (graph_.calls.size() - 1 + tried * 2) % graph_.calls.size();
       stage_ = "static: compile";
       Module module = graph_.module;
@@ -149,7 +156,9 @@ class Comparison {
       try {
         executable = compile_for(target_, std::move(module), options);
       } catch (const Error& error) {
-        if (error.kind() != ErrorKind::Unsupported || std::string(error.what()).find("static programs only") == std::string::npos) throw;
+        if (error.kind() != ErrorKind::Unsupported ||
+            std::string(error.what()).find("static programs only") == std::string::npos)
+          throw;
         ++found_.static_refusals;
         continue;
       }
@@ -183,7 +192,8 @@ class Comparison {
 
   std::vector<Results> in_order(runtime::Context& context, const std::string& who) {
     std::vector<Results> all;
-    for (std::size_t call = 0; call < graph_.calls.size(); ++call) all.push_back(run(context, who, call));
+    for (std::size_t call = 0; call < graph_.calls.size(); ++call)
+      all.push_back(run(context, who, call));
     return all;
   }
 
@@ -200,17 +210,20 @@ class Comparison {
   void expect_right(const std::string& who, std::size_t call, const Results& got) {
     const std::string fault = difference(got, wanted_[call], tolerance_);
     if (fault.empty()) return;
-    if (const auto perturbed = evaluate_perturbed(graph_, call); !difference(perturbed, wanted_[call], tolerance_ / 8).empty()) {
+    if (const auto perturbed = evaluate_perturbed(graph_, call);
+        !difference(perturbed, wanted_[call], tolerance_ / 8).empty()) {
       found_.unstable = true;
       return;
     }
     throw Failure{who + ": results", fmt::format("call {}: {}", call, fault)};
   }
 
-  void expect_same(const std::string& stage, const std::vector<Results>& got, const std::vector<Results>& wanted) const {
+  void expect_same(const std::string& stage, const std::vector<Results>& got,
+                   const std::vector<Results>& wanted) const {
     for (std::size_t call = 0; call < got.size(); ++call)
       for (std::size_t i = 0; i < got[call].size(); ++i)
-        if (!got[call][i].same_bits(wanted[call][i])) throw Failure{stage, fmt::format("call {}: output {} has other bits", call, i)};
+        if (!got[call][i].same_bits(wanted[call][i]))
+          throw Failure{stage, fmt::format("call {}: output {} has other bits", call, i)};
   }
 
   const RandomGraph& graph_;
@@ -224,7 +237,8 @@ class Comparison {
 
 }  // namespace
 
-Agreement agreement(const RandomGraph& graph, const CompileTarget& target, const AgreementOptions& options) {
+Agreement agreement(const RandomGraph& graph, const CompileTarget& target,
+                    const AgreementOptions& options) {
   return Comparison(graph, target, options).run();
 }
 

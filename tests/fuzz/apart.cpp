@@ -24,11 +24,15 @@ void write_all(int file, const std::string& text) {
   }
 }
 
-[[noreturn]] void fail(const char* what) { throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno))); }
+[[noreturn]] void fail(const char* what) {
+  throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
 
 }  // namespace
 
-ApartResult run_apart(const std::function<void(const std::function<void(const std::string&)>& say)>& work, int seconds) {
+ApartResult run_apart(
+    const std::function<void(const std::function<void(const std::string&)>& say)>& work,
+    int seconds) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) fail("pipe");
   const pid_t child = fork();
@@ -65,7 +69,8 @@ ApartResult run_apart(const std::function<void(const std::function<void(const st
   }
   if (!result.death.empty()) return result;
   if (WIFSIGNALED(status)) result.death = fmt::format("signal {}", WTERMSIG(status));
-  else if (WEXITSTATUS(status) != 0) result.death = fmt::format("exit code {}", WEXITSTATUS(status));
+  else if (WEXITSTATUS(status) != 0)
+    result.death = fmt::format("exit code {}", WEXITSTATUS(status));
   return result;
 }
 

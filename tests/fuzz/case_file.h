@@ -9,8 +9,9 @@
 
 namespace anydim::tests {
 
-// As tests/ir/ops/README.md has cases, without sections: comments, INPUT lines (those of the first call, then of the second, and so on) and the module.
-// Nothing is expected in writing: the reference evaluator says what is right.
+// As tests/ir/ops/README.md has cases, without sections: comments, INPUT lines (those of the first
+// call, then of the second, and so on) and the module. Nothing is expected in writing: the
+// reference evaluator says what is right.
 std::string case_text(const RandomGraph& graph, const std::string& title);
 
 struct GraphCase {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "runtime/context.h"
 #include "runtime/cpu_device.h"
 #include "runtime/frame_memory.h"
@@ -31,7 +31,8 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::size_t calls = 10;
 constexpr std::int64_t most_memory = std::int64_t{64} << 20;  // bytes of one call
 
-constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), greatest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                       greatest = std::numeric_limits<std::int64_t>::max();
 constexpr std::array<std::int64_t, 18> extremes{least,
                                                 least + 1,
                                                 -(std::int64_t{1} << 40),
@@ -58,7 +59,8 @@ class Writer : public Chance {
     inputs_.resize(calls);
     for (std::size_t call = 0; call < calls; ++call) {
       boldness_.push_back(std::array<std::size_t, 4>{0, 30, 60, 100}[below(4)]);
-      for (std::int64_t& extent : extents_.emplace_back(3)) extent = std::array<std::int64_t, 7>{0, 1, 2, 3, 3, 5, 40}[below(7)];
+      for (std::int64_t& extent : extents_.emplace_back(3))
+        extent = std::array<std::int64_t, 7>{0, 1, 2, 3, 3, 5, 40}[below(7)];
     }
   }
 
@@ -69,14 +71,20 @@ class Writer : public Chance {
     for (std::size_t i = 0; i < rank; ++i) {
       const std::size_t symbol = below(4);
       const std::int64_t constant = std::array<std::int64_t, 3>{1, 3, 4}[below(3)];
-      dims.push_back(symbol < 3 ? std::array<std::string, 3>{"n", "m", "s"}[symbol] : fmt::format("{}", constant));
-      for (std::size_t call = 0; call < calls; ++call) of_calls[call].push_back(symbol < 3 ? extents_[call][symbol] : constant);
+      dims.push_back(symbol < 3 ? std::array<std::string, 3>{"n", "m", "s"}[symbol]
+                                : fmt::format("{}", constant));
+      for (std::size_t call = 0; call < calls; ++call)
+        of_calls[call].push_back(symbol < 3 ? extents_[call][symbol] : constant);
     }
-    return parameter(dtype, dims, of_calls, [&](std::size_t, std::int64_t) { return static_cast<std::int64_t>(below(7)) - 3; });
+    return parameter(dtype, dims, of_calls, [&](std::size_t, std::int64_t) {
+      return static_cast<std::int64_t>(below(7)) - 3;
+    });
   }
 
-  // Integers that a call gives: from [low, high], or extreme. Straight from an input, or by a way that leaves the numbers as they are.
-  std::string integers(std::optional<std::size_t> count, std::int64_t low, std::int64_t high, DType dtype = DType::I64) {
+  // Integers that a call gives: from [low, high], or extreme. Straight from an input, or by a way
+  // that leaves the numbers as they are.
+  std::string integers(std::optional<std::size_t> count, std::int64_t low, std::int64_t high,
+                       DType dtype = DType::I64) {
     const auto number = [&](std::size_t call, std::int64_t) {
       if (chance(boldness_[call])) return extremes[below(extremes.size())];
       return low + static_cast<std::int64_t>(below(static_cast<std::size_t>(high - low + 1)));
@@ -88,7 +96,8 @@ class Writer : public Chance {
       return parameter(dtype, names, std::vector<Integers>(calls, dims), number);
     };
     const auto zeros = [&] {
-      return parameter(dtype, {}, std::vector<Integers>(calls), [](std::size_t, std::int64_t) { return std::int64_t{0}; });
+      return parameter(dtype, {}, std::vector<Integers>(calls),
+                       [](std::size_t, std::int64_t) { return std::int64_t{0}; });
     };
     switch (below(6)) {
       case 0: return apply(fmt::format("add({}, {})", given(count), zeros()));
@@ -106,14 +115,20 @@ class Writer : public Chance {
       default: return given(count);
     }
   }
-  std::string integers(std::size_t count, std::int64_t low, std::int64_t high) { return integers(std::optional(count), low, high); }
-  std::string integer(std::int64_t low, std::int64_t high, DType dtype = DType::I64) { return integers(std::nullopt, low, high, dtype); }
+  std::string integers(std::size_t count, std::int64_t low, std::int64_t high) {
+    return integers(std::optional(count), low, high);
+  }
+  std::string integer(std::int64_t low, std::int64_t high, DType dtype = DType::I64) {
+    return integers(std::nullopt, low, high, dtype);
+  }
   // Of any shape, elements as above.
-  std::string indices(std::size_t rank, std::int64_t low, std::int64_t high, std::optional<std::int64_t> last = {}) {
+  std::string indices(std::size_t rank, std::int64_t low, std::int64_t high,
+                      std::optional<std::int64_t> last = {}) {
     std::vector<std::string> dims;
     std::vector<Integers> of_calls(calls);
     for (std::size_t i = 0; i < rank; ++i) {
-      const std::int64_t extent = i + 1 == rank && last ? *last : static_cast<std::int64_t>(below(3)) + 1;
+      const std::int64_t extent =
+          i + 1 == rank && last ? *last : static_cast<std::int64_t>(below(3)) + 1;
       dims.push_back(fmt::format("{}", extent));
       for (Integers& each : of_calls) each.push_back(extent);
     }
@@ -130,21 +145,26 @@ class Writer : public Chance {
   }
   void line(const std::string& text) { body_ += text; }
   std::string fresh() { return fmt::format("%v{}", values_++); }
-  bool is_shape(const std::string& value) const { return body_.find(value + " = shape_of") != std::string::npos; }
+  bool is_shape(const std::string& value) const {
+    return body_.find(value + " = shape_of") != std::string::npos;
+  }
 
   RandomGraph finish(const std::vector<std::string>& results) {
     RandomGraph graph;
     graph.module =
-        parse(fmt::format("fn @main({}) {{\n{}  return {}\n}}\n", fmt::join(parameters_, ", "), body_, fmt::join(results, ", ")));
+        parse(fmt::format("fn @main({}) {{\n{}  return {}\n}}\n", fmt::join(parameters_, ", "),
+                          body_, fmt::join(results, ", ")));
     graph.calls = std::move(inputs_);
     return graph;
   }
 
  private:
   template <typename Element>
-  std::string parameter(DType dtype, const std::vector<std::string>& dims, const std::vector<Integers>& extents, Element element) {
+  std::string parameter(DType dtype, const std::vector<std::string>& dims,
+                        const std::vector<Integers>& extents, Element element) {
     std::string name = fmt::format("%x{}", parameters_.size());
-    parameters_.push_back(fmt::format("{}: Tensor[({}), {}]", name, fmt::join(dims, ", "), name_of(dtype)));
+    parameters_.push_back(
+        fmt::format("{}: Tensor[({}), {}]", name, fmt::join(dims, ", "), name_of(dtype)));
     for (std::size_t call = 0; call < calls; ++call) {
       Tensor tensor(dtype, extents[call]);
       for (std::int64_t i = 0; i < tensor.elements(); ++i) {
@@ -173,15 +193,19 @@ struct Drawn {
 const std::vector<std::string> pad_modes{"constant", "edge", "reflect", "wrap"};
 const std::vector<std::string> reductions{"none", "add", "mul", "min", "max"};
 
-DType small_dtype(Writer& w) { return w.pick(std::vector<DType>{DType::F32, DType::F32, DType::I64, DType::U8, DType::I32}); }
-DType index_dtype(Writer& w) { return w.pick(std::vector<DType>{DType::I64, DType::I64, DType::I32, DType::I8, DType::U8}); }
+DType small_dtype(Writer& w) {
+  return w.pick(std::vector<DType>{DType::F32, DType::F32, DType::I64, DType::U8, DType::I32});
+}
+DType index_dtype(Writer& w) {
+  return w.pick(std::vector<DType>{DType::I64, DType::I64, DType::I32, DType::I8, DType::U8});
+}
 
 std::string draw_reduce(Writer& w, const char* op) {
   const std::size_t rank = 1 + w.below(3);
   const std::string x = w.tensor(rank);
   const auto reach = static_cast<std::int64_t>(rank);
-  return w.apply(
-      fmt::format("{}({}, {}) {{keepdims = {}, empty_keeps = {}}}", op, x, w.integers(w.below(3), -reach, reach - 1), 1, w.below(2)));
+  return w.apply(fmt::format("{}({}, {}) {{keepdims = {}, empty_keeps = {}}}", op, x,
+                             w.integers(w.below(3), -reach, reach - 1), 1, w.below(2)));
 }
 
 std::string draw_slice(Writer& w) {
@@ -190,10 +214,12 @@ std::string draw_slice(Writer& w) {
   const auto reach = static_cast<std::int64_t>(rank);
   const std::string starts = w.integers(count, -6, 6), ends = w.integers(count, -6, 6);
   Integers axes(rank);
-  for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i) - (w.chance(30) ? reach : 0);
+  for (std::size_t i = 0; i < rank; ++i)
+    axes[i] = static_cast<std::int64_t>(i) - (w.chance(30) ? reach : 0);
   axes.resize(count);
-  std::string last = w.chance(50) ? fmt::format(", constant(i64 ({}) [{}])", count, fmt::join(axes, ", "))
-                                  : fmt::format(", {}", w.integers(count, -reach, reach - 1));
+  std::string last = w.chance(50)
+                         ? fmt::format(", constant(i64 ({}) [{}])", count, fmt::join(axes, ", "))
+                         : fmt::format(", {}", w.integers(count, -reach, reach - 1));
   if (w.chance(80)) last += ", " + w.integers(count, -2, 2);
   return w.apply(fmt::format("dyn.strided_slice({}, {}, {}{})", x, starts, ends, last));
 }
@@ -202,7 +228,8 @@ std::string draw_pad(Writer& w) {
   const std::size_t rank = 1 + w.below(2);
   const std::string x = w.tensor(rank);
   const std::string before = w.integers(rank, -2, 3), after = w.integers(rank, -2, 3);
-  return w.apply(fmt::format("dyn.pad({}, constant(f32 () [7]), {}, {}) {{mode = \"{}\"}}", x, before, after, w.pick(pad_modes)));
+  return w.apply(fmt::format("dyn.pad({}, constant(f32 () [7]), {}, {}) {{mode = \"{}\"}}", x,
+                             before, after, w.pick(pad_modes)));
 }
 
 std::string draw_resize(Writer& w) {
@@ -210,9 +237,10 @@ std::string draw_resize(Writer& w) {
   const std::string x = w.tensor(rank);
   const std::string sizes = w.integers(rank, 1, 6);
   const std::string scales = w.apply(fmt::format("ones() {{shape = ({}), dtype = f32}}", rank));
-  return w.apply(fmt::format("dyn.resize({}, {}, {}) {{mode = \"{}\", coordinates = \"{}\"}}", x, scales, sizes,
-                             w.pick(std::vector<std::string>{"nearest", "linear", "cubic"}),
-                             w.pick(std::vector<std::string>{"half_pixel", "asymmetric", "align_corners"})));
+  return w.apply(
+      fmt::format("dyn.resize({}, {}, {}) {{mode = \"{}\", coordinates = \"{}\"}}", x, scales,
+                  sizes, w.pick(std::vector<std::string>{"nearest", "linear", "cubic"}),
+                  w.pick(std::vector<std::string>{"half_pixel", "asymmetric", "align_corners"})));
 }
 
 // The trip count may be anything; the condition ends the loop after a few.
@@ -220,62 +248,85 @@ std::string draw_loop(Writer& w) {
   const std::string x = w.tensor(1), trips = w.integer(0, 4), last = w.fresh(), all = w.fresh();
   const std::string i = w.fresh(), on = w.fresh(), c = w.fresh(), next = w.fresh(), go = w.fresh();
   w.line(
-      fmt::format("  {}, {} = loop({}, none, {}) body({}, {}, {}) {{\n    {} = add({}, {})\n    {} = less({}, constant(i64 () [3]))\n"
+      fmt::format("  {}, {} = loop({}, none, {}) body({}, {}, {}) {{\n    {} = add({}, {})\n    {} "
+                  "= less({}, constant(i64 () [3]))\n"
                   "    yield {}, {}, {}\n  }}\n",
                   last, all, trips, x, i, on, c, next, c, c, go, i, go, next, next));
   return w.chance(50) ? last : all;
 }
 
 std::string draw_list(Writer& w, int kind) {
-  const std::string a = w.tensor(1), b = w.tensor(1), list = w.apply(fmt::format("list({}, {})", a, b)), at = w.integer(-2, 2);
+  const std::string a = w.tensor(1), b = w.tensor(1),
+                    list = w.apply(fmt::format("list({}, {})", a, b)), at = w.integer(-2, 2);
   if (kind == 0) return w.apply(fmt::format("list_at({}, {})", list, at));
-  const std::string made =
-      kind == 1 ? w.apply(fmt::format("list_insert({}, {}, {})", list, a, at)) : w.apply(fmt::format("list_erase({}, {})", list, at));
+  const std::string made = kind == 1 ? w.apply(fmt::format("list_insert({}, {}, {})", list, a, at))
+                                     : w.apply(fmt::format("list_erase({}, {})", list, at));
   return w.apply(fmt::format("list_concat({}) {{axis = 0}}", made));
 }
 
 std::string draw_scatter(Writer& w) {
   const std::string data = w.tensor(1), at = w.indices(1, -1, 1, 3);
-  return w.apply(
-      fmt::format("scatter_elements({}, {}, constant(f32 (3) [1, 2, 3])) {{axis = 0, reduction = \"{}\"}}", data, at, w.pick(reductions)));
+  return w.apply(fmt::format(
+      "scatter_elements({}, {}, constant(f32 (3) [1, 2, 3])) {{axis = 0, reduction = \"{}\"}}",
+      data, at, w.pick(reductions)));
 }
 
 std::string draw_scatter_nd(Writer& w) {
   const std::string data = w.tensor(2), at = w.indices(2, -1, 1, 2);
-  const std::string updates = w.apply(fmt::format("dyn.ones(gather(shape_of({}), constant(i64 (1) [0])))", at));
-  return w.apply(fmt::format("scatter_nd({}, {}, {}) {{reduction = \"{}\"}}", data, at, updates, w.pick(reductions)));
+  const std::string updates =
+      w.apply(fmt::format("dyn.ones(gather(shape_of({}), constant(i64 (1) [0])))", at));
+  return w.apply(fmt::format("scatter_nd({}, {}, {}) {{reduction = \"{}\"}}", data, at, updates,
+                             w.pick(reductions)));
 }
 
 // Arithmetic on the numbers themselves: what divides, shifts and narrows.
 std::string draw_arithmetic(Writer& w, const char* op) {
-  const DType dtype = w.pick(std::vector<DType>{DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::U64});
-  const std::string a = w.integers(3, -4, 4, dtype), b = w.integers(w.chance(50) ? 3 : 1, 1, 5, dtype);
+  const DType dtype = w.pick(
+      std::vector<DType>{DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::U64});
+  const std::string a = w.integers(3, -4, 4, dtype),
+                    b = w.integers(w.chance(50) ? 3 : 1, 1, 5, dtype);
   return w.apply(fmt::format("{}({}, {})", op, a, b));
 }
 
 std::string draw_cast(Writer& w) {
-  const std::string a = w.integers(std::optional<std::size_t>(3), -4, 4, w.pick(std::vector<DType>{DType::I64, DType::F32, DType::F64}));
-  return w.apply(
-      fmt::format("cast({}) {{to = {}}}", a, w.pick(std::vector<std::string>{"i32", "i8", "u8", "u32", "u64", "i64", "bool", "f32"})));
+  const std::string a = w.integers(std::optional<std::size_t>(3), -4, 4,
+                                   w.pick(std::vector<DType>{DType::I64, DType::F32, DType::F64}));
+  return w.apply(fmt::format(
+      "cast({}) {{to = {}}}", a,
+      w.pick(std::vector<std::string>{"i32", "i8", "u8", "u32", "u64", "i64", "bool", "f32"})));
 }
 
 std::string draw_reshape(Writer& w) {
   const std::size_t rank = 1 + w.below(3);
   const std::string x = w.tensor(1 + w.below(3));
-  return w.apply(fmt::format("dyn.reshape({}, {}) {{zero_copies = {}}}", x, w.integers(rank, -1, 4), w.below(2)));
+  return w.apply(fmt::format("dyn.reshape({}, {}) {{zero_copies = {}}}", x, w.integers(rank, -1, 4),
+                             w.below(2)));
 }
 
 const std::vector<Drawn>& drawn() {
   static const std::vector<Drawn> list{
-      {"dyn.full", [](Writer& w) { return w.apply(fmt::format("dyn.full(constant(f32 () [3]), {})", w.integers(1 + w.below(2), 0, 4))); },
+      {"dyn.full",
+       [](Writer& w) {
+         return w.apply(
+             fmt::format("dyn.full(constant(f32 () [3]), {})", w.integers(1 + w.below(2), 0, 4)));
+       },
        true},
-      {"dyn.zeros", [](Writer& w) { return w.apply(fmt::format("dyn.zeros({})", w.integers(1 + w.below(3), 0, 4))); }, true},
-      {"dyn.ones", [](Writer& w) { return w.apply(fmt::format("dyn.ones({})", w.integers(1 + w.below(3), 0, 4))); }, true},
+      {"dyn.zeros",
+       [](Writer& w) {
+         return w.apply(fmt::format("dyn.zeros({})", w.integers(1 + w.below(3), 0, 4)));
+       },
+       true},
+      {"dyn.ones",
+       [](Writer& w) {
+         return w.apply(fmt::format("dyn.ones({})", w.integers(1 + w.below(3), 0, 4)));
+       },
+       true},
       {"dyn.arange",
        [](Writer& w) {
          const DType dtype = w.pick(std::vector<DType>{DType::I64, DType::I64, DType::I32});
          const std::string start = w.integer(-3, 3, dtype), stop = w.integer(-3, 9, dtype);
-         return w.apply(fmt::format("dyn.arange({}, {}, {})", start, stop, w.integer(-2, 3, dtype)));
+         return w.apply(
+             fmt::format("dyn.arange({}, {}, {})", start, stop, w.integer(-2, 3, dtype)));
        },
        true},
       {"dyn.reshape", draw_reshape},
@@ -283,13 +334,15 @@ const std::vector<Drawn>& drawn() {
        [](Writer& w) {
          const std::size_t rank = 1 + w.below(2);
          const std::string x = w.tensor(rank);
-         return w.apply(fmt::format("dyn.broadcast_to({}, {})", x, w.integers(rank + w.below(2), 1, 3)));
+         return w.apply(
+             fmt::format("dyn.broadcast_to({}, {})", x, w.integers(rank + w.below(2), 1, 3)));
        },
        true},
       {"dyn.expand_dims",
        [](Writer& w) {
          const std::string x = w.tensor(2);
-         return w.apply(fmt::format("dyn.expand_dims({}, {})", x, w.integers(1 + w.below(2), -3, 3)));
+         return w.apply(
+             fmt::format("dyn.expand_dims({}, {})", x, w.integers(1 + w.below(2), -3, 3)));
        }},
       {"dyn.squeeze",
        [](Writer& w) {
@@ -301,14 +354,17 @@ const std::vector<Drawn>& drawn() {
        [](Writer& w) {
          const std::size_t rank = 1 + w.below(2);
          const std::string x = w.tensor(rank);
-         return w.apply(fmt::format("dyn.windows({}, {}) {{axes = (-1), strides = ({}), dilations = ({})}}", x, w.integers(1, 1, 3),
-                                    1 + w.below(3), 1 + w.below(2)));
+         return w.apply(
+             fmt::format("dyn.windows({}, {}) {{axes = (-1), strides = ({}), dilations = ({})}}", x,
+                         w.integers(1, 1, 3), 1 + w.below(3), 1 + w.below(2)));
        },
        true},
       {"dyn.split",
        [](Writer& w) {
-         const std::string x = w.tensor(1), sizes = w.integers(2, 0, 3), first = w.fresh(), second = w.fresh();
-         w.line(fmt::format("  {}, {} = dyn.split({}, {}) {{axis = 0}}\n", first, second, x, sizes));
+         const std::string x = w.tensor(1), sizes = w.integers(2, 0, 3), first = w.fresh(),
+                           second = w.fresh();
+         w.line(
+             fmt::format("  {}, {} = dyn.split({}, {}) {{axis = 0}}\n", first, second, x, sizes));
          return w.chance(50) ? first : second;
        }},
       {"dyn.tile",
@@ -321,20 +377,24 @@ const std::vector<Drawn>& drawn() {
       {"dyn.repeat",
        [](Writer& w) {
          const std::string x = w.tensor(2);
-         return w.apply(fmt::format("dyn.repeat({}, {}) {{axis = {}}}", x, w.integer(0, 3), w.below(2)));
+         return w.apply(
+             fmt::format("dyn.repeat({}, {}) {{axis = {}}}", x, w.integer(0, 3), w.below(2)));
        },
        true},
       {"dyn.pad", draw_pad, true},
       {"dyn.trilu",
        [](Writer& w) {
          const std::string x = w.tensor(2 + w.below(2), small_dtype(w));
-         return w.apply(fmt::format("dyn.trilu({}, {}) {{upper = {}}}", x, w.integer(-4, 4), w.below(2)));
+         return w.apply(
+             fmt::format("dyn.trilu({}, {}) {{upper = {}}}", x, w.integer(-4, 4), w.below(2)));
        }},
       {"gather",
        [](Writer& w) {
          const std::string x = w.tensor(2, small_dtype(w));
-         return w.apply(fmt::format("gather({}, {}) {{axis = {}}}", x,
-                                    w.chance(60) ? w.indices(w.below(3), -2, 2) : w.integer(-2, 2, index_dtype(w)), w.below(2)));
+         return w.apply(fmt::format(
+             "gather({}, {}) {{axis = {}}}", x,
+             w.chance(60) ? w.indices(w.below(3), -2, 2) : w.integer(-2, 2, index_dtype(w)),
+             w.below(2)));
        }},
       {"gather_elements",
        [](Writer& w) {
@@ -344,19 +404,24 @@ const std::vector<Drawn>& drawn() {
       {"gather_nd",
        [](Writer& w) {
          const std::string x = w.tensor(2);
-         return w.apply(fmt::format("gather_nd({}, {})", x, w.indices(2, -1, 1, 1 + static_cast<std::int64_t>(w.below(2)))));
+         return w.apply(
+             fmt::format("gather_nd({}, {})", x,
+                         w.indices(2, -1, 1, 1 + static_cast<std::int64_t>(w.below(2)))));
        }},
       {"scatter_elements", draw_scatter},
       {"scatter_nd", draw_scatter_nd},
       {"one_hot",
        [](Writer& w) {
-         return w.apply(fmt::format("one_hot({}, constant(f32 () [0]), constant(f32 () [1])) {{depth = {}}}",
-                                    w.integers(std::optional<std::size_t>(3), -3, 3, index_dtype(w)), w.below(4)));
+         return w.apply(fmt::format(
+             "one_hot({}, constant(f32 () [0]), constant(f32 () [1])) {{depth = {}}}",
+             w.integers(std::optional<std::size_t>(3), -3, 3, index_dtype(w)), w.below(4)));
        }},
       {"dyn.one_hot",
        [](Writer& w) {
          const std::string at = w.integers(std::optional<std::size_t>(3), -3, 3, index_dtype(w));
-         return w.apply(fmt::format("dyn.one_hot({}, constant(f32 () [0]), constant(f32 () [1]), {})", at, w.integer(0, 4)));
+         return w.apply(
+             fmt::format("dyn.one_hot({}, constant(f32 () [0]), constant(f32 () [1]), {})", at,
+                         w.integer(0, 4)));
        },
        true},
       {"dyn.resize", draw_resize, true},
@@ -368,13 +433,15 @@ const std::vector<Drawn>& drawn() {
       {"dyn.cumulative_sum",
        [](Writer& w) {
          const std::string x = w.tensor(2);
-         return w.apply(
-             fmt::format("dyn.cumulative_sum({}, {}) {{exclusive = {}, reverse = {}}}", x, w.integer(-2, 1), w.below(2), w.below(2)));
+         return w.apply(fmt::format("dyn.cumulative_sum({}, {}) {{exclusive = {}, reverse = {}}}",
+                                    x, w.integer(-2, 1), w.below(2), w.below(2)));
        }},
       {"dyn.top_k",
        [](Writer& w) {
-         const std::string x = w.tensor(2), k = w.integer(0, 3), values = w.fresh(), places = w.fresh();
-         w.line(fmt::format("  {}, {} = dyn.top_k({}, {}) {{axis = {}}}\n", values, places, x, k, w.below(2)));
+         const std::string x = w.tensor(2), k = w.integer(0, 3), values = w.fresh(),
+                           places = w.fresh();
+         w.line(fmt::format("  {}, {} = dyn.top_k({}, {}) {{axis = {}}}\n", values, places, x, k,
+                            w.below(2)));
          return w.chance(50) ? values : places;
        }},
       {"loop", draw_loop},
@@ -402,7 +469,9 @@ std::string follow(Writer& w, const std::string& value) {
   switch (w.below(6)) {
     case 0: return w.apply(fmt::format("reshape({}) {{shape = (-1)}}", value));
     case 1: return w.apply(fmt::format("add({}, {})", value, value));
-    case 2: return w.apply(fmt::format("softmax(cast(reshape({}) {{shape = (-1)}}) {{to = f32}})", value));
+    case 2:
+      return w.apply(
+          fmt::format("softmax(cast(reshape({}) {{shape = (-1)}}) {{to = f32}})", value));
     case 3: return w.apply(fmt::format("reduce_max(cast({}) {{to = f32}})", value));
     case 4: return w.apply(fmt::format("shape_of({})", value));
     default: return value;
@@ -421,8 +490,9 @@ RandomGraph extreme_graph(std::uint64_t seed) {
   Writer writer(seed);
   const std::string value = drawn()[seed % drawn().size()].draw(writer);
   std::vector<std::string> results{follow(writer, value)};
-  // What no result reads is neither computed nor checked, and a shape reads no elements. What a kernel computes on its way and never stores may be as
-  // large as it likes, and take as long: nothing is drawn to wait for.
+  // What no result reads is neither computed nor checked, and a shape reads no elements. What a
+  // kernel computes on its way and never stores may be as large as it likes, and take as long:
+  // nothing is drawn to wait for.
   const bool whole = writer.is_shape(results[0]) || drawn()[seed % drawn().size()].grows;
   if ((whole || writer.chance(30)) && results[0] != value) results.push_back(value);
   return writer.finish(results);
@@ -466,7 +536,8 @@ CompileTarget guarded_target() {
   return target;
 }
 
-std::string extreme_disagreement(const RandomGraph& graph, std::uint64_t seed, const CompileTarget& target, ExtremeCounts& counts) {
+std::string extreme_disagreement(const RandomGraph& graph, std::uint64_t seed,
+                                 const CompileTarget& target, ExtremeCounts& counts) {
   CompileOptions options;
   options.policies = {{"", seed % 2 == 0 ? Policy::Symbolic : Policy::Bucketed}};
   options.threads = 1;
@@ -487,26 +558,30 @@ std::string extreme_disagreement(const RandomGraph& graph, std::uint64_t seed, c
   }
   for (std::size_t call = 0; call < graph.calls.size(); ++call) {
     ++counts.cases;
-    const Outcome got = outcome_of([&] { return runtime::Context(executable).run(graph.calls[call]); });
+    const Outcome got =
+        outcome_of([&] { return runtime::Context(executable).run(graph.calls[call]); });
     if (got.error == ErrorKind::Resource) {
       ++counts.large;
       continue;
     }
-    const Outcome wanted = outcome_of([&] { return evaluate_reference(graph.module, graph.calls[call]); });
+    const Outcome wanted =
+        outcome_of([&] { return evaluate_reference(graph.module, graph.calls[call]); });
     if (wanted.error == ErrorKind::Resource) {
       ++counts.large;
       continue;
     }
     if (got.error == ErrorKind::Internal || wanted.error == ErrorKind::Internal)
-      return fmt::format("call {}: {}", call, got.error == ErrorKind::Internal ? got.message : wanted.message);
-    if (got.error && !wanted.error && got.message.find("has no 64-bit value") != std::string::npos) {
+      return fmt::format("call {}: {}", call,
+                         got.error == ErrorKind::Internal ? got.message : wanted.message);
+    if (got.error && !wanted.error &&
+        got.message.find("has no 64-bit value") != std::string::npos) {
       ++counts.uncounted;
       continue;
     }
     if (got.error.has_value() != wanted.error.has_value())
-      return fmt::format(
-          "call {}: {}", call,
-          got.error ? "refused, the evaluator gives a result: " + got.message : "a result, the evaluator refuses: " + wanted.message);
+      return fmt::format("call {}: {}", call,
+                         got.error ? "refused, the evaluator gives a result: " + got.message
+                                   : "a result, the evaluator refuses: " + wanted.message);
     if (got.error) {
       ++counts.refused;
       continue;

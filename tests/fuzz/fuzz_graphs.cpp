@@ -1,13 +1,15 @@
 // Random graphs on everything that computes them (agreement.h), and what fails made small.
 //
-//   fuzz_graphs SEED COUNT [FOLDER]     COUNT graphs from SEED on; reduced failures go to FOLDER (default: the working folder) as fuzz_SEED.test
-//   fuzz_graphs --case FILE             the cases of a file
-//   fuzz_graphs --print SEED            the graph as a case
-//   fuzz_graphs --extremes SEED COUNT [FOLDER]    integers of calls at the ends of their range (extremes.h); failures as FOLDER/extremes_SEED.test
-//   fuzz_graphs --onnx SEED COUNT FOLDER    those with an ONNX form as ONNX tests FOLDER/seed_N (onnx_peer.py runs them)
+//   fuzz_graphs SEED COUNT [FOLDER]     COUNT graphs from SEED on; reduced failures go to FOLDER
+//   (default: the working folder) as fuzz_SEED.test fuzz_graphs --case FILE             the cases
+//   of a file fuzz_graphs --print SEED            the graph as a case fuzz_graphs --extremes SEED
+//   COUNT [FOLDER]    integers of calls at the ends of their range (extremes.h); failures as
+//   FOLDER/extremes_SEED.test fuzz_graphs --onnx SEED COUNT FOLDER    those with an ONNX form as
+//   ONNX tests FOLDER/seed_N (onnx_peer.py runs them)
 //
-// Batches run in processes of their own: a crash or a hang counts as a failure of its graph and ends nothing else. The last line is a JSON object
-// with the counts; the exit code is 1 where anything failed. A failure becomes a test when its file moves to tests/fuzz/cases.
+// Batches run in processes of their own: a crash or a hang counts as a failure of its graph and
+// ends nothing else. The last line is a JSON object with the counts; the exit code is 1 where
+// anything failed. A failure becomes a test when its file moves to tests/fuzz/cases.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -38,15 +40,19 @@ constexpr std::uint64_t batch = 50;
 constexpr int seconds_a_graph = 120;
 
 struct Counts {
-  std::uint64_t graphs = 0, failed = 0, unstable = 0, refused = 0, static_runs = 0, static_refusals = 0;
+  std::uint64_t graphs = 0, failed = 0, unstable = 0, refused = 0, static_runs = 0,
+                static_refusals = 0;
 };
 
 class Fuzzer {
  public:
   explicit Fuzzer(std::filesystem::path folder) : folder_(std::move(folder)) {
-    std::string name = (std::filesystem::exists("/dev/shm") ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
-                       "anydim_fuzz_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder for kernels");
+    std::string name =
+        (std::filesystem::exists("/dev/shm") ? std::filesystem::path("/dev/shm")
+                                             : std::filesystem::temp_directory_path()) /
+        "anydim_fuzz_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr)
+      throw std::runtime_error("no temporary folder for kernels");
     options_.cache = name;
   }
   ~Fuzzer() {
@@ -85,8 +91,8 @@ class Fuzzer {
 
  private:
   static std::string line_of(const Agreement& found) {
-    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0, found.refused ? 1 : 0, found.static_runs,
-                       found.static_refusals);
+    return fmt::format("{} {} {} {} {}\n", found ? "right" : "wrong", found.unstable ? 1 : 0,
+                       found.refused ? 1 : 0, found.static_runs, found.static_refusals);
   }
 
   // The seed to go on with.
@@ -112,7 +118,9 @@ class Fuzzer {
       ++seed;
     }
     if (!at_work) {
-      if (!result.death.empty()) throw std::runtime_error("a batch ended between two graphs: " + result.death + " " + result.said);
+      if (!result.death.empty())
+        throw std::runtime_error("a batch ended between two graphs: " + result.death + " " +
+                                 result.said);
       return seed;
     }
     ++counts_.graphs;
@@ -156,7 +164,8 @@ class ExtremeFuzzer {
   void run(std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t seed = first; seed < first + count;) {
       const std::uint64_t end = std::min(first + count, seed + batch);
-      const ApartResult result = run_apart([&](const auto& say) { work(seed, end, say); }, seconds_a_graph);
+      const ApartResult result =
+          run_apart([&](const auto& say) { work(seed, end, say); }, seconds_a_graph);
       std::istringstream lines(result.said);
       for (std::string line; std::getline(lines, line);) {
         if (line.starts_with("start ")) {
@@ -186,7 +195,8 @@ class ExtremeFuzzer {
   std::uint64_t failed() const { return failed_; }
 
  private:
-  static void work(std::uint64_t seed, std::uint64_t end, const std::function<void(const std::string&)>& say) {
+  static void work(std::uint64_t seed, std::uint64_t end,
+                   const std::function<void(const std::string&)>& say) {
     limit_memory();
     const CompileTarget target = guarded_target();
     for (; seed < end; ++seed) {
@@ -195,14 +205,16 @@ class ExtremeFuzzer {
       std::string found = extreme_disagreement(extreme_graph(seed), seed, target, counts);
       std::ranges::replace(found, '\n', ' ');
       if (!found.empty()) say(found + "\n");
-      say(fmt::format("counts {} {} {} {} {} {}\n", counts.cases, counts.right, counts.refused, counts.large, counts.uncounted,
-                      counts.graphs_refused));
+      say(fmt::format("counts {} {} {} {} {} {}\n", counts.cases, counts.right, counts.refused,
+                      counts.large, counts.uncounted, counts.graphs_refused));
     }
   }
 
-  // The evaluator would otherwise take what the machine has, and more. A sanitizer needs its shadow.
+  // The evaluator would otherwise take what the machine has, and more. A sanitizer needs its
+  // shadow.
   static void limit_memory() {
-#if !defined(__has_feature) || !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#if !defined(__has_feature) || \
+    !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
     const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
     setrlimit(RLIMIT_AS, &limit);
 #endif
@@ -227,10 +239,12 @@ int run_extremes(std::uint64_t first, std::uint64_t count, const std::filesystem
   fuzzer.run(first, count);
   const ExtremeCounts& counts = fuzzer.counts();
   fmt::print(
-      "{{\"graphs\": {}, \"cases\": {}, \"failed\": {}, \"right\": {}, \"refused_by_both\": {}, \"too_large\": {}, \"uncounted\": {}, "
+      "{{\"graphs\": {}, \"cases\": {}, \"failed\": {}, \"right\": {}, \"refused_by_both\": {}, "
+      "\"too_large\": {}, \"uncounted\": {}, "
       "\"graphs_refused\": {}, "
       "\"seconds\": {:.1f}}}\n",
-      count, counts.cases, fuzzer.failed(), counts.right, counts.refused, counts.large, counts.uncounted, counts.graphs_refused,
+      count, counts.cases, fuzzer.failed(), counts.right, counts.refused, counts.large,
+      counts.uncounted, counts.graphs_refused,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return fuzzer.failed() > 0 ? 1 : 0;
 }
@@ -249,17 +263,22 @@ int run_file(const std::filesystem::path& file) {
 int run(int count, char** arguments) {
   if (count == 3 && std::strcmp(arguments[1], "--case") == 0) return run_file(arguments[2]);
   if ((count == 4 || count == 5) && std::strcmp(arguments[1], "--extremes") == 0)
-    return run_extremes(std::strtoull(arguments[2], nullptr, 10), std::strtoull(arguments[3], nullptr, 10), count > 4 ? arguments[4] : ".");
+    return run_extremes(std::strtoull(arguments[2], nullptr, 10),
+                        std::strtoull(arguments[3], nullptr, 10), count > 4 ? arguments[4] : ".");
   if (count == 3 && std::strcmp(arguments[1], "--print") == 0) {
-    fmt::print("{}", case_text(random_graph(std::strtoull(arguments[2], nullptr, 10), {.whole_language = true}), arguments[2]));
+    fmt::print("{}", case_text(random_graph(std::strtoull(arguments[2], nullptr, 10),
+                                            {.whole_language = true}),
+                               arguments[2]));
     return 0;
   }
 #ifdef ANYDIM_ONNX
   if (count == 5 && std::strcmp(arguments[1], "--onnx") == 0) {
-    const std::uint64_t first = std::strtoull(arguments[2], nullptr, 10), graphs = std::strtoull(arguments[3], nullptr, 10);
+    const std::uint64_t first = std::strtoull(arguments[2], nullptr, 10),
+                        graphs = std::strtoull(arguments[3], nullptr, 10);
     for (std::uint64_t seed = first; seed < first + graphs; ++seed) {
       const std::string name = fmt::format("seed_{}", seed);
-      const std::string reason = write_onnx_test(random_graph(seed, {.whole_language = true}), std::filesystem::path(arguments[4]) / name);
+      const std::string reason = write_onnx_test(random_graph(seed, {.whole_language = true}),
+                                                 std::filesystem::path(arguments[4]) / name);
       if (!reason.empty()) fmt::print("{}: no export: {}\n", name, reason);
     }
     return 0;
@@ -267,7 +286,8 @@ int run(int count, char** arguments) {
 #endif
   if (count < 3 || count > 4) {
     fmt::print(stderr,
-               "usage: fuzz_graphs SEED COUNT [FOLDER] | --case FILE | --print SEED | --extremes SEED COUNT [FOLDER] | --onnx SEED COUNT "
+               "usage: fuzz_graphs SEED COUNT [FOLDER] | --case FILE | --print SEED | --extremes "
+               "SEED COUNT [FOLDER] | --onnx SEED COUNT "
                "FOLDER\n");
     return 2;
   }
@@ -276,10 +296,12 @@ int run(int count, char** arguments) {
   fuzzer.run(std::strtoull(arguments[1], nullptr, 10), std::strtoull(arguments[2], nullptr, 10));
   const Counts& counts = fuzzer.counts();
   fmt::print(
-      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"static_calls\": {}, \"static_refusals\": {}, "
+      "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"static_calls\": {}, "
+      "\"static_refusals\": {}, "
       "\"seconds\": "
       "{:.1f}}}\n",
-      counts.graphs, counts.failed, counts.unstable, counts.refused, counts.static_runs, counts.static_refusals,
+      counts.graphs, counts.failed, counts.unstable, counts.refused, counts.static_runs,
+      counts.static_refusals,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return counts.failed > 0 ? 1 : 0;
 }

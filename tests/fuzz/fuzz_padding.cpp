@@ -1,9 +1,11 @@
-// Models that try to fool the proof of padding removal (padding_model.h), each checked (padding_check.h).
+// Models that try to fool the proof of padding removal (padding_model.h), each checked
+// (padding_check.h).
 //
 //   fuzz_padding SEED COUNT     COUNT models from SEED on
 //   fuzz_padding --print SEED   the model
 //
-// A line for each failure, then one JSON object with the counts and the reasons why models stay padded; the exit code is 1 where anything failed.
+// A line for each failure, then one JSON object with the counts and the reasons why models stay
+// padded; the exit code is 1 where anything failed.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -28,7 +30,8 @@ std::string without_names(std::string reason) {
 int run(std::uint64_t first, std::uint64_t count) {
   std::string cache = (std::filesystem::temp_directory_path() / "anydim_padding_XXXXXX").string();
   if (mkdtemp(cache.data()) == nullptr) throw std::runtime_error("no temporary folder for kernels");
-  std::size_t packed = 0, failed = 0, calls = 0, packed_calls = 0, not_finite = 0, unsteady = 0, kept_rows = 0, cut = 0, limited = 0;
+  std::size_t packed = 0, failed = 0, calls = 0, packed_calls = 0, not_finite = 0, unsteady = 0,
+              kept_rows = 0, cut = 0, limited = 0;
   std::map<std::string, std::size_t> reasons;
   std::map<std::string, std::array<std::size_t, 2>> kinds;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -46,7 +49,8 @@ int run(std::uint64_t first, std::uint64_t count) {
     else ++reasons[without_names(report.padded_because)];
     if (report.failure.empty()) continue;
     ++failed;
-    fmt::print("seed {} ({}, {}): {}\n", seed, model.what, report.padded_because.empty() ? "packed" : "padded", report.failure);
+    fmt::print("seed {} ({}, {}): {}\n", seed, model.what,
+               report.padded_because.empty() ? "packed" : "padded", report.failure);
     std::fflush(stdout);
   }
   std::filesystem::remove_all(cache);

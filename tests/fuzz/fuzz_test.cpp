@@ -1,4 +1,5 @@
-// Random graphs and recorded ones on everything that computes them. build/bin/fuzz_graphs runs more of them.
+// Random graphs and recorded ones on everything that computes them. build/bin/fuzz_graphs runs more
+// of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "ir/ops.h"
-#include "ir/print.h"
+#include "ir/text/print.h"
 #include "tests/fuzz/agreement.h"
 #include "tests/fuzz/case_file.h"
 #include "tests/fuzz/extremes.h"
@@ -26,7 +27,8 @@ TEST(Fuzz, TheFirstGraphsAgree) {
     const RandomGraph graph = random_graph(seed, {.whole_language = true});
     const Agreement found = agreement(graph, target);
     EXPECT_FALSE(found.refused) << "seed " << seed;
-    EXPECT_TRUE(found) << "seed " << seed << ": " << found.stage << ": " << found.detail << "\n" << print(graph.module);
+    EXPECT_TRUE(found) << "seed " << seed << ": " << found.stage << ": " << found.detail << "\n"
+                       << print(graph.module);
   }
 }
 
@@ -43,12 +45,14 @@ std::vector<NamedOp> named_ops() {
   };
 }
 
-// A step of the generator names a new row of ir/ops.def (elementwise ops are drawn from the table), or it stands here with its reason.
+// A step of the generator names a new row of ir/ops.def (elementwise ops are drawn from the table),
+// or it stands here with its reason.
 TEST(Fuzz, EveryOpHasAStep) {
   const std::set<ir::Op> not_drawn{ir::Op::region,      // what fuse makes
                                    ir::Op::assertion};  // ends calls or does nothing
   std::string steps;
-  for (const char* file : {"builder.h", "control.cpp", "counts.cpp", "patterns.cpp", "steps.cpp", "twins.cpp"}) {
+  for (const char* file :
+       {"builder.h", "control.cpp", "counts.cpp", "patterns.cpp", "steps.cpp", "twins.cpp"}) {
     std::ifstream stream(std::string("../support/random_graph_") + file);
     ASSERT_TRUE(stream) << file;
     steps.append(std::istreambuf_iterator<char>(stream), {});
@@ -56,7 +60,8 @@ TEST(Fuzz, EveryOpHasAStep) {
   for (const NamedOp& row : named_ops()) {
     if (ir::info(row.op).has(ir::traits::elementwise) || not_drawn.contains(row.op)) continue;
     bool found = false;
-    for (std::size_t next = steps.find("Op::" + row.name); next != std::string::npos; next = steps.find("Op::" + row.name, next + 1)) {
+    for (std::size_t next = steps.find("Op::" + row.name); next != std::string::npos;
+         next = steps.find("Op::" + row.name, next + 1)) {
       const char after = steps[next + 4 + row.name.size()];
       found = found || !(std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_');
     }
@@ -79,7 +84,8 @@ TEST(Fuzz, EveryDynamicOpMeetsExtremes) {
   const std::vector<std::string> drawn = extreme_ops();
   for (const NamedOp& row : named_ops()) {
     if (!ir::info(row.op).has(ir::traits::dynamic)) continue;
-    EXPECT_TRUE(std::ranges::find(drawn, ir::info(row.op).text) != drawn.end()) << "extremes.cpp draws no " << ir::info(row.op).text;
+    EXPECT_TRUE(std::ranges::find(drawn, ir::info(row.op).text) != drawn.end())
+        << "extremes.cpp draws no " << ir::info(row.op).text;
   }
 }
 
@@ -87,7 +93,8 @@ TEST(Fuzz, RecordedGraphsAgree) {
   const CompileTarget target = make_target();
   for (const std::filesystem::path& file : ir::test::op_files("cases"))
     for (const GraphCase& one : read_cases(file)) {
-      const Agreement found = agreement(one.graph, target, {.threads = 2, .static_calls = 5, .exact_calls = 5});
+      const Agreement found =
+          agreement(one.graph, target, {.threads = 2, .static_calls = 5, .exact_calls = 5});
       EXPECT_TRUE(found) << one.title << ": " << found.stage << ": " << found.detail;
     }
 }

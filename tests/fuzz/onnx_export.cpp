@@ -5,8 +5,8 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
 #include "tests/fuzz/onnx_exporter.h"
 
 namespace anydim::tests {
@@ -58,7 +58,9 @@ OnnxExport OnnxExporter::run() {
   return {.bytes = builder_.bytes()};
 }
 
-void OnnxExporter::no(std::string_view what) { throw Error(ErrorKind::Unsupported, std::string(what)); }
+void OnnxExporter::no(std::string_view what) {
+  throw Error(ErrorKind::Unsupported, std::string(what));
+}
 
 std::string OnnxExporter::name(ValueId id) const {
   if (id == no_value) return "";
@@ -121,7 +123,9 @@ void OnnxExporter::open_symbols(ValueId id) {
     const Dim& dim = type(id).dims[axis];
     if (dim.kind() != Dim::Kind::Symbol || frame_.extents.contains(dim.leaf().symbol)) continue;
     const std::string shape = value_of("Shape", {name(id)});
-    frame_.extents.emplace(dim.leaf().symbol, value_of("Gather", {shape, integers({static_cast<std::int64_t>(axis)})}));
+    frame_.extents.emplace(
+        dim.leaf().symbol,
+        value_of("Gather", {shape, integers({static_cast<std::int64_t>(axis)})}));
   }
 }
 
@@ -135,8 +139,10 @@ std::string OnnxExporter::extent(const Dim& dim) {
       return found->second;
     }
     case Dim::Kind::Value: {
-      const std::string elements = value_of("Reshape", {name(dim.leaf().value), integers({-1})}), found = made();
-      node("Cast", {value_of("Gather", {elements, integers({dim.leaf().element})})}, {found}).integer("to", onnx::TensorProto::INT64);
+      const std::string elements = value_of("Reshape", {name(dim.leaf().value), integers({-1})}),
+                        found = made();
+      node("Cast", {value_of("Gather", {elements, integers({dim.leaf().element})})}, {found})
+          .integer("to", onnx::TensorProto::INT64);
       return found;
     }
     case Dim::Kind::Sum: return sum(dim);
@@ -162,13 +168,21 @@ std::string OnnxExporter::chosen(const Dim& dim) {
     case Dim::Kind::Max: return value_of("Max", operands);
     case Dim::Kind::Mod: return value_of("Mod", operands);
     // ONNX rounds quotients towards zero.
-    case Dim::Kind::FloorDiv: return value_of("Div", {value_of("Sub", {operands[0], value_of("Mod", operands)}), operands[1]});
-    case Dim::Kind::Broadcast: return value_of("Where", {value_of("Equal", {operands[0], integers({1})}), operands[1], operands[0]});
+    case Dim::Kind::FloorDiv:
+      return value_of("Div",
+                      {value_of("Sub", {operands[0], value_of("Mod", operands)}), operands[1]});
+    case Dim::Kind::Broadcast:
+      return value_of("Where",
+                      {value_of("Equal", {operands[0], integers({1})}), operands[1], operands[0]});
     case Dim::Kind::Select: {
-      const bool equality = dim.comparison() == Comparison::Equal || dim.comparison() == Comparison::NotEqual;
-      const char* comparison = equality ? "Equal" : dim.comparison() == Comparison::Less ? "Less" : "LessOrEqual";
+      const bool equality =
+          dim.comparison() == Comparison::Equal || dim.comparison() == Comparison::NotEqual;
+      const char* comparison = equality                               ? "Equal"
+                               : dim.comparison() == Comparison::Less ? "Less"
+                                                                      : "LessOrEqual";
       if (dim.comparison() == Comparison::NotEqual) std::swap(operands[2], operands[3]);
-      return value_of("Where", {value_of(comparison, {operands[0], operands[1]}), operands[2], operands[3]});
+      return value_of("Where",
+                      {value_of(comparison, {operands[0], operands[1]}), operands[2], operands[3]});
     }
     default: no("a dim of another kind");
   }
@@ -176,8 +190,9 @@ std::string OnnxExporter::chosen(const Dim& dim) {
 
 void OnnxExporter::add(const Binding& binding) {
   const Names in = names(binding.operands), out = names(binding.results);
-  const bool known = add_literal(binding, in, out) || add_plain(binding, in, out) || add_movement(binding, in, out) ||
-                     add_placement(binding, in, out) || add_reduction(binding, in, out) || add_count(binding, in, out) ||
+  const bool known = add_literal(binding, in, out) || add_plain(binding, in, out) ||
+                     add_movement(binding, in, out) || add_placement(binding, in, out) ||
+                     add_reduction(binding, in, out) || add_count(binding, in, out) ||
                      add_list(binding, in, out) || add_structure(binding, in, out);
   if (!known) no(info(binding.op).text);
   for (ValueId result : binding.results) open_symbols(result);
@@ -200,7 +215,8 @@ bool OnnxExporter::add_literal(const Binding& binding, const Names& in, const Na
     case Op::check: return true;  // holds, or the evaluator would not have accepted the call
     case Op::bind: {
       const std::string whole = made();
-      node("Cast", {value_of("Reshape", {in[0], integers({1})})}, {whole}).integer("to", onnx::TensorProto::INT64);
+      node("Cast", {value_of("Reshape", {in[0], integers({1})})}, {whole})
+          .integer("to", onnx::TensorProto::INT64);
       frame_.extents.insert_or_assign(binding.dims[0].leaf().symbol, whole);
       return true;
     }
@@ -214,10 +230,14 @@ bool OnnxExporter::add_structure(const Binding& binding, const Names& in, const 
     case Op::tuple_get: {
       const auto found = frame_.tuples.find(binding.operands[0]);
       if (found == frame_.tuples.end()) no("a tuple from elsewhere");
-      frame_.renamed.emplace(binding.results[0], found->second.at(static_cast<std::size_t>(integer_attribute(binding, "index"))));
+      frame_.renamed.emplace(
+          binding.results[0],
+          found->second.at(static_cast<std::size_t>(integer_attribute(binding, "index"))));
       return true;
     }
-    case Op::closure: frame_.closures.emplace(binding.results[0], std::pair{binding.callee, in}); return true;
+    case Op::closure:
+      frame_.closures.emplace(binding.results[0], std::pair{binding.callee, in});
+      return true;
     case Op::apply: {
       const auto found = frame_.closures.find(binding.operands[0]);
       if (found == frame_.closures.end()) no("a function from elsewhere");
@@ -268,11 +288,13 @@ void OnnxExporter::add_call(std::uint32_t callee, const Names& arguments, const 
     open_symbols(parameter);
   }
   for (const Binding& binding : function().body.bindings) add(binding);
-  for (std::size_t i = 0; i < results.size(); ++i) node("Identity", {name(function().body.results.at(i))}, {results[i]});
+  for (std::size_t i = 0; i < results.size(); ++i)
+    node("Identity", {name(function().body.results.at(i))}, {results[i]});
   frame_ = std::move(caller);
 }
 
-void OnnxExporter::add_block(onnx::NodeProto& node, const std::string& attribute, const Block& block) {
+void OnnxExporter::add_block(onnx::NodeProto& node, const std::string& attribute,
+                             const Block& block) {
   onnx::AttributeProto& proto = *node.add_attribute();
   proto.set_name(attribute);
   proto.set_type(onnx::AttributeProto::GRAPH);
@@ -286,7 +308,8 @@ void OnnxExporter::add_block(onnx::NodeProto& node, const std::string& attribute
     onnx::TypeProto::Tensor& tensor = *input.mutable_type()->mutable_tensor_type();
     tensor.set_elem_type(onnx_type(type(parameter).dtype));
     tensor.mutable_shape();
-    for (std::size_t axis = 0; axis < type(parameter).rank(); ++axis) tensor.mutable_shape()->add_dim();
+    for (std::size_t axis = 0; axis < type(parameter).rank(); ++axis)
+      tensor.mutable_shape()->add_dim();
     open_symbols(parameter);
   }
   for (const Binding& binding : block.bindings) add(binding);
@@ -302,9 +325,12 @@ void OnnxExporter::add_block(onnx::NodeProto& node, const std::string& attribute
 
 namespace {
 
-void write(const std::filesystem::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+void write(const std::filesystem::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
 
-void write_tensors(const std::filesystem::path& folder, const std::string& stem, const std::vector<Tensor>& tensors) {
+void write_tensors(const std::filesystem::path& folder, const std::string& stem,
+                   const std::vector<Tensor>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     onnx::TensorProto proto;
     fill(proto, tensors[i]);

@@ -14,8 +14,8 @@ struct OnnxExport {
 };
 OnnxExport to_onnx(const RandomGraph& graph);
 
-// Laid out like ONNX's node tests: model.onnx, and test_data_set_N/input_I.pb and output_I.pb for call N, the outputs by the reference evaluator. The reason
-// why there is nothing, or "".
+// Laid out like ONNX's node tests: model.onnx, and test_data_set_N/input_I.pb and output_I.pb for
+// call N, the outputs by the reference evaluator. The reason why there is nothing, or "".
 std::string write_onnx_test(const RandomGraph& graph, const std::filesystem::path& folder);
 
 }  // namespace anydim::tests

@@ -79,10 +79,13 @@ const std::map<Op, const char*>& plain_ops() {
 bool OnnxExporter::add_plain(const Binding& binding, const Names& in, const Names& out) {
   const auto found = plain_ops().find(binding.op);
   if (found == plain_ops().end()) return false;
-  if (binding.op == Op::is_inf && (has_attribute(binding, "negative") || has_attribute(binding, "positive"))) no("is_inf of one sign");
+  if (binding.op == Op::is_inf &&
+      (has_attribute(binding, "negative") || has_attribute(binding, "positive")))
+    no("is_inf of one sign");
   if (binding.op == Op::dyn_squeeze && type(binding.operands[1]).dims[0].is_constant(0))
     no("dyn.squeeze over no axes, which ONNX Runtime takes for all");
-  if (binding.op == Op::nonzero && type(binding.operands[0]).rank() == 0) no("nonzero of a scalar, which ONNX Runtime takes for a vector");
+  if (binding.op == Op::nonzero && type(binding.operands[0]).rank() == 0)
+    no("nonzero of a scalar, which ONNX Runtime takes for a vector");
   node(found->second, in, {out[0]});
   return true;
 }
@@ -97,21 +100,30 @@ bool OnnxExporter::add_movement(const Binding& binding, const Names& in, const N
       return true;
     }
     case Op::mod: {
-      const bool real = is_float(type(binding.operands[0]).dtype), truncates = integer_attribute(binding, "truncate") != 0;
+      const bool real = is_float(type(binding.operands[0]).dtype),
+                 truncates = integer_attribute(binding, "truncate") != 0;
       if (real != truncates) no("mod of another sign");
       node("Mod", in, {out[0]}).integer("fmod", truncates ? 1 : 0);
       return true;
     }
     case Op::reshape:
-      node("Reshape", {in[0], integers(integers_attribute(binding, "shape"))}, {out[0]}).integer("allowzero", 1);
+      node("Reshape", {in[0], integers(integers_attribute(binding, "shape"))}, {out[0]})
+          .integer("allowzero", 1);
       return true;
     case Op::dyn_reshape:
-      node("Reshape", in, {out[0]}).integer("allowzero", integer_attribute(binding, "zero_copies") != 0 ? 0 : 1);
+      node("Reshape", in, {out[0]})
+          .integer("allowzero", integer_attribute(binding, "zero_copies") != 0 ? 0 : 1);
       return true;
-    case Op::flatten: node("Flatten", in, {out[0]}).integer("axis", integer_attribute(binding, "axis")); return true;
+    case Op::flatten:
+      node("Flatten", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      return true;
     case Op::full:
-    case Op::broadcast_to: node("Expand", {in[0], integers(integers_attribute(binding, "shape"))}, {out[0]}); return true;
-    case Op::expand_dims: node("Unsqueeze", {in[0], integers(integers_attribute(binding, "axes"))}, {out[0]}); return true;
+    case Op::broadcast_to:
+      node("Expand", {in[0], integers(integers_attribute(binding, "shape"))}, {out[0]});
+      return true;
+    case Op::expand_dims:
+      node("Unsqueeze", {in[0], integers(integers_attribute(binding, "axes"))}, {out[0]});
+      return true;
     case Op::squeeze:
       if (!has_attribute(binding, "axes")) node("Squeeze", in, {out[0]});
       // No axes are all of them to ONNX.
@@ -120,28 +132,37 @@ bool OnnxExporter::add_movement(const Binding& binding, const Names& in, const N
       return true;
     case Op::transpose: {
       NodeBuilder made_node = node("Transpose", in, {out[0]});
-      if (has_attribute(binding, "perm")) made_node.integers("perm", integers_attribute(binding, "perm"));
+      if (has_attribute(binding, "perm"))
+        made_node.integers("perm", integers_attribute(binding, "perm"));
       return true;
     }
-    case Op::concat: node("Concat", in, {out[0]}).integer("axis", integer_attribute(binding, "axis")); return true;
-    case Op::tile: node("Tile", {in[0], integers(integers_attribute(binding, "repeats"))}, {out[0]}); return true;
+    case Op::concat:
+      node("Concat", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      return true;
+    case Op::tile:
+      node("Tile", {in[0], integers(integers_attribute(binding, "repeats"))}, {out[0]});
+      return true;
     case Op::strided_slice: {
       Names operands{in[0]};
       for (const char* part : {"starts", "ends", "axes", "steps"})
-        operands.push_back(has_attribute(binding, part) ? integers(integers_attribute(binding, part)) : "");
+        operands.push_back(
+            has_attribute(binding, part) ? integers(integers_attribute(binding, part)) : "");
       while (operands.back().empty()) operands.pop_back();
       node("Slice", operands, {out[0]});
       return true;
     }
     case Op::split:
       if (has_attribute(binding, "sizes"))
-        node("Split", {in[0], integers(integers_attribute(binding, "sizes"))}, out).integer("axis", integer_attribute(binding, "axis"));
+        node("Split", {in[0], integers(integers_attribute(binding, "sizes"))}, out)
+            .integer("axis", integer_attribute(binding, "axis"));
       else
         node("Split", in, out)
             .integer("axis", integer_attribute(binding, "axis"))
             .integer("num_outputs", static_cast<std::int64_t>(out.size()));
       return true;
-    case Op::dyn_split: node("Split", in, out).integer("axis", integer_attribute(binding, "axis")); return true;
+    case Op::dyn_split:
+      node("Split", in, out).integer("axis", integer_attribute(binding, "axis"));
+      return true;
     default: return false;
   }
 }
@@ -149,19 +170,31 @@ bool OnnxExporter::add_movement(const Binding& binding, const Names& in, const N
 // Ops that place elements where operands or attributes say, and tensors made of nothing.
 bool OnnxExporter::add_placement(const Binding& binding, const Names& in, const Names& out) {
   switch (binding.op) {  // NOLINT: what is not here has no export
-    case Op::gather: node("Gather", in, {out[0]}).integer("axis", integer_attribute(binding, "axis")); return true;
-    case Op::gather_elements: node("GatherElements", in, {out[0]}).integer("axis", integer_attribute(binding, "axis")); return true;
-    case Op::gather_nd: node("GatherND", in, {out[0]}).integer("batch_dims", integer_attribute(binding, "batch_dims")); return true;
+    case Op::gather:
+      node("Gather", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      return true;
+    case Op::gather_elements:
+      node("GatherElements", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      return true;
+    case Op::gather_nd:
+      node("GatherND", in, {out[0]})
+          .integer("batch_dims", integer_attribute(binding, "batch_dims"));
+      return true;
     case Op::scatter_elements:
       node("ScatterElements", in, {out[0]})
           .integer("axis", integer_attribute(binding, "axis"))
           .string("reduction", string_attribute(binding, "reduction"));
       return true;
-    case Op::scatter_nd: node("ScatterND", in, {out[0]}).string("reduction", string_attribute(binding, "reduction")); return true;
-    case Op::trilu:
-      node("Trilu", {in[0], integer(integer_attribute(binding, "k"))}, {out[0]}).integer("upper", integer_attribute(binding, "upper"));
+    case Op::scatter_nd:
+      node("ScatterND", in, {out[0]}).string("reduction", string_attribute(binding, "reduction"));
       return true;
-    case Op::dyn_trilu: node("Trilu", in, {out[0]}).integer("upper", integer_attribute(binding, "upper")); return true;
+    case Op::trilu:
+      node("Trilu", {in[0], integer(integer_attribute(binding, "k"))}, {out[0]})
+          .integer("upper", integer_attribute(binding, "upper"));
+      return true;
+    case Op::dyn_trilu:
+      node("Trilu", in, {out[0]}).integer("upper", integer_attribute(binding, "upper"));
+      return true;
     case Op::zeros:
     case Op::ones:
     case Op::dyn_zeros:
@@ -170,20 +203,26 @@ bool OnnxExporter::add_placement(const Binding& binding, const Names& in, const 
       one.set_real(0, binding.op == Op::ones || binding.op == Op::dyn_ones ? 1 : 0);
       const std::string filler = made();
       constant(filler, one);
-      node("Expand", {filler, in.empty() ? integers(integers_attribute(binding, "shape")) : in[0]}, {out[0]});
+      node("Expand", {filler, in.empty() ? integers(integers_attribute(binding, "shape")) : in[0]},
+           {out[0]});
       return true;
     }
     case Op::arange:
       node("Range",
-           {integer(integer_attribute(binding, "start")), integer(integer_attribute(binding, "stop")),
+           {integer(integer_attribute(binding, "start")),
+            integer(integer_attribute(binding, "stop")),
             integer(integer_attribute(binding, "step"))},
            {out[0]});
       return true;
     case Op::one_hot:
     case Op::dyn_one_hot: {
-      const std::string depth = binding.op == Op::one_hot ? integer(integer_attribute(binding, "depth")) : in[3];
+      const std::string depth =
+          binding.op == Op::one_hot ? integer(integer_attribute(binding, "depth")) : in[3];
       const std::string values = made();
-      node("Concat", {value_of("Reshape", {in[1], integers({1})}), value_of("Reshape", {in[2], integers({1})})}, {values})
+      node("Concat",
+           {value_of("Reshape", {in[1], integers({1})}),
+            value_of("Reshape", {in[2], integers({1})})},
+           {values})
           .integer("axis", 0);
       node("OneHot", {in[0], depth, values}, {out[0]}).integer("axis", -1);
       return true;
@@ -202,34 +241,44 @@ void OnnxExporter::add_pad(const Binding& binding, const Names& in, const std::s
     node("Concat", {in[2], in[3]}, {pads}).integer("axis", 0);
     operands.insert(operands.end(), {in[1], in.size() > 4 ? in[4] : ""});
   } else {
-    Integers both = integers_attribute(binding, "before"), after = integers_attribute(binding, "after");
+    Integers both = integers_attribute(binding, "before"),
+             after = integers_attribute(binding, "after");
     both.insert(both.end(), after.begin(), after.end());
     builder_.integers(pads, {static_cast<std::int64_t>(both.size())}, both);
-    operands.insert(operands.end(),
-                    {in.size() > 1 ? in[1] : "", has_attribute(binding, "axes") ? integers(integers_attribute(binding, "axes")) : ""});
+    operands.insert(
+        operands.end(),
+        {in.size() > 1 ? in[1] : "",
+         has_attribute(binding, "axes") ? integers(integers_attribute(binding, "axes")) : ""});
   }
   while (operands.back().empty()) operands.pop_back();
   node("Pad", operands, {out}).string("mode", string_attribute(binding, "mode"));
 }
 
 bool OnnxExporter::add_reduction(const Binding& binding, const Names& in, const Names& out) {
-  static const std::map<Op, const char*> reductions{{Op::reduce_sum, "ReduceSum"},       {Op::reduce_mean, "ReduceMean"},
-                                                    {Op::reduce_max, "ReduceMax"},       {Op::reduce_min, "ReduceMin"},
-                                                    {Op::reduce_prod, "ReduceProd"},     {Op::dyn_reduce_sum, "ReduceSum"},
-                                                    {Op::dyn_reduce_mean, "ReduceMean"}, {Op::dyn_reduce_max, "ReduceMax"},
-                                                    {Op::dyn_reduce_min, "ReduceMin"},   {Op::dyn_reduce_prod, "ReduceProd"}};
+  static const std::map<Op, const char*> reductions{
+      {Op::reduce_sum, "ReduceSum"},       {Op::reduce_mean, "ReduceMean"},
+      {Op::reduce_max, "ReduceMax"},       {Op::reduce_min, "ReduceMin"},
+      {Op::reduce_prod, "ReduceProd"},     {Op::dyn_reduce_sum, "ReduceSum"},
+      {Op::dyn_reduce_mean, "ReduceMean"}, {Op::dyn_reduce_max, "ReduceMax"},
+      {Op::dyn_reduce_min, "ReduceMin"},   {Op::dyn_reduce_prod, "ReduceProd"}};
   if (const auto found = reductions.find(binding.op); found != reductions.end()) {
     Names operands = in;
     const bool dynamic = info(binding.op).has(traits::dynamic);
-    if (!dynamic && has_attribute(binding, "axes")) operands.push_back(integers(integers_attribute(binding, "axes")));
+    if (!dynamic && has_attribute(binding, "axes"))
+      operands.push_back(integers(integers_attribute(binding, "axes")));
     NodeBuilder made_node = node(found->second, operands, {out[0]});
     made_node.integer("keepdims", integer_attribute(binding, "keepdims"));
-    if (dynamic) made_node.integer("noop_with_empty_axes", integer_attribute(binding, "empty_keeps"));
+    if (dynamic)
+      made_node.integer("noop_with_empty_axes", integer_attribute(binding, "empty_keeps"));
     return true;
   }
   switch (binding.op) {  // NOLINT: what is not here has no export
-    case Op::softmax: node("Softmax", in, {out[0]}).integer("axis", integer_attribute(binding, "axis")); return true;
-    case Op::log_softmax: node("LogSoftmax", in, {out[0]}).integer("axis", integer_attribute(binding, "axis")); return true;
+    case Op::softmax:
+      node("Softmax", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      return true;
+    case Op::log_softmax:
+      node("LogSoftmax", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      return true;
     case Op::layer_norm:
       node("LayerNormalization", in, {out[0]})
           .integer("axis", integer_attribute(binding, "axis"))
@@ -270,25 +319,31 @@ bool OnnxExporter::add_reduction(const Binding& binding, const Names& in, const 
 bool OnnxExporter::add_count(const Binding& binding, const Names& in, const Names& out) {
   switch (binding.op) {  // NOLINT: what is not here has no export
     case Op::compress:
-      if (has_attribute(binding, "axis")) node("Compress", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
+      if (has_attribute(binding, "axis"))
+        node("Compress", in, {out[0]}).integer("axis", integer_attribute(binding, "axis"));
       else node("Compress", {value_of("Reshape", {in[0], integers({-1})}), in[1]}, {out[0]});
       return true;
     case Op::unique: {
-      NodeBuilder unique = node("Unique", in, out).integer("sorted", integer_attribute(binding, "sorted"));
-      if (has_attribute(binding, "axis")) unique.integer("axis", integer_attribute(binding, "axis"));
+      NodeBuilder unique =
+          node("Unique", in, out).integer("sorted", integer_attribute(binding, "sorted"));
+      if (has_attribute(binding, "axis"))
+        unique.integer("axis", integer_attribute(binding, "axis"));
       return true;
     }
     case Op::non_max_suppression:
       if (type(binding.operands[0]).dtype != DType::F32) no("boxes that are not f32");
-      node("NonMaxSuppression", in, {out[0]}).integer("center_point_box", integer_attribute(binding, "center_point_box"));
+      node("NonMaxSuppression", in, {out[0]})
+          .integer("center_point_box", integer_attribute(binding, "center_point_box"));
       return true;
     case Op::argsort: {
       if (integer_attribute(binding, "slices") != 0) no("argsort of slices");
       const TensorType& sorted = type(binding.operands[0]);
       const std::int64_t axis = integer_attribute(binding, "axis");
-      const std::string rows =
-          extent(sorted.dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(sorted.rank()) : axis)]);
-      node("TopK", {in[0], rows}, {made(), out[0]}).integer("axis", axis).integer("largest", integer_attribute(binding, "descending"));
+      const std::string rows = extent(sorted.dims[static_cast<std::size_t>(
+          axis < 0 ? axis + static_cast<std::int64_t>(sorted.rank()) : axis)]);
+      node("TopK", {in[0], rows}, {made(), out[0]})
+          .integer("axis", axis)
+          .integer("largest", integer_attribute(binding, "descending"));
       return true;
     }
     default: return false;

@@ -17,7 +17,8 @@ namespace anydim::tests {
 int onnx_type(ir::DType dtype);
 void fill(onnx::TensorProto& proto, const ir::Tensor& tensor);
 
-// Of one module, whose types it infers. Steps throw Error{Unsupported} where something has no ONNX form here.
+// Of one module, whose types it infers. Steps throw Error{Unsupported} where something has no ONNX
+// form here.
 class OnnxExporter {
  public:
   explicit OnnxExporter(const ir::Module& module) : module_(module) {}
@@ -34,7 +35,8 @@ class OnnxExporter {
     std::map<ir::ValueId, std::string> renamed{};  // parameters of calls and parts of tuples
     std::map<ir::ValueId, Names> tuples{};
     std::map<ir::ValueId, std::pair<std::uint32_t, Names>> closures{};  // callee, first arguments
-    std::map<std::string, std::string, std::less<>> extents{};          // vectors of one element that hold a symbol's value
+    // vectors of one element that hold a symbol's value
+    std::map<std::string, std::string, std::less<>> extents{};
   };
 
   [[noreturn]] static void no(std::string_view what);
@@ -45,7 +47,8 @@ class OnnxExporter {
   std::string made() { return "made_" + std::to_string(made_++); }
 
   frontends::NodeBuilder node(const std::string& kind, const Names& inputs, const Names& outputs);
-  std::string value_of(const std::string& kind, const Names& inputs);  // of a node without attributes
+  std::string value_of(const std::string& kind,
+                       const Names& inputs);  // of a node without attributes
   std::string integers(const Integers& list);
   std::string integer(std::int64_t number);  // of rank 0
   void constant(const std::string& name, const ir::Tensor& tensor);

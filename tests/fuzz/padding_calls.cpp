@@ -28,13 +28,15 @@ std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t 
   const std::int64_t kept = model.kept_entry.value_or(1), hidden = model.hidden_entry.value_or(0);
   std::vector<PaddingCall> calls;
   const auto add = [&](const std::string& kind, const auto& shows) {
-    Tensor ids(DType::I64, {batch, length}), mask(model.mask_dtype, {batch, length}), rows(DType::F32, {batch, length, 8});
+    Tensor ids(DType::I64, {batch, length}), mask(model.mask_dtype, {batch, length}),
+        rows(DType::F32, {batch, length, 8});
     for (std::int64_t at = 0; at < batch * length; ++at) {
       const bool shown = shows(at / length, at % length);
       ids.set_integer(at, 1 + static_cast<std::int64_t>(random() % 49));
       if (model.mask == 0) ids.set_integer(at, shown ? ids.integer_at(at) : 0);
       set_entry(mask, at, shown ? kept : hidden);
-      for (std::int64_t e = 0; e < 8; ++e) rows.set_real(at * 8 + e, static_cast<double>(random() % 100) / 50 - 1);
+      for (std::int64_t e = 0; e < 8; ++e)
+        rows.set_real(at * 8 + e, static_cast<double>(random() % 100) / 50 - 1);
     }
     PaddingCall call{.kind = kind, .inputs = {ids}};
     if (model.mask == 1) call.inputs.push_back(mask);
@@ -49,7 +51,8 @@ std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t 
   add("an empty sequence", [](auto b, auto s) { return b != 1 && s < 4; });
   add("hidden first", [](auto b, auto s) { return s > 0 && s != b + 1; });
   add("none", [](auto, auto) { return false; });
-  for (const double number : {1e9, 1e18, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double number : {1e9, 1e18, std::numeric_limits<double>::infinity(),
+                              std::numeric_limits<double>::quiet_NaN()}) {
     if (!model.real_rows || (model.brittle && std::isfinite(number))) continue;
     const auto shown = [](auto b, auto s) { return s < 2 * b + 1; };
     add(fmt::format("hidden rows of {}", number), shown);
@@ -64,7 +67,8 @@ std::vector<PaddingCall> padding_calls(const PaddingModel& model, std::uint64_t 
   return calls;
 }
 
-PaddingCall changed_rows(const PaddingModel& model, const PaddingCall& call, const std::vector<bool>& rows) {
+PaddingCall changed_rows(const PaddingModel& model, const PaddingCall& call,
+                         const std::vector<bool>& rows) {
   PaddingCall changed = call;
   for (Tensor& input : changed.inputs) {
     Tensor copy(input.dtype(), input.dims());
@@ -74,7 +78,8 @@ PaddingCall changed_rows(const PaddingModel& model, const PaddingCall& call, con
   for (std::size_t at = 0; at < rows.size(); ++at) {
     if (!rows[at]) continue;
     const auto place = static_cast<std::int64_t>(at);
-    if (model.mask == 1) changed.inputs[0].set_integer(place, (changed.inputs[0].integer_at(place) + 17) % 50);
+    if (model.mask == 1)
+      changed.inputs[0].set_integer(place, (changed.inputs[0].integer_at(place) + 17) % 50);
     for (std::int64_t e = 0; model.real_rows && e < 8; ++e)
       changed.inputs.back().set_real(place * 8 + e, 3.5 * static_cast<double>(e % 3) - 2);
   }

@@ -13,9 +13,9 @@
 #include "api/compile.h"
 #include "api/model.h"
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
 #include "passes/hide_rows.h"
 #include "runtime/packing.h"
 #include "tests/fuzz/perturb.h"
@@ -38,7 +38,8 @@ double entry_of(const Tensor& tensor, std::int64_t at) {
 // Elements of a row of a result, of `rows` rows in all; nothing where the result has no rows.
 std::optional<std::int64_t> row_width(const Tensor& result, std::int64_t rows) {
   const bool has_rows =
-      result.rank() >= 2 && (result.dims()[0] == rows || (result.rank() == 3 && result.dims()[0] * result.dims()[1] == rows));
+      result.rank() >= 2 && (result.dims()[0] == rows ||
+                             (result.rank() == 3 && result.dims()[0] * result.dims()[1] == rows));
   return has_rows ? std::optional(result.elements() / rows) : std::nullopt;
 }
 
@@ -54,7 +55,8 @@ std::optional<Results> evaluated(const Module& module, const std::vector<Tensor>
 // The first `length` rows of a sequence.
 Tensor cut(const Tensor& tensor, std::int64_t sequence, std::int64_t length) {
   std::vector<std::int64_t> dims = tensor.dims();
-  const std::int64_t row = tensor.elements() / std::max<std::int64_t>(1, dims[0] * dims[1]), first = sequence * dims[1] * row;
+  const std::int64_t row = tensor.elements() / std::max<std::int64_t>(1, dims[0] * dims[1]),
+                     first = sequence * dims[1] * row;
   dims[0] = 1;
   dims[1] = length;
   Tensor part(tensor.dtype(), dims);
@@ -67,19 +69,22 @@ Tensor cut(const Tensor& tensor, std::int64_t sequence, std::int64_t length) {
 
 // The model with attention op by op, each rounded to its dtype.
 std::string spelled_out(const std::string& text) {
-  static const std::regex fused("%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)\\}");
+  static const std::regex fused(
+      "%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)\\}");
   return std::regex_replace(text, fused,
-                            "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, %$1_k)\n  %$1_n = constant(f32 () [$6])\n "
+                            "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, "
+                            "%$1_k)\n  %$1_n = constant(f32 () [$6])\n "
                             " %$1_m = mul(%$1_s, %$1_n)\n"
-                            "  %$1_b = add(%$1_m, %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  %$1 = matmul(%$1_p, %$4)");
+                            "  %$1_b = add(%$1_m, %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  "
+                            "%$1 = matmul(%$1_p, %$4)");
 }
 
 struct Comparison {
   const std::vector<bool>* hidden = nullptr;       // rows that are not compared
   bool finite_for_other = false;                   // a number may stand for NaN and infinity
   const std::vector<Results>* unsteady = nullptr;  // the wanted results with other last places
-  const std::vector<Results>* others = nullptr;    // results that will do as well, element by element
-  std::size_t not_finite = 0;                      // how often a number stood for NaN or infinity
+  const std::vector<Results>* others = nullptr;  // results that will do as well, element by element
+  std::size_t not_finite = 0;                    // how often a number stood for NaN or infinity
 
   bool same(double got, double wanted, double scale, double spread) {
     if (std::isfinite(got) && !std::isfinite(wanted) && finite_for_other) {
@@ -96,17 +101,23 @@ struct Comparison {
       const auto row = row_width(wanted[i], rows);
       double scale = 1e-3;
       for (std::int64_t at = 0; at < wanted[i].elements(); ++at)
-        if (std::isfinite(wanted[i].real_at(at))) scale = std::max(scale, std::abs(wanted[i].real_at(at)));
+        if (std::isfinite(wanted[i].real_at(at)))
+          scale = std::max(scale, std::abs(wanted[i].real_at(at)));
       for (std::int64_t at = 0; at < wanted[i].elements(); ++at) {
         if (hidden != nullptr && row && (*hidden)[static_cast<std::size_t>(at / *row)]) continue;
         const double g = got[i].real_at(at), w = wanted[i].real_at(at);
         double spread = 0;
         for (const Results& changed : unsteady != nullptr ? *unsteady : std::vector<Results>{}) {
           const double by = std::abs(changed[i].real_at(at) - w);
-          spread = std::max(spread, !std::isnan(by) ? by : std::isnan(w) ? 0 : std::numeric_limits<double>::infinity());
+          spread = std::max(spread, !std::isnan(by) ? by
+                                    : std::isnan(w) ? 0
+                                                    : std::numeric_limits<double>::infinity());
         }
-        const auto fits = [&](const Results& other) { return same(g, other[i].real_at(at), scale, spread); };
-        if (same(g, w, scale, spread) || (others != nullptr && std::ranges::any_of(*others, fits))) continue;
+        const auto fits = [&](const Results& other) {
+          return same(g, other[i].real_at(at), scale, spread);
+        };
+        if (same(g, w, scale, spread) || (others != nullptr && std::ranges::any_of(*others, fits)))
+          continue;
         return fmt::format("result {} element {}: {} for {}", i, at, g, w);
       }
     }
@@ -116,7 +127,8 @@ struct Comparison {
 
 class Check {
  public:
-  Check(const PaddingModel& model, std::uint64_t seed, const std::filesystem::path& cache) : model_(model), seed_(seed), cache_(cache) {}
+  Check(const PaddingModel& model, std::uint64_t seed, const std::filesystem::path& cache)
+      : model_(model), seed_(seed), cache_(cache) {}
 
   PaddingReport run() {
     try {
@@ -160,7 +172,8 @@ class Check {
   }
 
   Module documented(const Module& module, const CompileOptions& options) const {
-    passes::HideOptions hidden{.results = report_.hidden_rows_kept_because.empty(), .reach = proven()};
+    passes::HideOptions hidden{.results = report_.hidden_rows_kept_because.empty(),
+                               .reach = proven()};
     if (proven()) {
       hidden.limited_inputs = program_->packing()->limited_inputs;
       hidden.input_limit = program_->packing()->input_limit;
@@ -171,28 +184,34 @@ class Check {
   bool proven() const { return program_->packing().has_value(); }
   std::int64_t rows(const PaddingCall& call) const { return call.inputs[model_.mask].elements(); }
 
-  // Rows that the program leaves out, or would if the call's entries were all 0 or 1; none where it knows no mask.
+  // Rows that the program leaves out, or would if the call's entries were all 0 or 1; none where it
+  // knows no mask.
   std::vector<bool> hidden_rows(const PaddingCall& call) const {
     const Tensor& mask = call.inputs[model_.mask];
     std::vector<bool> hidden(static_cast<std::size_t>(mask.elements()), false);
     if (!proven() || program_->packing()->mask != model_.mask) return hidden;
     const Tensor truths = runtime::row_truths(*program_->packing(), mask);
     for (std::size_t at = 0; at < hidden.size(); ++at)
-      hidden[at] = entry_of(truths, static_cast<std::int64_t>(at)) == static_cast<double>(1 - program_->packing()->kept);
+      hidden[at] = entry_of(truths, static_cast<std::int64_t>(at)) ==
+                   static_cast<double>(1 - program_->packing()->kept);
     return hidden;
   }
 
-  // Rows of which the documented model makes zeros though the model as it is does not: those of the mask, where the program says of no mask which it is. Rows of equal
-  // entries are hidden together.
-  std::optional<std::vector<bool>> zeroed_rows(const PaddingCall& call, const Results& documented, const Results& plain) const {
+  // Rows of which the documented model makes zeros though the model as it is does not: those of the
+  // mask, where the program says of no mask which it is. Rows of equal entries are hidden together.
+  std::optional<std::vector<bool>> zeroed_rows(const PaddingCall& call, const Results& documented,
+                                               const Results& plain) const {
     const Tensor& mask = call.inputs[model_.mask];
     std::vector<bool> zeroed(static_cast<std::size_t>(mask.elements()), false);
     if (!report_.hidden_rows_kept_because.empty()) return zeroed;
-    for (std::size_t at = 0; at < zeroed.size(); ++at) zeroed[at] = is_zero_row(documented, at, zeroed.size());
+    for (std::size_t at = 0; at < zeroed.size(); ++at)
+      zeroed[at] = is_zero_row(documented, at, zeroed.size());
     for (std::size_t at = 0; at < zeroed.size(); ++at) {
       if (!zeroed[at] || is_zero_row(plain, at, zeroed.size())) continue;
       for (std::size_t other = 0; other < zeroed.size(); ++other)
-        if (entry_of(mask, static_cast<std::int64_t>(other)) == entry_of(mask, static_cast<std::int64_t>(at)) && !zeroed[other])
+        if (entry_of(mask, static_cast<std::int64_t>(other)) ==
+                entry_of(mask, static_cast<std::int64_t>(at)) &&
+            !zeroed[other])
           return std::nullopt;
     }
     return zeroed;
@@ -210,7 +229,8 @@ class Check {
   }
 
   // The difference, first without and then with what other last places change.
-  std::string difference(Comparison& comparison, const Results& got, const Results& wanted, std::int64_t rows) {
+  std::string difference(Comparison& comparison, const Results& got, const Results& wanted,
+                         std::int64_t rows) {
     std::string found = comparison.difference(got, wanted, rows);
     if (found.empty()) return found;
     if (!unsteady_) unsteady_ = with_other_last_places(call_->inputs);
@@ -222,7 +242,8 @@ class Check {
     return found;
   }
 
-  // As evaluated with results of ops that round a little off, and with attention op by op, each rounded to its dtype, and at once. A mask's own arithmetic is exact, or the model means
+  // As evaluated with results of ops that round a little off, and with attention op by op, each
+  // rounded to its dtype, and at once. A mask's own arithmetic is exact, or the model means
   // nothing.
   std::vector<Results> with_other_last_places(const std::vector<Tensor>& inputs) const {
     RandomGraph graph{.module = parse(spelled_out(model_.text)), .calls = {inputs}};
@@ -230,7 +251,8 @@ class Check {
     std::vector<Results> changed{evaluate(graph.module, graph.module.functions[0], inputs)};
     const Module fused_module = recognise_composites(module_);
     changed.push_back(evaluate(fused_module, fused_module.functions[0], inputs));
-    changed.push_back(evaluate_perturbed(graph, 0, {Op::matmul, Op::layer_norm, Op::softmax, Op::reduce_sum}));
+    changed.push_back(
+        evaluate_perturbed(graph, 0, {Op::matmul, Op::layer_norm, Op::softmax, Op::reduce_sum}));
     return changed;
   }
 
@@ -248,11 +270,13 @@ class Check {
     const bool packed = context_->packed_rows().has_value();
     report_.packed_calls += packed ? 1 : 0;
     const std::vector<bool> hidden = hidden_rows(call);
-    if (std::string found = other_rows_than_meant(call, hidden, packed); !found.empty()) return found;
+    if (std::string found = other_rows_than_meant(call, hidden, packed); !found.empty())
+      return found;
     if (packed) {
       if (!padded_) padded_.emplace(program_->padded());
       Comparison against;
-      if (std::string found = difference(against, padded_->run(call.inputs), got, rows(call)); !found.empty())
+      if (std::string found = difference(against, padded_->run(call.inputs), got, rows(call));
+          !found.empty())
         return "padded against packed: " + found;
     }
     if (std::string found = beside_evaluator(call, got, *plain, hidden, packed); !found.empty())
@@ -270,18 +294,21 @@ class Check {
     return call.zero_or_one || !packing.question.steps.empty();
   }
 
-  std::string other_rows_than_meant(const PaddingCall& call, const std::vector<bool>& hidden, bool packed) const {
+  std::string other_rows_than_meant(const PaddingCall& call, const std::vector<bool>& hidden,
+                                    bool packed) const {
     if (!packed || !call.zero_or_one || !model_.hidden_entry) return "";
     for (std::size_t at = 0; at < hidden.size(); ++at) {
       const double entry = entry_of(call.inputs[model_.mask], static_cast<std::int64_t>(at));
-      if ((entry == static_cast<double>(*model_.hidden_entry)) != hidden[at]) return fmt::format("hides other rows than meant: row {}", at);
+      if ((entry == static_cast<double>(*model_.hidden_entry)) != hidden[at])
+        return fmt::format("hides other rows than meant: row {}", at);
     }
     return "";
   }
 
-  std::string beside_evaluator(const PaddingCall& call, const Results& got, const Results& plain, const std::vector<bool>& hidden,
-                               bool packed) {
-    if (model_.wraps_sizes && !packed) return "";  // the model's arithmetic on sizes wraps, and the program's is exact
+  std::string beside_evaluator(const PaddingCall& call, const Results& got, const Results& plain,
+                               const std::vector<bool>& hidden, bool packed) {
+    if (model_.wraps_sizes && !packed)
+      return "";  // the model's arithmetic on sizes wraps, and the program's is exact
     const auto documented = evaluated(documented_, call.inputs);
     if (!documented) return "the evaluator: the documented model is refused";
     const auto zeroed = zeroed_rows(call, *documented, plain);
@@ -290,10 +317,13 @@ class Check {
       Comparison everywhere;
       const std::vector<Results> wide = widened_ ? in_f32(call) : std::vector<Results>{};
       everywhere.others = &wide;
-      if (std::string found = difference(everywhere, got, *documented, rows(call)); !found.empty()) return "the documented model: " + found;
+      if (std::string found = difference(everywhere, got, *documented, rows(call)); !found.empty())
+        return "the documented model: " + found;
       const bool any_hidden = std::ranges::find(hidden, true) != hidden.end();
-      Comparison as_is{.hidden = &*zeroed, .finite_for_other = any_hidden && proven() && is_clean(call)};
-      if (std::string found = difference(as_is, *documented, plain, rows(call)); !found.empty()) return "the model: " + found;
+      Comparison as_is{.hidden = &*zeroed,
+                       .finite_for_other = any_hidden && proven() && is_clean(call)};
+      if (std::string found = difference(as_is, *documented, plain, rows(call)); !found.empty())
+        return "the model: " + found;
       report_.hidden_not_finite += as_is.not_finite > 0 ? 1 : 0;
     }
     return packed ? beside_cut_sequences(call, got, hidden) : "";
@@ -317,7 +347,8 @@ class Check {
   }
 
   // Each sequence alone, without its hidden rows.
-  std::string beside_cut_sequences(const PaddingCall& call, const Results& got, const std::vector<bool>& hidden) {
+  std::string beside_cut_sequences(const PaddingCall& call, const Results& got,
+                                   const std::vector<bool>& hidden) {
     const Tensor& mask = call.inputs[model_.mask];
     const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
     std::vector<std::int64_t> lengths;
@@ -336,7 +367,8 @@ class Check {
       const auto wanted = evaluated(module_, inputs);
       if (!wanted) return "cut sequences: the evaluator refuses them";
       Results here;
-      for (std::size_t i = 0; i < got.size(); ++i) here.push_back(part_of(got[i], b, kept, mask.dims()));
+      for (std::size_t i = 0; i < got.size(); ++i)
+        here.push_back(part_of(got[i], b, kept, mask.dims()));
       Comparison comparison;
       std::string found = comparison.difference(here, *wanted, kept);
       if (found.empty()) continue;
@@ -349,8 +381,10 @@ class Check {
     return "";
   }
 
-  // What a result says of the first `kept` rows of a sequence, as a call with this sequence alone gives it.
-  static Tensor part_of(const Tensor& result, std::int64_t sequence, std::int64_t kept, const std::vector<std::int64_t>& mask) {
+  // What a result says of the first `kept` rows of a sequence, as a call with this sequence alone
+  // gives it.
+  static Tensor part_of(const Tensor& result, std::int64_t sequence, std::int64_t kept,
+                        const std::vector<std::int64_t>& mask) {
     const std::int64_t batch = mask[0], length = mask[1];
     const auto width = row_width(result, batch * length);
     const std::int64_t each = result.elements() / batch;
@@ -359,15 +393,19 @@ class Check {
     if (width && result.dims()[0] == batch * length) dims[0] = kept;
     else if (width) dims[1] = kept;
     Tensor part(result.dtype(), dims);
-    for (std::int64_t at = 0; at < part.elements(); ++at) part.set_real(at, result.real_at(sequence * each + at));
+    for (std::int64_t at = 0; at < part.elements(); ++at)
+      part.set_real(at, result.real_at(sequence * each + at));
     return part;
   }
 
-  std::string with_changed_rows(const PaddingCall& call, const Results& got, const std::vector<bool>& hidden, bool packed) {
+  std::string with_changed_rows(const PaddingCall& call, const Results& got,
+                                const std::vector<bool>& hidden, bool packed) {
     const PaddingCall changed = changed_rows(model_, call, hidden);
-    if (!is_clean(changed) || (!packed && program_->packing()->leading_rows)) return "";  // hidden rows before others are counted
+    if (!is_clean(changed) || (!packed && program_->packing()->leading_rows))
+      return "";  // hidden rows before others are counted
     const Results others = context_->run(changed.inputs);
-    // A model that reads the first row of each sequence reads a hidden one in calls that are not packed.
+    // A model that reads the first row of each sequence reads a hidden one in calls that are not
+    // packed.
     const bool reads_hidden = !packed && program_->packing()->first_rows;
     Comparison alike;
     const auto same = [&](const Results& a, const Results& b, Comparison& comparison) {
@@ -377,10 +415,13 @@ class Check {
         left.push_back(a[i]);
         right.push_back(b[i]);
       }
-      return left.size() == a.size() ? difference(comparison, left, right, rows(call)) : comparison.difference(left, right, rows(call));
+      return left.size() == a.size() ? difference(comparison, left, right, rows(call))
+                                     : comparison.difference(left, right, rows(call));
     };
-    if (std::string found = same(others, got, alike); !found.empty()) return "with other hidden rows: " + found;
-    const auto documented = evaluated(documented_, call.inputs), documented_others = evaluated(documented_, changed.inputs);
+    if (std::string found = same(others, got, alike); !found.empty())
+      return "with other hidden rows: " + found;
+    const auto documented = evaluated(documented_, call.inputs),
+               documented_others = evaluated(documented_, changed.inputs);
     if (!documented || !documented_others) return "with other hidden rows: refused";
     Comparison unchanged;
     if (std::string found = same(*documented_others, *documented, unchanged); !found.empty())
@@ -404,7 +445,8 @@ class Check {
 
 }  // namespace
 
-PaddingReport check_padding(const PaddingModel& model, std::uint64_t seed, const std::filesystem::path& cache) {
+PaddingReport check_padding(const PaddingModel& model, std::uint64_t seed,
+                            const std::filesystem::path& cache) {
   return Check(model, seed, cache).run();
 }
 

@@ -1,11 +1,15 @@
 // One model of padding_model.h, whatever way its calls take.
 //
-// Every call is compared with the reference evaluator three times: with the model as documented (passes/hide_rows.h: nothing of hidden rows reaches others, where the padding
-// is provably none; zeros in hidden rows), everywhere; with the model as it is, where rows take part; and, where a mask hides the ends of sequences, with each sequence
-// cut to its rows, which no hidden row can reach. NaN must stand for NaN, but for the model as it is: a number may stand for its NaN or infinity in calls with hidden rows
-// whose padding is provably none. Packed calls are compared with padded ones besides, and calls with the same where ids and numbers of hidden rows are others.
+// Every call is compared with the reference evaluator three times: with the model as documented
+// (passes/hide_rows.h: nothing of hidden rows reaches others, where the padding is provably none;
+// zeros in hidden rows), everywhere; with the model as it is, where rows take part; and, where a
+// mask hides the ends of sequences, with each sequence cut to its rows, which no hidden row can
+// reach. NaN must stand for NaN, but for the model as it is: a number may stand for its NaN or
+// infinity in calls with hidden rows whose padding is provably none. Packed calls are compared with
+// padded ones besides, and calls with the same where ids and numbers of hidden rows are others.
 //
-// Numbers may differ by a tolerance and by some times what the evaluator's own result changes by when it computes with other last places.
+// Numbers may differ by a tolerance and by some times what the evaluator's own result changes by
+// when it computes with other last places.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +24,15 @@ struct PaddingReport {
   std::string failure{};  // the first: call, what and where; empty: none
   std::string padded_because{}, hidden_rows_kept_because{};
   std::size_t calls = 0, packed_calls = 0;
-  std::size_t cut_calls = 0;          // compared with sequences cut to their rows
-  std::size_t limited = 0;            // 1 where the proof rests on a limit of inputs that calls are held to
+  std::size_t cut_calls = 0;  // compared with sequences cut to their rows
+  std::size_t limited = 0;    // 1 where the proof rests on a limit of inputs that calls are held to
   std::size_t hidden_not_finite = 0;  // calls where a number stands for the model's NaN or infinity
-  std::size_t unsteady = 0;           // calls where a number is beyond the tolerance, but not beyond what other last places change
+  std::size_t unsteady = 0;  // calls where a number is beyond the tolerance, but not beyond what
+                             // other last places change
 };
 
 // Kernels are kept in `cache`; empty: none is kept. Nothing is thrown: an error is a failure.
-PaddingReport check_padding(const PaddingModel& model, std::uint64_t seed, const std::filesystem::path& cache);
+PaddingReport check_padding(const PaddingModel& model, std::uint64_t seed,
+                            const std::filesystem::path& cache);
 
 }  // namespace anydim::tests

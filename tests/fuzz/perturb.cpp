@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
 
 namespace anydim::tests {
 
@@ -22,12 +22,14 @@ std::string element_difference(const Tensor& got, const Tensor& wanted, double t
   for (std::int64_t i = 0; i < got.elements(); ++i) {
     if (!is_float(got.dtype())) {
       if (got.integer_at(i) != wanted.integer_at(i))
-        return fmt::format("element {}: expected {}, got {}", i, wanted.integer_at(i), got.integer_at(i));
+        return fmt::format("element {}: expected {}, got {}", i, wanted.integer_at(i),
+                           got.integer_at(i));
       continue;
     }
     const double a = got.real_at(i), b = wanted.real_at(i);
     if (std::isnan(b) ? std::isnan(a) : a == b) continue;
-    if (!(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)))) return fmt::format("element {}: expected {}, got {}", i, b, a);
+    if (!(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b))))
+      return fmt::format("element {}: expected {}, got {}", i, b, a);
   }
   return {};
 }
@@ -44,7 +46,8 @@ double nudge(DType dtype) {
 
 }  // namespace
 
-std::string difference(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted, double tolerance) {
+std::string difference(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted,
+                       double tolerance) {
   if (got.size() != wanted.size()) return "another number of results";
   for (std::size_t i = 0; i < got.size(); ++i) {
     const std::string fault = element_difference(got[i], wanted[i], tolerance);
@@ -53,7 +56,8 @@ std::string difference(const std::vector<Tensor>& got, const std::vector<Tensor>
   return {};
 }
 
-std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t call, const std::set<Op>& only) {
+std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t call,
+                                       const std::set<Op>& only) {
   Module module = graph.module;
   infer_types(module);
   Function& main = module.functions[0];
@@ -74,10 +78,12 @@ std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t cal
       Tensor factor(type.tensor.dtype, {});
       // Up, down or not at all: the same change everywhere would cancel out in differences.
       state = state * 6364136223846793005u + 1442695040888963407u;
-      factor.set_real(0, 1 + (nudge(type.tensor.dtype) - 1) * (static_cast<double>(state >> 62) - 1.5));
+      factor.set_real(
+          0, 1 + (nudge(type.tensor.dtype) - 1) * (static_cast<double>(state >> 62) - 1.5));
       const ValueId constant = main.add_value("nudge", TensorType{type.tensor.dtype, {}});
       const ValueId product = main.add_value("nudged", type);
-      bindings.push_back({.op = Op::constant, .results = {constant}, .attributes = {{"value", factor}}});
+      bindings.push_back(
+          {.op = Op::constant, .results = {constant}, .attributes = {{"value", factor}}});
       bindings.push_back({.op = Op::mul, .operands = {result, constant}, .results = {product}});
       renamed[result] = product;
     }

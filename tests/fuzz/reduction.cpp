@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 namespace anydim::tests {
 
@@ -29,7 +29,8 @@ void replace_uses(Block& block, ValueId from, ValueId to) {
 
 class Reducer {
  public:
-  Reducer(RandomGraph graph, const std::function<bool(const RandomGraph&)>& fails) : graph_(std::move(graph)), fails_(fails) {}
+  Reducer(RandomGraph graph, const std::function<bool(const RandomGraph&)>& fails)
+      : graph_(std::move(graph)), fails_(fails) {}
 
   RandomGraph run() {
     std::size_t before;
@@ -52,21 +53,27 @@ class Reducer {
   const Function& main() const { return graph_.module.functions[0]; }
 
   // Falls with every step that is kept.
-  std::size_t size() const { return print(graph_.module).size() + 1000 * graph_.calls.size() + 100 * main().body.results.size(); }
+  std::size_t size() const {
+    return print(graph_.module).size() + 1000 * graph_.calls.size() +
+           100 * main().body.results.size();
+  }
 
   // Keeps the candidate where it is a graph of its own and still fails.
   bool keep(RandomGraph candidate) {
     try {
-      // Through the text, which knows no values that nothing binds and no symbols that nothing opens.
+      // Through the text, which knows no values that nothing binds and no symbols that nothing
+      // opens.
       Function& function = main(candidate);
       const std::vector<ValueId> parameters = function.body.parameters;
       for (Value& value : function.values) {
         const auto id = static_cast<ValueId>(&value - function.values.data());
-        if (std::find(parameters.begin(), parameters.end(), id) == parameters.end()) value.type = {};
+        if (std::find(parameters.begin(), parameters.end(), id) == parameters.end())
+          value.type = {};
       }
       candidate.module = parse(print(candidate.module));
       const Module typed = typed_where_possible(candidate.module);
-      for (const auto& inputs : candidate.calls) static_cast<void>(evaluate(typed, typed.functions[0], inputs));
+      for (const auto& inputs : candidate.calls)
+        static_cast<void>(evaluate(typed, typed.functions[0], inputs));
     } catch (const Error&) {
       return false;
     }
@@ -97,8 +104,10 @@ class Reducer {
   void drop_results() {
     for (std::size_t i = 0; i < main().body.results.size() && main().body.results.size() > 1;) {
       RandomGraph candidate = graph_;
-      main(candidate).body.results.erase(main(candidate).body.results.begin() + static_cast<std::ptrdiff_t>(i));
-      main(candidate).result_names.erase(main(candidate).result_names.begin() + static_cast<std::ptrdiff_t>(i));
+      main(candidate).body.results.erase(main(candidate).body.results.begin() +
+                                         static_cast<std::ptrdiff_t>(i));
+      main(candidate).result_names.erase(main(candidate).result_names.begin() +
+                                         static_cast<std::ptrdiff_t>(i));
       if (!keep(std::move(candidate))) ++i;
     }
   }
@@ -108,7 +117,8 @@ class Reducer {
     for (std::size_t i = main().body.bindings.size(); i-- > 0;) {
       if (i >= main().body.bindings.size()) continue;
       RandomGraph candidate = graph_;
-      main(candidate).body.bindings.erase(main(candidate).body.bindings.begin() + static_cast<std::ptrdiff_t>(i));
+      main(candidate).body.bindings.erase(main(candidate).body.bindings.begin() +
+                                          static_cast<std::ptrdiff_t>(i));
       keep(std::move(candidate));  // text with a use of what nothing binds does not parse
     }
   }
@@ -116,8 +126,10 @@ class Reducer {
   void drop_parameters() {
     for (std::size_t i = main().body.parameters.size(); i-- > 0;) {
       RandomGraph candidate = graph_;
-      main(candidate).body.parameters.erase(main(candidate).body.parameters.begin() + static_cast<std::ptrdiff_t>(i));
-      for (auto& inputs : candidate.calls) inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
+      main(candidate).body.parameters.erase(main(candidate).body.parameters.begin() +
+                                            static_cast<std::ptrdiff_t>(i));
+      for (auto& inputs : candidate.calls)
+        inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
       keep(std::move(candidate));
     }
   }
@@ -146,7 +158,8 @@ class Reducer {
       auto& functions = candidate.module.functions;
       functions.erase(functions.begin() + static_cast<std::ptrdiff_t>(i));
       bool called = false;
-      for (Function& function : functions) renumber_calls(function.body, static_cast<std::uint32_t>(i), called);
+      for (Function& function : functions)
+        renumber_calls(function.body, static_cast<std::uint32_t>(i), called);
       if (!called) keep(std::move(candidate));
     }
   }
@@ -158,7 +171,9 @@ class Reducer {
       const Binding binding = main().body.bindings[i];
       if (info(binding.op).has(traits::literal) || binding.results.empty()) continue;
       for (const bool own_symbols : {false, true})
-        if (auto candidate = with_parameters(i, own_symbols); candidate && keep(std::move(*candidate))) break;
+        if (auto candidate = with_parameters(i, own_symbols);
+            candidate && keep(std::move(*candidate)))
+          break;
     }
   }
 
@@ -180,7 +195,8 @@ class Reducer {
         TensorType type = typed.functions[0].tensor_type(result);
         for (std::size_t axis = 0; axis < type.dims.size(); ++axis) {
           const Dim& dim = type.dims[axis];
-          const bool known = dim.kind() == Dim::Kind::Symbol && graph_.module.functions[0].symbols.contains(dim.leaf().symbol);
+          const bool known = dim.kind() == Dim::Kind::Symbol &&
+                             graph_.module.functions[0].symbols.contains(dim.leaf().symbol);
           if (dim.is_constant() || (known && !own_symbols)) continue;
           const std::string name = "c" + std::to_string(result) + "_" + std::to_string(axis);
           function.symbols.declare(name);
@@ -207,7 +223,8 @@ class Reducer {
         if (operand == no_value) continue;
         RandomGraph candidate = graph_;
         replace_uses(main(candidate).body, binding.results[0], operand);
-        main(candidate).body.bindings.erase(main(candidate).body.bindings.begin() + static_cast<std::ptrdiff_t>(i));
+        main(candidate).body.bindings.erase(main(candidate).body.bindings.begin() +
+                                            static_cast<std::ptrdiff_t>(i));
         if (keep(std::move(candidate))) break;
       }
     }

@@ -1,5 +1,5 @@
 // Loop variables taken apart: the program over digits says what it said before, at every point.
-#include "ir/digits.h"
+#include "ir/loops/digits.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,8 @@ Digits taken_apart(const ScalarProgram& program, const Dim& extent, SymbolTable&
 
 TEST(Digits, OfAConstantDepth) {
   const Dim k = Dim::of(variable);
-  const ScalarProgram program = load_at({floor_div(k, 6), mod(floor_div(k, 3), 2) + 5, 2 * mod(k, 3) - 1});
+  const ScalarProgram program =
+      load_at({floor_div(k, 6), mod(floor_div(k, 3), 2) + 5, 2 * mod(k, 3) - 1});
   SymbolTable symbols = symbols_below(24);
   EXPECT_EQ(digit_extents(program, variable, symbols), (std::vector<Dim>{3, 6}));
   const Digits digits = taken_apart(program, 24, symbols);
@@ -50,12 +51,19 @@ TEST(Digits, OfAConstantDepth) {
   EXPECT_EQ(over.steps[0].index[2], 2 * digits.digits[2].index() - 1);
 }
 
-// An extent of which nothing says that it is more than 0; what else mentions the variable, in every form of a dim.
+// An extent of which nothing says that it is more than 0; what else mentions the variable, in every
+// form of a dim.
 TEST(Digits, OfAnUnknownExtent) {
-  const Dim n = Dim::of(variable), w = Dim::symbol("w"), rows = floor_div(n, w), columns = mod(n, w);
-  const std::vector<Dim> index{
-      2 * rows + 1,        columns * columns, min(columns, 3), max(rows, n), n + 7, select(Comparison::Less, columns, 2, rows, columns),
-      floor_div(n, 2 * w), mod(columns, 4)};
+  const Dim n = Dim::of(variable), w = Dim::symbol("w"), rows = floor_div(n, w),
+            columns = mod(n, w);
+  const std::vector<Dim> index{2 * rows + 1,
+                               columns * columns,
+                               min(columns, 3),
+                               max(rows, n),
+                               n + 7,
+                               select(Comparison::Less, columns, 2, rows, columns),
+                               floor_div(n, 2 * w),
+                               mod(columns, 4)};
   const ScalarProgram program = load_at(index);
   SymbolTable symbols = symbols_below(w * 5);
   ScalarProgram plain = load_at({rows, columns});
@@ -69,7 +77,8 @@ TEST(Digits, OfAnUnknownExtent) {
         if (leaf == variable) return at;
         return leaf == digits.digits[0].variable ? at / width : at % width;
       };
-      for (std::size_t i = 0; i < index.size(); ++i) EXPECT_EQ(over.steps[0].index[i].evaluate(value), index[i].evaluate(value)) << i;
+      for (std::size_t i = 0; i < index.size(); ++i)
+        EXPECT_EQ(over.steps[0].index[i].evaluate(value), index[i].evaluate(value)) << i;
     }
   }
 }

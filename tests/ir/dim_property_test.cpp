@@ -1,11 +1,12 @@
-// Random expressions against brute force: the canonical form, simplification, bounds, divisors and proofs must agree with evaluating the
-// expression as written, at every assignment of small integers that the symbols' ranges allow.
+// Random expressions against brute force: the canonical form, simplification, bounds, divisors and
+// proofs must agree with evaluating the expression as written, at every assignment of small
+// integers that the symbols' ranges allow.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "ir/dims/symbols.h"
 #include "ir/error.h"
-#include "ir/parse_dim.h"
-#include "ir/symbols.h"
+#include "ir/text/parse_dim.h"
 #include "tests/ir/dim_tree.h"
 
 namespace anydim::ir::test {
@@ -67,7 +68,8 @@ SymbolTable random_symbols(Choices& choices) {
       info.low = 0;
       info.high = 12;
       info.multiple = 1;
-      info.below = ends[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(ends.size())))];
+      info.below =
+          ends[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(ends.size())))];
     }
     symbols.declare(name, info);
   }
@@ -78,14 +80,17 @@ std::string show(const SymbolTable& symbols) {
   std::string text;
   for (const std::string& name : symbols.names()) {
     const SymbolInfo& info = *symbols.find(name);
-    text += name + " in [" + std::to_string(info.low) + ", " + std::to_string(info.high) + "] multiple " + std::to_string(info.multiple) +
+    text += name + " in [" + std::to_string(info.low) + ", " + std::to_string(info.high) +
+            "] multiple " + std::to_string(info.multiple) +
             (info.below ? " below " + info.below->to_string() : "") + "; ";
   }
   return text;
 }
 
 void expect_equal(std::int64_t got, std::int64_t expected, const Assignment& assignment) {
-  if (got != expected) RC_FAIL("got " + rc::toString(got) + ", expected " + rc::toString(expected) + " at " + rc::toString(assignment));
+  if (got != expected)
+    RC_FAIL("got " + rc::toString(got) + ", expected " + rc::toString(expected) + " at " +
+            rc::toString(assignment));
 }
 
 auto bytes(int most) { return rc::gen::resize(most, rc::gen::arbitrary<Bytes>()); }
@@ -101,7 +106,10 @@ TEST(DimProperty, CanonicalFormHasTheValueOfTheTree) {
     if (!dim) return;
     RC_LOG() << show(tree) << " is " << dim->to_string() << "\n";
     for (std::int64_t code = 0; code < 625; code += 3) {
-      const Assignment assignment = {{"a", code % 5 - 1}, {"b", code / 5 % 5 - 1}, {"i", code / 25 % 5 - 2}, {"j", code / 125 - 1}};
+      const Assignment assignment = {{"a", code % 5 - 1},
+                                     {"b", code / 5 % 5 - 1},
+                                     {"i", code / 25 % 5 - 2},
+                                     {"j", code / 125 - 1}};
       const auto expected = evaluate(tree, assignment);
       if (!expected) continue;
       expect_equal(value_of(*dim, assignment), *expected, assignment);
@@ -136,9 +144,10 @@ TEST(DimProperty, QuotientTimesDivisorPlusRemainderIsTheDividend) {
     const Dim factor = build(random_polynomial(choices, names, 1));
     const Dim rest = build(random_polynomial(choices, names, 2));
     if (y.is_constant(0)) return;
-    RC_LOG() << "x " << x.to_string() << ", y " << y.to_string() << ", factor " << factor.to_string() << ", rest " << rest.to_string()
+    RC_LOG() << "x " << x.to_string() << ", y " << y.to_string() << ", factor "
+             << factor.to_string() << ", rest " << rest.to_string() << "\n";
+    RC_LOG() << "floor_div " << floor_div(x, y).to_string() << ", mod " << mod(x, y).to_string()
              << "\n";
-    RC_LOG() << "floor_div " << floor_div(x, y).to_string() << ", mod " << mod(x, y).to_string() << "\n";
     RC_ASSERT(floor_div(x, y) * y + mod(x, y) == x);
     const Dim sum = factor * (floor_div(x, y) * y) + rest + factor * mod(x, y);
     RC_LOG() << "sum " << sum.to_string() << "\n";
@@ -177,14 +186,18 @@ TEST(DimProperty, SimplifyingTwiceChangesNothing) {
     try {
       const Dim once = simplify(*dim, symbols);
       const Dim twice = simplify(once, symbols);
-      RC_LOG() << show(symbols) << "\n" << dim->to_string() << "\n" << once.to_string() << "\n" << twice.to_string() << "\n";
+      RC_LOG() << show(symbols) << "\n"
+               << dim->to_string() << "\n"
+               << once.to_string() << "\n"
+               << twice.to_string() << "\n";
       RC_ASSERT(once == twice);
     } catch (const Error&) {
     }
   });
 }
 
-// A tensor's index, flattened and taken apart again, is the index; seen in a shape with merged axes and flattened again, it is the flat index.
+// A tensor's index, flattened and taken apart again, is the index; seen in a shape with merged axes
+// and flattened again, it is the flat index.
 TEST(DimProperty, ReshapesOfIndicesCancel) {
   check("reshapes", [] {
     const Bytes chosen = *bytes(40);
@@ -197,7 +210,8 @@ TEST(DimProperty, ReshapesOfIndicesCancel) {
     std::vector<Dim> index;
     const std::int64_t rank = 2 + choices.next(3);
     for (std::int64_t axis = 0; axis < rank; ++axis) {
-      extents.push_back(some[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(some.size())))]);
+      extents.push_back(
+          some[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(some.size())))]);
       const std::string name = "i" + std::to_string(axis);
       SymbolInfo info;
       info.below = extents.back();
@@ -205,7 +219,8 @@ TEST(DimProperty, ReshapesOfIndicesCancel) {
       index.push_back(Dim::symbol(name));
     }
     Dim flat = 0;
-    for (std::size_t axis = 0; axis < extents.size(); ++axis) flat = flat * extents[axis] + index[axis];
+    for (std::size_t axis = 0; axis < extents.size(); ++axis)
+      flat = flat * extents[axis] + index[axis];
     for (const Dim& extent : extents) RC_LOG() << "extent " << extent.to_string() << "\n";
     const auto part = [](const Dim& whole, const std::vector<Dim>& shape, std::size_t axis) {
       const Dim stride = product(std::span(shape).subspan(axis + 1));
@@ -228,7 +243,8 @@ TEST(DimProperty, ReshapesOfIndicesCancel) {
     for (const Dim& from : {flat, Dim::symbol("m")}) {
       for (const auto& shape : {merged, extents}) {
         Dim again = 0;
-        for (std::size_t axis = 0; axis < shape.size(); ++axis) again = again * shape[axis] + part(from, shape, axis);
+        for (std::size_t axis = 0; axis < shape.size(); ++axis)
+          again = again * shape[axis] + part(from, shape, axis);
         again = simplify(again, symbols);
         RC_LOG() << "again " << again.to_string() << "\n";
         RC_ASSERT(again == from);
@@ -252,9 +268,11 @@ TEST(DimProperty, SubstitutionCommutesWithEvaluation) {
     } catch (const Error&) {
       return;
     }
-    RC_LOG() << dim->to_string() << " with a = " << replacement->to_string() << " is " << replaced->to_string() << "\n";
+    RC_LOG() << dim->to_string() << " with a = " << replacement->to_string() << " is "
+             << replaced->to_string() << "\n";
     for (std::int64_t code = 0; code < 125; ++code) {
-      Assignment assignment = {{"a", 0}, {"b", code % 5 - 1}, {"i", code / 5 % 5 - 2}, {"j", code / 25 - 1}};
+      Assignment assignment = {
+          {"a", 0}, {"b", code % 5 - 1}, {"i", code / 5 % 5 - 2}, {"j", code / 25 - 1}};
       const auto value = evaluate(inner, assignment);
       if (!value) continue;
       assignment["a"] = *value;
@@ -282,15 +300,18 @@ TEST(DimProperty, SimplificationBoundsAndDivisorsHoldOverTheRanges) {
     const Interval range = bounds(*dim, symbols);
     const Interval simple_range = bounds(*simple, symbols);
     const std::int64_t step = divisor(*dim, symbols);
-    RC_LOG() << show(symbols) << "\n" << show(tree) << " is " << dim->to_string() << "\nsimplifies to " << simple->to_string() << "\n";
-    RC_LOG() << "in [" << range.low << ", " << range.high << "], then [" << simple_range.low << ", " << simple_range.high << "], divisor "
-             << step << "\n";
+    RC_LOG() << show(symbols) << "\n"
+             << show(tree) << " is " << dim->to_string() << "\nsimplifies to "
+             << simple->to_string() << "\n";
+    RC_LOG() << "in [" << range.low << ", " << range.high << "], then [" << simple_range.low << ", "
+             << simple_range.high << "], divisor " << step << "\n";
     for (const Assignment& assignment : assignments_of(symbols)) {
       const auto expected = evaluate(tree, assignment);
       if (!expected) continue;
       expect_equal(value_of(*simple, assignment), *expected, assignment);
       RC_ASSERT(range.low <= *expected && *expected <= range.high);
-      // A leaf that simplification dropped takes what followed from it along, so its bounds are asked with the original's loops in view.
+      // A leaf that simplification dropped takes what followed from it along, so its bounds are
+      // asked with the original's loops in view.
       RC_ASSERT(simple_range.low <= *expected && *expected <= simple_range.high);
       RC_ASSERT((step == 0 ? *expected == 0 : *expected % step == 0));
     }
@@ -311,8 +332,8 @@ TEST(DimProperty, ProofsAreNeverWrong) {
     const Proof less = prove_less(*x, *y, symbols);
     const Proof at_most = prove_less_equal(*x, *y, symbols);
     RC_LOG() << show(symbols) << "\n" << show(left) << " ? " << show(right) << "\n";
-    RC_LOG() << "equal " << static_cast<int>(equal) << " less " << static_cast<int>(less) << " at most " << static_cast<int>(at_most)
-             << "\n";
+    RC_LOG() << "equal " << static_cast<int>(equal) << " less " << static_cast<int>(less)
+             << " at most " << static_cast<int>(at_most) << "\n";
     for (const Assignment& assignment : assignments_of(symbols)) {
       const auto a = evaluate(left, assignment);
       const auto b = evaluate(right, assignment);

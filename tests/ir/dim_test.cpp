@@ -1,17 +1,18 @@
 // The canonical form of dims, identity by identity.
-#include "ir/dim.h"
+#include "ir/dims/dim.h"
 
 #include <gtest/gtest.h>
 
+#include "ir/dims/symbols.h"
 #include "ir/error.h"
-#include "ir/symbols.h"
 
 namespace anydim::ir {
 namespace {
 
 Dim sym(const char* name) { return Dim::symbol(name); }
 
-const Dim a = sym("a"), b = sym("b"), c = sym("c"), i = sym("i"), k = sym("k"), m = sym("m"), n = sym("n"), s = sym("s"), t = sym("t");
+const Dim a = sym("a"), b = sym("b"), c = sym("c"), i = sym("i"), k = sym("k"), m = sym("m"),
+          n = sym("n"), s = sym("s"), t = sym("t");
 
 std::string text(const Dim& dim) { return dim.to_string(); }
 
@@ -42,11 +43,22 @@ TEST(DimForm, KindsAndParts) {
 }
 
 TEST(DimForm, OrderIsTotal) {
-  const std::vector<Dim> dims = {
-      0, 3, n, m, n + 1, n * m, floor_div(n, m), mod(n, 3), min(n, m), max(n, 2), Dim::value(1, 0), Dim::value(1, 1)};
+  const std::vector<Dim> dims = {0,
+                                 3,
+                                 n,
+                                 m,
+                                 n + 1,
+                                 n * m,
+                                 floor_div(n, m),
+                                 mod(n, 3),
+                                 min(n, m),
+                                 max(n, 2),
+                                 Dim::value(1, 0),
+                                 Dim::value(1, 1)};
   for (std::size_t x = 0; x < dims.size(); ++x) {
     for (std::size_t y = 0; y < dims.size(); ++y) {
-      EXPECT_EQ((dims[x] < dims[y]) + (dims[y] < dims[x]) + (dims[x] == dims[y]), 1) << text(dims[x]) << " ? " << text(dims[y]);
+      EXPECT_EQ((dims[x] < dims[y]) + (dims[y] < dims[x]) + (dims[x] == dims[y]), 1)
+          << text(dims[x]) << " ? " << text(dims[y]);
     }
   }
 }
@@ -173,7 +185,8 @@ TEST(Print, ReadsLikeTheGrammar) {
 }
 
 TEST(Leaves, LoopVariablesAndStepsAreNoSymbols) {
-  const DimLeaf row = loop_leaf(LoopRole::MatrixRow), other = loop_leaf(LoopRole::MatrixRow, 1), step = step_leaf(3);
+  const DimLeaf row = loop_leaf(LoopRole::MatrixRow), other = loop_leaf(LoopRole::MatrixRow, 1),
+                step = step_leaf(3);
   const Dim dim = 8 * Dim::of(row) + Dim::of(step) + n;
   EXPECT_EQ(dim.to_string(), "#3 + 8*$m0 + n");
   EXPECT_EQ(to_string(step_leaf(3, 2)), "#2.3");
@@ -228,20 +241,26 @@ TEST(Evaluate, Values) {
 }
 
 TEST(Evaluate, ErrorsNameTheExpression) {
-  EXPECT_EQ(error_of([] { at(floor_div(n, m) + 1, 3, 0); }), "the dim expression floor_div(n, m) + 1 divides by zero for m = 0, n = 3");
+  EXPECT_EQ(error_of([] { at(floor_div(n, m) + 1, 3, 0); }),
+            "the dim expression floor_div(n, m) + 1 divides by zero for m = 0, n = 3");
   EXPECT_EQ(error_of([] { at(n * m, INT64_MAX, 2); }),
-            "the dim expression m*n leaves the range of 64-bit integers for m = 2, n = 9223372036854775807");
+            "the dim expression m*n leaves the range of 64-bit integers for m = 2, n = "
+            "9223372036854775807");
   EXPECT_EQ(error_of([] { at(floor_div(n, m), INT64_MIN, -1); }),
-            "the dim expression floor_div(n, m) leaves the range of 64-bit integers for m = -1, n = -9223372036854775808");
+            "the dim expression floor_div(n, m) leaves the range of 64-bit integers for m = -1, n "
+            "= -9223372036854775808");
   EXPECT_EQ(error_of([] { floor_div(3, 0).evaluate([](const DimLeaf&) { return 0; }); }),
             "the dim expression floor_div(3, 0) divides by zero");
 }
 
 TEST(Limits, CoefficientsThatOverflowAreErrors) {
-  EXPECT_EQ(error_of([] { (n * INT64_MAX) * 2; }), "the dim expression (9223372036854775807*n) * (2) leaves the range of 64-bit integers");
-  EXPECT_EQ(error_of([] { Dim(INT64_MAX) + 1; }), "the dim expression (9223372036854775807) + (1) leaves the range of 64-bit integers");
-  EXPECT_EQ(error_of([] { floor_div(INT64_MIN, -1); }),
-            "the dim expression floor_div(-9223372036854775808, -1) leaves the range of 64-bit integers");
+  EXPECT_EQ(error_of([] { (n * INT64_MAX) * 2; }),
+            "the dim expression (9223372036854775807*n) * (2) leaves the range of 64-bit integers");
+  EXPECT_EQ(error_of([] { Dim(INT64_MAX) + 1; }),
+            "the dim expression (9223372036854775807) + (1) leaves the range of 64-bit integers");
+  EXPECT_EQ(
+      error_of([] { floor_div(INT64_MIN, -1); }),
+      "the dim expression floor_div(-9223372036854775808, -1) leaves the range of 64-bit integers");
   EXPECT_EQ(error_of([] { Dim(0) - Dim(INT64_MIN); }),
             "the dim expression (0) - (-9223372036854775808) leaves the range of 64-bit integers");
 }
@@ -262,12 +281,15 @@ TEST(Limits, ExplosionsEndInAnError) {
         for (int x = 0; x < 100; ++x) most = max(most, sym(("x" + std::to_string(x)).c_str()));
       },
       ErrorKind::Unsupported);
-  EXPECT_EQ(wide, "a min or max of dims has more than 64 operands; simplify the model's shape arithmetic");
+  EXPECT_EQ(
+      wide,
+      "a min or max of dims has more than 64 operands; simplify the model's shape arithmetic");
 }
 
 TEST(Limits, DeepNestingIsBounded) {
   Dim deep = n;
-  for (int level = 0; level < 900; ++level) deep = floor_div(deep * m + 1, m + sym(level % 2 == 0 ? "s" : "t"));
+  for (int level = 0; level < 900; ++level)
+    deep = floor_div(deep * m + 1, m + sym(level % 2 == 0 ? "s" : "t"));
   EXPECT_EQ(deep.substitute({{"n", 3}}).leaves().size(), 3u);
   EXPECT_LT(deep.to_string().size(), 100000u);
   EXPECT_EQ(deep.evaluate([](const DimLeaf&) { return 1; }), 1);
@@ -279,7 +301,9 @@ TEST(Limits, DeepNestingIsBounded) {
         for (int level = 0; level < 200; ++level) deep = floor_div(deep * m + 1, m + s);
       },
       ErrorKind::Unsupported);
-  EXPECT_EQ(message, "a dim expression nests deeper than 1000 levels; simplify the model's shape arithmetic");
+  EXPECT_EQ(
+      message,
+      "a dim expression nests deeper than 1000 levels; simplify the model's shape arithmetic");
 }
 
 }  // namespace

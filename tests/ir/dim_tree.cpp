@@ -10,7 +10,8 @@ Tree leaf(Choices& choices, const std::vector<std::string>& symbols) {
   Tree tree;
   if (choices.next(3) < 2) {
     tree.kind = Tree::Kind::Symbol;
-    tree.symbol = symbols[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(symbols.size())))];
+    tree.symbol =
+        symbols[static_cast<std::size_t>(choices.next(static_cast<std::int64_t>(symbols.size())))];
   } else {
     tree.constant = choices.next(12) - 3;
   }
@@ -30,9 +31,10 @@ Tree random_tree(Choices& choices, const std::vector<std::string>& symbols, int 
   if (depth == 0 || choices.exhausted()) return leaf(choices, symbols);
   // Divisions and sums are what the rules are about, so they come more often.
   static constexpr Tree::Kind kinds[] = {
-      Tree::Kind::Symbol, Tree::Kind::Add,      Tree::Kind::Multiply, Tree::Kind::FloorDiv, Tree::Kind::Mod,
-      Tree::Kind::Add,    Tree::Kind::Subtract, Tree::Kind::Multiply, Tree::Kind::FloorDiv, Tree::Kind::Mod,
-      Tree::Kind::Min,    Tree::Kind::Max,      Tree::Kind::Select,   Tree::Kind::CeilDiv,  Tree::Kind::Broadcast,
+      Tree::Kind::Symbol,   Tree::Kind::Add,     Tree::Kind::Multiply,  Tree::Kind::FloorDiv,
+      Tree::Kind::Mod,      Tree::Kind::Add,     Tree::Kind::Subtract,  Tree::Kind::Multiply,
+      Tree::Kind::FloorDiv, Tree::Kind::Mod,     Tree::Kind::Min,       Tree::Kind::Max,
+      Tree::Kind::Select,   Tree::Kind::CeilDiv, Tree::Kind::Broadcast,
   };
   Tree tree;
   tree.kind = kinds[choices.next(std::size(kinds))];
@@ -42,17 +44,20 @@ Tree random_tree(Choices& choices, const std::vector<std::string>& symbols, int 
     tree.comparison = static_cast<Comparison>(choices.next(4));
     children = 4;
   }
-  for (int i = 0; i < children; ++i) tree.children.push_back(random_tree(choices, symbols, depth - 1));
+  for (int i = 0; i < children; ++i)
+    tree.children.push_back(random_tree(choices, symbols, depth - 1));
   return tree;
 }
 
 Tree random_polynomial(Choices& choices, const std::vector<std::string>& symbols, int depth) {
   if (depth == 0 || choices.exhausted()) return leaf(choices, symbols);
-  static constexpr Tree::Kind kinds[] = {Tree::Kind::Symbol, Tree::Kind::Add, Tree::Kind::Subtract, Tree::Kind::Multiply};
+  static constexpr Tree::Kind kinds[] = {Tree::Kind::Symbol, Tree::Kind::Add, Tree::Kind::Subtract,
+                                         Tree::Kind::Multiply};
   Tree tree;
   tree.kind = kinds[choices.next(std::size(kinds))];
   if (tree.kind == Tree::Kind::Symbol) return leaf(choices, symbols);
-  for (int i = 0; i < 2; ++i) tree.children.push_back(random_polynomial(choices, symbols, depth - 1));
+  for (int i = 0; i < 2; ++i)
+    tree.children.push_back(random_polynomial(choices, symbols, depth - 1));
   return tree;
 }
 
@@ -115,7 +120,8 @@ Dim build(const Tree& tree) {
 }
 
 std::string show(const Tree& tree) {
-  static constexpr const char* names[] = {"", "", "add", "sub", "mul", "floor_div", "ceil_div", "mod", "min", "max", "select", "broadcast"};
+  static constexpr const char* names[] = {"",         "",    "add", "sub", "mul",    "floor_div",
+                                          "ceil_div", "mod", "min", "max", "select", "broadcast"};
   static constexpr const char* signs[] = {" == ", " != ", " < ", " <= "};
   if (tree.kind == Tree::Kind::Constant) return std::to_string(tree.constant);
   if (tree.kind == Tree::Kind::Symbol) return tree.symbol;

@@ -1,12 +1,12 @@
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "ir/error.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir {
 namespace {
@@ -22,14 +22,17 @@ std::vector<std::string> requirements(const std::string& text) {
 }
 
 TEST(Infer, CollectsWhatRangesDoNotDecide) {
-  EXPECT_EQ(requirements(R"(fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(m, 4), f32], %w: Tensor[(4, 4), f32]) {
+  EXPECT_EQ(
+      requirements(
+          R"(fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(m, 4), f32], %w: Tensor[(4, 4), f32]) {
       %a = add(%x, %y) from "First"
       %b = matmul(%a, %w)
       %c = concat(%x, %y) {axis = 1} from "Second"
       return %b, %c
     })"),
-            (std::vector<std::string>{"add 'First' (%a): dimension 0 of operand 0: expected m or one of both 1, got n",
-                                      "concat 'Second' (%c): dimension 0 of operand 1: expected n, got m"}));
+      (std::vector<std::string>{
+          "add 'First' (%a): dimension 0 of operand 0: expected m or one of both 1, got n",
+          "concat 'Second' (%c): dimension 0 of operand 1: expected n, got m"}));
 }
 
 TEST(Infer, NamesEachRequirementOnce) {
@@ -57,8 +60,12 @@ TEST(Infer, LeavesNothingToAskInsideAProvenGraph) {
 }
 
 TEST(Infer, AnUnknownDimNeedsNoCheckAgainstItself) {
-  EXPECT_TRUE(requirements(R"(fn @main(%x: Tensor[(?), f32]) { return add(%x, relu(%x)) })").empty());
-  EXPECT_EQ(requirements(R"(fn @main(%x: Tensor[(?), f32], %y: Tensor[(?), f32]) { return add(%x, %y) })").size(), 1u);
+  EXPECT_TRUE(
+      requirements(R"(fn @main(%x: Tensor[(?), f32]) { return add(%x, relu(%x)) })").empty());
+  EXPECT_EQ(
+      requirements(R"(fn @main(%x: Tensor[(?), f32], %y: Tensor[(?), f32]) { return add(%x, %y) })")
+          .size(),
+      1u);
 }
 
 TEST(Infer, ACheckShapeIsItsOwnCheck) {
@@ -70,7 +77,8 @@ TEST(Infer, ACheckShapeIsItsOwnCheck) {
 }
 
 TEST(Infer, RequirementsOfBlocksAreKept) {
-  EXPECT_EQ(requirements(R"(fn @main(%c: Tensor[(), bool], %x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
+  EXPECT_EQ(
+      requirements(R"(fn @main(%c: Tensor[(), bool], %x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
       %r = if(%c) then {
         %a = add(%x, %y)
         yield %a
@@ -79,8 +87,8 @@ TEST(Infer, RequirementsOfBlocksAreKept) {
       }
       return %r
     })")
-                .size(),
-            1u);
+          .size(),
+      1u);
 }
 
 TEST(Infer, CallsCarryTheRangesOfTheCallee) {
@@ -94,7 +102,8 @@ TEST(Infer, CallsCarryTheRangesOfTheCallee) {
 }
 
 TEST(Infer, AgainGivesTheSame) {
-  Module module = parse(R"(fn @main(%c: Tensor[(), bool], %x: Tensor[(n), f32], %m: Tensor[(), i64]) {
+  Module module =
+      parse(R"(fn @main(%c: Tensor[(), bool], %x: Tensor[(n), f32], %m: Tensor[(), i64]) {
       %r = if(%c) then {
         yield %x
       } else {
@@ -123,20 +132,29 @@ std::string message_of(const std::string& text, ErrorKind kind) {
 }
 
 TEST(Infer, ParametersNeedTypes) {
-  EXPECT_EQ(message_of("fn @main(%x) { return relu(%x) }", ErrorKind::Malformed), "function @main: parameter %x has no type.");
+  EXPECT_EQ(message_of("fn @main(%x) { return relu(%x) }", ErrorKind::Malformed),
+            "function @main: parameter %x has no type.");
 }
 
 TEST(Infer, SizesNameSymbolsThatHaveValues) {
-  EXPECT_EQ(message_of("fn @main(%x: Tensor[(m), f32]) where n in [0, 9] { %d = dim(n) return %d }", ErrorKind::Malformed),
-            "dim (%d): expected symbols that have a value here, got n, which no parameter's type mentions and nothing before binds.");
-  EXPECT_EQ(message_of("fn @main(%x: Tensor[(2*n), f32]) where n in [0, 9] { %d = dim(n) return %d }", ErrorKind::Malformed), "no error");
+  EXPECT_EQ(message_of("fn @main(%x: Tensor[(m), f32]) where n in [0, 9] { %d = dim(n) return %d }",
+                       ErrorKind::Malformed),
+            "dim (%d): expected symbols that have a value here, got n, which no parameter's type "
+            "mentions and nothing before binds.");
+  EXPECT_EQ(
+      message_of("fn @main(%x: Tensor[(2*n), f32]) where n in [0, 9] { %d = dim(n) return %d }",
+                 ErrorKind::Malformed),
+      "no error");
 }
 
 TEST(Infer, ContradictionsNameNodeAndTypes) {
-  EXPECT_EQ(message_of(R"(fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(4), f32]) { %r = add(%x, %y) from "/a/Add" return %r })",
-                       ErrorKind::Malformed),
-            "add '/a/Add' (%r): dimension 1 of operand 0: expected 4 or 1, got 3.\n  operand 0 (%x): Tensor[(n, 3), f32]\n"
-            "  operand 1 (%y): Tensor[(4), f32]");
+  EXPECT_EQ(
+      message_of(
+          R"(fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(4), f32]) { %r = add(%x, %y) from "/a/Add" return %r })",
+          ErrorKind::Malformed),
+      "add '/a/Add' (%r): dimension 1 of operand 0: expected 4 or 1, got 3.\n  operand 0 (%x): "
+      "Tensor[(n, 3), f32]\n"
+      "  operand 1 (%y): Tensor[(4), f32]");
 }
 
 TEST(Infer, TwoTablesThatCannotBothHoldAreRefused) {
@@ -146,28 +164,36 @@ TEST(Infer, TwoTablesThatCannotBothHoldAreRefused) {
       return %a, %b
     })",
                                          ErrorKind::Malformed);
-  EXPECT_NE(message.find("check_shape 'Second' (%b): dimension 0 of operand 0: expected 30"), std::string::npos) << message;
+  EXPECT_NE(message.find("check_shape 'Second' (%b): dimension 0 of operand 0: expected 30"),
+            std::string::npos)
+      << message;
 }
 
-// A chain of blocks as in an encoder: time must grow with the graph, not with what flows through it.
+// A chain of blocks as in an encoder: time must grow with the graph, not with what flows through
+// it.
 TEST(Infer, IsQuick) {
   std::string text = "fn @main(%x0: Tensor[(b, s, 64), f32], %w: Tensor[(64, 64), f32]) {\n";
   const int layers = 100;
   for (int i = 0; i < layers; ++i) {
     const std::string k = std::to_string(i);
-    text += "%d" + k + " = shape_of(%x" + k + ")\n%p" + k + " = matmul(%x" + k + ", %w)\n%h" + k + " = dyn.reshape(%p" + k +
-            ", concat(strided_slice(%d" + k + ") {starts = (0), ends = (2)}, shape(4, 16)) {axis = 0}) {zero_copies = 1}\n%t" + k +
-            " = transpose(%h" + k + ") {perm = (0, 2, 1, 3)}\n%q" + k + " = transpose(%t" + k + ") {perm = (0, 2, 1, 3)}\n%r" + k +
-            " = dyn.reshape(%q" + k + ", shape(b, s, -1)) {zero_copies = 1}\n%x" + std::to_string(i + 1) + " = add(%x" + k + ", %r" + k +
-            ")\n";
+    text += "%d" + k + " = shape_of(%x" + k + ")\n%p" + k + " = matmul(%x" + k + ", %w)\n%h" + k +
+            " = dyn.reshape(%p" + k + ", concat(strided_slice(%d" + k +
+            ") {starts = (0), ends = (2)}, shape(4, 16)) {axis = 0}) {zero_copies = 1}\n%t" + k +
+            " = transpose(%h" + k + ") {perm = (0, 2, 1, 3)}\n%q" + k + " = transpose(%t" + k +
+            ") {perm = (0, 2, 1, 3)}\n%r" + k + " = dyn.reshape(%q" + k +
+            ", shape(b, s, -1)) {zero_copies = 1}\n%x" + std::to_string(i + 1) + " = add(%x" + k +
+            ", %r" + k + ")\n";
   }
   text += "return %x" + std::to_string(layers) + " }";
   Module module = parse(text);
   const auto start = std::chrono::steady_clock::now();
   const InferenceResult inferred = infer_types(module);
-  const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   EXPECT_TRUE(inferred.functions[0].requirements.empty());
-  EXPECT_EQ(print(module.functions[0], module.functions[0].values[module.functions[0].body.results[0]].type), "Tensor[(b, s, 64), f32]");
+  EXPECT_EQ(print(module.functions[0],
+                  module.functions[0].values[module.functions[0].body.results[0]].type),
+            "Tensor[(b, s, 64), f32]");
   EXPECT_LT(milliseconds, 1000) << "1,000 bindings; a release build takes a few milliseconds";
 }
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "ir/print.h"
 #include "ir/quote.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir::test {
 namespace {
@@ -20,7 +20,8 @@ Function without_types(Function function) {
 // The type that a literal spells.
 std::optional<Type> spelled_type(const Binding& binding) {
   if (binding.op == Op::dim) return TensorType{DType::I64, {}};
-  if (binding.op == Op::shape) return TensorType{DType::I64, {static_cast<std::int64_t>(binding.dims.size())}};
+  if (binding.op == Op::shape)
+    return TensorType{DType::I64, {static_cast<std::int64_t>(binding.dims.size())}};
   if (binding.op != Op::constant) return std::nullopt;
   const Tensor& value = tensor_attribute(binding, "value");
   return TensorType{value.dtype(), {value.dims().begin(), value.dims().end()}};
@@ -28,8 +29,10 @@ std::optional<Type> spelled_type(const Binding& binding) {
 
 class FunctionText {
  public:
-  FunctionText(const Module& before_module, const Function& before, const Module& after_module, const Function& after)
-      : before_(before), after_module_(after_module), after_(after), untyped_after_(without_types(after)) {
+  FunctionText(const Module& before_module, const Function& before, const Module& after_module,
+               const Function& after)
+      : before_(before), after_module_(after_module), after_(after),
+        untyped_after_(without_types(after)) {
     list(before_module, without_types(before), before.body);
   }
 
@@ -57,8 +60,9 @@ class FunctionText {
     if (info.opaque) line += " opaque";
     if (!info.reason.empty()) line += " because " + quote(info.reason);
     const SymbolInfo* known = before_.symbols.find(name);
-    const bool same = known != nullptr && known->low == info.low && known->high == info.high && known->multiple == info.multiple &&
-                      known->below == info.below && known->opaque == info.opaque && known->reason == info.reason;
+    const bool same = known != nullptr && known->low == info.low && known->high == info.high &&
+                      known->multiple == info.multiple && known->below == info.below &&
+                      known->opaque == info.opaque && known->reason == info.reason;
     if (!same) text_ += line + "\n";
   }
 
@@ -66,7 +70,8 @@ class FunctionText {
     std::string text;
     for (const ValueId id : values) {
       const Value& value = function.values[id];
-      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", value_text(value.name), print(function, value.type));
+      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", value_text(value.name),
+                          print(function, value.type));
     }
     return text;
   }
@@ -79,13 +84,15 @@ class FunctionText {
     }
     unmatched_.erase(found);
     const std::optional<Type> spelled = spelled_type(binding);
-    if (!binding.results.empty() && !(spelled && *spelled == after_.values[binding.results[0]].type))
+    if (!binding.results.empty() &&
+        !(spelled && *spelled == after_.values[binding.results[0]].type))
       text_ += indent + typed(after_, binding.results) + "\n";
   }
 
   void block(const Block& block, std::size_t depth) {
     const std::string indent(2 * depth, ' ');
-    if (depth > 0 && !block.parameters.empty()) text_ += indent + "(" + typed(after_, block.parameters) + ")\n";
+    if (depth > 0 && !block.parameters.empty())
+      text_ += indent + "(" + typed(after_, block.parameters) + ")\n";
     for (const Binding& one : block.bindings) {
       binding(one, indent);
       for (const Block& inner : one.blocks) this->block(inner, depth + 1);
@@ -102,19 +109,24 @@ class FunctionText {
 
 }  // namespace
 
-std::string inferred_text(const Module& before, const Module& after, const InferenceResult& inferred) {
+std::string inferred_text(const Module& before, const Module& after,
+                          const InferenceResult& inferred) {
   std::string text;
   const bool named = after.functions.size() + after.regions.size() > 1;
-  const auto append = [&](const std::string& name, const Function& old, const Function& function, const FunctionInference& found) {
+  const auto append = [&](const std::string& name, const Function& old, const Function& function,
+                          const FunctionInference& found) {
     if (named) text += name + "\n";
     text += FunctionText(before, old, after, function).text();
     for (const Requirement& requirement : found.requirements)
-      text += fmt::format("check {}: {}\n", requirement.source, to_string(requirement.precondition, function));
+      text += fmt::format("check {}: {}\n", requirement.source,
+                          to_string(requirement.precondition, function));
   };
   for (std::size_t i = 0; i < after.functions.size(); ++i)
-    append("@" + after.functions[i].name, before.functions.at(i), after.functions[i], inferred.functions.at(i));
+    append("@" + after.functions[i].name, before.functions.at(i), after.functions[i],
+           inferred.functions.at(i));
   for (std::size_t i = 0; i < after.regions.size(); ++i)
-    append("@" + after.regions[i].name, before.regions.at(i).body, after.regions[i].body, inferred.regions.at(i));
+    append("@" + after.regions[i].name, before.regions.at(i).body, after.regions[i].body,
+           inferred.regions.at(i));
   for (const std::string& warning : inferred.warnings) text += "warning: " + warning + "\n";
   return text;
 }

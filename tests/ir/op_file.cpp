@@ -8,8 +8,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir::test {
 namespace {
@@ -35,12 +35,15 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-[[noreturn]] void fail(const std::string& place, const std::string& what) { throw Error(ErrorKind::Malformed, place + ": " + what); }
+[[noreturn]] void fail(const std::string& place, const std::string& what) {
+  throw Error(ErrorKind::Malformed, place + ": " + what);
+}
 
 // "x = f32 (2) [1, 2]"
 std::pair<std::string, Tensor> named_tensor(std::string_view text, const std::string& place) {
   const std::size_t equals = text.find(" = ");
-  if (equals == std::string_view::npos) fail(place, fmt::format("expected 'name = tensor', found '{}'", text));
+  if (equals == std::string_view::npos)
+    fail(place, fmt::format("expected 'name = tensor', found '{}'", text));
   return {std::string(text.substr(0, equals)), parse_tensor(text.substr(equals + 3))};
 }
 
@@ -55,7 +58,8 @@ OpCase read_case(const std::vector<std::string>& lines, const std::string& place
       if (name == "module") wanted = &one.module;
       if (name == "outputs") wanted = &one.outputs;
       if (name == "error") wanted = &one.error;
-      if (wanted == nullptr || *wanted) fail(place, fmt::format("the section '{}' is unknown or given twice", name));
+      if (wanted == nullptr || *wanted)
+        fail(place, fmt::format("the section '{}' is unknown or given twice", name));
       section = &wanted->emplace();
       continue;
     }
@@ -113,7 +117,8 @@ OpFile read_op_file(const std::filesystem::path& path) {
   file.path = path;
   std::vector<std::string> lines;
   const auto finish = [&] {
-    file.cases.push_back(read_case(lines, fmt::format("{}, case {}", path.string(), file.cases.size() + 1)));
+    file.cases.push_back(
+        read_case(lines, fmt::format("{}, case {}", path.string(), file.cases.size() + 1)));
     lines.clear();
   };
   for (std::string& line : lines_of(text.str())) {
@@ -153,32 +158,40 @@ std::vector<Tensor> ordered_inputs(const OpCase& one, const Function& main) {
   std::vector<Tensor> inputs;
   for (const ValueId id : main.body.parameters) {
     const std::string& name = main.values[id].name;
-    const auto found = std::find_if(one.inputs.begin(), one.inputs.end(), [&](const auto& input) { return input.first == name; });
+    const auto found = std::find_if(one.inputs.begin(), one.inputs.end(),
+                                    [&](const auto& input) { return input.first == name; });
     if (found == one.inputs.end()) fail("a case", fmt::format("there is no INPUT {}", name));
     inputs.push_back(found->second);
   }
-  if (inputs.size() != one.inputs.size()) fail("a case", "an INPUT is not a parameter of @main, or is given twice");
+  if (inputs.size() != one.inputs.size())
+    fail("a case", "an INPUT is not a parameter of @main, or is given twice");
   return inputs;
 }
 
 std::string outputs_text(const Function& main, const std::vector<Tensor>& outputs) {
   std::string text;
-  for (std::size_t i = 0; i < outputs.size(); ++i) text += fmt::format("{} = {}\n", main.result_names[i], print(outputs[i]));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    text += fmt::format("{} = {}\n", main.result_names[i], print(outputs[i]));
   return text;
 }
 
-std::string error_text(const Error& error) { return fmt::format("{}: {}\n", kind_text(error.kind()), error.what()); }
+std::string error_text(const Error& error) {
+  return fmt::format("{}: {}\n", kind_text(error.kind()), error.what());
+}
 
-bool close_enough(const std::string& expected, const std::string& actual, std::optional<double> tolerance) {
+bool close_enough(const std::string& expected, const std::string& actual,
+                  std::optional<double> tolerance) {
   if (expected == actual) return true;
   if (!tolerance) return false;
   const std::vector<std::string> wanted = lines_of(expected);
   const std::vector<std::string> got = lines_of(actual);
-  return std::equal(wanted.begin(), wanted.end(), got.begin(), got.end(), [&](const std::string& left, const std::string& right) {
-    const auto [left_name, left_tensor] = named_tensor(left, "outputs");
-    const auto [right_name, right_tensor] = named_tensor(right, "outputs");
-    return left_name == right_name && close_floats(left_tensor, right_tensor, *tolerance);
-  });
+  return std::equal(wanted.begin(), wanted.end(), got.begin(), got.end(),
+                    [&](const std::string& left, const std::string& right) {
+                      const auto [left_name, left_tensor] = named_tensor(left, "outputs");
+                      const auto [right_name, right_tensor] = named_tensor(right, "outputs");
+                      return left_name == right_name &&
+                             close_floats(left_tensor, right_tensor, *tolerance);
+                    });
 }
 
 }  // namespace anydim::ir::test

@@ -1,5 +1,5 @@
-// Files of cases: tests/ir/ops, whose README describes the format, and tests/passes. Shared with tests that run the cases of ops on
-// other executors.
+// Files of cases: tests/ir/ops, whose README describes the format, and tests/passes. Shared with
+// tests that run the cases of ops on other executors.
 #pragma once
 
 #include <filesystem>
@@ -44,7 +44,9 @@ std::vector<Tensor> ordered_inputs(const OpCase& one, const Function& main);
 std::string outputs_text(const Function& main, const std::vector<Tensor>& outputs);
 // "inputs: message" and a newline, as in `--- error`.
 std::string error_text(const Error& error);
-// Whether both texts are equal but for floats within the tolerance, absolute or relative to the expected one.
-bool close_enough(const std::string& expected, const std::string& actual, std::optional<double> tolerance);
+// Whether both texts are equal but for floats within the tolerance, absolute or relative to the
+// expected one.
+bool close_enough(const std::string& expected, const std::string& actual,
+                  std::optional<double> tolerance);
 
 }  // namespace anydim::ir::test

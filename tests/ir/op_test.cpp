@@ -1,13 +1,14 @@
-// Runs the files of tests/ir/ops: text form, inference and reference evaluator together. ANYDIM_UPDATE_TESTS=1 rewrites what they expect.
+// Runs the files of tests/ir/ops: text form, inference and reference evaluator together.
+// ANYDIM_UPDATE_TESTS=1 rewrites what they expect.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "tests/ir/inferred_text.h"
 #include "tests/ir/op_file.h"
@@ -40,7 +41,8 @@ OpCase run(const OpCase& one) {
     actual.inferred = inferred_text(before, module, inferred);
     const std::string printed = print(module);
     const Module again = parse(printed);
-    EXPECT_EQ(difference(again, module), "") << "the inferred module does not read back: " << printed;
+    EXPECT_EQ(difference(again, module), "")
+        << "the inferred module does not read back: " << printed;
     EXPECT_EQ(print(again), printed);
     const Function& main = module.functions[0];
     if (one.inputs.empty() && !main.body.parameters.empty()) return actual;
@@ -59,21 +61,24 @@ TEST_P(OpTest, MatchesItsFile) {
   const std::string op = GetParam().stem().string();
   if (!file.cases.empty()) {
     const std::string& text = file.cases[0].source;
-    EXPECT_TRUE(text.find(op + "(") != std::string::npos || text.find(op + " ") != std::string::npos)
+    EXPECT_TRUE(text.find(op + "(") != std::string::npos ||
+                text.find(op + " ") != std::string::npos)
         << "the first case does not use the op " << op;
   }
   for (std::size_t i = 0; i < file.cases.size(); ++i) {
     OpCase& one = file.cases[i];
     SCOPED_TRACE("case " + std::to_string(i + 1) + ":\n" + one.source);
     const OpCase actual = run(one);
-    const bool same_outputs = one.outputs && actual.outputs && close_enough(*one.outputs, *actual.outputs, one.tolerance);
+    const bool same_outputs =
+        one.outputs && actual.outputs && close_enough(*one.outputs, *actual.outputs, one.tolerance);
     if (updating()) {
       const std::optional<std::string> kept = same_outputs ? one.outputs : actual.outputs;
       one = actual;
       one.outputs = kept;
       continue;
     }
-    EXPECT_TRUE(one.inferred || one.outputs || one.error) << "the case expects nothing; ANYDIM_UPDATE_TESTS=1 writes what comes out";
+    EXPECT_TRUE(one.inferred || one.outputs || one.error)
+        << "the case expects nothing; ANYDIM_UPDATE_TESTS=1 writes what comes out";
     EXPECT_EQ(one.inferred.value_or(""), actual.inferred.value_or(""));
     EXPECT_EQ(one.error.value_or(""), actual.error.value_or(""));
     if (!same_outputs) EXPECT_EQ(one.outputs.value_or(""), actual.outputs.value_or(""));

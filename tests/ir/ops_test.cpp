@@ -40,7 +40,8 @@ TEST(OpsTable, AritiesAreConsistent) {
 }
 
 TEST(OpsTable, DynamicNamesAndTraitAgree) {
-  for (const OpInfo& row : all_ops()) EXPECT_EQ(row.has(traits::dynamic), row.text.starts_with("dyn.")) << row.text;
+  for (const OpInfo& row : all_ops())
+    EXPECT_EQ(row.has(traits::dynamic), row.text.starts_with("dyn.")) << row.text;
 }
 
 TEST(OpsTable, TwinsPointAtEachOther) {
@@ -99,9 +100,15 @@ std::string message_of(const auto& action) {
 
 TEST(Attributes, AbsentOrOfAnotherKindIsInternal) {
   Binding reshape{.op = Op::reshape, .source = "/view"};
-  EXPECT_NE(message_of([&] { integers_attribute(reshape, "shape"); }).find("reshape '/view' has attribute 'shape'"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              integers_attribute(reshape, "shape");
+            }).find("reshape '/view' has attribute 'shape'"),
+            std::string::npos);
   reshape.attributes["shape"] = std::int64_t{3};
-  EXPECT_NE(message_of([&] { integers_attribute(reshape, "shape"); }).find("of the kind that ir/ops.def gives it"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              integers_attribute(reshape, "shape");
+            }).find("of the kind that ir/ops.def gives it"),
+            std::string::npos);
 }
 
 TEST(Function, ValueNamesStayUnique) {
@@ -118,7 +125,8 @@ TEST(Function, ValueNamesStayUnique) {
 TEST(Function, DescribesABinding) {
   Function function;
   const ValueId y = function.add_value("y");
-  EXPECT_EQ(describe(function, Binding{.op = Op::add, .results = {y}, .source = "/bert/Add_1"}), "add '/bert/Add_1' (%y)");
+  EXPECT_EQ(describe(function, Binding{.op = Op::add, .results = {y}, .source = "/bert/Add_1"}),
+            "add '/bert/Add_1' (%y)");
   EXPECT_EQ(describe(function, Binding{.op = Op::bind}), "bind");
 }
 
@@ -126,7 +134,9 @@ TEST(Function, TensorTypeOfSomethingElseIsInternal) {
   Function function;
   function.name = "main";
   const ValueId y = function.add_value("y");
-  EXPECT_NE(message_of([&] { function.tensor_type(y); }).find("value %y of function @main is a tensor"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { function.tensor_type(y); }).find("value %y of function @main is a tensor"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/parse.h"
-#include "ir/print.h"
 #include "ir/quote.h"
 #include "ir/random_tensor.h"
 #include "ir/region.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "tests/ir/same_module.h"
 
 namespace anydim::ir {
@@ -23,7 +23,8 @@ void expect_stable(const std::string& text) {
 }
 
 TEST(PrintParse, Function) {
-  expect_stable(R"(fn @main(%x: Tensor[(n, 384), f32], %w: Tensor[(384, 1536), f32]) -> Tensor[(n, 1536), f32]
+  expect_stable(
+      R"(fn @main(%x: Tensor[(n, 384), f32], %w: Tensor[(384, 1536), f32]) -> Tensor[(n, 1536), f32]
   where n in [1, 16384], m in [0, 512] multiple 8 {
   %s: Tensor[(2), i64] = shape_of(%x)
   %y: Tensor[(n, 384), f32] = dyn.reshape(%x, %s) {zero_copies = 1}
@@ -41,7 +42,9 @@ TEST(PrintParse, ExampleOfTheDesign) {
       %y = dyn.reshape(%x, %s)
       return matmul(%y, %w)
     })");
-  EXPECT_EQ(print(module), R"(fn @main(%x: Tensor[(n, 384), f32], %w: Tensor[(384, 1536), f32]) -> Tensor[(n, 1536), f32]
+  EXPECT_EQ(
+      print(module),
+      R"(fn @main(%x: Tensor[(n, 384), f32], %w: Tensor[(384, 1536), f32]) -> Tensor[(n, 1536), f32]
   where n in [1, 16384] {
   %s = shape_of(%x)
   %y = dyn.reshape(%x, %s)
@@ -120,7 +123,8 @@ TEST(PrintParse, SymbolsOfParametersStayOpenInResults) {
 }
 
 TEST(PrintParse, Types) {
-  expect_stable(R"(fn @main(%a: Tuple[Tensor[(n), f32], List[_]], %f: Function[(Tensor[(), bool], _), ()], %t: Tuple[]) -> Tuple[]
+  expect_stable(
+      R"(fn @main(%a: Tuple[Tensor[(n), f32], List[_]], %f: Function[(Tensor[(), bool], _), ()], %t: Tuple[]) -> Tuple[]
   where n in [0, 3] {
   return %t
 }
@@ -181,12 +185,15 @@ region @plain() {
   return %one as "given"
 }
 )");
-  const Module module = parse(R"(fn @main(%x: Tensor[(n, m), f32]) { return region @r(%x) [b = m + 1, a = 2*n] }
+  const Module module =
+      parse(R"(fn @main(%x: Tensor[(n, m), f32]) { return region @r(%x) [b = m + 1, a = 2*n] }
     region @r(%x: Tensor[(a, b), f32]) { return %x })");
-  EXPECT_EQ(module.functions[0].body.bindings[0].dims, (std::vector<Dim>{2 * Dim::symbol("n"), Dim::symbol("m") + 1}));
-  EXPECT_EQ(module.regions[0].identity,
-            "weights\n(%0: Tensor[(a, b), f32])\n  where a in [0, 2147483647], b in [0, 2147483647] {\n"
-            "  return %0\n}\n");
+  EXPECT_EQ(module.functions[0].body.bindings[0].dims,
+            (std::vector<Dim>{2 * Dim::symbol("n"), Dim::symbol("m") + 1}));
+  EXPECT_EQ(
+      module.regions[0].identity,
+      "weights\n(%0: Tensor[(a, b), f32])\n  where a in [0, 2147483647], b in [0, 2147483647] {\n"
+      "  return %0\n}\n");
 }
 
 TEST(PrintParse, Policies) {
@@ -207,12 +214,17 @@ TEST(PrintParse, IdentityIgnoresNamesAndSources) {
   const Module other = parse(R"(fn @main() { return }
     region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%p, %q) return %r as "out" })");
   EXPECT_EQ(one.regions[0].identity, other.regions[0].identity);
-  for (const char* different :
-       {"region @b(%p: Tensor[(s0), f32], %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%p, %q) return %r }",
-        "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 8] { %r = add(%p, %q) return %r }",
-        "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) where s0 in [0, 9] { %r = add(%q, %p) return %r }",
-        "region @b(%p: Tensor[(s0), f16], weight %q: Tensor[(s0), f16]) where s0 in [0, 9] { %r = add(%p, %q) return %r }"}) {
-    EXPECT_NE(one.regions[0].identity, parse(std::string("fn @main() { return } ") + different).regions[0].identity) << different;
+  for (const char* different : {"region @b(%p: Tensor[(s0), f32], %q: Tensor[(s0), f32]) where s0 "
+                                "in [0, 9] { %r = add(%p, %q) return %r }",
+                                "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) "
+                                "where s0 in [0, 8] { %r = add(%p, %q) return %r }",
+                                "region @b(%p: Tensor[(s0), f32], weight %q: Tensor[(s0), f32]) "
+                                "where s0 in [0, 9] { %r = add(%q, %p) return %r }",
+                                "region @b(%p: Tensor[(s0), f16], weight %q: Tensor[(s0), f16]) "
+                                "where s0 in [0, 9] { %r = add(%p, %q) return %r }"}) {
+    EXPECT_NE(one.regions[0].identity,
+              parse(std::string("fn @main() { return } ") + different).regions[0].identity)
+        << different;
   }
 }
 
@@ -297,13 +309,15 @@ TEST(PrintParse, ConstantsAreExact) {
   const auto of_bits = [](DType dtype, const std::vector<std::uint64_t>& bits) {
     Tensor tensor(dtype, {static_cast<std::int64_t>(bits.size())});
     const std::size_t size = size_of(dtype);
-    for (std::size_t i = 0; i < bits.size(); ++i) std::memcpy(tensor.mutable_bytes().data() + i * size, &bits[i], size);
+    for (std::size_t i = 0; i < bits.size(); ++i)
+      std::memcpy(tensor.mutable_bytes().data() + i * size, &bits[i], size);
     return tensor;
   };
-  expect_exact(of_bits(DType::F32, {0, 0x80000000, 1, 0x007fffff, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001,
-                                    0x3dcccccd, 0x3eaaaaab}));
-  expect_exact(of_bits(
-      DType::F64, {0, 1ull << 63, 1, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000, 0xfff8000000000001, 0x3fb999999999999a}));
+  expect_exact(
+      of_bits(DType::F32, {0, 0x80000000, 1, 0x007fffff, 0x7f7fffff, 0x7f800000, 0xff800000,
+                           0x7fc00000, 0xffc00000, 0x7f800001, 0x3dcccccd, 0x3eaaaaab}));
+  expect_exact(of_bits(DType::F64, {0, 1ull << 63, 1, 0x7fefffffffffffff, 0x7ff0000000000000,
+                                    0x7ff8000000000000, 0xfff8000000000001, 0x3fb999999999999a}));
   for (const DType dtype : {DType::F16, DType::BF16}) {
     std::vector<std::uint64_t> bits(64);
     for (std::uint64_t from = 0; from < 65536; from += 64) {
@@ -311,9 +325,10 @@ TEST(PrintParse, ConstantsAreExact) {
       expect_exact(of_bits(dtype, bits));
     }
   }
-  for (const DType dtype : {DType::I64, DType::I32, DType::I16, DType::I8, DType::U64, DType::U32, DType::U16, DType::U8}) {
-    expect_exact(of_bits(dtype, {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0x7fffffff, 0x80000000, 0x7fffffffffffffff, 0x8000000000000000,
-                                 0xffffffffffffffff}));
+  for (const DType dtype : {DType::I64, DType::I32, DType::I16, DType::I8, DType::U64, DType::U32,
+                            DType::U16, DType::U8}) {
+    expect_exact(of_bits(dtype, {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0x7fffffff, 0x80000000,
+                                 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff}));
   }
   expect_exact(of_bits(DType::Bool, {0, 1, 1}));
   expect_exact(of_bits(DType::Bool, {0, 1, 7}));
@@ -330,8 +345,10 @@ TEST(PrintParse, ConstantsAreExact) {
 }
 
 TEST(PrintParse, ConstantsPrintShort) {
-  EXPECT_EQ(print(Tensor::of<double>(DType::F32, {2, 2}, {0.1, -0.0, std::numeric_limits<double>::infinity(), std::nan("")})),
-            "f32 (2, 2) [0.1, -0, inf, nan]");
+  EXPECT_EQ(
+      print(Tensor::of<double>(DType::F32, {2, 2},
+                               {0.1, -0.0, std::numeric_limits<double>::infinity(), std::nan("")})),
+      "f32 (2, 2) [0.1, -0, inf, nan]");
   EXPECT_EQ(print(Tensor::of<std::int64_t>(DType::Bool, {2}, {1, 0})), "bool (2) [true, false]");
   EXPECT_EQ(print(Tensor::of<std::int64_t>(DType::I64, {}, {-3})), "i64 () [-3]");
 }
@@ -345,10 +362,12 @@ TEST(PrintParse, References) {
 )");
   std::string asked;
   ParseOptions options;
-  options.files = [&](const std::string& file, std::int64_t offset, std::int64_t length, DType dtype, std::vector<std::int64_t> dims) {
+  options.files = [&](const std::string& file, std::int64_t offset, std::int64_t length,
+                      DType dtype, std::vector<std::int64_t> dims) {
     asked += file + " " + std::to_string(offset) + " " + std::to_string(length) + "\n";
     const Tensor memory(dtype, dims);
-    return Tensor(dtype, dims, memory.bytes(), memory.owner(), {file, offset, length, std::nullopt});
+    return Tensor(dtype, dims, memory.bytes(), memory.owner(),
+                  {file, offset, length, std::nullopt});
   };
   const std::string text = R"(fn @main() {
   %w = constant(f32 (16, 8) @file("model \"a\".safetensors", 4096, 512))
@@ -363,7 +382,8 @@ TEST(PrintParse, References) {
 TEST(RandomTensor, PhiloxIsTheStandardOne) {
   using Words = std::array<std::uint32_t, 4>;
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }

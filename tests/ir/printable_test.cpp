@@ -31,11 +31,14 @@ TEST(Printable, CutsBetweenCharacters) {
 
 TEST(Printable, MessagesKeepTheirLines) {
   EXPECT_EQ(printable_lines("a\nb\t"), "a\nb\\x09");
-  EXPECT_EQ(printable_message(std::string(5000, 'a')), std::string(4096, 'a') + "... (cut: 904 more bytes)");
+  EXPECT_EQ(printable_message(std::string(5000, 'a')),
+            std::string(4096, 'a') + "... (cut: 904 more bytes)");
   EXPECT_STREQ(Error(ErrorKind::Malformed, "input '\x1b[0m'\n  ^").what(), "input '\\x1b[0m'\n  ^");
 }
 
-TEST(Printable, QuotedNamesUseTheSameEscapes) { EXPECT_EQ(quote("\u202e\n\"é"), "\"\\xe2\\x80\\xae\\n\\\"é\""); }
+TEST(Printable, QuotedNamesUseTheSameEscapes) {
+  EXPECT_EQ(quote("\u202e\n\"é"), "\"\\xe2\\x80\\xae\\n\\\"é\"");
+}
 
 }  // namespace
 }  // namespace anydim::ir

@@ -13,7 +13,9 @@ namespace {
 class Choices {
  public:
   explicit Choices(const std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
-  std::size_t below(std::size_t count) { return position_ < bytes_.size() ? bytes_[position_++] % count : 0; }
+  std::size_t below(std::size_t count) {
+    return position_ < bytes_.size() ? bytes_[position_++] % count : 0;
+  }
   bool flip() { return below(2) == 1; }
   bool exhausted() const { return position_ >= bytes_.size(); }
 
@@ -29,15 +31,19 @@ class FunctionMaker {
 
   Function make(std::string name, bool region) {
     function_.name = std::move(name);
-    static const std::vector<std::string> names = {"n", "m", "past length", "select", "\xc3\xbc\xff", "s0", "unknown_0"};
+    static const std::vector<std::string> names = {
+        "n", "m", "past length", "select", "\xc3\xbc\xff", "s0", "unknown_0"};
     for (std::size_t count = choices_.below(5), i = 0; i < count; ++i) {
       const std::string& symbol = names[choices_.below(names.size())];
       if (!function_.symbols.contains(symbol)) function_.symbols.declare(symbol, symbol_info());
     }
-    for (std::size_t count = choices_.below(4), i = 0; i < count; ++i) function_.body.parameters.push_back(new_value());
+    for (std::size_t count = choices_.below(4), i = 0; i < count; ++i)
+      function_.body.parameters.push_back(new_value());
     block(function_.body, 6, 0);
     for (const ValueId id : function_.body.results) {
-      function_.result_names.push_back(region ? "" : choices_.flip() ? function_.values[id].name : text());
+      function_.result_names.push_back(region            ? ""
+                                       : choices_.flip() ? function_.values[id].name
+                                                         : text());
     }
     if (region) function_.result_names.clear();
     return std::move(function_);
@@ -45,19 +51,28 @@ class FunctionMaker {
 
  private:
   std::string text() {
-    static const std::vector<std::string> texts = {"x",        "/bert/Add_1", "a b", "",  "\"\\\n\t\r\x7f", "\xe2\x88\x91",
-                                                   "\xed\xa0", "none",        "%0",  "7", "nested_0",       "return"};
+    static const std::vector<std::string> texts = {
+        "x",        "/bert/Add_1", "a b", "",  "\"\\\n\t\r\x7f", "\xe2\x88\x91",
+        "\xed\xa0", "none",        "%0",  "7", "nested_0",       "return"};
     return texts[choices_.below(texts.size())];
   }
 
   std::int64_t integer() {
-    static const std::vector<std::int64_t> integers = {
-        0, 1, -1, 2, 7, 512, -3, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+    static const std::vector<std::int64_t> integers = {0,
+                                                       1,
+                                                       -1,
+                                                       2,
+                                                       7,
+                                                       512,
+                                                       -3,
+                                                       std::numeric_limits<std::int64_t>::max(),
+                                                       std::numeric_limits<std::int64_t>::min()};
     return integers[choices_.below(integers.size())];
   }
 
   double real() {
-    static const std::vector<double> reals = {0.0, -0.0, 1, 0.1, 1e-12, -3e300, 5e-324, INFINITY, -INFINITY, std::nan(""), 1.0 / 3};
+    static const std::vector<double> reals = {
+        0.0, -0.0, 1, 0.1, 1e-12, -3e300, 5e-324, INFINITY, -INFINITY, std::nan(""), 1.0 / 3};
     return reals[choices_.below(reals.size())];
   }
 
@@ -76,12 +91,15 @@ class FunctionMaker {
 
   Dim leaf() {
     const auto& symbols = function_.symbols.names();
-    if (!symbols.empty() && choices_.flip()) return Dim::symbol(symbols[choices_.below(symbols.size())]);
+    if (!symbols.empty() && choices_.flip())
+      return Dim::symbol(symbols[choices_.below(symbols.size())]);
     if (!function_.values.empty() && choices_.below(4) == 1) {
       // Any value may be read in a type or bound, also one that comes later.
-      return Dim::value(static_cast<ValueId>(choices_.below(function_.values.size())), static_cast<std::int64_t>(choices_.below(3)));
+      return Dim::value(static_cast<ValueId>(choices_.below(function_.values.size())),
+                        static_cast<std::int64_t>(choices_.below(3)));
     }
-    static const std::vector<std::int64_t> extents = {0, 1, -1, 2, 7, 512, -3};  // 64-bit limits are the dims' own tests' business
+    static const std::vector<std::int64_t> extents = {
+        0, 1, -1, 2, 7, 512, -3};  // 64-bit limits are the dims' own tests' business
     return extents[choices_.below(extents.size())];
   }
 
@@ -100,7 +118,9 @@ class FunctionMaker {
         case 6: return min(a, b);
         case 7: return max(a, b);
         case 8: return broadcast(a, b);
-        default: return select(static_cast<Comparison>(choices_.below(4)), a, b, dim(depth - 1), dim(depth - 1));
+        default:
+          return select(static_cast<Comparison>(choices_.below(4)), a, b, dim(depth - 1),
+                        dim(depth - 1));
       }
     } catch (const Error&) {
       return a;  // the expression leaves 64 bits or divides by zero
@@ -129,16 +149,19 @@ class FunctionMaker {
       case Dim::Kind::Min:
       case Dim::Kind::Max: {
         Dim chosen = parts[0];
-        for (const Dim& part : parts) chosen = dim.kind() == Dim::Kind::Min ? min(chosen, part) : max(chosen, part);
+        for (const Dim& part : parts)
+          chosen = dim.kind() == Dim::Kind::Min ? min(chosen, part) : max(chosen, part);
         return chosen;
       }
-      case Dim::Kind::Select: return select(dim.comparison(), parts[0], parts[1], parts[2], parts[3]);
+      case Dim::Kind::Select:
+        return select(dim.comparison(), parts[0], parts[1], parts[2], parts[3]);
       case Dim::Kind::Broadcast: return broadcast(parts[0], parts[1]);
     }
     return dim;
   }
 
-  // A dim that the algebra rebuilds as it is: whether every expression does is the business of tests/ir/dim_property_test.cpp.
+  // A dim that the algebra rebuilds as it is: whether every expression does is the business of
+  // tests/ir/dim_property_test.cpp.
   Dim settled_dim() {
     const Dim made = dim(3);
     try {
@@ -164,12 +187,15 @@ class FunctionMaker {
         return result;
       case 5:
         result.kind = Type::Kind::Tuple;
-        for (std::size_t count = choices_.below(3), i = 0; i < count; ++i) result.elements.push_back(type(depth - 1));
+        for (std::size_t count = choices_.below(3), i = 0; i < count; ++i)
+          result.elements.push_back(type(depth - 1));
         return result;
       case 6:
         result.kind = Type::Kind::Function;
-        for (std::size_t count = choices_.below(3), i = 0; i < count; ++i) result.elements.push_back(type(depth - 1));
-        for (std::size_t count = choices_.below(3), i = 0; i < count; ++i) result.results.push_back(type(depth - 1));
+        for (std::size_t count = choices_.below(3), i = 0; i < count; ++i)
+          result.elements.push_back(type(depth - 1));
+        for (std::size_t count = choices_.below(3), i = 0; i < count; ++i)
+          result.results.push_back(type(depth - 1));
         return result;
       default: return TensorType{dtype(), dims(choices_.below(4))};
     }
@@ -189,15 +215,18 @@ class FunctionMaker {
   }
 
   void block(Block& block, std::size_t most, int depth) {
-    for (std::size_t count = choices_.below(most), i = 0; i < count && !choices_.exhausted(); ++i) block.bindings.push_back(binding(depth));
+    for (std::size_t count = choices_.below(most), i = 0; i < count && !choices_.exhausted(); ++i)
+      block.bindings.push_back(binding(depth));
     if (in_scope_.empty()) return;
-    for (std::size_t count = choices_.below(4), i = 0; i < count; ++i) block.results.push_back(in_scope_[choices_.below(in_scope_.size())]);
+    for (std::size_t count = choices_.below(4), i = 0; i < count; ++i)
+      block.results.push_back(in_scope_[choices_.below(in_scope_.size())]);
   }
 
   Tensor tensor() {
     Tensor result = random_tensor(
         dtype(),
-        choices_.flip() ? std::vector<std::int64_t>{2, static_cast<std::int64_t>(choices_.below(4))} : std::vector<std::int64_t>{13, 5},
+        choices_.flip() ? std::vector<std::int64_t>{2, static_cast<std::int64_t>(choices_.below(4))}
+                        : std::vector<std::int64_t>{13, 5},
         choices_.below(9), text());
     if (choices_.flip()) return result;
     return Tensor(result.dtype(), result.dims(), result.bytes(), result.owner());
@@ -229,8 +258,9 @@ class FunctionMaker {
     const auto ops = all_ops();
     made.op = ops[choices_.below(ops.size())].op;
     if (choices_.below(4) == 1) {
-      static constexpr Op special[] = {Op::constant, Op::shape,  Op::dim,  Op::check_shape, Op::bind,
-                                       Op::call,     Op::branch, Op::loop, Op::region};
+      static constexpr Op special[] = {Op::constant,    Op::shape, Op::dim,
+                                       Op::check_shape, Op::bind,  Op::call,
+                                       Op::branch,      Op::loop,  Op::region};
       made.op = special[choices_.below(std::size(special))];
     }
     const bool deep = depth >= 3 && (made.op == Op::branch || made.op == Op::loop);
@@ -238,16 +268,20 @@ class FunctionMaker {
     if (deep || nothing_to_bind || (made.op == Op::region && regions_.empty())) made.op = Op::relu;
     const OpInfo& row = info(made.op);
     std::size_t operands = static_cast<std::size_t>(row.minimum_operands);
-    const std::size_t most = row.maximum_operands < 0 ? operands + 3 : static_cast<std::size_t>(row.maximum_operands);
+    const std::size_t most =
+        row.maximum_operands < 0 ? operands + 3 : static_cast<std::size_t>(row.maximum_operands);
     operands += choices_.below(most - operands + 1);
     while (made.operands.size() < operands) made.operands.push_back(operand());
     for (const AttributeInfo& known : attributes_of(made.op)) {
-      if (made.op == Op::constant || choices_.flip()) made.attributes.emplace(std::string(known.name), attribute(known.kind));
+      if (made.op == Op::constant || choices_.flip())
+        made.attributes.emplace(std::string(known.name), attribute(known.kind));
     }
     if (choices_.flip()) made.source = text();
     payload(made, depth);
-    const std::size_t results = row.results < 0 ? choices_.below(3) + (made.op == Op::split || made.op == Op::dyn_split ? 1 : 0)
-                                                : static_cast<std::size_t>(row.results);
+    const std::size_t results =
+        row.results < 0
+            ? choices_.below(3) + (made.op == Op::split || made.op == Op::dyn_split ? 1 : 0)
+            : static_cast<std::size_t>(row.results);
     while (made.results.size() < results) made.results.push_back(new_value());
     return made;
   }
@@ -260,7 +294,8 @@ class FunctionMaker {
       const auto& symbols = function_.symbols.names();
       made.dims = {Dim::symbol(symbols[choices_.below(symbols.size())]), settled_dim()};
     }
-    if (made.op == Op::call || made.op == Op::closure) made.callee = static_cast<std::uint32_t>(choices_.below(functions_));
+    if (made.op == Op::call || made.op == Op::closure)
+      made.callee = static_cast<std::uint32_t>(choices_.below(functions_));
     if (made.op == Op::region) {
       made.callee = static_cast<std::uint32_t>(choices_.below(regions_.size()));
       made.dims = dims(regions_[made.callee].body.symbols.names().size());
@@ -269,7 +304,8 @@ class FunctionMaker {
     for (std::size_t i = 0; i < blocks; ++i) {
       const std::vector<ValueId> outside = in_scope_;
       Block& inner = made.blocks.emplace_back();
-      for (std::size_t count = choices_.below(3), j = 0; j < count; ++j) inner.parameters.push_back(new_value());
+      for (std::size_t count = choices_.below(3), j = 0; j < count; ++j)
+        inner.parameters.push_back(new_value());
       block(inner, 4, depth + 1);
       in_scope_ = outside;
     }
@@ -300,7 +336,8 @@ Module random_module(const std::vector<std::uint8_t>& bytes) {
     module.regions.push_back(std::move(region));
   }
   for (std::size_t i = 0; i < functions; ++i) {
-    module.functions.push_back(FunctionMaker(choices, module.regions, functions).make(i == 0 ? "main" : "f\"" + std::to_string(i), false));
+    module.functions.push_back(FunctionMaker(choices, module.regions, functions)
+                                   .make(i == 0 ? "main" : "f\"" + std::to_string(i), false));
   }
   return module;
 }

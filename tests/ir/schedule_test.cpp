@@ -18,7 +18,8 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Schedule, PrintsAndParses) {
-  const Schedule schedule{.name = "matmul", .fields = {{"rows", 8}, {"columns", 48}, {"offset", -3}}};
+  const Schedule schedule{.name = "matmul",
+                          .fields = {{"rows", 8}, {"columns", 48}, {"offset", -3}}};
   EXPECT_EQ(to_string(schedule), "matmul rows=8 columns=48 offset=-3");
   EXPECT_EQ(parse_schedule(to_string(schedule)), schedule);
   EXPECT_EQ(parse_schedule("map"), (Schedule{.name = "map", .fields = {}}));
@@ -29,14 +30,21 @@ TEST(Schedule, PrintsAndParses) {
 
 TEST(Schedule, RefusesOtherText) {
   EXPECT_EQ(refusal(""), "the schedule `` is not `NAME FIELD=INTEGER ...`: it has no name");
-  EXPECT_EQ(refusal("rows=3"), "the schedule `rows=3` is not `NAME FIELD=INTEGER ...`: it starts with a field");
-  EXPECT_EQ(refusal("map rows"), "the schedule `map rows` is not `NAME FIELD=INTEGER ...`: `rows` is no field");
-  EXPECT_EQ(refusal("map =3"), "the schedule `map =3` is not `NAME FIELD=INTEGER ...`: `=3` is no field");
-  EXPECT_EQ(refusal("map rows=3x"), "the schedule `map rows=3x` is not `NAME FIELD=INTEGER ...`: `rows=3x` has no 64-bit integer");
-  EXPECT_EQ(
-      refusal("map rows=9223372036854775808"),
-      "the schedule `map rows=9223372036854775808` is not `NAME FIELD=INTEGER ...`: `rows=9223372036854775808` has no 64-bit integer");
-  EXPECT_EQ(refusal("map rows=3 rows=4"), "the schedule `map rows=3 rows=4` is not `NAME FIELD=INTEGER ...`: the field rows appears twice");
+  EXPECT_EQ(refusal("rows=3"),
+            "the schedule `rows=3` is not `NAME FIELD=INTEGER ...`: it starts with a field");
+  EXPECT_EQ(refusal("map rows"),
+            "the schedule `map rows` is not `NAME FIELD=INTEGER ...`: `rows` is no field");
+  EXPECT_EQ(refusal("map =3"),
+            "the schedule `map =3` is not `NAME FIELD=INTEGER ...`: `=3` is no field");
+  EXPECT_EQ(refusal("map rows=3x"),
+            "the schedule `map rows=3x` is not `NAME FIELD=INTEGER ...`: `rows=3x` has no 64-bit "
+            "integer");
+  EXPECT_EQ(refusal("map rows=9223372036854775808"),
+            "the schedule `map rows=9223372036854775808` is not `NAME FIELD=INTEGER ...`: "
+            "`rows=9223372036854775808` has no 64-bit integer");
+  EXPECT_EQ(refusal("map rows=3 rows=4"),
+            "the schedule `map rows=3 rows=4` is not `NAME FIELD=INTEGER ...`: the field rows "
+            "appears twice");
 }
 
 TEST(Bucket, ContainsItsKeys) {

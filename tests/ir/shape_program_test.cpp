@@ -1,4 +1,4 @@
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,8 @@ namespace {
 const Dim n = Dim::symbol("n"), m = Dim::symbol("m");
 
 ShapeProgram program_of(std::vector<Dim> expressions) {
-  return {.leaves = {{.symbol = "n"}, {.symbol = "m"}, element_leaf(7, 1)}, .expressions = std::move(expressions)};
+  return {.leaves = {{.symbol = "n"}, {.symbol = "m"}, element_leaf(7, 1)},
+          .expressions = std::move(expressions)};
 }
 
 struct Outcome {
@@ -33,8 +34,9 @@ Outcome run(const ShapeProgram& program, std::vector<std::int64_t> leaves) {
 }
 
 TEST(ShapeProgram, EvaluatesEveryKindOfDim) {
-  const ShapeProgram program = program_of({Dim(5), n * m - 3, Dim::value(7, 1), floor_div(n, m), mod(n, m), min(n, m), max(n, m),
-                                           select(Comparison::Less, n, m, Dim(1), Dim(2))});
+  const ShapeProgram program =
+      program_of({Dim(5), n * m - 3, Dim::value(7, 1), floor_div(n, m), mod(n, m), min(n, m),
+                  max(n, m), select(Comparison::Less, n, m, Dim(1), Dim(2))});
   EXPECT_EQ(run(program, {-7, 2, 11}), (Outcome{{5, -17, 11, -4, 1, -7, 2, 1}, -1}));
   EXPECT_EQ(run(program, {1, -2, 0}), (Outcome{{5, -5, 0, -1, -1, -2, 1, 2}, -1}));
 }
@@ -55,7 +57,8 @@ TEST(ShapeProgram, NamesTheFirstFailure) {
 }
 
 TEST(ShapeProgram, FailuresOfAnUnchosenBranchDoNotCount) {
-  const ShapeProgram program = program_of({select(Comparison::Equal, m, Dim(0), Dim(-1), floor_div(n, m))});
+  const ShapeProgram program =
+      program_of({select(Comparison::Equal, m, Dim(0), Dim(-1), floor_div(n, m))});
   EXPECT_EQ(run(program, {7, 0, 0}), (Outcome{{-1}, -1}));
   EXPECT_EQ(run(program, {7, 2, 0}), (Outcome{{3}, -1}));
 }
@@ -64,7 +67,8 @@ TEST(ShapeProgram, ManyExpressionsAndForeignLeaves) {
   std::vector<Dim> expressions;
   for (std::int64_t i = 0; i < 300; ++i) expressions.push_back(floor_div(n, Dim(i + 1)) + m);
   const Outcome outcome = run(program_of(expressions), {1000, 5, 0});
-  for (std::int64_t i = 0; i < 300; ++i) EXPECT_EQ(outcome.values[static_cast<std::size_t>(i)], 1000 / (i + 1) + 5);
+  for (std::int64_t i = 0; i < 300; ++i)
+    EXPECT_EQ(outcome.values[static_cast<std::size_t>(i)], 1000 / (i + 1) + 5);
   EXPECT_THROW(ShapeInterpreter(program_of({Dim::symbol("k")})), Error);
 }
 

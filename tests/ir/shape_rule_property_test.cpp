@@ -1,5 +1,6 @@
-// A rule over symbols, evaluated at some sizes, says what the evaluator really does at these sizes: the shapes of results, the elements of
-// small integer tensors, and whether the op fails. Random ops, attributes, shapes and elements.
+// A rule over symbols, evaluated at some sizes, says what the evaluator really does at these sizes:
+// the shapes of results, the elements of small integer tensors, and whether the op fails. Random
+// ops, attributes, shapes and elements.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -9,9 +10,9 @@
 #include <string>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/print.h"
-#include "ir/shape_rule.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/shape_rule.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir {
 namespace {
@@ -47,7 +48,9 @@ Tensor filled(DType dtype, const Extents& dims, std::int64_t low, std::int64_t h
   return tensor;
 }
 
-Tensor vector_of(const Extents& elements) { return Tensor::of(DType::I64, {static_cast<std::int64_t>(elements.size())}, elements); }
+Tensor vector_of(const Extents& elements) {
+  return Tensor::of(DType::I64, {static_cast<std::int64_t>(elements.size())}, elements);
+}
 
 struct Sample {
   Binding binding;
@@ -82,15 +85,20 @@ Extents some_axes(std::size_t rank) {
   return axes;
 }
 
-Op one_of(std::initializer_list<Op> ops) { return *(ops.begin() + number(0, static_cast<std::int64_t>(ops.size()) - 1)); }
+Op one_of(std::initializer_list<Op> ops) {
+  return *(ops.begin() + number(0, static_cast<std::int64_t>(ops.size()) - 1));
+}
 
 void elementwise(Sample& sample) {
-  sample.binding.op = one_of({Op::add, Op::sub, Op::mul, Op::min, Op::max, Op::div, Op::mod, Op::equal, Op::less, Op::less_equal,
-                              Op::greater, Op::greater_equal, Op::where, Op::logical_and, Op::logical_or, Op::logical_xor});
+  sample.binding.op = one_of({Op::add, Op::sub, Op::mul, Op::min, Op::max, Op::div, Op::mod,
+                              Op::equal, Op::less, Op::less_equal, Op::greater, Op::greater_equal,
+                              Op::where, Op::logical_and, Op::logical_or, Op::logical_xor});
   const Op op = sample.binding.op;
   if (op == Op::mod) sample.binding.attributes["truncate"] = number(0, 1);
   const Extents dims = extents(static_cast<std::size_t>(number(0, 2)));
-  const DType dtype = info(op).has(traits::logical) ? DType::Bool : coin() ? DType::I64 : DType::I32;
+  const DType dtype = info(op).has(traits::logical) ? DType::Bool
+                      : coin()                      ? DType::I64
+                                                    : DType::I32;
   const bool bools = dtype == DType::Bool;
   if (op == Op::where) sample.add(filled(DType::Bool, beside(dims), 0, 1));
   sample.add(filled(dtype, dims, bools ? 0 : -9, bools ? 1 : 9));
@@ -104,11 +112,13 @@ void elementwise(Sample& sample) {
 void unary(Sample& sample) {
   sample.binding.op = one_of({Op::abs, Op::neg, Op::sign, Op::relu, Op::cast, Op::logical_not});
   if (sample.binding.op == Op::cast) {
-    sample.binding.attributes["to"] =
-        std::vector<DType>{DType::I64, DType::I8, DType::Bool, DType::F32}[static_cast<std::size_t>(number(0, 3))];
+    sample.binding.attributes["to"] = std::vector<DType>{
+        DType::I64, DType::I8, DType::Bool, DType::F32}[static_cast<std::size_t>(number(0, 3))];
   }
   const bool bools = sample.binding.op == Op::logical_not;
-  sample.add(filled(bools ? DType::Bool : DType::I64, extents(static_cast<std::size_t>(number(0, 2))), bools ? 0 : -300, bools ? 1 : 300));
+  sample.add(filled(bools ? DType::Bool : DType::I64,
+                    extents(static_cast<std::size_t>(number(0, 2))), bools ? 0 : -300,
+                    bools ? 1 : 300));
 }
 
 void reshape(Sample& sample) {
@@ -121,14 +131,16 @@ void reshape(Sample& sample) {
     shape.erase(shape.begin());
   }
   if (number(0, 3) == 0) shape.push_back(number(0, 2));
-  if (!shape.empty() && coin()) shape[static_cast<std::size_t>(number(0, static_cast<std::int64_t>(shape.size()) - 1))] = -1;
+  if (!shape.empty() && coin())
+    shape[static_cast<std::size_t>(number(0, static_cast<std::int64_t>(shape.size()) - 1))] = -1;
   sample.add(filled(DType::I64, dims, -9, 9));
   sample.add_integers("shape", shape);
 }
 
 void axes_op(Sample& sample) {
   sample.binding.op = one_of({Op::expand_dims, Op::dyn_expand_dims, Op::squeeze, Op::dyn_squeeze});
-  const bool expands = sample.binding.op == Op::expand_dims || sample.binding.op == Op::dyn_expand_dims;
+  const bool expands =
+      sample.binding.op == Op::expand_dims || sample.binding.op == Op::dyn_expand_dims;
   Extents dims = extents(static_cast<std::size_t>(number(0, 3)));
   if (!expands) {
     for (std::int64_t& dim : dims) dim = coin() ? 1 : dim;
@@ -140,20 +152,23 @@ void axes_op(Sample& sample) {
 }
 
 void broadcast_or_tile(Sample& sample) {
-  sample.binding.op = one_of({Op::broadcast_to, Op::dyn_broadcast_to, Op::tile, Op::dyn_tile, Op::full, Op::dyn_full});
+  sample.binding.op = one_of(
+      {Op::broadcast_to, Op::dyn_broadcast_to, Op::tile, Op::dyn_tile, Op::full, Op::dyn_full});
   const Op op = sample.binding.op;
   const bool tiles = op == Op::tile || op == Op::dyn_tile;
   const bool fills = op == Op::full || op == Op::dyn_full;
   const Extents dims = extents(fills ? 0 : static_cast<std::size_t>(number(0, 3)));
   sample.add(filled(DType::I64, dims, -9, 9));
-  sample.add_integers(tiles ? "repeats" : "shape", tiles   ? extents(dims.size())
-                                                   : fills ? extents(static_cast<std::size_t>(number(0, 2)))
-                                                           : beside(dims));
+  sample.add_integers(tiles ? "repeats" : "shape",
+                      tiles   ? extents(dims.size())
+                      : fills ? extents(static_cast<std::size_t>(number(0, 2)))
+                              : beside(dims));
 }
 
 void transpose_flatten_trilu(Sample& sample) {
   sample.binding.op = one_of({Op::transpose, Op::flatten, Op::trilu, Op::shape_of});
-  const Extents dims = extents(static_cast<std::size_t>(number(sample.binding.op == Op::trilu ? 2 : 0, 3)));
+  const Extents dims =
+      extents(static_cast<std::size_t>(number(sample.binding.op == Op::trilu ? 2 : 0, 3)));
   const auto rank = static_cast<std::int64_t>(dims.size());
   if (sample.binding.op == Op::transpose && coin()) {
     Extents perm(dims.size());
@@ -173,7 +188,8 @@ void concat(Sample& sample) {
   sample.binding.attributes["axis"] = axis;
   for (std::int64_t i = number(1, 3); i > 0; --i) {
     Extents part = dims;
-    part[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)] = extent();
+    part[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size())
+                                           : axis)] = extent();
     if (number(0, 20) == 0) part[0] = extent();
     sample.add(filled(DType::I64, part, -9, 9));
   }
@@ -208,7 +224,8 @@ void split(Sample& sample) {
   sample.binding.op = one_of({Op::split, Op::dyn_split});
   const Extents dims = extents(static_cast<std::size_t>(number(1, 2)));
   const std::int64_t axis = some_axis(dims.size());
-  const std::int64_t size = dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
+  const std::int64_t size = dims[static_cast<std::size_t>(
+      axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
   sample.binding.attributes["axis"] = axis;
   sample.results = static_cast<std::size_t>(number(1, 3));
   sample.add(filled(DType::I64, dims, -9, 9));
@@ -228,7 +245,8 @@ void gather(Sample& sample) {
   Extents dims = extents(static_cast<std::size_t>(number(1, 3)));
   for (std::int64_t& dim : dims) dim = std::max<std::int64_t>(dim, 1);
   const std::int64_t axis = some_axis(dims.size());
-  const std::int64_t size = dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
+  const std::int64_t size = dims[static_cast<std::size_t>(
+      axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
   sample.add(filled(DType::I64, dims, -9, 9));
   if (sample.binding.op == Op::gather_nd) {
     const std::int64_t smallest = *std::ranges::min_element(dims);
@@ -237,13 +255,16 @@ void gather(Sample& sample) {
     return sample.add(filled(DType::I64, indices, -smallest, smallest - 1));
   }
   sample.binding.attributes["axis"] = axis;
-  const Extents indices = sample.binding.op == Op::gather ? extents(static_cast<std::size_t>(number(0, 2))) : extents(dims.size());
+  const Extents indices = sample.binding.op == Op::gather
+                              ? extents(static_cast<std::size_t>(number(0, 2)))
+                              : extents(dims.size());
   sample.add(filled(DType::I64, indices, -size, size - 1));
 }
 
 void reduce(Sample& sample) {
-  sample.binding.op = one_of({Op::reduce_sum, Op::reduce_max, Op::reduce_min, Op::reduce_prod, Op::reduce_mean, Op::dyn_reduce_sum,
-                              Op::dyn_reduce_max, Op::dyn_reduce_min, Op::dyn_reduce_prod, Op::dyn_reduce_mean});
+  sample.binding.op = one_of({Op::reduce_sum, Op::reduce_max, Op::reduce_min, Op::reduce_prod,
+                              Op::reduce_mean, Op::dyn_reduce_sum, Op::dyn_reduce_max,
+                              Op::dyn_reduce_min, Op::dyn_reduce_prod, Op::dyn_reduce_mean});
   const Extents dims = extents(static_cast<std::size_t>(number(0, 3)));
   sample.add(filled(DType::I64, dims, -9, 9));
   const bool keep = coin();
@@ -283,14 +304,18 @@ void product(Sample& sample) {
 
 // Ops that place elements: pad, repeat, one_hot, resize, scatter.
 void placed(Sample& sample) {
-  sample.binding.op = one_of({Op::pad, Op::dyn_pad, Op::repeat, Op::dyn_repeat, Op::windows, Op::dyn_windows, Op::one_hot, Op::dyn_one_hot,
-                              Op::resize, Op::dyn_resize, Op::scatter_elements, Op::scatter_nd});
+  sample.binding.op = one_of({Op::pad, Op::dyn_pad, Op::repeat, Op::dyn_repeat, Op::windows,
+                              Op::dyn_windows, Op::one_hot, Op::dyn_one_hot, Op::resize,
+                              Op::dyn_resize, Op::scatter_elements, Op::scatter_nd});
   const Op op = sample.binding.op;
   const bool dynamic = info(op).has(traits::dynamic);
-  const auto integer = [](std::int64_t value) { return Tensor::of(DType::I64, {}, Extents{value}); };
+  const auto integer = [](std::int64_t value) {
+    return Tensor::of(DType::I64, {}, Extents{value});
+  };
   Extents dims = extents(static_cast<std::size_t>(number(1, 3)));
   const std::int64_t axis = some_axis(dims.size());
-  std::int64_t& along = dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
+  std::int64_t& along = dims[static_cast<std::size_t>(
+      axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)];
   const auto single = [&](const std::string& name, std::int64_t value) {
     if (dynamic) sample.add(integer(value));
     else sample.binding.attributes[name] = value;
@@ -314,7 +339,8 @@ void placed(Sample& sample) {
       return sample.add(filled(DType::I64, indices, -9, 9));
     }
     const auto depth = static_cast<std::size_t>(number(1, static_cast<std::int64_t>(dims.size())));
-    const std::int64_t smallest = *std::min_element(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(depth));
+    const std::int64_t smallest =
+        *std::min_element(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(depth));
     Extents updates = extents(static_cast<std::size_t>(number(0, 2)));
     if (smallest == 0 && !updates.empty()) updates[0] = 0;
     if (smallest == 0 && updates.empty()) updates = {0};
@@ -357,12 +383,14 @@ void placed(Sample& sample) {
 }
 
 void ordered(Sample& sample) {
-  sample.binding.op = one_of({Op::arg_max, Op::arg_min, Op::cumulative_sum, Op::dyn_cumulative_sum, Op::top_k, Op::dyn_top_k});
+  sample.binding.op = one_of({Op::arg_max, Op::arg_min, Op::cumulative_sum, Op::dyn_cumulative_sum,
+                              Op::top_k, Op::dyn_top_k});
   const Op op = sample.binding.op;
   const Extents dims = extents(static_cast<std::size_t>(number(1, 3)));
   sample.add(filled(DType::I64, dims, -9, 9));
   const std::int64_t axis = some_axis(dims.size());
-  if (op == Op::dyn_cumulative_sum) return sample.add(Tensor::of(DType::I64, {}, Extents{number(0, 15) == 0 ? 9 : axis}));
+  if (op == Op::dyn_cumulative_sum)
+    return sample.add(Tensor::of(DType::I64, {}, Extents{number(0, 15) == 0 ? 9 : axis}));
   sample.binding.attributes["axis"] = axis;
   if (op == Op::arg_max || op == Op::arg_min) sample.binding.attributes["keepdims"] = number(0, 1);
   if (op != Op::top_k && op != Op::dyn_top_k) return;
@@ -375,7 +403,8 @@ void ordered(Sample& sample) {
 void arange(Sample& sample) {
   sample.binding.op = one_of({Op::arange, Op::dyn_arange});
   const std::int64_t step = number(-3, 3);
-  const Extents values{number(-9, 9), number(-9, 9), sample.binding.op == Op::arange && step == 0 ? 1 : step};
+  const Extents values{number(-9, 9), number(-9, 9),
+                       sample.binding.op == Op::arange && step == 0 ? 1 : step};
   const std::vector<std::string> names{"start", "stop", "step"};
   for (std::size_t i = 0; i < 3; ++i) {
     if (sample.binding.op == Op::arange) sample.binding.attributes[names[i]] = values[i];
@@ -426,14 +455,16 @@ struct Symbolic {
     TensorType type{tensor.dtype(), {}};
     const bool small = tensor.rank() <= 1 && !is_float(tensor.dtype());
     const bool known = must_be_known || (small && coin());
-    for (const std::int64_t dim : tensor.dims()) type.dims.push_back(fixed_length || (small && known) ? Dim(dim) : maybe_symbol(dim));
+    for (const std::int64_t dim : tensor.dims())
+      type.dims.push_back(fixed_length || (small && known) ? Dim(dim) : maybe_symbol(dim));
     function.add_value("x" + std::to_string(function.values.size()), type);
     Contents elements;
     if (known) {
       elements.emplace();
       for (std::int64_t i = 0; i < tensor.elements(); ++i) {
         const std::int64_t element = tensor.integer_at(i);
-        elements->push_back(must_be_known || tensor.dtype() == DType::Bool ? Dim(element) : maybe_symbol(element));
+        elements->push_back(must_be_known || tensor.dtype() == DType::Bool ? Dim(element)
+                                                                           : maybe_symbol(element));
       }
     }
     contents.push_back(std::move(elements));
@@ -444,19 +475,26 @@ Symbolic symbolic(Sample& sample) {
   Symbolic result;
   const bool dynamic = info(sample.binding.op).has(traits::dynamic);
   for (std::size_t i = 0; i < sample.operands.size(); ++i) {
-    // The length of a shape-deciding operand is the rank of something, and that of gather_nd's tuples too.
+    // The length of a shape-deciding operand is the rank of something, and that of gather_nd's
+    // tuples too.
     const bool shapes = dynamic && i >= first_shape_operand(sample.binding.op);
-    const bool scales = i == 1 && (sample.binding.op == Op::resize || sample.binding.op == Op::dyn_resize);
-    const bool fixed = shapes || scales || (i == 1 && (sample.binding.op == Op::gather_nd || sample.binding.op == Op::scatter_nd));
+    const bool scales =
+        i == 1 && (sample.binding.op == Op::resize || sample.binding.op == Op::dyn_resize);
+    const bool fixed =
+        shapes || scales ||
+        (i == 1 && (sample.binding.op == Op::gather_nd || sample.binding.op == Op::scatter_nd));
     result.add(sample.operands[i], fixed, sample.constant[i]);
     sample.binding.operands.push_back(static_cast<ValueId>(i));
   }
-  for (std::size_t i = 0; i < sample.results; ++i) sample.binding.results.push_back(result.function.add_value("y" + std::to_string(i)));
+  for (std::size_t i = 0; i < sample.results; ++i)
+    sample.binding.results.push_back(result.function.add_value("y" + std::to_string(i)));
   return result;
 }
 
-bool holds(const Precondition& precondition, const std::function<std::int64_t(const Dim&)>& value_of) {
-  return ir::holds(precondition.relation, value_of(precondition.left), value_of(precondition.right));
+bool holds(const Precondition& precondition,
+           const std::function<std::int64_t(const Dim&)>& value_of) {
+  return ir::holds(precondition.relation, value_of(precondition.left),
+                   value_of(precondition.right));
 }
 
 void check_one() {
@@ -470,7 +508,8 @@ void check_one() {
   }
   const std::function<std::int64_t(const Dim&)> value_of = [&](const Dim& dim) {
     return dim.evaluate([&](const DimLeaf& leaf) {
-      return leaf.is_symbol() ? seen.values.at(leaf.symbol) : sample.operands[leaf.value].integer_at(leaf.element);
+      return leaf.is_symbol() ? seen.values.at(leaf.symbol)
+                              : sample.operands[leaf.value].integer_at(leaf.element);
     });
   };
 
@@ -478,7 +517,8 @@ void check_one() {
   RuleResult rule;
   try {
     rule = apply_shape_rule(seen.function, sample.binding, facts, seen.function.symbols);
-    for (std::size_t i = 0; i < sample.results; ++i) seen.function.values[sample.binding.results[i]].type = rule.types[i];
+    for (std::size_t i = 0; i < sample.results; ++i)
+      seen.function.values[sample.binding.results[i]].type = rule.types[i];
     for (const Precondition& precondition : rule.preconditions) {
       const bool at_these_sizes = holds(precondition, value_of);
       if (!at_these_sizes && refusal.empty()) refusal = to_string(precondition, seen.function);
@@ -496,7 +536,8 @@ void check_one() {
   std::vector<Tensor> actual;
   std::string failure;
   try {
-    actual = evaluate_binding(seen.function, sample.binding, operands, refusal.empty() ? value_of : nullptr);
+    actual = evaluate_binding(seen.function, sample.binding, operands,
+                              refusal.empty() ? value_of : nullptr);
   } catch (const Error& error) {
     RC_ASSERT(error.kind() == ErrorKind::Inputs);
     failure = error.what();
@@ -512,7 +553,8 @@ void check_one() {
     RC_ASSERT(rule.types[i].tensor.dtype == actual[i].dtype());
     if (!rule.contents[i]) continue;
     for (std::size_t j = 0; j < rule.contents[i]->size(); ++j) {
-      RC_ASSERT(value_of((*rule.contents[i])[j]) == actual[i].integer_at(static_cast<std::int64_t>(j)));
+      RC_ASSERT(value_of((*rule.contents[i])[j]) ==
+                actual[i].integer_at(static_cast<std::int64_t>(j)));
     }
   }
 }

@@ -1,13 +1,14 @@
-// What tests/ir/ops cannot show of shape rules: proofs of preconditions, ranges that follow from them, and the expressions themselves.
-#include "ir/shape_rule.h"
+// What tests/ir/ops cannot show of shape rules: proofs of preconditions, ranges that follow from
+// them, and the expressions themselves.
+#include "ir/shapes/shape_rule.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/print.h"
-#include "ir/shape_rules.h"
+#include "ir/shapes/infer.h"
+#include "ir/shapes/shape_rules.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 
 namespace anydim::ir {
 namespace {
@@ -26,7 +27,9 @@ SymbolTable table() {
   return symbols;
 }
 
-Proof proof(Relation relation, const Dim& left, const Dim& right) { return prove({relation, left, right, ""}, table()); }
+Proof proof(Relation relation, const Dim& left, const Dim& right) {
+  return prove({relation, left, right, ""}, table());
+}
 
 TEST(Precondition, IsProvenFromRanges) {
   EXPECT_EQ(proof(Relation::Equal, n + 1, 1 + n), Proof::Yes);
@@ -52,15 +55,18 @@ TEST(Precondition, IsProvenFromRanges) {
 
 TEST(Precondition, SaysWhatItExpects) {
   const Function function;
-  EXPECT_EQ(to_string({Relation::Equal, n, 3, "dimension 1 of operand 0"}, function), "dimension 1 of operand 0: expected 3, got n");
+  EXPECT_EQ(to_string({Relation::Equal, n, 3, "dimension 1 of operand 0"}, function),
+            "dimension 1 of operand 0: expected 3, got n");
   EXPECT_EQ(to_string({Relation::Broadcastable, 4, 3, "dimension 1 of operand 0"}, function),
             "dimension 1 of operand 0: expected 3 or 1, got 4");
   EXPECT_EQ(to_string({Relation::Broadcastable, n, m, "dimension 1 of operand 0"}, function),
             "dimension 1 of operand 0: expected m or one of both 1, got n");
   EXPECT_EQ(to_string({Relation::ExpandsTo, n, 3, "x"}, function), "x: expected 3 or 1, got n");
   EXPECT_EQ(to_string({Relation::LessEqual, n, 3, "x"}, function), "x: expected at most 3, got n");
-  EXPECT_EQ(to_string({Relation::NonZero, n, 0, "x"}, function), "x: expected a number other than 0, got n");
-  EXPECT_EQ(to_string({Relation::MultipleOf, n, 3, "x"}, function), "x: expected a multiple of 3, got n");
+  EXPECT_EQ(to_string({Relation::NonZero, n, 0, "x"}, function),
+            "x: expected a number other than 0, got n");
+  EXPECT_EQ(to_string({Relation::MultipleOf, n, 3, "x"}, function),
+            "x: expected a multiple of 3, got n");
 }
 
 struct Narrowed {
@@ -70,7 +76,8 @@ struct Narrowed {
   bool operator==(const Narrowed&) const = default;
 };
 
-Narrowed narrow(Relation relation, const Dim& left, const Dim& right, SymbolTable symbols = table()) {
+Narrowed narrow(Relation relation, const Dim& left, const Dim& right,
+                SymbolTable symbols = table()) {
   const bool changed = narrow_from({relation, left, right, ""}, symbols, "add 'Node' (%y)");
   const SymbolInfo& info = *symbols.find("n");
   return {changed, info.low, info.high, info.reason};
@@ -82,18 +89,21 @@ TEST(NarrowFrom, TakesWhatThePreconditionImplies) {
   EXPECT_EQ(narrow(Relation::Equal, 7, n), (Narrowed{true, 7, 7, why}));
   EXPECT_EQ(narrow(Relation::LessEqual, n, 50), (Narrowed{true, 1, 50, why}));
   EXPECT_EQ(narrow(Relation::LessEqual, 50, n), (Narrowed{true, 50, 100, why}));
-  // A position table of 64 rows, sliced to the length; with RoBERTa's offset of 2; and a slice of a slice.
+  // A position table of 64 rows, sliced to the length; with RoBERTa's offset of 2; and a slice of a
+  // slice.
   EXPECT_EQ(narrow(Relation::Broadcastable, n, min(n, 64)), (Narrowed{true, 1, 64, why}));
   EXPECT_EQ(narrow(Relation::Broadcastable, min(n, 64), n), (Narrowed{true, 1, 64, why}));
-  EXPECT_EQ(narrow(Relation::Broadcastable, n, max(0, min(n + 2, 64) - 2)), (Narrowed{true, 1, 62, why}));
+  EXPECT_EQ(narrow(Relation::Broadcastable, n, max(0, min(n + 2, 64) - 2)),
+            (Narrowed{true, 1, 62, why}));
   EXPECT_EQ(narrow(Relation::Broadcastable, n, 64), (Narrowed{true, 1, 64, why}));  // 64 or 1
   EXPECT_EQ(narrow(Relation::ExpandsTo, n, min(n, 64)), (Narrowed{true, 1, 64, why}));
 }
 
 TEST(NarrowFrom, TakesNoMore) {
   const Narrowed unchanged{false, 1, 100, ""};
-  EXPECT_EQ(narrow(Relation::Broadcastable, n, min(n, 1)), unchanged);                  // 1 goes with every length
-  EXPECT_EQ(narrow(Relation::Broadcastable, n, min(Dim::symbol("k"), 50)), unchanged);  // which may be 1
+  EXPECT_EQ(narrow(Relation::Broadcastable, n, min(n, 1)), unchanged);  // 1 goes with every length
+  EXPECT_EQ(narrow(Relation::Broadcastable, n, min(Dim::symbol("k"), 50)),
+            unchanged);  // which may be 1
   EXPECT_EQ(narrow(Relation::Equal, n, m), unchanged);
   EXPECT_EQ(narrow(Relation::Equal, 2 * n, 8), unchanged);
   EXPECT_EQ(narrow(Relation::LessEqual, n, 100), unchanged);
@@ -133,7 +143,9 @@ TEST(SliceExtent, IsPlainWhereSignsAreKnown) {
 TEST(TruncatingDivision, IsFloorWhereNothingIsNegative) {
   const SymbolTable symbols = table();
   EXPECT_EQ(truncating_div(n, 4, symbols), floor_div(n, 4));
-  const auto at = [&](std::int64_t value) { return truncating_div(n - 50, -4, symbols).evaluate([&](const DimLeaf&) { return value; }); };
+  const auto at = [&](std::int64_t value) {
+    return truncating_div(n - 50, -4, symbols).evaluate([&](const DimLeaf&) { return value; });
+  };
   EXPECT_EQ(at(1), 12);
   EXPECT_EQ(at(50), 0);
   EXPECT_EQ(at(55), -1);
@@ -153,8 +165,10 @@ std::string contents_of_result(const std::string& text) {
 
 TEST(Contents, AreFollowedThroughShapeArithmetic) {
   const auto of = [](const std::string& body) {
-    return contents_of_result("fn @main(%x: Tensor[(b, s, 12), f32], %k: Tensor[(2), i64], %f: Tensor[(), f32]) { %s = shape_of(%x) " +
-                              body + " }");
+    return contents_of_result(
+        "fn @main(%x: Tensor[(b, s, 12), f32], %k: Tensor[(2), i64], %f: Tensor[(), f32]) { %s = "
+        "shape_of(%x) " +
+        body + " }");
   };
   EXPECT_EQ(of("return %s"), "(b, s, 12)");
   EXPECT_EQ(of("%r = mul(%s, shape(2, 3, 4)) return %r"), "(2*b, 3*s, 48)");
@@ -164,14 +178,18 @@ TEST(Contents, AreFollowedThroughShapeArithmetic) {
   EXPECT_EQ(of("%r = reduce_sum(%s) {axes = (0), keepdims = 1} return %r"), "(b + s + 12)");
   EXPECT_EQ(of("%r = reduce_max(%s) return %r"), "(max(12, b, s))");
   EXPECT_EQ(of("%r = concat(%s, shape(-1)) {axis = 0} return %r"), "(b, s, 12, -1)");
-  EXPECT_EQ(of("%r = concat(%s, %k) {axis = 0} return %r"), "(b, s, 12, value(%k, 0), value(%k, 1))");
+  EXPECT_EQ(of("%r = concat(%s, %k) {axis = 0} return %r"),
+            "(b, s, 12, value(%k, 0), value(%k, 1))");
   EXPECT_EQ(of("%r = strided_slice(%s) {starts = (-2), ends = (9)} return %r"), "(s, 12)");
   EXPECT_EQ(of("%r = gather(%s, constant(i64 (2) [2, -3])) return %r"), "(12, b)");
-  EXPECT_EQ(of("%r = where(equal(%s, shape(1, 1, 12)), shape(7, 8, 9), %s) return %r"), "(select(b == 1, 7, b), select(s == 1, 8, s), 9)");
+  EXPECT_EQ(of("%r = where(equal(%s, shape(1, 1, 12)), shape(7, 8, 9), %s) return %r"),
+            "(select(b == 1, 7, b), select(s == 1, 8, s), 9)");
   EXPECT_EQ(of("%r = tile(%s) {repeats = (2)} return %r"), "(b, s, 12, b, s, 12)");
   EXPECT_EQ(of("%r = full(%f) {shape = (2)} return %r"), "unknown");
-  EXPECT_EQ(of("%r = add(%k, %k) return %r"), "unknown");                         // nothing is gained by following what only the run knows
-  EXPECT_EQ(of("%r = cast(mul(%s, dim(100))) {to = i32} return %r"), "unknown");  // 100 s may wrap in i32
+  EXPECT_EQ(of("%r = add(%k, %k) return %r"),
+            "unknown");  // nothing is gained by following what only the run knows
+  EXPECT_EQ(of("%r = cast(mul(%s, dim(100))) {to = i32} return %r"),
+            "unknown");  // 100 s may wrap in i32
   EXPECT_EQ(of("%r = cast(cast(%s) {to = i32}) {to = i64} return %r"), "(b, s, 12)");
   EXPECT_EQ(of("%r = div(%s, shape(0, 1, 1)) return %r"), "unknown");            // the run fails
   EXPECT_EQ(of("%r = mul(%s, dim(9223372036854775807)) return %r"), "unknown");  // the run wraps

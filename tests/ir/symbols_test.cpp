@@ -1,5 +1,5 @@
 // Ranges, proofs and simplification.
-#include "ir/symbols.h"
+#include "ir/dims/symbols.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@ namespace {
 
 Dim sym(const char* name) { return Dim::symbol(name); }
 
-const Dim b = sym("b"), d = sym("d"), h = sym("h"), i = sym("i"), j = sym("j"), k = sym("k"), m = sym("m"), n = sym("n"), s = sym("s"),
-          t = sym("t");
+const Dim b = sym("b"), d = sym("d"), h = sym("h"), i = sym("i"), j = sym("j"), k = sym("k"),
+          m = sym("m"), n = sym("n"), s = sym("s"), t = sym("t");
 
 SymbolInfo range(std::int64_t low, std::int64_t high, std::int64_t multiple = 1) {
   SymbolInfo info;
@@ -47,7 +47,8 @@ TEST(SymbolTable, FreshNamesAreNew) {
   EXPECT_EQ(symbols.fresh("u"), sym("u_2"));
   EXPECT_EQ(symbols.fresh("v"), sym("v"));
   EXPECT_TRUE(symbols.find("u_1")->opaque);
-  for (int x = 3; x < 500; ++x) EXPECT_EQ(symbols.fresh("u"), Dim::symbol("u_" + std::to_string(x)));
+  for (int x = 3; x < 500; ++x)
+    EXPECT_EQ(symbols.fresh("u"), Dim::symbol("u_" + std::to_string(x)));
 }
 
 TEST(SymbolTable, NarrowKeepsTheReason) {
@@ -62,7 +63,8 @@ TEST(SymbolTable, NarrowKeepsTheReason) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
     EXPECT_STREQ(error.what(),
-                 "dimension 'seq' can have no value: it is in [0, 512] (gather '/Gather'), but must be in [600, 700] (add '/Add')");
+                 "dimension 'seq' can have no value: it is in [0, 512] (gather '/Gather'), but "
+                 "must be in [600, 700] (add '/Add')");
   }
 }
 
@@ -148,7 +150,8 @@ TEST(Prove, Order) {
   EXPECT_EQ(prove_less_equal(floor_div(t, 2), t, symbols), Proof::Yes);
   EXPECT_EQ(prove_less_equal(t, 8 * ceil_div(t, 8), symbols), Proof::Yes);
   EXPECT_EQ(prove_less(8 * ceil_div(t, 8), t + 8, symbols), Proof::Yes);
-  EXPECT_EQ(prove_less_equal(select(Comparison::Equal, t, 1, s, min(s, t)), s, symbols), Proof::Yes);
+  EXPECT_EQ(prove_less_equal(select(Comparison::Equal, t, 1, s, min(s, t)), s, symbols),
+            Proof::Yes);
   EXPECT_EQ(prove(Comparison::LessEqual, 0, n * t - t, symbols), Proof::Yes);
 }
 
@@ -184,7 +187,8 @@ TEST(Simplify, IndicesOfReshapes) {
   symbols.declare("d", range(0, 31));
   symbols.declare("m", below(b * s));
   const auto same = [&](const Dim& dim, const Dim& expected) {
-    EXPECT_EQ(simplify(dim, symbols), expected) << dim.to_string() << " gives " << simplify(dim, symbols).to_string();
+    EXPECT_EQ(simplify(dim, symbols), expected)
+        << dim.to_string() << " gives " << simplify(dim, symbols).to_string();
   };
   same(floor_div(i * s + j, s), i);
   same(mod(i * s + j, s), j);
@@ -215,10 +219,16 @@ TEST(Simplify, SymbolicDivisorsThatArePositive) {
   symbols.declare("t", range(1, 512));
   EXPECT_EQ(simplify(floor_div(floor_div(m, t), s), symbols), floor_div(m, s * t));
   EXPECT_EQ(simplify(floor_div(mod(m, s * t), t), symbols), mod(floor_div(m, t), s));
-  EXPECT_EQ(simplify(floor_div(m, s * t) * s * t + mod(floor_div(m, t), s) * t + mod(m, t), symbols), m);
-  EXPECT_EQ(simplify(floor_div(m, s * t) * s * t + floor_div(mod(m, s * t), t) * t + mod(mod(m, s * t), t), symbols), m);
+  EXPECT_EQ(
+      simplify(floor_div(m, s * t) * s * t + mod(floor_div(m, t), s) * t + mod(m, t), symbols), m);
+  EXPECT_EQ(simplify(floor_div(m, s * t) * s * t + floor_div(mod(m, s * t), t) * t +
+                         mod(mod(m, s * t), t),
+                     symbols),
+            m);
   EXPECT_EQ(simplify(floor_div(m + s - 1, s), symbols), simplify(ceil_div(m, s), symbols));
-  EXPECT_EQ(simplify(mod(floor_div(m, t), s) - floor_div(m, t) + s * floor_div(floor_div(m, t), s), symbols), Dim(0));
+  EXPECT_EQ(simplify(mod(floor_div(m, t), s) - floor_div(m, t) + s * floor_div(floor_div(m, t), s),
+                     symbols),
+            Dim(0));
 }
 
 TEST(Simplify, EmptyLoopsGiveNoKnowledgeElsewhere) {

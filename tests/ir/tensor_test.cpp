@@ -18,7 +18,8 @@ double half_by_definition(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
   const int mantissa = bits & 1023;
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31) return mantissa != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+  if (exponent == 31)
+    return mantissa != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
   if (exponent == 0) return sign * std::ldexp(mantissa, -24);
   return sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
@@ -39,8 +40,8 @@ TEST(Half, EveryPatternWidensByDefinitionAndComesBack) {
   }
 }
 
-// Around the middle between each pair of neighbours: below goes down, above goes up, the middle goes to the even
-// pattern.
+// Around the middle between each pair of neighbours: below goes down, above goes up, the middle
+// goes to the even pattern.
 TEST(Half, RoundsToNearestEvenBetweenAllNeighbours) {
   for (int i = 0; i < 0x7c00; ++i) {
     const auto low = static_cast<std::uint16_t>(i);
@@ -67,7 +68,8 @@ TEST(BFloat16, WidensExactlyAndRoundsToNearestEven) {
     const std::uint32_t wide = static_cast<std::uint32_t>(i) << 16;
     const auto next = static_cast<std::uint16_t>(i + 1);
     EXPECT_EQ(float_to_bfloat16(std::bit_cast<float>(wide | 0x7fffu)), bits) << i;
-    EXPECT_EQ(float_to_bfloat16(std::bit_cast<float>(wide | 0x8000u)), i % 2 == 0 ? bits : next) << i;
+    EXPECT_EQ(float_to_bfloat16(std::bit_cast<float>(wide | 0x8000u)), i % 2 == 0 ? bits : next)
+        << i;
     EXPECT_EQ(float_to_bfloat16(std::bit_cast<float>(wide | 0x8001u)), next) << i;
   }
   EXPECT_TRUE(std::isnan(bfloat16_to_float(float_to_bfloat16(std::bit_cast<float>(0x7f800001u)))));
@@ -75,7 +77,8 @@ TEST(BFloat16, WidensExactlyAndRoundsToNearestEven) {
 
 TEST(Tensor, DoublesRoundOnceIntoNarrowFloats) {
   Tensor half(DType::F16, {1});
-  // Just above the middle of 1 and the next half; as a float it would land on the middle and then go to even.
+  // Just above the middle of 1 and the next half; as a float it would land on the middle and then
+  // go to even.
   half.set_real(0, 1 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40));
   EXPECT_EQ(half.real_at(0), 1 + std::ldexp(1.0, -10));
   half.set_real(0, 1e300);
@@ -164,7 +167,8 @@ TEST(Shape, SizesAreChecked) {
   EXPECT_EQ(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}), 0);
   EXPECT_EQ(byte_count(DType::F32, {2, 3}), 24);
   EXPECT_EQ(shape_error(DType::F32, {2, -3}), "shape (2, -3) has a negative dim");
-  EXPECT_EQ(shape_error(DType::Bool, {4294967296, 4294967296}), "shape (4294967296, 4294967296) has more elements than 64 bits can count");
+  EXPECT_EQ(shape_error(DType::Bool, {4294967296, 4294967296}),
+            "shape (4294967296, 4294967296) has more elements than 64 bits can count");
   EXPECT_EQ(shape_error(DType::F64, {4611686018427387904}),
             "a f64 tensor of shape (4611686018427387904) has more bytes than 64 bits can count");
 }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 #include "tests/support/pass_fixture.h"
 #include "tests/support/table_backend.h"
 
@@ -19,7 +19,8 @@ std::vector<std::string> table(const std::string& text, const TableBackend& back
   passes::run_passes(module, context);
   std::vector<std::string> entries;
   for (const auto& table : context.tables)
-    for (const auto& entry : table.entries) entries.push_back(to_string(entry.schedule) + " " + to_string(entry.bucket));
+    for (const auto& entry : table.entries)
+      entries.push_back(to_string(entry.schedule) + " " + to_string(entry.bucket));
   return entries;
 }
 
@@ -32,7 +33,8 @@ fn @main(%x: Tensor[(n), f32]) where n in [0, 1000] {
 })";
 
 TEST(ChooseBuckets, CellsOfEqualSchedulesJoinAndAGeneralEntryEndsTheTable) {
-  EXPECT_EQ(table(one_key, {}), (Entries{"small [0, 127]", "large [128, 1000]", "small [0, 1000]"}));
+  EXPECT_EQ(table(one_key, {}),
+            (Entries{"small [0, 127]", "large [128, 1000]", "small [0, 1000]"}));
 }
 
 TEST(ChooseBuckets, OneScheduleEverywhereIsOneEntry) {
@@ -54,7 +56,8 @@ TEST(ChooseBuckets, TheLastPolicyThatNamesARegionOrAllOfThemCounts) {
 }
 
 TEST(ChooseBuckets, ARegionWithoutVaryingSizesHasOneEntry) {
-  EXPECT_EQ(table("fn @main(%x: Tensor[(4), f32]) {\n %y = relu(%x)\n return %y\n}", {}), Entries{"small any"});
+  EXPECT_EQ(table("fn @main(%x: Tensor[(4), f32]) {\n %y = relu(%x)\n return %y\n}", {}),
+            Entries{"small any"});
 }
 
 TEST(ChooseBuckets, EdgesOutsideOfTheRangeCutNothing) {
@@ -88,7 +91,8 @@ fn @main(%x: Tensor[(n, k), f32], %y: Tensor[(k, m), f32]) where n in [0, 40], k
           keys.push_back(key.evaluate([&](const DimLeaf& leaf) { return values.at(leaf.symbol); }));
         }
         const auto& entries = context.tables[0].entries;
-        ASSERT_TRUE(std::any_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.bucket.contains(keys); }));
+        ASSERT_TRUE(std::any_of(entries.begin(), entries.end(),
+                                [&](const auto& entry) { return entry.bucket.contains(keys); }));
       }
 }
 
@@ -100,7 +104,8 @@ struct Tuned {
 };
 
 // The one region's table where `rows` are its tuned ones.
-Tuned tuned(std::vector<TunedEntry> rows, Policy policy = Policy::Bucketed, const std::string& other_identity = {}) {
+Tuned tuned(std::vector<TunedEntry> rows, Policy policy = Policy::Bucketed,
+            const std::string& other_identity = {}) {
   Tuned result{parse(one_key), {}};
   TableBackend backend;
   const passes::PipelineOptions options;
@@ -113,7 +118,8 @@ Tuned tuned(std::vector<TunedEntry> rows, Policy policy = Policy::Bucketed, cons
     result.module = fused;
   }
   TuningTable tuning;
-  tuning.regions[other_identity.empty() ? result.module.regions[0].identity : other_identity] = std::move(rows);
+  tuning.regions[other_identity.empty() ? result.module.regions[0].identity : other_identity] =
+      std::move(rows);
   passes::PassContext context{.options = options, .backend = &backend, .tuning = &tuning};
   passes::run_passes(result.module = source, context);
   result.table = context.tables.at(0);
@@ -123,19 +129,27 @@ Tuned tuned(std::vector<TunedEntry> rows, Policy policy = Policy::Bucketed, cons
 Entries texts(const DispatchTable& table) {
   Entries entries;
   for (const auto& entry : table.entries)
-    entries.push_back(to_string(entry.schedule) + " " + to_string(entry.bucket) + " " + std::string(name_of(entry.origin)));
+    entries.push_back(to_string(entry.schedule) + " " + to_string(entry.bucket) + " " +
+                      std::string(name_of(entry.origin)));
   return entries;
 }
 
-TunedEntry tuned_row(std::int64_t low, std::int64_t high, const std::string& schedule, bool measured = true) {
+TunedEntry tuned_row(std::int64_t low, std::int64_t high, const std::string& schedule,
+                     bool measured = true) {
   const Bucket bucket{{{low, high, 1}}};
-  return {.bucket = bucket, .kernel = {{{0, 1000, 1}}}, .schedule = {schedule, {}}, .seconds = 1e-6, .measured = measured};
+  return {.bucket = bucket,
+          .kernel = {{{0, 1000, 1}}},
+          .schedule = {schedule, {}},
+          .seconds = 1e-6,
+          .measured = measured};
 }
 
 TEST(ChooseBuckets, TunedRowsStandInPlaceOfTheCells) {
-  const Tuned result = tuned({tuned_row(0, 40, "large"), tuned_row(41, 300, "small", false), tuned_row(0, 1000, "large")});
+  const Tuned result = tuned(
+      {tuned_row(0, 40, "large"), tuned_row(41, 300, "small", false), tuned_row(0, 1000, "large")});
   EXPECT_EQ(texts(result.table),
-            (Entries{"large [0, 40] tuned, measured", "small [41, 300] tuned, predicted", "large [0, 1000] tuned, measured"}));
+            (Entries{"large [0, 40] tuned, measured", "small [41, 300] tuned, predicted",
+                     "large [0, 1000] tuned, measured"}));
   // Rows of one kernel share its code.
   EXPECT_EQ(result.table.entries[0].compiled_for(), result.table.entries[2].compiled_for());
   EXPECT_DOUBLE_EQ(result.table.entries[0].estimated_seconds, 1e-6);
@@ -147,23 +161,28 @@ TEST(ChooseBuckets, ATunedRowMayHaveAScheduleThatTheCostModelLeavesOut) {
 }
 
 TEST(ChooseBuckets, ATunedTableThatIsNotTotalGetsTheGeneralEntry) {
-  EXPECT_EQ(texts(tuned({tuned_row(0, 40, "large")}).table), (Entries{"large [0, 40] tuned, measured", "small [0, 1000] predicted"}));
+  EXPECT_EQ(texts(tuned({tuned_row(0, 40, "large")}).table),
+            (Entries{"large [0, 40] tuned, measured", "small [0, 1000] predicted"}));
 }
 
 TEST(ChooseBuckets, RowsThatDoNotFitAreLeftOut) {
-  TunedEntry unknown = tuned_row(0, 40, "enormous"), two_keys = tuned_row(0, 40, "large"), narrow = tuned_row(0, 40, "large");
+  TunedEntry unknown = tuned_row(0, 40, "enormous"), two_keys = tuned_row(0, 40, "large"),
+             narrow = tuned_row(0, 40, "large");
   two_keys.bucket.intervals.push_back({0, 1, 1});
   narrow.kernel = {{{0, 30, 1}}};
   const Tuned result = tuned({unknown, two_keys, narrow, tuned_row(0, 1000, "large")});
   EXPECT_EQ(texts(result.table), Entries{"large [0, 1000] tuned, measured"});
   // Where none fits, the cost model chooses as it would without tuning.
   EXPECT_EQ(texts(tuned({unknown}).table),
-            (Entries{"small [0, 127] predicted", "large [128, 1000] predicted", "small [0, 1000] predicted"}));
+            (Entries{"small [0, 127] predicted", "large [128, 1000] predicted",
+                     "small [0, 1000] predicted"}));
 }
 
 TEST(ChooseBuckets, TuningIsForTheBucketedPolicyAndItsOwnRegion) {
-  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, Policy::Symbolic).table), Entries{"small [0, 1000] predicted"});
-  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, Policy::Bucketed, "another").table).size(), 3u);
+  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, Policy::Symbolic).table),
+            Entries{"small [0, 1000] predicted"});
+  EXPECT_EQ(texts(tuned({tuned_row(0, 1000, "large")}, Policy::Bucketed, "another").table).size(),
+            3u);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-// Fusion and loop forms: what a fused module computes, run from its loop forms point by point, is what the module computed.
+// Fusion and loop forms: what a fused module computes, run from its loop forms point by point, is
+// what the module computed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "frontends/onnx.h"
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/parse.h"
+#include "ir/reference/evaluate.h"
+#include "ir/text/parse.h"
 #include "tests/support/loop_form_interpreter.h"
 #include "tests/support/pass_fixture.h"
 
@@ -21,33 +22,39 @@ struct Shape {
 };
 
 // Regions in the fused module, in order, after comparing values on the given inputs.
-std::vector<std::string> check(const std::string& text, const std::vector<std::vector<Shape>>& calls, double tolerance = 1e-5) {
+std::vector<std::string> check(const std::string& text,
+                               const std::vector<std::vector<Shape>>& calls,
+                               double tolerance = 1e-5) {
   Module module = fused(parse(text));
   for (const auto& shapes : calls) {
     std::vector<Tensor> inputs;
     for (const Shape& shape : shapes)
-      inputs.push_back(sample(shape.dtype, shape.dims, static_cast<unsigned>(inputs.size() + 7), shape.below));
+      inputs.push_back(
+          sample(shape.dtype, shape.dims, static_cast<unsigned>(inputs.size() + 7), shape.below));
     Module plain = parse(text);
-    expect_close(run_regions(module, inputs), evaluate(plain, plain.functions[0], inputs), tolerance);
+    expect_close(run_regions(module, inputs), evaluate(plain, plain.functions[0], inputs),
+                 tolerance);
   }
-  std::vector<std::string> skeletons;
+  std::vector<std::string> kinds;
   for (const Binding& binding : module.functions[0].body.bindings)
-    if (binding.op == Op::region) skeletons.push_back(skeleton_name(derive_loop_form(module.regions[binding.callee])));
-  return skeletons;
+    if (binding.op == Op::region)
+      kinds.push_back(kind_name(derive_loop_form(module.regions[binding.callee])));
+  return kinds;
 }
 
-using Skeletons = std::vector<std::string>;
+using KernelKinds = std::vector<std::string>;
 
 TEST(Fuse, ElementwiseChainsAreOneMap) {
-  EXPECT_EQ(check(R"(
+  EXPECT_EQ(
+      check(R"(
 fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(3), f32]) {
   %a = add(%x, %y)
   %b = relu(%a)
   %c = mul(%b, %x)
   return %c
 })",
-                  {{{DType::F32, {4, 3}}, {DType::F32, {3}}}, {{DType::F32, {0, 3}}, {DType::F32, {3}}}}),
-            Skeletons{"map"});
+            {{{DType::F32, {4, 3}}, {DType::F32, {3}}}, {{DType::F32, {0, 3}}, {DType::F32, {3}}}}),
+      KernelKinds{"map"});
 }
 
 // Both sums read the cosine through one view: each would compute it again for every head.
@@ -62,11 +69,12 @@ fn @main(%a: Tensor[(s, 4), f32], %q: Tensor[(b, 3, s, 4), f32], %k: Tensor[(b, 
   return %x, %y
 })",
                   {{{DType::F32, {5, 4}}, {DType::F32, {2, 3, 5, 4}}, {DType::F32, {2, 3, 5, 4}}}}),
-            (Skeletons{"map", "map", "map"}));
+            (KernelKinds{"map", "map", "map"}));
 }
 
 TEST(Fuse, ViewsNeverExist) {
-  EXPECT_EQ(check(R"(
+  EXPECT_EQ(
+      check(R"(
 fn @main(%x: Tensor[(b, s, 12), f32]) {
   %shape = shape(b, s, 3, 4)
   %a = dyn.reshape(%x, %shape)
@@ -75,8 +83,8 @@ fn @main(%x: Tensor[(b, s, 12), f32]) {
   %e = exp(%c)
   return %e
 })",
-                  {{{DType::F32, {2, 3, 12}}}, {{DType::F32, {1, 1, 12}}}, {{DType::F32, {0, 5, 12}}}}),
-            Skeletons{"map"});
+            {{{DType::F32, {2, 3, 12}}}, {{DType::F32, {1, 1, 12}}}, {{DType::F32, {0, 5, 12}}}}),
+      KernelKinds{"map"});
 }
 
 TEST(Fuse, AnUndecidedBroadcastIsDecidedByTheIndex) {
@@ -85,8 +93,10 @@ fn @main(%x: Tensor[(n), f32], %y: Tensor[(m), f32]) {
   %a = add(%x, %y)
   return %a
 })",
-                  {{{DType::F32, {4}}, {DType::F32, {1}}}, {{DType::F32, {1}}, {DType::F32, {5}}}, {{DType::F32, {3}}, {DType::F32, {3}}}}),
-            Skeletons{"map"});
+                  {{{DType::F32, {4}}, {DType::F32, {1}}},
+                   {{DType::F32, {1}}, {DType::F32, {5}}},
+                   {{DType::F32, {3}}, {DType::F32, {3}}}}),
+            KernelKinds{"map"});
 }
 
 TEST(Fuse, ConcatHasAPartForEachOperand) {
@@ -96,8 +106,9 @@ fn @main(%x: Tensor[(n, 2), f32], %y: Tensor[(n, m), f32]) {
   %c = concat(%x, %r, %x) {axis = 1}
   return %c
 })",
-                  {{{DType::F32, {3, 2}}, {DType::F32, {3, 4}}}, {{DType::F32, {2, 2}}, {DType::F32, {2, 0}}}}),
-            Skeletons{"map"});
+                  {{{DType::F32, {3, 2}}, {DType::F32, {3, 4}}},
+                   {{DType::F32, {2, 2}}, {DType::F32, {2, 0}}}}),
+            KernelKinds{"map"});
 }
 
 TEST(Fuse, GatherReadsThroughComputedIndices) {
@@ -107,8 +118,9 @@ fn @main(%table: Tensor[(v, 4), f32], %ids: Tensor[(b, s), i64]) {
   %h = neg(%g)
   return %h
 })",
-                  {{{DType::F32, {4, 4}}, {DType::I64, {2, 3}, 4}}, {{DType::F32, {9, 4}}, {DType::I64, {1, 0}, 9}}}),
-            Skeletons{"map"});
+                  {{{DType::F32, {4, 4}}, {DType::I64, {2, 3}, 4}},
+                   {{DType::F32, {9, 4}}, {DType::I64, {1, 0}, 9}}}),
+            KernelKinds{"map"});
 }
 
 TEST(Fuse, TriangleTileAndRange) {
@@ -120,7 +132,7 @@ fn @main(%x: Tensor[(n, n), f32]) {
   return %r
 })",
                   {{{DType::F32, {3, 3}}}, {{DType::F32, {1, 1}}}}),
-            Skeletons{"map"});
+            KernelKinds{"map"});
 }
 
 TEST(Fuse, SoftmaxWithWhatSurroundsItIsOneRowKernel) {
@@ -134,7 +146,7 @@ fn @main(%x: Tensor[(b, s), f32], %m: Tensor[(s), f32]) {
                   {{{DType::F32, {3, 5}}, {DType::F32, {5}}},
                    {{DType::F32, {2, 1}}, {DType::F32, {1}}},
                    {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
-            (Skeletons{"rows", "map"}));
+            (KernelKinds{"rows", "map"}));
 }
 
 TEST(Fuse, ReductionsOfAnyAxes) {
@@ -147,7 +159,7 @@ fn @main(%x: Tensor[(a, b, 3), f32]) {
   return %s, %m, %h, %c
 })",
                   {{{DType::F32, {2, 4, 3}}}, {{DType::F32, {1, 1, 3}}}}),
-            (Skeletons{"rows", "rows", "rows", "rows"}));
+            (KernelKinds{"rows", "rows", "rows", "rows"}));
 }
 
 TEST(Fuse, LayerNormOfASumOfGathers) {
@@ -159,8 +171,13 @@ fn @main(%w: Tensor[(v, 6), f32], %ids: Tensor[(b, s), i64], %x: Tensor[(b, s, 6
   %r = tanh(%n)
   return %r
 })",
-                  {{{DType::F32, {5, 6}}, {DType::I64, {2, 3}, 5}, {DType::F32, {2, 3, 6}}, {DType::F32, {6}}, {DType::F32, {6}}}}, 1e-4),
-            Skeletons{"rows"});
+                  {{{DType::F32, {5, 6}},
+                    {DType::I64, {2, 3}, 5},
+                    {DType::F32, {2, 3, 6}},
+                    {DType::F32, {6}},
+                    {DType::F32, {6}}}},
+                  1e-4),
+            KernelKinds{"rows"});
 }
 
 TEST(Fuse, MatmulTakesItsEpilogueAndWholeRows) {
@@ -172,10 +189,18 @@ fn @main(%x: Tensor[(b, s, 4), f32], %w: Tensor[(4, 6), f32], %c: Tensor[(6), f3
   %n = layer_norm(%q, %g) {axis = -1}
   return %n
 })",
-                  {{{DType::F32, {2, 3, 4}}, {DType::F32, {4, 6}}, {DType::F32, {6}}, {DType::F32, {2, 3, 6}}, {DType::F32, {6}}},
-                   {{DType::F32, {1, 1, 4}}, {DType::F32, {4, 6}}, {DType::F32, {6}}, {DType::F32, {1, 1, 6}}, {DType::F32, {6}}}},
+                  {{{DType::F32, {2, 3, 4}},
+                    {DType::F32, {4, 6}},
+                    {DType::F32, {6}},
+                    {DType::F32, {2, 3, 6}},
+                    {DType::F32, {6}}},
+                   {{DType::F32, {1, 1, 4}},
+                    {DType::F32, {4, 6}},
+                    {DType::F32, {6}},
+                    {DType::F32, {1, 1, 6}},
+                    {DType::F32, {6}}}},
                   1e-4),
-            Skeletons{"matmul"});
+            KernelKinds{"matmul"});
 }
 
 TEST(Fuse, BatchedAndVectorProducts) {
@@ -188,7 +213,7 @@ fn @main(%x: Tensor[(b, 1, m, k), f32], %y: Tensor[(3, k, n), f32], %v: Tensor[(
 })",
                   {{{DType::F32, {2, 1, 2, 3}}, {DType::F32, {3, 3, 4}}, {DType::F32, {3}}},
                    {{DType::F32, {1, 1, 1, 0}}, {DType::F32, {3, 0, 2}}, {DType::F32, {0}}}}),
-            (Skeletons{"matmul", "matmul", "matmul"}));
+            (KernelKinds{"matmul", "matmul", "matmul"}));
 }
 
 TEST(Fuse, AttentionReadsMergedHeadsInPlace) {
@@ -223,7 +248,7 @@ fn @main(%x: Tensor[(b, s, 18), f32], %mask: Tensor[(b, s), i64]) {
                   {{{DType::F32, {2, 4, 18}}, {DType::I64, {2, 4}, 2}},
                    {{DType::F32, {1, 1, 18}}, {DType::I64, {1, 1}, 2}},
                    {{DType::F32, {0, 3, 18}}, {DType::I64, {0, 3}, 2}}}),
-            Skeletons{"attention"});
+            KernelKinds{"attention"});
 }
 
 TEST(Fuse, ARowsResultAlongTheOtherAxisOfASquareIsNoEpilogue) {
@@ -234,22 +259,24 @@ fn @main(%x: Tensor[(n, n), f32]) {
   return %a
 })",
                   {{{DType::F32, {3, 3}}}, {{DType::F32, {1, 1}}}, {{DType::F32, {0, 0}}}}),
-            (Skeletons{"rows", "map"}));
+            (KernelKinds{"rows", "map"}));
 }
 
 TEST(Fuse, AnElementIsWrittenOnceWhateverTheRowsExtent) {
-  EXPECT_EQ(check(R"(
+  EXPECT_EQ(
+      check(R"(
 fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
   %s = reduce_sum(%x) {keepdims = 1}
   %a = add(%s, %y)
   return %a
 })",
-                  {{{DType::F32, {3, 4}}, {DType::F32, {4}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
-            (Skeletons{"rows", "map"}));
+            {{{DType::F32, {3, 4}}, {DType::F32, {4}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
+      (KernelKinds{"rows", "map"}));
 }
 
 TEST(Fuse, LoopsThatNeverRun) {
-  EXPECT_EQ(check(R"(
+  EXPECT_EQ(
+      check(R"(
 fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
   %none = strided_slice(%x) {starts = (5), ends = (2), axes = (1)}
   %a = softmax(%none) {axis = 0}
@@ -257,8 +284,8 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(4), f32]) {
   %b = add(%s, %y)
   return %a, %b
 })",
-                  {{{DType::F32, {3, 4}}, {DType::F32, {4}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
-            (Skeletons{"rows", "rows", "map"}));
+            {{{DType::F32, {3, 4}}, {DType::F32, {4}}}, {{DType::F32, {0, 4}}, {DType::F32, {4}}}}),
+      (KernelKinds{"rows", "rows", "map"}));
 }
 
 TEST(Fuse, ALiteralReadInALoopThatNeverRuns) {
@@ -269,7 +296,7 @@ fn @main(%x: Tensor[(n), f32]) {
   return %y
 })",
                   {{{DType::F32, {3}}}}),
-            Skeletons{"map"});
+            KernelKinds{"map"});
 }
 
 TEST(Fuse, EveryResultIsARegionsOwn) {
@@ -281,7 +308,7 @@ fn @main(%x: Tensor[(n, 2), f32]) {
   return %x, %c, %r, %r, %s
 })",
                   {{{DType::F32, {3, 2}}}}),
-            (Skeletons{"map", "map", "map", "map", "map"}));
+            (KernelKinds{"map", "map", "map", "map", "map"}));
 }
 
 TEST(Fuse, ElementsOfATensorDecideAShape) {
@@ -292,7 +319,7 @@ fn @main(%x: Tensor[(n), f32], %s: Tensor[(2), i64]) {
   return %y
 })",
                   {}),
-            Skeletons{"map"});
+            KernelKinds{"map"});
 }
 
 TEST(Fuse, EqualWorkIsOneRegion) {
@@ -305,7 +332,7 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(n, 4), f32]) {
   EXPECT_EQ(module.regions.size(), 1u);
 }
 
-// Of forty stretches alike but for a number, the first have it in their code, the others read it.
+// Of forty subgraphs alike but for a number, the first have it in their code, the others read it.
 TEST(Fuse, StretchesAlikeButForScalarsShareAKernel) {
   std::string text = "fn @main(%x: Tensor[(n), f32]) {\n", results;
   for (int i = 0; i < 40; ++i) {
@@ -317,34 +344,44 @@ TEST(Fuse, StretchesAlikeButForScalarsShareAKernel) {
   EXPECT_EQ(fused(parse(text)).regions.size(), 17u);
 }
 
-// What is computed again for every stage behind it ends the kernel, long before its code takes LLVM minutes.
+// What is computed again for every stage behind it ends the kernel, long before its code takes LLVM
+// minutes.
 TEST(Fuse, ChainsOfSoftmaxAreSeveralKernels) {
   std::string text = "fn @main(%v0: Tensor[(n, 8), f32]) {\n";
   for (int i = 0; i < 60; ++i) text += fmt::format("%v{} = softmax(%v{})\n", i + 1, i);
   text += "return %v60\n}";
-  const Skeletons kernels = check(text, {{{DType::F32, {2, 8}}}});
+  const KernelKinds kernels = check(text, {{{DType::F32, {2, 8}}}});
   EXPECT_GT(kernels.size(), 2u);
   EXPECT_LT(kernels.size(), 20u);
   EXPECT_LE(fused(parse(text)).regions.size(), 3u);
 }
 
-// An index through many views outgrows what is worth computing an element, and in the end what a dim may be.
+// An index through many views outgrows what is worth computing an element, and in the end what a
+// dim may be.
 TEST(Fuse, ChainsOfViewsAreSeveralKernels) {
-  std::string text = "fn @main(%v0: Tensor[(a, b, c), f32]) {\n%flat = constant(i64 (1) [-1])\n%whole = shape_of(%v0)\n";
+  std::string text =
+      "fn @main(%v0: Tensor[(a, b, c), f32]) {\n%flat = constant(i64 (1) [-1])\n%whole = "
+      "shape_of(%v0)\n";
   for (int i = 0; i < 24; ++i)
     text += fmt::format(
-        "%t{0} = transpose(%v{0}) {{perm = (1, 2, 0)}}\n%f{0} = dyn.reshape(%t{0}, %flat)\n%v{1} = dyn.reshape(%f{0}, %whole)\n", i, i + 1);
+        "%t{0} = transpose(%v{0}) {{perm = (1, 2, 0)}}\n%f{0} = dyn.reshape(%t{0}, %flat)\n%v{1} = "
+        "dyn.reshape(%f{0}, %whole)\n",
+        i, i + 1);
   text += "return %v24\n}";
   EXPECT_GT(check(text, {{{DType::F32, {2, 3, 4}}}}).size(), 1u);
 }
 
-// Symbols that a region knows by their sum alone are one symbol: kernels over what sixteen concats joined are few.
+// Symbols that a region knows by their sum alone are one symbol: kernels over what sixteen concats
+// joined are few.
 TEST(Fuse, SymbolsThatStandTogetherAreOne) {
   std::string head = "fn @main(%y0: Tensor[(d0, 4), f32]", text, results;
   std::vector<Shape> shapes{{DType::F32, {2, 4}}};
   for (int i = 1; i <= 16; ++i) {
     head += fmt::format(", %x{0}: Tensor[(d{0}, 4), f32]", i);
-    text += fmt::format("%y{0} = concat(%y{1}, %x{0}) {{axis = 0}}\n%r{0} = reduce_sum(%y{0}) {{axes = (1), keepdims = 0}}\n", i, i - 1);
+    text += fmt::format(
+        "%y{0} = concat(%y{1}, %x{0}) {{axis = 0}}\n%r{0} = reduce_sum(%y{0}) {{axes = (1), "
+        "keepdims = 0}}\n",
+        i, i - 1);
     results += fmt::format("{}%y{}, %r{}", i == 1 ? "" : ", ", i, i);
     shapes.push_back({DType::F32, {i % 3, 4}});
   }
@@ -369,7 +406,8 @@ TEST(Fuse, TinyBertIsFiveKernelsALayer) {
   expect_close(run_regions(module, inputs), evaluate(plain, plain.functions[0], inputs), 1e-4);
   EXPECT_EQ(module.regions.size(), 6u);
   std::size_t launches = 0;
-  for (const Binding& binding : module.functions[0].body.bindings) launches += binding.op == Op::region;
+  for (const Binding& binding : module.functions[0].body.bindings)
+    launches += binding.op == Op::region;
   EXPECT_EQ(launches, 2 * 5 + 1u);
 }
 

@@ -16,13 +16,16 @@ namespace {
 
 using namespace ir;
 
-// The model beside a file of zeros in place of its weights: the passes read no element of a large weight.
+// The model beside a file of zeros in place of its weights: the passes read no element of a large
+// weight.
 class MiniLm : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("anydim_minilm_" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("anydim_minilm_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
-    std::filesystem::copy_file("../models/minilm.onnx", folder_ / "minilm.onnx", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file("../models/minilm.onnx", folder_ / "minilm.onnx",
+                               std::filesystem::copy_options::overwrite_existing);
     std::ofstream(folder_ / "model.safetensors").close();
     std::filesystem::resize_file(folder_ / "model.safetensors", weight_bytes);
     module_ = frontends::read_onnx(folder_ / "minilm.onnx");
@@ -55,15 +58,21 @@ TEST_F(MiniLm, NoShapeArithmeticIsLeft) {
   std::set<ValueId> literals;
   for (const Binding& binding : main.body.bindings) {
     EXPECT_NE(binding.op, Op::shape_of) << describe(main, binding);
-    if (info(binding.op).has(traits::literal)) literals.insert(binding.results.begin(), binding.results.end());
+    if (info(binding.op).has(traits::literal))
+      literals.insert(binding.results.begin(), binding.results.end());
     if (info(binding.op).has(traits::dynamic))
       for (std::size_t i = binding.op == Op::dyn_arange ? 0 : 1; i < binding.operands.size(); ++i)
-        EXPECT_TRUE(binding.operands[i] == no_value || literals.contains(binding.operands[i])) << describe(main, binding);
-    // Vectors of integers that are computed and read nothing but literals could have been folded (a range is as short as it gets).
+        EXPECT_TRUE(binding.operands[i] == no_value || literals.contains(binding.operands[i]))
+            << describe(main, binding);
+    // Vectors of integers that are computed and read nothing but literals could have been folded (a
+    // range is as short as it gets).
     for (ValueId result : binding.results) {
       const TensorType& type = main.tensor_type(result);
-      if (info(binding.op).has(traits::literal) || binding.op == Op::dyn_arange || type.dtype != DType::I64 || type.rank() > 1) continue;
-      bool computed = std::any_of(binding.operands.begin(), binding.operands.end(), [&](ValueId id) { return !literals.contains(id); });
+      if (info(binding.op).has(traits::literal) || binding.op == Op::dyn_arange ||
+          type.dtype != DType::I64 || type.rank() > 1)
+        continue;
+      bool computed = std::any_of(binding.operands.begin(), binding.operands.end(),
+                                  [&](ValueId id) { return !literals.contains(id); });
       EXPECT_TRUE(computed) << describe(main, binding);
     }
   }
@@ -72,7 +81,8 @@ TEST_F(MiniLm, NoShapeArithmeticIsLeft) {
 TEST_F(MiniLm, SixLayersAreFiveKernelsEach) {
   run("fuse");
   std::size_t launches = 0;
-  for (const Binding& binding : module_.functions[0].body.bindings) launches += binding.op == Op::region;
+  for (const Binding& binding : module_.functions[0].body.bindings)
+    launches += binding.op == Op::region;
   EXPECT_EQ(module_.regions.size(), 10u);
   EXPECT_EQ(launches, 35u);
 }
@@ -91,7 +101,8 @@ TEST_F(MiniLm, CompositesHaveTheirNames) {
 TEST_F(MiniLm, QueryKeyAndValueAreOneProduct) {
   run("merge_products");
   int products = 0;
-  for (const Binding& binding : module_.functions[0].body.bindings) products += binding.op == Op::matmul;
+  for (const Binding& binding : module_.functions[0].body.bindings)
+    products += binding.op == Op::matmul;
   EXPECT_EQ(products, 6 * 4);
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "ir/evaluate.h"
+#include "ir/reference/evaluate.h"
 #include "ir/verify.h"
 #include "runtime/packing.h"
 #include "tests/support/pass_fixture.h"
@@ -13,7 +13,8 @@ namespace anydim::passes {
 using namespace ir;
 
 std::string text_of(const Encoder& encoder) {
-  return fmt::format(R"(
+  return fmt::format(
+      R"(
 fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 64], s in [0, 32] {{
   %table = constant(f32 (50, 8) @random(1))
   %places = constant(f32 (32, 8) @random(2))
@@ -48,13 +49,15 @@ fn @main(%ids: Tensor[(b, s), i64]{}{}) where b in [0, 64], s in [0, 32] {{
   return {}
 }}
 )",
-                     encoder.mask == "%m" ? fmt::format(", %m: Tensor[(b, s), {}]", encoder.mask_type) : "", encoder.inputs,
-                     encoder.epsilon, encoder.before, encoder.keys, encoder.bias, encoder.tail, encoder.results);
+      encoder.mask == "%m" ? fmt::format(", %m: Tensor[(b, s), {}]", encoder.mask_type) : "",
+      encoder.inputs, encoder.epsilon, encoder.before, encoder.keys, encoder.bias, encoder.tail,
+      encoder.results);
 }
 
 Module module_of(const Encoder& encoder) {
-  return tests::after_passes(text_of(encoder),
-                             {"infer_types", "dynamic_to_static", "common_subexpressions", "dead_code", "simplify_views"});
+  return tests::after_passes(
+      text_of(encoder),
+      {"infer_types", "dynamic_to_static", "common_subexpressions", "dead_code", "simplify_views"});
 }
 
 const std::string additive = R"(
@@ -82,12 +85,16 @@ namespace {
 
 // Sequences of the masks that the tests use: lengths 5, 1, 0 padding inside, left padding, all.
 Tensor mask_entries(DType dtype, std::int64_t kept) {
-  const std::vector<std::vector<int>> rows{
-      {1, 1, 1, 1, 1, 0, 0}, {1, 0, 0, 0, 0, 0, 0}, {1, 0, 1, 1, 0, 0, 1}, {0, 0, 0, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1}};
+  const std::vector<std::vector<int>> rows{{1, 1, 1, 1, 1, 0, 0},
+                                           {1, 0, 0, 0, 0, 0, 0},
+                                           {1, 0, 1, 1, 0, 0, 1},
+                                           {0, 0, 0, 1, 1, 1, 1},
+                                           {1, 1, 1, 1, 1, 1, 1}};
   Tensor mask(dtype, {5, 7});
   for (std::int64_t b = 0; b < 5; ++b) {
     for (std::int64_t s = 0; s < 7; ++s) {
-      const std::int64_t entry = rows[static_cast<std::size_t>(b)][static_cast<std::size_t>(s)] == 1 ? kept : 1 - kept;
+      const std::int64_t entry =
+          rows[static_cast<std::size_t>(b)][static_cast<std::size_t>(s)] == 1 ? kept : 1 - kept;
       if (is_float(dtype)) mask.set_real(b * 7 + s, static_cast<double>(entry));
       else mask.set_integer(b * 7 + s, entry);
     }
@@ -101,17 +108,21 @@ Tensor with_leading_rows(const Tensor& mask, std::int64_t kept) {
   const std::int64_t length = mask.dims()[1];
   for (std::int64_t b = 0; b < mask.dims()[0]; ++b) {
     std::int64_t rows = 0;
-    for (std::int64_t s = 0; s < length; ++s) rows += mask.integer_at(b * length + s) == kept ? 1 : 0;
-    for (std::int64_t s = 0; s < length; ++s) sorted.set_integer(b * length + s, s < rows ? kept : 1 - kept);
+    for (std::int64_t s = 0; s < length; ++s)
+      rows += mask.integer_at(b * length + s) == kept ? 1 : 0;
+    for (std::int64_t s = 0; s < length; ++s)
+      sorted.set_integer(b * length + s, s < rows ? kept : 1 - kept);
   }
   return sorted;
 }
 
 bool takes_part(const Tensor& mask, std::int64_t kept, std::int64_t at) {
-  return (is_float(mask.dtype()) ? static_cast<std::int64_t>(mask.real_at(at)) : mask.integer_at(at)) == kept;
+  return (is_float(mask.dtype()) ? static_cast<std::int64_t>(mask.real_at(at))
+                                 : mask.integer_at(at)) == kept;
 }
 
-std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> inputs, const Tensor& entries) {
+std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> inputs,
+                              const Tensor& entries) {
   const Tensor mask = runtime::row_truths({.question = packed.plan.question}, entries);
   const Function& main = packed.module.functions[0];
   const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
@@ -130,7 +141,8 @@ std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> in
   for (std::size_t i = inputs.size(); i < main.body.parameters.size(); ++i) {
     const ValueId id = main.body.parameters[i];
     if (id == packed.plan.work) {
-      inputs.push_back(Tensor::of<std::int64_t>(DType::I64, {batch, 2}, runtime::work_list(offsets)));
+      inputs.push_back(
+          Tensor::of<std::int64_t>(DType::I64, {batch, 2}, runtime::work_list(offsets)));
       continue;
     }
     const auto& values = id == packed.plan.rows        ? rows
@@ -138,7 +150,8 @@ std::vector<Tensor> with_plan(const PackedModule& packed, std::vector<Tensor> in
                          : id == packed.plan.positions ? positions
                          : id == packed.plan.sequences ? sequences
                                                        : places;
-    inputs.push_back(Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(values.size())}, values));
+    inputs.push_back(
+        Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(values.size())}, values));
   }
   return inputs;
 }
@@ -153,7 +166,8 @@ Tensor ids() {
 Tensor masked_ids() {
   Tensor tokens = ids();
   const Tensor mask = mask_entries(DType::I64, 1);
-  for (std::int64_t i = 0; i < tokens.elements(); ++i) tokens.set_integer(i, mask.integer_at(i) != 0 ? 1 + tokens.integer_at(i) % 49 : 0);
+  for (std::int64_t i = 0; i < tokens.elements(); ++i)
+    tokens.set_integer(i, mask.integer_at(i) != 0 ? 1 + tokens.integer_at(i) % 49 : 0);
   return tokens;
 }
 
@@ -171,20 +185,25 @@ void expect_same(const Encoder& encoder, DType mask_dtype, std::int64_t kept) {
   const std::vector<Tensor> inputs = by_ids ? std::vector{mask} : std::vector{ids(), mask};
   const Tensor truths = runtime::row_truths({.question = result.packed->plan.question}, mask);
   const auto expected = evaluate(padded, padded.functions[0], inputs);
-  const auto got = evaluate(result.packed->module, result.packed->module.functions[0], with_plan(*result.packed, inputs, mask));
+  const auto got = evaluate(result.packed->module, result.packed->module.functions[0],
+                            with_plan(*result.packed, inputs, mask));
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].dims(), expected[i].dims());
     const bool has_rows = got[i].rank() == 3;
     for (std::int64_t at = 0; at < got[i].elements(); ++at) {
-      if (has_rows && !takes_part(truths, result.packed->plan.kept, at / got[i].dims()[2])) EXPECT_EQ(got[i].real_at(at), 0);
-      else EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5) << "result " << i << " element " << at;
+      if (has_rows && !takes_part(truths, result.packed->plan.kept, at / got[i].dims()[2]))
+        EXPECT_EQ(got[i].real_at(at), 0);
+      else
+        EXPECT_NEAR(got[i].real_at(at), expected[i].real_at(at), 1e-5)
+            << "result " << i << " element " << at;
     }
   }
 }
 
 std::string refusal(const Encoder& encoder, bool zero_hidden) {
-  const PackingResult result = remove_padding(module_of(encoder), zero_hidden ? PackedForm::Zeroed : PackedForm::Exact);
+  const PackingResult result =
+      remove_padding(module_of(encoder), zero_hidden ? PackedForm::Zeroed : PackedForm::Exact);
   return result.packed ? "packed" : result.reason;
 }
 

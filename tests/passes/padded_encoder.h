@@ -30,7 +30,8 @@ extern const std::string additive;
 // Mean of %h over the rows that take part: %mean.
 extern const std::string mean_pooling;
 
-// Runs both forms; padded rows of results with rows are compared where they take part, and are 0 elsewhere.
+// Runs both forms; padded rows of results with rows are compared where they take part, and are 0
+// elsewhere.
 void expect_same(const Encoder& encoder, ir::DType mask_dtype, std::int64_t kept = 1);
 // Why it is not packed; "packed" where it is.
 std::string refusal(const Encoder& encoder, bool zero_hidden = true);

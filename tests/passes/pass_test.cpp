@@ -1,15 +1,15 @@
-// Runs the files of tests/passes: module text in, module text out, and the reference evaluator's results unchanged.
-// ANYDIM_UPDATE_TESTS=1 rewrites what they expect.
+// Runs the files of tests/passes: module text in, module text out, and the reference evaluator's
+// results unchanged. ANYDIM_UPDATE_TESTS=1 rewrites what they expect.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <map>
 
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
 #include "tests/ir/op_file.h"
@@ -22,7 +22,8 @@ using ir::test::OpCase;
 // Results by name, as text.
 std::map<std::string, std::string> results(const OpCase& one, const ir::Module& module) {
   const ir::Function& main = module.functions[0];
-  const std::vector<ir::Tensor> tensors = ir::evaluate(module, main, ir::test::ordered_inputs(one, main));
+  const std::vector<ir::Tensor> tensors =
+      ir::evaluate(module, main, ir::test::ordered_inputs(one, main));
   std::map<std::string, std::string> texts;
   for (std::size_t i = 0; i < tensors.size(); ++i)
     texts[main.result_names[i]] = main.result_names[i] + " = " + ir::print(tensors[i]) + "\n";
@@ -56,13 +57,15 @@ OpCase run(const OpCase& one, const std::string& pass) {
         return std::nullopt;
       }
     };
-    const std::vector<std::string> names = one.passes.empty() ? std::vector<std::string>{"infer_types", pass} : one.passes;
+    const std::vector<std::string> names =
+        one.passes.empty() ? std::vector<std::string>{"infer_types", pass} : one.passes;
     run_passes(module, context, names);
     actual.module = text_of(module, context);
     if (!one.inputs.empty()) {
       const auto wanted = results(one, before);
       for (const auto& [name, got] : results(one, module)) {
-        EXPECT_TRUE(ir::test::close_enough(wanted.at(name), got, one.tolerance)) << "before: " << wanted.at(name) << "after: " << got;
+        EXPECT_TRUE(ir::test::close_enough(wanted.at(name), got, one.tolerance))
+            << "before: " << wanted.at(name) << "after: " << got;
       }
     }
   } catch (const Error& error) {
@@ -87,16 +90,20 @@ TEST_P(PassFile, MatchesItsFile) {
       one = actual;
       continue;
     }
-    EXPECT_TRUE(one.module || one.error) << "the case expects nothing; ANYDIM_UPDATE_TESTS=1 writes what comes out";
+    EXPECT_TRUE(one.module || one.error)
+        << "the case expects nothing; ANYDIM_UPDATE_TESTS=1 writes what comes out";
     EXPECT_EQ(one.module.value_or(""), actual.module.value_or(""));
     EXPECT_EQ(one.error.value_or(""), actual.error.value_or(""));
   }
   if (updating) std::ofstream(GetParam()) << ir::test::text_of(file);
 }
 
-std::string name_of_test(const testing::TestParamInfo<std::filesystem::path>& parameter) { return parameter.param.stem().string(); }
+std::string name_of_test(const testing::TestParamInfo<std::filesystem::path>& parameter) {
+  return parameter.param.stem().string();
+}
 
-INSTANTIATE_TEST_SUITE_P(Passes, PassFile, testing::ValuesIn(ir::test::op_files(".")), name_of_test);
+INSTANTIATE_TEST_SUITE_P(Passes, PassFile, testing::ValuesIn(ir::test::op_files(".")),
+                         name_of_test);
 
 }  // namespace
 }  // namespace anydim::passes

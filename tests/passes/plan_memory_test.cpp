@@ -23,14 +23,16 @@ SymbolTable symbols() {
 
 TEST(PlanMemory, ValuesThatNeverMeetShareASlot) {
   Dim n = Dim::symbol("n");
-  auto plan = plan_memory({{0, 1, n * 64}, {1, 2, n * 128}, {2, 3, n * 64}, {3, 4, n * 128}}, symbols());
+  auto plan =
+      plan_memory({{0, 1, n * 64}, {1, 2, n * 128}, {2, 3, n * 64}, {3, 4, n * 128}}, symbols());
   EXPECT_EQ(plan.offsets[0], plan.offsets[2]);
   EXPECT_EQ(plan.offsets[1], plan.offsets[3]);
   EXPECT_EQ(plan.total, n * 192);
 }
 
 TEST(PlanMemory, SizesWithoutAnOrderKeepApart) {
-  auto plan = plan_memory({{0, 0, Dim::symbol("n") * 64}, {1, 1, Dim::symbol("m") * 64}}, symbols());
+  auto plan =
+      plan_memory({{0, 0, Dim::symbol("n") * 64}, {1, 1, Dim::symbol("m") * 64}}, symbols());
   EXPECT_EQ(plan.total, Dim::symbol("n") * 64 + Dim::symbol("m") * 64);
 }
 
@@ -43,22 +45,31 @@ TEST(PlanMemory, OffsetsAreAligned) {
 TEST(PlanMemory, NothingNeedsNothing) { EXPECT_EQ(plan_memory({}, symbols()).total, Dim(0)); }
 
 RC_GTEST_PROP(PlanMemory, LiveValuesNeverOverlap, ()) {
-  const std::vector<Dim> sizes{
-      Dim::symbol("n") * 4, Dim::symbol("m") * 64, Dim::symbol("n") * Dim::symbol("m"), 100, Dim::symbol("n") * 64 + 8, 0};
+  const std::vector<Dim> sizes{Dim::symbol("n") * 4,
+                               Dim::symbol("m") * 64,
+                               Dim::symbol("n") * Dim::symbol("m"),
+                               100,
+                               Dim::symbol("n") * 64 + 8,
+                               0};
   std::vector<Lifetime> lifetimes;
   for (int i = 0, count = *rc::gen::inRange(0, 12); i < count; ++i) {
     auto first = *rc::gen::inRange<std::int64_t>(0, 10);
-    lifetimes.push_back({first, first + *rc::gen::inRange<std::int64_t>(0, 5), *rc::gen::elementOf(sizes)});
+    lifetimes.push_back(
+        {first, first + *rc::gen::inRange<std::int64_t>(0, 5), *rc::gen::elementOf(sizes)});
   }
   auto plan = plan_memory(lifetimes, symbols());
-  const auto n = *rc::gen::inRange<std::int64_t>(0, 1001), m = *rc::gen::inRange<std::int64_t>(1, 1001);
-  auto value = [&](const Dim& dim) { return dim.evaluate([&](const DimLeaf& leaf) { return leaf.symbol == "n" ? n : m; }); };
+  const auto n = *rc::gen::inRange<std::int64_t>(0, 1001),
+             m = *rc::gen::inRange<std::int64_t>(1, 1001);
+  auto value = [&](const Dim& dim) {
+    return dim.evaluate([&](const DimLeaf& leaf) { return leaf.symbol == "n" ? n : m; });
+  };
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {
     auto begin = value(plan.offsets[i]), end = begin + value(lifetimes[i].bytes);
     RC_ASSERT(begin % passes::arena_alignment == 0);
     RC_ASSERT(end <= value(plan.total));
     for (std::size_t j = 0; j < i; ++j) {
-      if (lifetimes[j].last < lifetimes[i].first || lifetimes[i].last < lifetimes[j].first) continue;
+      if (lifetimes[j].last < lifetimes[i].first || lifetimes[i].last < lifetimes[j].first)
+        continue;
       auto other = value(plan.offsets[j]), other_end = other + value(lifetimes[j].bytes);
       RC_ASSERT(begin == end || other == other_end || end <= other || other_end <= begin);
     }

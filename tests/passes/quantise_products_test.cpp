@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/evaluate.h"
+#include "ir/reference/evaluate.h"
 #include "passes/lower_precision.h"
 #include "tests/support/pass_fixture.h"
 
@@ -26,13 +26,15 @@ Module lowered(const std::string& text) {
 
 std::size_t count(const Module& module, Op op, DType operands) {
   const Function& main = module.functions[0];
-  return static_cast<std::size_t>(std::ranges::count_if(main.body.bindings, [&](const Binding& binding) {
-    if (binding.op != op) return false;
-    // What the first operand is widened from.
-    for (const Binding& other : main.body.bindings)
-      if (other.op == Op::cast && other.results[0] == binding.operands[0]) return main.tensor_type(other.operands[0]).dtype == operands;
-    return main.tensor_type(binding.operands[0]).dtype == operands;
-  }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(main.body.bindings, [&](const Binding& binding) {
+        if (binding.op != op) return false;
+        // What the first operand is widened from.
+        for (const Binding& other : main.body.bindings)
+          if (other.op == Op::cast && other.results[0] == binding.operands[0])
+            return main.tensor_type(other.operands[0]).dtype == operands;
+        return main.tensor_type(binding.operands[0]).dtype == operands;
+      }));
 }
 
 const std::string two_products = R"(
@@ -46,10 +48,13 @@ fn @main(%x: Tensor[(b, s, 64), f32]) where b in [0, 9], s in [0, 99] {
 }
 )";
 
-std::vector<Tensor> run(const Module& module, const Tensor& x) { return evaluate(module, module.functions[0], std::vector{x}); }
+std::vector<Tensor> run(const Module& module, const Tensor& x) {
+  return evaluate(module, module.functions[0], std::vector{x});
+}
 
 TEST(QuantiseProducts, NearWhatTheyWere) {
-  const Module plain = tests::after_passes(two_products, {"infer_types"}), bytes = lowered(two_products);
+  const Module plain = tests::after_passes(two_products, {"infer_types"}),
+               bytes = lowered(two_products);
   EXPECT_EQ(count(bytes, Op::matmul, DType::U8), 2u);
   // One row quantised serves both.
   EXPECT_EQ(count(bytes, Op::reduce_max, DType::F32), 1u);
@@ -66,7 +71,8 @@ TEST(QuantiseProducts, NearWhatTheyWere) {
   }
 }
 
-// What is in one row decides on that row alone: rows of zeros are zeros, rows with no number have none.
+// What is in one row decides on that row alone: rows of zeros are zeros, rows with no number have
+// none.
 TEST(QuantiseProducts, RowByRow) {
   const Module bytes = lowered(two_products);
   Tensor x = tests::sample(DType::F32, {1, 4, 64}, 3);
@@ -95,9 +101,11 @@ TEST(QuantiseProducts, EndsOfTheRange) {
       x.set_real(i, i % 2 == 0 ? large : -large);
       x.set_real(64 + i, large);
     }
-    const auto expected = run(tests::after_passes(two_products, {"infer_types"}), x), got = run(bytes, x);
+    const auto expected = run(tests::after_passes(two_products, {"infer_types"}), x),
+               got = run(bytes, x);
     for (std::int64_t at = 0; at < got[0].elements(); ++at)
-      EXPECT_NEAR(got[0].real_at(at) / large, expected[0].real_at(at) / large, 0.5) << large << " " << at;
+      EXPECT_NEAR(got[0].real_at(at) / large, expected[0].real_at(at) / large, 0.5)
+          << large << " " << at;
   }
 }
 

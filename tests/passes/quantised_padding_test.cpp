@@ -1,4 +1,5 @@
-// Activations that are quantised by their range: packed, the range is that of the rows that take part.
+// Activations that are quantised by their range: packed, the range is that of the rows that take
+// part.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +11,8 @@ namespace {
 
 using ir::DType;
 
-// Keys are a product of %real, which is %x0 quantised to u8 by its range and made real again, as ONNX's DynamicQuantizeLinear and MatMulInteger do.
+// Keys are a product of %real, which is %x0 quantised to u8 by its range and made real again, as
+// ONNX's DynamicQuantizeLinear and MatMulInteger do.
 const std::string quantised = R"(
   %none = constant(f32 () [0])
   %most = constant(f32 () [255])
@@ -58,27 +60,38 @@ const std::string unseen = R"(
 // A finite fill hides because the range bounds the scores.
 TEST(QuantisedPadding, RangesOfKeptRows) {
   for (const std::string& bias : {unseen, additive}) {
-    expect_same({.bias = bias, .tail = mean_pooling, .results = "%h, %mean", .keys = "%made", .before = masked + quantised}, DType::I64);
+    expect_same({.bias = bias,
+                 .tail = mean_pooling,
+                 .results = "%h, %mean",
+                 .keys = "%made",
+                 .before = masked + quantised},
+                DType::I64);
   }
 }
 
 TEST(QuantisedPadding, IsToldAndOnlyWhereHiddenRowsAreZero) {
   const std::string all_rows = "  %two = constant(f32 () [2])\n  %x0 = mul(%n, %two)\n";
-  const Encoder encoder{.bias = additive, .tail = mean_pooling, .results = "%mean", .keys = "%made", .before = all_rows + quantised};
+  const Encoder encoder{.bias = additive,
+                        .tail = mean_pooling,
+                        .results = "%mean",
+                        .keys = "%made",
+                        .before = all_rows + quantised};
   const PackingResult result = remove_padding(module_of(encoder), PackedForm::Zeroed);
   ASSERT_TRUE(result.packed) << result.reason;
   EXPECT_TRUE(result.packed->plan.ranges_of_kept_rows);
-  EXPECT_EQ(
-      refusal(encoder, false),
-      "reduce_max (%highest) takes the range by which %x0 is quantised from hidden rows too; --masked-rows zero takes it from the others "
-      "alone");
+  EXPECT_EQ(refusal(encoder, false),
+            "reduce_max (%highest) takes the range by which %x0 is quantised from hidden rows too; "
+            "--masked-rows zero takes it from the others "
+            "alone");
   const Encoder plain{.bias = additive, .tail = mean_pooling, .results = "%mean"};
-  EXPECT_FALSE(remove_padding(module_of(plain), PackedForm::Zeroed).packed->plan.ranges_of_kept_rows);
+  EXPECT_FALSE(
+      remove_padding(module_of(plain), PackedForm::Zeroed).packed->plan.ranges_of_kept_rows);
 }
 
 // The largest element of all rows is more than a scale.
 TEST(QuantisedPadding, RangesThatSayMore) {
-  const auto with = [](const std::string& more, const std::string& keys, const std::string& how = quantised) {
+  const auto with = [](const std::string& more, const std::string& keys,
+                       const std::string& how = quantised) {
     return refusal({.bias = unseen, .keys = keys, .before = masked + how + more});
   };
   const std::string sums = "reduce_max (%highest) sums rows of several sequences";
@@ -90,7 +103,10 @@ TEST(QuantisedPadding, RangesThatSayMore) {
   std::string exact = quantised;
   exact.replace(exact.find("round(%scaled)"), 14, "floor(%scaled)");
   EXPECT_EQ(with("", "%made", exact), sums);
-  EXPECT_EQ(refusal({.bias = unseen, .results = "%h, %top", .keys = "%made", .before = masked + quantised}), sums);
+  EXPECT_EQ(
+      refusal(
+          {.bias = unseen, .results = "%h, %top", .keys = "%made", .before = masked + quantised}),
+      sums);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Random graphs mean the same after every pass, as regions run from their loop forms, and as a program with its planned memory.
-// ANYDIM_RANDOM_GRAPHS=FIRST:COUNT runs other seeds than the test's own.
+// Random graphs mean the same after every pass, as regions run from their loop forms, and as a
+// program with its planned memory. ANYDIM_RANDOM_GRAPHS=FIRST:COUNT runs other seeds than the
+// test's own.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -7,9 +8,9 @@
 #include <filesystem>
 
 #include "frontends/onnx.h"
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/print.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/print.h"
 #include "passes/lower.h"
 #include "tests/support/loop_form_interpreter.h"
 #include "tests/support/pass_fixture.h"
@@ -28,7 +29,8 @@ void check(const RandomGraph& graph, std::string& stage_of_failure) {
   const Module& plain = graph.module;
   std::vector<std::vector<Tensor>> wanted;
   stage_of_failure = "evaluate";
-  for (const auto& inputs : graph.calls) wanted.push_back(evaluate(plain, plain.functions[0], inputs));
+  for (const auto& inputs : graph.calls)
+    wanted.push_back(evaluate(plain, plain.functions[0], inputs));
 
   Module module = plain;
   TableBackend backend;
@@ -43,7 +45,8 @@ void check(const RandomGraph& graph, std::string& stage_of_failure) {
     if (print(module) == before) continue;
     for (std::size_t call = 0; call < graph.calls.size(); ++call) {
       SCOPED_TRACE("call " + std::to_string(call) + " of\n" + print(module));
-      expect_close(evaluate(module, module.functions[0], graph.calls[call]), wanted[call], tolerance);
+      expect_close(evaluate(module, module.functions[0], graph.calls[call]), wanted[call],
+                   tolerance);
       if (testing::Test::HasFatalFailure()) return;
     }
   }
@@ -66,14 +69,16 @@ void check(const RandomGraph& graph, std::string& stage_of_failure) {
 
 TEST(RandomGraphs, MeanTheSameAllTheWay) {
   unsigned long long first = 1, count = 150;
-  if (const char* setting = std::getenv("ANYDIM_RANDOM_GRAPHS")) std::sscanf(setting, "%llu:%llu", &first, &count);
+  if (const char* setting = std::getenv("ANYDIM_RANDOM_GRAPHS"))
+    std::sscanf(setting, "%llu:%llu", &first, &count);
   for (unsigned long long seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::string stage_of_failure;
     try {
       check(random_graph(seed), stage_of_failure);
     } catch (const std::exception& error) {
-      ADD_FAILURE() << stage_of_failure << ": " << error.what() << "\n" << print(random_graph(seed).module);
+      ADD_FAILURE() << stage_of_failure << ": " << error.what() << "\n"
+                    << print(random_graph(seed).module);
     }
     if (HasFailure()) return;
   }
@@ -88,7 +93,8 @@ TEST(TinyBert, MeansTheSameAllTheWay) {
     for (ValueId parameter : main.body.parameters) {
       const bool mask = main.values[parameter].name == "attention_mask";
       Tensor input(DType::I64, {2, length});
-      for (std::int64_t i = 0; i < input.elements(); ++i) input.set_integer(i, mask ? i == 0 || i + 2 < input.elements() : 3 * i + 1);
+      for (std::int64_t i = 0; i < input.elements(); ++i)
+        input.set_integer(i, mask ? i == 0 || i + 2 < input.elements() : 3 * i + 1);
       model.calls.back().push_back(input);
     }
   }

@@ -1,4 +1,5 @@
-// Padded encoders rewritten over packed rows give the same results; near misses are left alone, with the op that stands in the way.
+// Padded encoders rewritten over packed rows give the same results; near misses are left alone,
+// with the op that stands in the way.
 #include "passes/remove_padding.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +79,8 @@ TEST(RemovePadding, FloatMaskExpandedToPairs) {
   expect_same({.mask_type = "f32", .bias = bias}, DType::F32);
 }
 
-// As torch's newer exporter writes it: the mask flattened, gathered at batch * length + key, compared ranges, expanded to pairs.
+// As torch's newer exporter writes it: the mask flattened, gathered at batch * length + key,
+// compared ranges, expanded to pairs.
 TEST(RemovePadding, MaskGatheredAtComputedPositions) {
   const std::string bias = R"(
   %mb = cast(%m) {to = bool}
@@ -138,19 +140,23 @@ TEST(RemovePadding, OtherPoolings) {
   const auto encoder = [&](const char* fill, const char* reduction) {
     return Encoder{.bias = additive, .tail = pooled(fill, reduction), .results = "%pooled"};
   };
-  for (const char* fill : {"-1e9", "-2", "-inf"}) expect_same(encoder(fill, "reduce_max(%chosen) {axes = (1)}"), DType::I64);
+  for (const char* fill : {"-1e9", "-2", "-inf"})
+    expect_same(encoder(fill, "reduce_max(%chosen) {axes = (1)}"), DType::I64);
   expect_same(encoder("-1e9", "reduce_max(%chosen) {axes = (1), keepdims = 1}"), DType::I64);
-  for (const char* fill : {"1e9", "inf"}) expect_same(encoder(fill, "reduce_min(%chosen) {axes = (1)}"), DType::I64);
+  for (const char* fill : {"1e9", "inf"})
+    expect_same(encoder(fill, "reduce_min(%chosen) {axes = (1)}"), DType::I64);
   expect_same(encoder("0", "reduce_mean(%chosen) {axes = (1)}"), DType::I64);
   expect_same(encoder("0", "reduce_sum(%chosen) {axes = (0, 1)}"), DType::I64);
   expect_same(encoder("0", "reduce_sum(%chosen) {axes = (0, 1), keepdims = 1}"), DType::I64);
-  for (const auto& [fill, reduction] : std::vector<std::pair<const char*, const char*>>{{"0", "reduce_max(%chosen) {axes = (1)}"},
-                                                                                        {"-1e9", "reduce_min(%chosen) {axes = (1)}"}})
+  for (const auto& [fill, reduction] : std::vector<std::pair<const char*, const char*>>{
+           {"0", "reduce_max(%chosen) {axes = (1)}"}, {"-1e9", "reduce_min(%chosen) {axes = (1)}"}})
     EXPECT_EQ(refusal(encoder(fill, reduction)),
-              std::string(reduction).substr(0, 10) + " (%pooled) compares rows of %chosen that hidden ones may change");
+              std::string(reduction).substr(0, 10) +
+                  " (%pooled) compares rows of %chosen that hidden ones may change");
   EXPECT_EQ(refusal(encoder("1", "reduce_mean(%chosen) {axes = (1)}")),
             "reduce_mean (%pooled) sums rows of %chosen that are not provably 0 where hidden");
-  EXPECT_EQ(refusal(encoder("0", "reduce_mean(%chosen) {axes = (0, 1)}")), "reduce_mean (%pooled) sums rows of several sequences");
+  EXPECT_EQ(refusal(encoder("0", "reduce_mean(%chosen) {axes = (0, 1)}")),
+            "reduce_mean (%pooled) sums rows of several sequences");
 }
 
 // Positions that are counted from ids, as RoBERTa does: right where hidden rows come last.
@@ -170,11 +176,13 @@ TEST(RemovePadding, CountedPositions) {
   };
   for (const char* exclusive : {"0", "1"}) {
     const PackingResult result =
-        remove_padding(module_of({.bias = additive, .tail = counted(exclusive), .results = "%y"}), PackedForm::Zeroed);
+        remove_padding(module_of({.bias = additive, .tail = counted(exclusive), .results = "%y"}),
+                       PackedForm::Zeroed);
     ASSERT_TRUE(result.packed) << result.reason;
     EXPECT_TRUE(result.packed->plan.leading_rows);
   }
-  EXPECT_EQ(refusal({.bias = additive, .tail = counted("0, reverse = 1"), .results = "%y"}), "cumulative_sum (%counted) works across rows");
+  EXPECT_EQ(refusal({.bias = additive, .tail = counted("0, reverse = 1"), .results = "%y"}),
+            "cumulative_sum (%counted) works across rows");
 }
 
 TEST(RemovePadding, FirstRowsNeedTheirOwnCheck) {
@@ -184,14 +192,16 @@ TEST(RemovePadding, FirstRowsNeedTheirOwnCheck) {
   %pool = matmul(%c2, %wq)
   %out = tanh(%pool)
 )";
-  const PackingResult result = remove_padding(module_of({.bias = additive, .tail = tail, .results = "%out"}), PackedForm::Exact);
+  const PackingResult result = remove_padding(
+      module_of({.bias = additive, .tail = tail, .results = "%out"}), PackedForm::Exact);
   ASSERT_TRUE(result.packed) << result.reason;
   EXPECT_TRUE(result.packed->plan.first_rows);
 }
 
 TEST(RemovePadding, HiddenRowsStayUnlessZerosWillDo) {
   EXPECT_EQ(refusal({.bias = additive}, false),
-            "result %h keeps hidden rows, as the model computes them; --masked-rows zero gives zeros there");
+            "result %h keeps hidden rows, as the model computes them; --masked-rows zero gives "
+            "zeros there");
 }
 
 TEST(RemovePadding, NearMisses) {
@@ -202,12 +212,17 @@ TEST(RemovePadding, NearMisses) {
             "the bias of attention 'Attention' (%a) reads no mask of (batch, key)");
   EXPECT_EQ(refusal({.mask_type = "f32", .bias = "  %bias = expand_dims(%m) {axes = (1, 2)}"}),
             "%m does not decide which keys take part in attention 'Attention' (%a)");
-  EXPECT_EQ(refusal({.bias = additive, .tail = "  %mean = reduce_mean(%h) {axes = (1)}", .results = "%mean"}),
-            "reduce_mean (%mean) sums rows of %h that are not provably 0 where hidden");
-  EXPECT_EQ(refusal({.bias = additive, .tail = "  %sum = reduce_sum(%h) {axes = (1)}", .results = "%sum"}),
-            "reduce_sum (%sum) sums rows of %h that are not provably 0 where hidden");
-  EXPECT_EQ(refusal({.bias = additive, .tail = "  %soft = softmax(%h) {axis = 1}", .results = "%soft"}),
-            "softmax (%soft) works across rows");
+  EXPECT_EQ(
+      refusal(
+          {.bias = additive, .tail = "  %mean = reduce_mean(%h) {axes = (1)}", .results = "%mean"}),
+      "reduce_mean (%mean) sums rows of %h that are not provably 0 where hidden");
+  EXPECT_EQ(
+      refusal(
+          {.bias = additive, .tail = "  %sum = reduce_sum(%h) {axes = (1)}", .results = "%sum"}),
+      "reduce_sum (%sum) sums rows of %h that are not provably 0 where hidden");
+  EXPECT_EQ(
+      refusal({.bias = additive, .tail = "  %soft = softmax(%h) {axis = 1}", .results = "%soft"}),
+      "softmax (%soft) works across rows");
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ bool Agenda::is_first_of_queue(Position position) {
 bool Agenda::advance() {
   if (operations_.empty()) return false;
   Position position = operations_.begin();
-  if (timing_ == Timing::Random) std::advance(position, static_cast<std::ptrdiff_t>(random_() % operations_.size()));
+  if (timing_ == Timing::Random)
+    std::advance(position, static_cast<std::ptrdiff_t>(random_() % operations_.size()));
   while (position->in_order && !is_first_of_queue(position)) --position;
   finish(position);
   return true;
@@ -65,7 +66,8 @@ std::vector<std::string> Agenda::finish_block(const void* block) {
   for (Position position = operations_.begin(); position != operations_.end();) {
     const Position next = std::next(position);
     if (position->block == block) {
-      if (!position->is_awaited && !position->unfinished.empty()) unfinished.push_back(position->unfinished);
+      if (!position->is_awaited && !position->unfinished.empty())
+        unfinished.push_back(position->unfinished);
       finish(position);
     }
     position = next;

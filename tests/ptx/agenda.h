@@ -1,5 +1,6 @@
-// Asynchronous work that is under way. An operation has two steps, reading its operands and writing its results, each of which may
-// happen at any time after issue and before the wait that covers it returns. When that is, the machine's Timing decides.
+// Asynchronous work that is under way. An operation has two steps, reading its operands and writing
+// its results, each of which may happen at any time after issue and before the wait that covers it
+// returns. When that is, the machine's Timing decides.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace anydim::ptx {
 
-// What a wait names: all operations of one queue up to a number. A queue is, for example, one thread's bulk groups.
+// What a wait names: all operations of one queue up to a number. A queue is, for example, one
+// thread's bulk groups.
 using QueueId = std::uint32_t;
 
 struct PendingOperation {
@@ -23,7 +25,8 @@ struct PendingOperation {
   std::function<void()> read;   // may be empty; takes operands into the operation's own storage
   std::function<void()> write;  // may be empty; stores the results, arrives at barriers
   const void* block = nullptr;  // the issuing block: its end finishes the operation
-  std::string unfinished;       // a finding if the block ends before a wait has covered at least the reads; empty: no matter
+  std::string unfinished;  // a finding if the block ends before a wait has covered at least the
+                           // reads; empty: no matter
   bool has_read = false;
   bool is_awaited = false;
 };
@@ -36,13 +39,15 @@ class Agenda {
   // Under ResultsLate the operands are read here and now.
   void issue(PendingOperation operation);
 
-  // A wait: finishes (or, with reads_only, lets read) every operation of the queue with number <= up_to.
+  // A wait: finishes (or, with reads_only, lets read) every operation of the queue with number <=
+  // up_to.
   void force(QueueId queue, std::uint32_t up_to, bool reads_only = false);
   // Nothing else can run: one operation is finished. False where there is none.
   bool advance();
   // Timing::Random: perhaps one step of one operation. Called between instructions.
   void stir();
-  // The end of a block: finishes its operations and gives the `unfinished` texts of those that nothing waited for.
+  // The end of a block: finishes its operations and gives the `unfinished` texts of those that
+  // nothing waited for.
   std::vector<std::string> finish_block(const void* block);
   bool empty() const { return operations_.empty(); }
   std::uint64_t finished() const { return finished_; }

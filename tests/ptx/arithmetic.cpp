@@ -1,5 +1,5 @@
-// add, sub, mul, fma, min, max ... of integers and reals. Reals follow IEEE; a NaN that arithmetic makes is the hardware's
-// canonical one.
+// add, sub, mul, fma, min, max ... of integers and reals. Reals follow IEEE; a NaN that arithmetic
+// makes is the hardware's canonical one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -89,8 +89,10 @@ void decode_arithmetic(Decoder& decoder) {
     return;
   }
   instruction.slot[0] = decoder.destination(0, type);
-  for (std::size_t i = 1; i < decoder.operands(); ++i) instruction.slot.at(i) = decoder.source(i, type);
-  instruction.execute = type == Type::f32 || type == Type::f64 ? real_arithmetic(decoder, type) : half_arithmetic(decoder, type);
+  for (std::size_t i = 1; i < decoder.operands(); ++i)
+    instruction.slot.at(i) = decoder.source(i, type);
+  instruction.execute = type == Type::f32 || type == Type::f64 ? real_arithmetic(decoder, type)
+                                                               : half_arithmetic(decoder, type);
 }
 
 }  // namespace
@@ -103,22 +105,27 @@ Execute real_arithmetic(Decoder& decoder, Type type) {
   const std::string_view rounding = decoder.take_any({"rn", "rz", "rm", "rp", "approx", "full"});
   Execute result = nullptr;
   if (rounding == "rz" || rounding == "rm" || rounding == "rp") {
-    if (ftz || sat) decoder.instruction.flags = static_cast<std::uint8_t>((ftz ? 1 : 0) | (sat ? 2 : 0));
-    if (opcode == "add" || opcode == "sub" || opcode == "mul" || opcode == "div" || opcode == "fma" || opcode == "mad")
+    if (ftz || sat)
+      decoder.instruction.flags = static_cast<std::uint8_t>((ftz ? 1 : 0) | (sat ? 2 : 0));
+    if (opcode == "add" || opcode == "sub" || opcode == "mul" || opcode == "div" ||
+        opcode == "fma" || opcode == "mad")
       std::tie(result, decoder.instruction.detail) = directed_arithmetic(opcode, type, rounding);
   } else if (type == Type::f64) {
     result = ftz || sat ? nullptr : pick<double, false, false>(opcode, keeps_nan);
   } else if (ftz) {
-    result = sat ? pick<float, true, true>(opcode, keeps_nan) : pick<float, true, false>(opcode, keeps_nan);
+    result = sat ? pick<float, true, true>(opcode, keeps_nan)
+                 : pick<float, true, false>(opcode, keeps_nan);
   } else {
-    result = sat ? pick<float, false, true>(opcode, keeps_nan) : pick<float, false, false>(opcode, keeps_nan);
+    result = sat ? pick<float, false, true>(opcode, keeps_nan)
+                 : pick<float, false, false>(opcode, keeps_nan);
   }
   if (result == nullptr) decoder.unknown("not in this form");
   return result;
 }
 
 void add_arithmetic_opcodes(OpcodeTable& table) {
-  for (const char* opcode : {"add", "sub", "mul", "mad", "fma", "div", "min", "max", "abs", "neg"}) table[opcode] = decode_arithmetic;
+  for (const char* opcode : {"add", "sub", "mul", "mad", "fma", "div", "min", "max", "abs", "neg"})
+    table[opcode] = decode_arithmetic;
 }
 
 }  // namespace anydim::ptx

@@ -29,10 +29,12 @@ Outcome execute_atomic(Warp& warp, const Instruction& instruction, LaneMask mask
   const auto& operand = instruction.get<AtomicOperand>();
   const std::size_t total = operand.bytes * operand.values.size();
   const auto value_of = [&](std::int32_t offset, int lane) -> std::uint64_t {
-    return operand.wide ? warp.lanes<std::uint64_t>(offset)[lane] : warp.lanes<std::uint32_t>(offset)[lane];
+    return operand.wide ? warp.lanes<std::uint64_t>(offset)[lane]
+                        : warp.lanes<std::uint32_t>(offset)[lane];
   };
   for_each_lane(mask, [&](int lane) {
-    std::byte* data = warp.access(AccessKind::Atomic, operand.space, warp.address(operand.address, lane), total, total, lane, true);
+    std::byte* data = warp.access(AccessKind::Atomic, operand.space,
+                                  warp.address(operand.address, lane), total, total, lane, true);
     order_after_read(warp, data, lane, operand.order);
     order_before_write(warp, data, lane, operand.order, true);
     for (std::size_t i = 0; i < operand.values.size(); ++i, data += operand.bytes) {
@@ -56,15 +58,16 @@ std::uint64_t on_integers(std::uint64_t old, std::uint64_t operand, std::uint64_
 
 template <class T>
 std::uint64_t add_reals(std::uint64_t old, std::uint64_t operand, std::uint64_t) {
-  return put_lane<T>(get_lane<T>(static_cast<Stored<T>>(old)) + get_lane<T>(static_cast<Stored<T>>(operand)));
+  return put_lane<T>(get_lane<T>(static_cast<Stored<T>>(old)) +
+                     get_lane<T>(static_cast<Stored<T>>(operand)));
 }
 
 template <class Format, int parts>
 std::uint64_t add_halves(std::uint64_t old, std::uint64_t operand, std::uint64_t) {
   std::uint64_t result = 0;
   for (int i = 0; i < parts; ++i) {
-    const double sum =
-        Format::widen(static_cast<std::uint16_t>(old >> 16 * i)) + Format::widen(static_cast<std::uint16_t>(operand >> 16 * i));
+    const double sum = Format::widen(static_cast<std::uint16_t>(old >> 16 * i)) +
+                       Format::widen(static_cast<std::uint16_t>(operand >> 16 * i));
     result |= std::uint64_t{Format::narrow(sum)} << 16 * i;
   }
   return result;
@@ -73,11 +76,15 @@ std::uint64_t add_halves(std::uint64_t old, std::uint64_t operand, std::uint64_t
 template <class T>
 Combine integer_combine(std::string_view name) {
   if (name == "add")
-    return on_integers<T, [](T a, T b) { return static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b); }>;
+    return on_integers<T, [](T a, T b) {
+      return static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b);
+    }>;
   if (name == "min") return on_integers<T, [](T a, T b) { return std::min(a, b); }>;
   if (name == "max") return on_integers<T, [](T a, T b) { return std::max(a, b); }>;
-  if (name == "inc") return on_integers<T, [](T a, T b) { return a >= b ? T{0} : static_cast<T>(a + 1); }>;
-  if (name == "dec") return on_integers<T, [](T a, T b) { return a == 0 || a > b ? b : static_cast<T>(a - 1); }>;
+  if (name == "inc")
+    return on_integers<T, [](T a, T b) { return a >= b ? T{0} : static_cast<T>(a + 1); }>;
+  if (name == "dec")
+    return on_integers<T, [](T a, T b) { return a == 0 || a > b ? b : static_cast<T>(a - 1); }>;
   return nullptr;
 }
 
@@ -106,7 +113,8 @@ void decode_atomic(Decoder& decoder) {
   auto operand = std::make_shared<AtomicOperand>();
   operand->order = take_order(decoder, Order::Relaxed);
   operand->space = decoder.take_space(Space::Generic);
-  const std::string_view name = decoder.take_any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
+  const std::string_view name =
+      decoder.take_any({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
   decoder.take("noftz");
   skip_cache_modifiers(decoder);
   decoder.take_any({"v2", "v4", "v8"});
@@ -124,7 +132,9 @@ void decode_atomic(Decoder& decoder) {
         is_short ? Combine([](std::uint64_t old, std::uint64_t compare, std::uint64_t value) {
           return (old & 0xffff) == (compare & 0xffff) ? value : old;
         })
-                 : Combine([](std::uint64_t old, std::uint64_t compare, std::uint64_t value) { return old == compare ? value : old; });
+                 : Combine([](std::uint64_t old, std::uint64_t compare, std::uint64_t value) {
+                     return old == compare ? value : old;
+                   });
   } else {
     operand->combine = combine_of(name, type);
   }
@@ -137,7 +147,9 @@ void decode_atomic(Decoder& decoder) {
 
 void add_atomic_opcodes(OpcodeTable& table) {
   table["atom"] = decode_atomic;
-  table["red"] = [](Decoder& decoder) { decoder.take("async") ? decoder.unknown("red.async is not supported") : decode_atomic(decoder); };
+  table["red"] = [](Decoder& decoder) {
+    decoder.take("async") ? decoder.unknown("red.async is not supported") : decode_atomic(decoder);
+  };
 }
 
 }  // namespace anydim::ptx

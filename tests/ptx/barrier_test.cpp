@@ -18,12 +18,13 @@ struct Outcome {
 };
 
 // p0: `words` zeros, which come back.
-Outcome run(const std::string& body, const LaunchShape& shape, std::size_t words, const std::string& module_scope = {},
-            MachineOptions options = {}) {
+Outcome run(const std::string& body, const LaunchShape& shape, std::size_t words,
+            const std::string& module_scope = {}, MachineOptions options = {}) {
   Machine machine(options);
   const DeviceAddress buffer = upload(machine, std::vector<u32>(words));
   Outcome outcome;
-  outcome.report = machine.launch(parse_ptx(kernel_text(body, 1, module_scope)), "test", shape, Parameters().add(buffer).bytes());
+  outcome.report = machine.launch(parse_ptx(kernel_text(body, 1, module_scope)), "test", shape,
+                                  Parameters().add(buffer).bytes());
   EXPECT_TRUE(outcome.report.ok()) << outcome.report.text();
   outcome.words = download<u32>(machine, buffer, words);
   return outcome;
@@ -47,7 +48,8 @@ TEST(Barrier, reductions) {
 }
 
 TEST(Barrier, producer_and_consumer_warps_take_turns) {
-  // Warp 0 fills a slot, warp 1 empties it: two named barriers of 64 threads, arrive on one side and sync on the other.
+  // Warp 0 fills a slot, warp 1 empties it: two named barriers of 64 threads, arrive on one side
+  // and sync on the other.
   const Outcome outcome = run(R"(
   mov.u32 %r0, slot;
   and.b32 %r1, %t, 31;
@@ -109,42 +111,55 @@ std::string with_barrier(const std::string& barrier) {
 TEST(Barrier, blocks_of_a_cluster_see_each_other) {
   const LaunchShape shape{.grid = {6, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}};
   const std::string shared = ".shared .align 4 .b8 slot[4];";
-  const Outcome outcome =
-      run(with_barrier("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"), shape, 6, shared);
+  const Outcome outcome = run(
+      with_barrier("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"),
+      shape, 6, shared);
   EXPECT_EQ(outcome.words, (std::vector<u32>{11, 10, 13, 12, 15, 14}));
   Machine machine({});
   const DeviceAddress buffer = upload(machine, std::vector<u32>(6));
   const Report racing = machine.launch(
-      parse_ptx(kernel_text(with_barrier("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"), 1, shared)), "test",
-      shape, Parameters().add(buffer).bytes());
+      parse_ptx(kernel_text(
+          with_barrier("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"), 1,
+          shared)),
+      "test", shape, Parameters().add(buffer).bytes());
   EXPECT_TRUE(racing.has(FindingKind::Race)) << racing.text();
 }
 
 TEST(Barrier, a_block_that_ended_cannot_be_read) {
   std::string text = with_barrier("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;");
-  const std::string last = "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul";
+  const std::string last =
+      "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul";
   // Without the second barrier block 1 may end while block 0 still reads; here it surely does.
-  text.replace(text.find("  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul"), last.size() + 2, "  mul");
   text.replace(
-      text.find("xor.b32 %r4"), 0,
-      "setp.eq.u32 %q0, %r1, 1; @%q0 ret; mov.u32 %r9, 0; DELAY: add.u32 %r9, %r9, 1; setp.lt.u32 %q1, %r9, 2000; @%q1 bra DELAY;\n");
+      text.find("  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul"),
+      last.size() + 2, "  mul");
+  text.replace(text.find("xor.b32 %r4"), 0,
+               "setp.eq.u32 %q0, %r1, 1; @%q0 ret; mov.u32 %r9, 0; DELAY: add.u32 %r9, %r9, 1; "
+               "setp.lt.u32 %q1, %r9, 2000; @%q1 bra DELAY;\n");
   Machine machine({});
   const DeviceAddress buffer = upload(machine, std::vector<u32>(6));
-  const Report report = machine.launch(parse_ptx(kernel_text(text, 1, ".shared .align 4 .b8 slot[4];")), "test",
-                                       {.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}}, Parameters().add(buffer).bytes());
+  const Report report =
+      machine.launch(parse_ptx(kernel_text(text, 1, ".shared .align 4 .b8 slot[4];")), "test",
+                     {.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}},
+                     Parameters().add(buffer).bytes());
   EXPECT_TRUE(report.has(FindingKind::OutOfBounds)) << report.text();
 }
 
 TEST(Barrier, a_block_ends_after_others_have_read_it) {
   std::string text = with_barrier("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;");
-  const std::string last = "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul";
-  text.replace(text.find("  " + last) + 2, last.size(), "barrier.cluster.arrive.relaxed.aligned;\n  barrier.cluster.wait.aligned;\n  mul");
+  const std::string last =
+      "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  mul";
+  text.replace(text.find("  " + last) + 2, last.size(),
+               "barrier.cluster.arrive.relaxed.aligned;\n  barrier.cluster.wait.aligned;\n  mul");
   Machine machine({});
   const DeviceAddress buffer = upload(machine, std::vector<u32>(6));
-  const Report report = machine.launch(parse_ptx(kernel_text(text, 1, ".shared .align 4 .b8 slot[4];")), "test",
-                                       {.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}}, Parameters().add(buffer).bytes());
+  const Report report =
+      machine.launch(parse_ptx(kernel_text(text, 1, ".shared .align 4 .b8 slot[4];")), "test",
+                     {.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}},
+                     Parameters().add(buffer).bytes());
   EXPECT_TRUE(report.has(FindingKind::Race)) << report.text();
-  EXPECT_NE(report.text().find("the block ends without order after the read"), std::string::npos) << report.text();
+  EXPECT_NE(report.text().find("the block ends without order after the read"), std::string::npos)
+      << report.text();
 }
 
 TEST(Barrier, blocks_come_and_go_and_take_work_from_a_counter) {

@@ -32,7 +32,8 @@ u32 live_threads(const Block& block) {
 
 bool is_complete(const Block& block, const NamedBarrier& barrier) {
   if (barrier.arrived == 0) return false;
-  return barrier.whole_block ? barrier.arrived >= live_threads(block) : barrier.arrived >= barrier.expected;
+  return barrier.whole_block ? barrier.arrived >= live_threads(block)
+                             : barrier.arrived >= barrier.expected;
 }
 
 void complete(Block& block, NamedBarrier& barrier) {
@@ -50,9 +51,11 @@ void complete(Block& block, NamedBarrier& barrier) {
 void finish(Warp& warp, const BarrierOperand& operand, const NamedBarrier& barrier, LaneMask mask) {
   warp.acquire(mask, barrier.released);
   if (operand.reduction == Reduction::Count) {
-    for_each_lane(mask, [&](int lane) { warp.lanes<u32>(operand.result)[lane] = barrier.reduced_count; });
+    for_each_lane(mask,
+                  [&](int lane) { warp.lanes<u32>(operand.result)[lane] = barrier.reduced_count; });
   } else if (operand.reduction != Reduction::None) {
-    const bool holds = operand.reduction == Reduction::And ? barrier.reduced_and : barrier.reduced_count != 0;
+    const bool holds =
+        operand.reduction == Reduction::And ? barrier.reduced_and : barrier.reduced_count != 0;
     warp.set_predicate(operand.result, mask, holds ? ~0U : 0U);
   }
 }
@@ -61,32 +64,41 @@ Outcome execute_barrier(Warp& warp, const Instruction& instruction, LaneMask mas
   const auto& operand = instruction.get<BarrierOperand>();
   const int lane = std::countr_zero(mask);
   const u32 number = warp.lanes<u32>(operand.number)[lane];
-  if (number >= 16) warp.stop(FindingKind::InvalidUse, lane, fmt::format("barrier {}: there are 16", number));
+  if (number >= 16)
+    warp.stop(FindingKind::InvalidUse, lane, fmt::format("barrier {}: there are 16", number));
   NamedBarrier& barrier = warp.block.barriers[number];
   if (warp.fragment().ticket != 0) {
-    if (barrier.generation == warp.fragment().ticket && is_complete(warp.block, barrier)) complete(warp.block, barrier);
-    if (barrier.generation == warp.fragment().ticket) return warp.block_on(warp.fragment().waits_for);
+    if (barrier.generation == warp.fragment().ticket && is_complete(warp.block, barrier))
+      complete(warp.block, barrier);
+    if (barrier.generation == warp.fragment().ticket)
+      return warp.block_on(warp.fragment().waits_for);
     finish(warp, operand, barrier, mask);
     return Outcome::Next;
   }
   const bool whole_block = operand.threads < 0;
   const u32 threads = whole_block ? 0 : warp.lanes<u32>(operand.threads)[lane];
   if (!whole_block && (threads == 0 || threads % 32 != 0))
-    warp.stop(FindingKind::InvalidUse, lane, fmt::format("barrier {} for {} threads, which is no multiple of 32", number, threads));
+    warp.stop(
+        FindingKind::InvalidUse, lane,
+        fmt::format("barrier {} for {} threads, which is no multiple of 32", number, threads));
   if (barrier.arrived != 0 && (barrier.whole_block != whole_block || barrier.expected != threads))
     warp.stop(FindingKind::InvalidUse, lane,
               fmt::format("barrier {} for {} threads while warps have come to it for {}", number,
-                          whole_block ? "all" : std::to_string(threads), barrier.whole_block ? "all" : std::to_string(barrier.expected)));
+                          whole_block ? "all" : std::to_string(threads),
+                          barrier.whole_block ? "all" : std::to_string(barrier.expected)));
   barrier.whole_block = whole_block;
   barrier.expected = threads;
   barrier.arrived += operand.aligned && !whole_block ? 32 : static_cast<u32>(std::popcount(mask));
   if (operand.reduction != Reduction::None) {
-    const LaneMask holds = (warp.predicate(operand.predicate) ^ (operand.negated ? ~0U : 0U)) & mask;
+    const LaneMask holds =
+        (warp.predicate(operand.predicate) ^ (operand.negated ? ~0U : 0U)) & mask;
     barrier.all = barrier.all && holds == mask;
     barrier.count += static_cast<u32>(std::popcount(holds));
   }
   if (!whole_block && barrier.arrived > threads)
-    warp.stop(FindingKind::InvalidUse, lane, fmt::format("{} threads come to barrier {} for {}", barrier.arrived, number, threads));
+    warp.stop(
+        FindingKind::InvalidUse, lane,
+        fmt::format("{} threads come to barrier {} for {}", barrier.arrived, number, threads));
   barrier.gathered.join(warp.publish(mask));
   ++warp.execution.effects;
   const std::uint64_t generation = barrier.generation;
@@ -97,8 +109,8 @@ Outcome execute_barrier(Warp& warp, const Instruction& instruction, LaneMask mas
     return Outcome::Next;
   }
   warp.fragment().ticket = generation;
-  return warp.block_on(
-      fmt::format("barrier {}, at which {} of {} threads are", number, barrier.arrived, whole_block ? "all" : std::to_string(threads)));
+  return warp.block_on(fmt::format("barrier {}, at which {} of {} threads are", number,
+                                   barrier.arrived, whole_block ? "all" : std::to_string(threads)));
 }
 
 void decode_block_barrier(Decoder& decoder) {
@@ -113,7 +125,9 @@ void decode_block_barrier(Decoder& decoder) {
   std::size_t last = decoder.operands();
   if (kind == "red") {
     const std::string_view reduction = decoder.take_any({"popc", "and", "or"});
-    operand->reduction = reduction == "popc" ? Reduction::Count : reduction == "and" ? Reduction::And : Reduction::Or;
+    operand->reduction = reduction == "popc"  ? Reduction::Count
+                         : reduction == "and" ? Reduction::And
+                                              : Reduction::Or;
     operand->result = decoder.destination(next++, decoder.take_type());
     operand->predicate = decoder.predicate(decoder.operand(--last), operand->negated);
   }
@@ -135,9 +149,11 @@ void decode_warp_barrier(Decoder& decoder) {
   instruction.execute = execute_warp_barrier;
 }
 
-// The cluster's barrier. Every thread arrives and waits once a phase; threads that have exited count as arrived.
+// The cluster's barrier. Every thread arrives and waits once a phase; threads that have exited
+// count as arrived.
 struct ClusterPhase {
-  std::vector<std::array<std::uint64_t, 32>> arrived_in;  // by warp and lane: the phase a lane has arrived in, 0 none
+  // by warp and lane: the phase a lane has arrived in, 0 none
+  std::vector<std::array<std::uint64_t, 32>> arrived_in;
 };
 
 u32 live_threads(const Cluster& cluster) {
@@ -168,7 +184,9 @@ Outcome execute_cluster_arrive(Warp& warp, const Instruction& instruction, LaneM
   std::array<std::uint64_t, 32>& phases = cluster_phases(warp);
   for_each_lane(mask, [&](int lane) {
     std::uint64_t& phase = phases[static_cast<std::size_t>(lane)];
-    if (phase != 0) warp.stop(FindingKind::InvalidUse, lane, "it arrives at the cluster's barrier twice without waiting");
+    if (phase != 0)
+      warp.stop(FindingKind::InvalidUse, lane,
+                "it arrives at the cluster's barrier twice without waiting");
     phase = cluster.generation;
   });
   cluster.arrived += static_cast<u32>(std::popcount(mask));
@@ -186,11 +204,14 @@ Outcome execute_cluster_wait(Warp& warp, const Instruction&, LaneMask mask) {
   bool is_over = true;
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t phase = phases[static_cast<std::size_t>(lane)];
-    if (phase == 0) warp.stop(FindingKind::InvalidUse, lane, "it waits at the cluster's barrier without having arrived");
+    if (phase == 0)
+      warp.stop(FindingKind::InvalidUse, lane,
+                "it waits at the cluster's barrier without having arrived");
     is_over = is_over && phase < cluster.generation;
   });
   if (!is_over)
-    return warp.block_on(fmt::format("the cluster's barrier, at which {} of {} threads are", cluster.arrived, live_threads(cluster)));
+    return warp.block_on(fmt::format("the cluster's barrier, at which {} of {} threads are",
+                                     cluster.arrived, live_threads(cluster)));
   for_each_lane(mask, [&](int lane) { phases[static_cast<std::size_t>(lane)] = 0; });
   warp.acquire(mask, cluster.released);
   return Outcome::Next;

@@ -24,8 +24,10 @@ Execute logic(Decoder& decoder, Type type) {
 
 template <auto f>
 Outcome predicate_logic(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  const LaneMask a = warp.predicate(instruction.slot[1]) ^ ((instruction.flags & 1) != 0 ? ~0U : 0U);
-  const LaneMask b = warp.predicate(instruction.slot[2]) ^ ((instruction.flags & 2) != 0 ? ~0U : 0U);
+  const LaneMask a =
+      warp.predicate(instruction.slot[1]) ^ ((instruction.flags & 1) != 0 ? ~0U : 0U);
+  const LaneMask b =
+      warp.predicate(instruction.slot[2]) ^ ((instruction.flags & 2) != 0 ? ~0U : 0U);
   warp.set_predicate(instruction.slot[0], mask, f(a, b));
   return Outcome::Next;
 }
@@ -74,7 +76,8 @@ T shift_left(T a, u32 b) {
 }
 template <class T>
 T shift_right(T a, u32 b) {
-  return static_cast<T>(a >> std::min<u32>(b, 8 * sizeof(T) - 1)) & static_cast<T>(std::is_signed_v<T> || b < 8 * sizeof(T) ? ~T{0} : T{0});
+  return static_cast<T>(a >> std::min<u32>(b, 8 * sizeof(T) - 1)) &
+         static_cast<T>(std::is_signed_v<T> || b < 8 * sizeof(T) ? ~T{0} : T{0});
 }
 
 void decode_shift_left(Decoder& decoder) {
@@ -97,9 +100,15 @@ void decode_shift_right(Decoder& decoder) {
   instruction.slot[1] = decoder.source(1, type);
   instruction.slot[2] = decoder.source(2, Type::u32);
   switch (type) {
-    case Type::s16: instruction.execute = binary<std::int16_t, std::int16_t, u32, shift_right<std::int16_t>>; break;
-    case Type::s32: instruction.execute = binary<std::int32_t, std::int32_t, u32, shift_right<std::int32_t>>; break;
-    case Type::s64: instruction.execute = binary<std::int64_t, std::int64_t, u32, shift_right<std::int64_t>>; break;
+    case Type::s16:
+      instruction.execute = binary<std::int16_t, std::int16_t, u32, shift_right<std::int16_t>>;
+      break;
+    case Type::s32:
+      instruction.execute = binary<std::int32_t, std::int32_t, u32, shift_right<std::int32_t>>;
+      break;
+    case Type::s64:
+      instruction.execute = binary<std::int64_t, std::int64_t, u32, shift_right<std::int64_t>>;
+      break;
     case Type::u16:
     case Type::b16: instruction.execute = binary<u16, u16, u32, shift_right<u16>>; break;
     case Type::u32:
@@ -116,14 +125,21 @@ void decode_funnel_shift(Decoder& decoder) {
   instruction.slot[0] = decoder.destination(0, Type::b32);
   for (std::size_t i = 1; i < 4; ++i) instruction.slot[i] = decoder.source(i, Type::b32);
   if (way == "l" && mode == "wrap")
-    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) { return ((u64{high} << 32 | low) << (n & 31)) >> 32; }>;
+    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) {
+      return ((u64{high} << 32 | low) << (n & 31)) >> 32;
+    }>;
   else if (way == "l")
-    instruction.execute =
-        ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) { return ((u64{high} << 32 | low) << std::min(n, 32U)) >> 32; }>;
+    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) {
+      return ((u64{high} << 32 | low) << std::min(n, 32U)) >> 32;
+    }>;
   else if (mode == "wrap")
-    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) { return (u64{high} << 32 | low) >> (n & 31); }>;
+    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) {
+      return (u64{high} << 32 | low) >> (n & 31);
+    }>;
   else
-    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) { return (u64{high} << 32 | low) >> std::min(n, 32U); }>;
+    instruction.execute = ternary<u32, u32, u32, u32, [](u32 low, u32 high, u32 n) {
+      return (u64{high} << 32 | low) >> std::min(n, 32U);
+    }>;
 }
 
 Outcome execute_lop3(Warp& warp, const Instruction& instruction, LaneMask mask) {
@@ -136,7 +152,8 @@ Outcome execute_lop3(Warp& warp, const Instruction& instruction, LaneMask mask) 
     u32 result = 0;
     for (u32 row = 0; row < 8; ++row) {
       if ((table >> row & 1) == 0) continue;
-      result |= ((row & 4) != 0 ? a[lane] : ~a[lane]) & ((row & 2) != 0 ? b[lane] : ~b[lane]) & ((row & 1) != 0 ? c[lane] : ~c[lane]);
+      result |= ((row & 4) != 0 ? a[lane] : ~a[lane]) & ((row & 2) != 0 ? b[lane] : ~b[lane]) &
+                ((row & 1) != 0 ? c[lane] : ~c[lane]);
     }
     out[lane] = result;
   });
@@ -160,8 +177,10 @@ T extract_field(T a, u32 b, u32 c) {
   using Bits = std::make_unsigned_t<T>;
   constexpr u32 width = 8 * sizeof(T);
   const u32 position = b & 0xff, length = c & 0xff;
-  const bool sign = std::is_signed_v<T> && length != 0 && (a >> std::min(position + length - 1, width - 1) & 1) != 0;
-  const auto field = position >= width ? Bits{0} : static_cast<Bits>(static_cast<Bits>(a) >> position);
+  const bool sign = std::is_signed_v<T> && length != 0 &&
+                    (a >> std::min(position + length - 1, width - 1) & 1) != 0;
+  const auto field =
+      position >= width ? Bits{0} : static_cast<Bits>(static_cast<Bits>(a) >> position);
   if (length >= width - std::min(position, width)) {
     const u32 kept = width - std::min(position, width);
     if (kept == width || length == 0) return static_cast<T>(length == 0 ? Bits{0} : field);
@@ -180,9 +199,15 @@ void decode_extract(Decoder& decoder) {
   instruction.slot[3] = decoder.source(3, Type::u32);
   switch (type) {
     case Type::u32: instruction.execute = ternary<u32, u32, u32, u32, extract_field<u32>>; break;
-    case Type::s32: instruction.execute = ternary<std::int32_t, std::int32_t, u32, u32, extract_field<std::int32_t>>; break;
+    case Type::s32:
+      instruction.execute =
+          ternary<std::int32_t, std::int32_t, u32, u32, extract_field<std::int32_t>>;
+      break;
     case Type::u64: instruction.execute = ternary<u64, u64, u32, u32, extract_field<u64>>; break;
-    case Type::s64: instruction.execute = ternary<std::int64_t, std::int64_t, u32, u32, extract_field<std::int64_t>>; break;
+    case Type::s64:
+      instruction.execute =
+          ternary<std::int64_t, std::int64_t, u32, u32, extract_field<std::int64_t>>;
+      break;
     default: decoder.unknown("the type does not fit");
   }
 }
@@ -224,7 +249,8 @@ u32 leading_bit(T a) {
   using Bits = std::make_unsigned_t<T>;
   auto bits = static_cast<Bits>(a);
   if (a < 0) bits = static_cast<Bits>(~bits);
-  return bits == 0 ? 0xffff'ffffU : static_cast<u32>(8 * sizeof(T) - 1 - static_cast<u32>(std::countl_zero(bits)));
+  return bits == 0 ? 0xffff'ffffU
+                   : static_cast<u32>(8 * sizeof(T) - 1 - static_cast<u32>(std::countl_zero(bits)));
 }
 template <class T>
 u32 leading_bit_shift(T a) {
@@ -256,7 +282,8 @@ void decode_find_leading(Decoder& decoder) {
 template <class T>
 T reversed(T a) {
   T result = 0;
-  for (std::size_t i = 0; i < 8 * sizeof(T); ++i, a >>= 1) result = static_cast<T>(result << 1 | (a & 1));
+  for (std::size_t i = 0; i < 8 * sizeof(T); ++i, a >>= 1)
+    result = static_cast<T>(result << 1 | (a & 1));
   return result;
 }
 
@@ -297,8 +324,10 @@ void add_bit_opcodes(OpcodeTable& table) {
   table["bfe"] = decode_extract;
   table["bfi"] = decode_insert;
   table["bfind"] = decode_find_leading;
-  table["popc"] = decode_count<[](u32 a) { return std::popcount(a); }, [](u64 a) { return std::popcount(a); }, false>;
-  table["clz"] = decode_count<[](u32 a) { return std::countl_zero(a); }, [](u64 a) { return std::countl_zero(a); }, false>;
+  table["popc"] = decode_count<[](u32 a) { return std::popcount(a); },
+                               [](u64 a) { return std::popcount(a); }, false>;
+  table["clz"] = decode_count<[](u32 a) { return std::countl_zero(a); },
+                              [](u64 a) { return std::countl_zero(a); }, false>;
   table["brev"] = decode_count<reversed<u32>, reversed<u64>, true>;
 }
 

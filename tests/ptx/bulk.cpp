@@ -20,15 +20,17 @@ Agent agent_at(const AsyncAuthor& author, std::uint32_t clock) {
   return agent;
 }
 
-void fetch(Execution& execution, const CopyPieces& pieces, Space space, bool from_global, const Agent& agent, Block& block,
-           std::vector<std::byte>& data) {
+void fetch(Execution& execution, const CopyPieces& pieces, Space space, bool from_global,
+           const Agent& agent, Block& block, std::vector<std::byte>& data) {
   data.clear();
   for (const BoxPiece& piece : pieces) {
     const std::size_t at = data.size();
     data.resize(at + piece.bytes);
     if (!piece.inside) continue;
     const std::uint64_t address = from_global ? piece.global_address : piece.shared_address;
-    std::memcpy(data.data() + at, execution.access(AccessKind::Read, space, address, piece.bytes, 1, agent, block), piece.bytes);
+    std::memcpy(data.data() + at,
+                execution.access(AccessKind::Read, space, address, piece.bytes, 1, agent, block),
+                piece.bytes);
   }
 }
 
@@ -63,7 +65,8 @@ void combine(Reduction reduction, ir::DType dtype, std::byte* target, const std:
     case ir::DType::I64: return combine<std::int64_t>(reduction, target, operand);
     case ir::DType::U64: return combine<std::uint64_t>(reduction, target, operand);
     case ir::DType::F16: return add_halves<ir::half_to_float, ir::float_to_half>(target, operand);
-    case ir::DType::BF16: return add_halves<ir::bfloat16_to_float, ir::float_to_bfloat16>(target, operand);
+    case ir::DType::BF16:
+      return add_halves<ir::bfloat16_to_float, ir::float_to_bfloat16>(target, operand);
     default: internal_error("a dtype that bulk reductions take");
   }
 }
@@ -74,11 +77,13 @@ void put(const BulkStore& store, const BoxPiece& piece, std::byte* target, const
     return;
   }
   const std::size_t element = ir::size_of(store.dtype);
-  for (std::size_t at = 0; at < piece.bytes; at += element) combine(store.reduction, store.dtype, target + at, data + at);
+  for (std::size_t at = 0; at < piece.bytes; at += element)
+    combine(store.reduction, store.dtype, target + at, data + at);
 }
 
 // The barrier that counts a copy into `block`; stops the launch where there is none.
-MbarrierObject& barrier_of(Execution& execution, Block& block, std::uint32_t barrier, const Agent& agent) {
+MbarrierObject& barrier_of(Execution& execution, Block& block, std::uint32_t barrier,
+                           const Agent& agent) {
   std::string wrong;
   MbarrierObject* object = mbarrier_for_copy(block, barrier, wrong);
   if (object == nullptr) execution.stop(FindingKind::InvalidUse, agent, "a bulk copy's " + wrong);
@@ -87,11 +92,14 @@ MbarrierObject& barrier_of(Execution& execution, Block& block, std::uint32_t bar
 
 }  // namespace
 
-CopyPieces plain_pieces(std::uint64_t global_address, std::uint32_t shared_address, std::uint32_t bytes) {
+CopyPieces plain_pieces(std::uint64_t global_address, std::uint32_t shared_address,
+                        std::uint32_t bytes) {
   CopyPieces pieces;
   for (std::uint32_t at = 0; at < bytes; at += 16) {
-    pieces.push_back(
-        {.shared_address = shared_address + at, .global_address = global_address + at, .bytes = std::min(16u, bytes - at), .inside = true});
+    pieces.push_back({.shared_address = shared_address + at,
+                      .global_address = global_address + at,
+                      .bytes = std::min(16u, bytes - at),
+                      .inside = true});
   }
   return pieces;
 }
@@ -100,7 +108,8 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
   struct State {
     BulkLoad load;
     std::shared_ptr<AsyncAuthor> author;
-    Actor reader;  // the first destination's barrier: the copy has read its source once that has completed
+    Actor reader;  // the first destination's barrier: the copy has read its source once that has
+                   // completed
     std::vector<std::byte> data;
   };
   Execution& execution = warp.execution;
@@ -108,19 +117,22 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
   for (const std::uint32_t rank : load.ranks) {
     Block* const block = block_of_rank(*load.cluster, rank);
     if (block == nullptr)
-      warp.stop(FindingKind::InvalidUse, lane, fmt::format("a copy into block {} of the cluster, which has ended", rank));
+      warp.stop(FindingKind::InvalidUse, lane,
+                fmt::format("a copy into block {} of the cluster, which has ended", rank));
     std::string wrong;
     const MbarrierObject* object = mbarrier_for_copy(*block, load.barrier, wrong);
     if (object == nullptr) warp.stop(FindingKind::InvalidUse, lane, "a bulk copy's " + wrong);
     if (!initialised_for_copies(*object, warp.seen[static_cast<std::size_t>(lane)], warp, lane)) {
       warp.report(FindingKind::MissingProxyFence, lane,
-                  fmt::format("the mbarrier at {:#x} counts asynchronous copies, but between its initialisation and here there is no "
+                  fmt::format("the mbarrier at {:#x} counts asynchronous copies, but between its "
+                              "initialisation and here there is no "
                               "fence.mbarrier_init (or fence.proxy.async) and barrier",
                               load.barrier));
     }
     if (state->author == nullptr) {
       state->reader = object->actor;
-      state->author = warp.async_author(lane, object->actor, 0, execution.actor_clock(object->actor));
+      state->author =
+          warp.async_author(lane, object->actor, 0, execution.actor_clock(object->actor));
     }
   }
   state->load = std::move(load);
@@ -132,7 +144,9 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
       return;
     }
     Block* const source = block_of_rank(*copy.cluster, *copy.source_rank);
-    if (source == nullptr) execution.stop(FindingKind::InvalidUse, agent, "the block whose shared memory a copy reads has ended");
+    if (source == nullptr)
+      execution.stop(FindingKind::InvalidUse, agent,
+                     "the block whose shared memory a copy reads has ended");
     fetch(execution, copy.pieces, Space::Shared, true, agent, *source, state->data);
   };
   const auto write = [&execution, state] {
@@ -142,7 +156,9 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
       Agent agent = agent_at(*state->author, 0);
       if (block == nullptr) {
         execution.stop(FindingKind::InvalidUse, agent,
-                       fmt::format("block {} of the cluster ended before a bulk copy into its shared memory was complete", rank));
+                       fmt::format("block {} of the cluster ended before a bulk copy into its "
+                                   "shared memory was complete",
+                                   rank));
       }
       MbarrierObject& object = barrier_of(execution, *block, copy.barrier, agent);
       agent.author.actor = object.actor.number;
@@ -150,12 +166,15 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
       agent.author.clock = execution.actor_clock(object.actor);
       const std::byte* data = state->data.data();
       for (const BoxPiece& piece : copy.pieces) {
-        std::byte* target = execution.access(AccessKind::Write, Space::Shared, piece.shared_address, piece.bytes, 1, agent, *block);
+        std::byte* target = execution.access(AccessKind::Write, Space::Shared, piece.shared_address,
+                                             piece.bytes, 1, agent, *block);
         std::memcpy(target, data, piece.bytes);
         data += piece.bytes;
       }
-      if (const std::string wrong = complete_transactions(execution, object, copy.bytes); !wrong.empty()) {
-        execution.stop(FindingKind::InvalidUse, agent, fmt::format("mbarrier at {:#x}: {}", copy.barrier, wrong));
+      if (const std::string wrong = complete_transactions(execution, object, copy.bytes);
+          !wrong.empty()) {
+        execution.stop(FindingKind::InvalidUse, agent,
+                       fmt::format("mbarrier at {:#x}: {}", copy.barrier, wrong));
       }
     }
   };
@@ -164,7 +183,8 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
                           .read = read,
                           .write = write,
                           .block = &warp.block,
-                          .unfinished = "the block ended before a bulk copy that it issued had arrived: nothing waited for its mbarrier"});
+                          .unfinished = "the block ended before a bulk copy that it issued had "
+                                        "arrived: nothing waited for its mbarrier"});
 }
 
 void issue_store(Warp& warp, int lane, BulkStore store) {
@@ -187,31 +207,38 @@ void issue_store(Warp& warp, int lane, BulkStore store) {
   state->writes->agent.author.strong = state->store.reduction != Reduction::None;
   const auto read = [&execution, state] {
     const Agent& agent = state->reads->agent;
-    fetch(execution, state->store.pieces, Space::Shared, false, agent, *state->reads->block, state->data);
+    fetch(execution, state->store.pieces, Space::Shared, false, agent, *state->reads->block,
+          state->data);
   };
   const auto write = [&execution, state] {
     const Agent& agent = state->writes->agent;
-    const AccessKind kind = state->store.reduction == Reduction::None ? AccessKind::Write : AccessKind::Atomic;
+    const AccessKind kind =
+        state->store.reduction == Reduction::None ? AccessKind::Write : AccessKind::Atomic;
     const std::byte* data = state->data.data();
     for (const BoxPiece& piece : state->store.pieces) {
       if (piece.inside) {
-        put(state->store, piece, execution.access(kind, Space::Global, piece.global_address, piece.bytes, 1, agent, *state->writes->block),
+        put(state->store, piece,
+            execution.access(kind, Space::Global, piece.global_address, piece.bytes, 1, agent,
+                             *state->writes->block),
             data);
       }
       data += piece.bytes;
     }
   };
-  execution.agenda.issue({.queue = reads.queue[slot],
-                          .number = state->group,
-                          .read = read,
-                          .write = write,
-                          .block = &warp.block,
-                          .unfinished = "the block ended before a bulk store was known to have read its shared memory: "
-                                        "cp.async.bulk.wait_group.read is missing"});
+  execution.agenda.issue(
+      {.queue = reads.queue[slot],
+       .number = state->group,
+       .read = read,
+       .write = write,
+       .block = &warp.block,
+       .unfinished =
+           "the block ended before a bulk store was known to have read its shared memory: "
+           "cp.async.bulk.wait_group.read is missing"});
 }
 
 void commit_bulk_group(Warp& warp, int lane) {
-  for (const GroupKind kind : {GroupKind::BulkRead, GroupKind::BulkWrite}) ++warp.groups(kind).open[static_cast<std::size_t>(lane)];
+  for (const GroupKind kind : {GroupKind::BulkRead, GroupKind::BulkWrite})
+    ++warp.groups(kind).open[static_cast<std::size_t>(lane)];
 }
 
 void wait_bulk_groups(Warp& warp, int lane, std::uint32_t newest, bool reads_only) {

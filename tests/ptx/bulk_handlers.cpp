@@ -36,7 +36,8 @@ void need(Warp& warp, int lane, bool holds, FindingKind kind, const std::string&
 
 TensorMapLayout tensor_map_at(Warp& warp, const BulkDetail& detail, int lane) {
   const std::uint64_t address = warp.address(detail.global, lane);
-  const std::byte* bytes = warp.access(AccessKind::Read, Space::Generic, address, tensor_map_bytes, tensor_map_alignment, lane);
+  const std::byte* bytes = warp.access(AccessKind::Read, Space::Generic, address, tensor_map_bytes,
+                                       tensor_map_alignment, lane);
   try {
     return decode_tensor_map(std::span<const std::byte, tensor_map_bytes>(bytes, tensor_map_bytes));
   } catch (const Error& error) {
@@ -55,20 +56,25 @@ Transfer transfer_of(Warp& warp, const BulkDetail& detail, std::uint32_t shared_
   if (detail.tensor) {
     const TensorMapLayout map = tensor_map_at(warp, detail, lane);
     need(warp, lane, map.rank() == detail.coordinates.size(), FindingKind::InvalidUse,
-         fmt::format("{} coordinates for a tensor map of rank {}", detail.coordinates.size(), map.rank()));
-    const auto alignment = static_cast<std::uint32_t>(std::max(128, swizzle_period(map.swizzle_bytes)));
+         fmt::format("{} coordinates for a tensor map of rank {}", detail.coordinates.size(),
+                     map.rank()));
+    const auto alignment =
+        static_cast<std::uint32_t>(std::max(128, swizzle_period(map.swizzle_bytes)));
     need(warp, lane, shared_address % alignment == 0, FindingKind::Misaligned,
-         fmt::format("a box with swizzle {} at shared address {:#x}: expected a multiple of {}", map.swizzle_bytes, shared_address,
-                     alignment));
+         fmt::format("a box with swizzle {} at shared address {:#x}: expected a multiple of {}",
+                     map.swizzle_bytes, shared_address, alignment));
     std::vector<std::int32_t> at;
-    for (const std::int32_t offset : detail.coordinates) at.push_back(static_cast<std::int32_t>(warp.lanes<std::uint32_t>(offset)[lane]));
+    for (const std::int32_t offset : detail.coordinates)
+      at.push_back(static_cast<std::int32_t>(warp.lanes<std::uint32_t>(offset)[lane]));
     return {box_pieces(map, at, shared_address), map.box_bytes(), map.dtype};
   }
   const std::uint32_t bytes = warp.lanes<std::uint32_t>(detail.bytes)[lane];
   const std::uint64_t global_address = warp.address(detail.global, lane);
-  need(warp, lane, bytes % 16 == 0, FindingKind::InvalidUse, fmt::format("a bulk copy of {} bytes: expected a multiple of 16", bytes));
+  need(warp, lane, bytes % 16 == 0, FindingKind::InvalidUse,
+       fmt::format("a bulk copy of {} bytes: expected a multiple of 16", bytes));
   need(warp, lane, shared_address % 16 == 0 && global_address % 16 == 0, FindingKind::Misaligned,
-       fmt::format("a bulk copy between {:#x} and {:#x}: expected multiples of 16", shared_address, global_address));
+       fmt::format("a bulk copy between {:#x} and {:#x}: expected multiples of 16", shared_address,
+                   global_address));
   return {plain_pieces(global_address, shared_address, bytes), bytes, detail.dtype};
 }
 
@@ -85,13 +91,18 @@ std::vector<std::uint32_t> multicast_ranks(Warp& warp, const BulkDetail& detail,
 Outcome run_bulk(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<BulkDetail>();
   for_each_lane(mask, [&](int lane) {
-    const SharedPlace place = shared_place(warp, detail.shared_space, warp.address(detail.shared, lane), lane);
+    const SharedPlace place =
+        shared_place(warp, detail.shared_space, warp.address(detail.shared, lane), lane);
     Transfer transfer = transfer_of(warp, detail, place.address, lane);
     if (!detail.load) {
-      issue_store(warp, lane, {.pieces = std::move(transfer.pieces), .reduction = detail.reduction, .dtype = transfer.dtype});
+      issue_store(warp, lane,
+                  {.pieces = std::move(transfer.pieces),
+                   .reduction = detail.reduction,
+                   .dtype = transfer.dtype});
       return;
     }
-    const SharedPlace barrier = shared_place(warp, detail.shared_space, warp.address(detail.barrier, lane), lane);
+    const SharedPlace barrier =
+        shared_place(warp, detail.shared_space, warp.address(detail.barrier, lane), lane);
     need(warp, lane, barrier.block == place.block, FindingKind::InvalidUse,
          "a bulk copy's mbarrier lies in another block than its destination");
     BulkLoad load{.cluster = warp.block.cluster,
@@ -114,25 +125,32 @@ Outcome run_commit(Warp& warp, const Instruction&, LaneMask mask) {
 }
 
 Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  for_each_lane(mask,
-                [&](int lane) { wait_bulk_groups(warp, lane, static_cast<std::uint32_t>(instruction.immediate), instruction.flags != 0); });
+  for_each_lane(mask, [&](int lane) {
+    wait_bulk_groups(warp, lane, static_cast<std::uint32_t>(instruction.immediate),
+                     instruction.flags != 0);
+  });
   return Outcome::Next;
 }
 
 Outcome run_nothing(Warp&, const Instruction&, LaneMask) { return Outcome::Next; }
 
-void take_tensor_operand(Decoder& decoder, std::size_t index, std::string_view rank, BulkDetail& detail) {
+void take_tensor_operand(Decoder& decoder, std::size_t index, std::string_view rank,
+                         BulkDetail& detail) {
   const OperandText& operand = decoder.operand(index);
   detail.global = decoder.address(operand, Space::Generic);
-  if (operand.parts.size() != 1 || operand.parts[0].parts.size() != static_cast<std::size_t>(rank[0] - '0')) {
+  if (operand.parts.size() != 1 ||
+      operand.parts[0].parts.size() != static_cast<std::size_t>(rank[0] - '0')) {
     decoder.unknown("a tensor operand is [map, {coordinates}], as many as the rank says");
   }
-  for (const OperandText& coordinate : operand.parts[0].parts) detail.coordinates.push_back(decoder.source(coordinate, Type::s32));
+  for (const OperandText& coordinate : operand.parts[0].parts)
+    detail.coordinates.push_back(decoder.source(coordinate, Type::s32));
 }
 
 void take_reduction(Decoder& decoder, BulkDetail& detail) {
   const std::string_view operation = decoder.take_any({"add", "min", "max"});
-  detail.reduction = operation == "add" ? Reduction::Add : operation == "min" ? Reduction::Minimum : Reduction::Maximum;
+  detail.reduction = operation == "add"   ? Reduction::Add
+                     : operation == "min" ? Reduction::Minimum
+                                          : Reduction::Maximum;
   if (operation.empty()) decoder.unknown("this bulk reduction");
   if (detail.tensor) return;
   decoder.take("noftz");
@@ -149,7 +167,8 @@ void take_reduction(Decoder& decoder, BulkDetail& detail) {
   }
 }
 
-// What follows the fixed operands of a load: the multicast mask, then the cache hint, each where its modifier stands.
+// What follows the fixed operands of a load: the multicast mask, then the cache hint, each where
+// its modifier stands.
 void take_load_extras(Decoder& decoder, std::size_t index, BulkDetail& detail) {
   detail.multicast = decoder.take("multicast::cluster");
   if (detail.multicast) detail.mask = decoder.source(index++, Type::u16);
@@ -162,7 +181,8 @@ void decode_transfer(Decoder& decoder, bool reduces) {
   detail->tensor = decoder.take("tensor");
   if (detail->tensor) {
     rank = decoder.take_any({"1d", "2d", "3d", "4d", "5d"});
-    if (rank.empty() || decoder.first_modifier() == "im2col") decoder.unknown("tensor copies of 1d to 5d tiles are known");
+    if (rank.empty() || decoder.first_modifier() == "im2col")
+      decoder.unknown("tensor copies of 1d to 5d tiles are known");
     decoder.take("tile");
   }
   detail->from_shared = !decoder.take("global");  // shared::cta to the shared memory of the cluster
@@ -172,7 +192,8 @@ void decode_transfer(Decoder& decoder, bool reduces) {
   if (detail->from_shared) decoder.demand("shared::cta");
   detail->shared_space = counted ? Space::SharedCluster : Space::Shared;
   if (counted && !detail->from_shared) {
-    if (decoder.take_any({"shared::cluster", "shared::cta"}).empty()) decoder.unknown("where the copy goes");
+    if (decoder.take_any({"shared::cluster", "shared::cta"}).empty())
+      decoder.unknown("where the copy goes");
   } else {
     decoder.demand(counted ? "shared::cluster" : "shared::cta");
   }
@@ -184,7 +205,8 @@ void decode_transfer(Decoder& decoder, bool reduces) {
   if (detail->tensor) {
     take_tensor_operand(decoder, global_operand, rank, *detail);
   } else {
-    detail->global = decoder.address(global_operand, detail->from_shared ? Space::Shared : Space::Global);
+    detail->global =
+        decoder.address(global_operand, detail->from_shared ? Space::Shared : Space::Global);
     detail->bytes = decoder.source(next++, Type::u32);
   }
   if (counted) detail->barrier = decoder.address(next++, Space::SharedCluster);
@@ -223,6 +245,8 @@ void decode_bulk(Decoder& decoder) {
 
 }  // namespace
 
-void add_bulk_opcodes(OpcodeTable& table) { table["cp.async.bulk"] = table["cp.reduce.async.bulk"] = decode_bulk; }
+void add_bulk_opcodes(OpcodeTable& table) {
+  table["cp.async.bulk"] = table["cp.reduce.async.bulk"] = decode_bulk;
+}
 
 }  // namespace anydim::ptx

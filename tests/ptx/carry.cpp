@@ -1,4 +1,5 @@
-// Extended-precision integer arithmetic: sums that leave a carry in the condition code, and sums that take it up.
+// Extended-precision integer arithmetic: sums that leave a carry in the condition code, and sums
+// that take it up.
 #include <type_traits>
 
 #include "tests/ptx/lanes.h"
@@ -13,8 +14,10 @@ enum class Sum { Add, Subtract, LowProduct, HighProduct };
 template <class T, Sum sum, bool takes, bool leaves>
 Outcome carried(Warp& warp, const Instruction& instruction, LaneMask mask) {
   constexpr bool product = sum == Sum::LowProduct || sum == Sum::HighProduct;
-  using Wide = std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
-                                  std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>;
+  using Wide =
+      std::conditional_t<sizeof(T) == 4,
+                         std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
+                         std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>;
   using Bits = std::make_unsigned_t<T>;
   auto* out = warp.lanes<Stored<T>>(instruction.slot[0]);
   const auto* a = warp.lanes<Stored<T>>(instruction.slot[1]);
@@ -32,7 +35,8 @@ Outcome carried(Warp& warp, const Instruction& instruction, LaneMask mask) {
     }
     Bits partial = 0, result = 0;
     const auto combine = [](Bits x, Bits y, Bits& to) {
-      return sum == Sum::Subtract ? __builtin_sub_overflow(x, y, &to) : __builtin_add_overflow(x, y, &to);
+      return sum == Sum::Subtract ? __builtin_sub_overflow(x, y, &to)
+                                  : __builtin_add_overflow(x, y, &to);
     };
     const bool over = combine(first, second, partial), again = combine(partial, carry, result);
     if constexpr (leaves) warp.carry = over || again ? warp.carry | bit : warp.carry & ~bit;
@@ -63,7 +67,10 @@ Execute by_sum(Sum sum, bool takes, bool leaves) {
 Execute carried_arithmetic(Decoder& decoder, Type type, std::string_view half, bool leaves) {
   const std::string& opcode = decoder.text().opcode;
   const bool takes = opcode.ends_with('c');
-  const Sum sum = half == "lo" ? Sum::LowProduct : half == "hi" ? Sum::HighProduct : opcode.starts_with("sub") ? Sum::Subtract : Sum::Add;
+  const Sum sum = half == "lo"                ? Sum::LowProduct
+                  : half == "hi"              ? Sum::HighProduct
+                  : opcode.starts_with("sub") ? Sum::Subtract
+                                              : Sum::Add;
   switch (type) {
     case Type::u32: return by_sum<std::uint32_t>(sum, takes, leaves);
     case Type::s32: return by_sum<std::int32_t>(sum, takes, leaves);

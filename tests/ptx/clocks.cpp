@@ -11,14 +11,17 @@ SharedClocks join(const SharedClocks& a, const SharedClocks& b) {
   const ClockSet& shorter = a->size() >= b->size() ? *b : *a;
   const std::size_t common = shorter.size();
   std::uint32_t longer_lacks = 0,
-                shorter_lacks = 0;  // whether any component is less than the other's; sums, so that the loop is one of vectors
+                shorter_lacks = 0;  // whether any component is less than the other's; sums, so that
+                                    // the loop is one of vectors
   for (std::size_t i = 0; i < common; ++i) {
     longer_lacks |= longer[i] < shorter[i] ? 1 : 0;
     shorter_lacks |= shorter[i] < longer[i] ? 1 : 0;
   }
   const bool longer_covers = longer_lacks == 0;
-  const bool shorter_covers = shorter_lacks == 0 && std::all_of(longer.begin() + static_cast<std::ptrdiff_t>(common), longer.end(),
-                                                                [](std::uint32_t clock) { return clock == 0; });
+  const bool shorter_covers =
+      shorter_lacks == 0 &&
+      std::all_of(longer.begin() + static_cast<std::ptrdiff_t>(common), longer.end(),
+                  [](std::uint32_t clock) { return clock == 0; });
   if (longer_covers) return &longer == a.get() ? a : b;
   if (shorter_covers) return &shorter == a.get() ? a : b;
   auto result = std::make_shared<ClockSet>(longer);

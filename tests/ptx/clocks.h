@@ -1,6 +1,8 @@
-// Happens-before. An actor is whoever touches memory: a warp's 32 lanes, an mbarrier on behalf of the copies that it counts, or a
-// warp's groups of asynchronous work of one sort. An access is marked (actor, lane, clock); what an observer has seen of each
-// actor's lanes is a ClockSet. Clocks of a warp grow whenever it publishes; those of an mbarrier are its phases, those of groups their numbers.
+// Happens-before. An actor is whoever touches memory: a warp's 32 lanes, an mbarrier on behalf of
+// the copies that it counts, or a warp's groups of asynchronous work of one sort. An access is
+// marked (actor, lane, clock); what an observer has seen of each actor's lanes is a ClockSet.
+// Clocks of a warp grow whenever it publishes; those of an mbarrier are its phases, those of groups
+// their numbers.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,8 @@ using SharedClocks = std::shared_ptr<const ClockSet>;
 SharedClocks join(const SharedClocks& a, const SharedClocks& b);
 SharedClocks with(const SharedClocks& a, std::uint32_t component, std::uint32_t clock);
 
-// What one has seen (`generic`), and what lies before a proxy fence that one has seen (`fenced`). Asynchronous work sees an ordinary
-// write only if its issuer has seen it and it is fenced.
+// What one has seen (`generic`), and what lies before a proxy fence that one has seen (`fenced`).
+// Asynchronous work sees an ordinary write only if its issuer has seen it and it is fenced.
 struct Knowledge {
   SharedClocks generic;
   SharedClocks fenced;

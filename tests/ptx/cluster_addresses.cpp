@@ -20,9 +20,12 @@ Outcome execute_mapa(Warp& warp, const Instruction& instruction, LaneMask mask) 
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = value_at(warp, instruction.slot[1], wide, lane);
     const std::uint32_t rank = warp.lanes<std::uint32_t>(instruction.slot[2])[lane];
-    if (rank >= blocks) warp.stop(FindingKind::InvalidUse, lane, fmt::format("block {} of a cluster of {}", rank, blocks));
+    if (rank >= blocks)
+      warp.stop(FindingKind::InvalidUse, lane,
+                fmt::format("block {} of a cluster of {}", rank, blocks));
     const std::uint64_t window = address >> 32 << 32;
-    const std::uint64_t mapped = window | (rank + std::uint64_t{1}) << shared_rank_shift | (address & offset_mask);
+    const std::uint64_t mapped =
+        window | (rank + std::uint64_t{1}) << shared_rank_shift | (address & offset_mask);
     if (wide) warp.lanes<std::uint64_t>(instruction.slot[0])[lane] = mapped;
     else warp.lanes<std::uint32_t>(instruction.slot[0])[lane] = static_cast<std::uint32_t>(mapped);
   });
@@ -31,13 +34,17 @@ Outcome execute_mapa(Warp& warp, const Instruction& instruction, LaneMask mask) 
 
 Outcome execute_rank(Warp& warp, const Instruction& instruction, LaneMask mask) {
   for_each_lane(mask, [&](int lane) {
-    const auto rank = static_cast<std::uint32_t>(value_at(warp, instruction.slot[1], instruction.flags != 0, lane)) >> shared_rank_shift;
-    warp.lanes<std::uint32_t>(instruction.slot[0])[lane] = rank == 0 ? warp.block.cluster_rank : rank - 1;
+    const auto rank = static_cast<std::uint32_t>(
+                          value_at(warp, instruction.slot[1], instruction.flags != 0, lane)) >>
+                      shared_rank_shift;
+    warp.lanes<std::uint32_t>(instruction.slot[0])[lane] =
+        rank == 0 ? warp.block.cluster_rank : rank - 1;
   });
   return Outcome::Next;
 }
 
-// Whether the address is a generic one or named by its space is no difference here: the window's bits stay as they are.
+// Whether the address is a generic one or named by its space is no difference here: the window's
+// bits stay as they are.
 void decode(Decoder& decoder, bool is_map) {
   decoder.take_space(Space::Generic);
   const Type type = decoder.take_type();

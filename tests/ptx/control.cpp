@@ -19,13 +19,16 @@ Outcome execute_indexed_branch(Warp& warp, const Instruction& instruction, LaneM
   const auto* index = warp.lanes<std::uint32_t>(instruction.slot[1]);
   const auto target_of = [&](int lane) {
     if (index[lane] >= targets.size())
-      warp.stop(FindingKind::InvalidUse, lane, fmt::format("index {} into {} branch targets", index[lane], targets.size()));
+      warp.stop(FindingKind::InvalidUse, lane,
+                fmt::format("index {} into {} branch targets", index[lane], targets.size()));
     return targets[index[lane]];
   };
   for (LaneMask rest = mask; rest != 0;) {
     const std::int32_t target = target_of(std::countr_zero(rest));
     LaneMask together = 0;
-    for_each_lane(rest, [&](int lane) { together |= static_cast<LaneMask>(target_of(lane) == target ? 1 : 0) << lane; });
+    for_each_lane(rest, [&](int lane) {
+      together |= static_cast<LaneMask>(target_of(lane) == target ? 1 : 0) << lane;
+    });
     rest &= ~together;
     const std::int32_t pc = warp.fragment().pc;
     warp.branch(instruction, together, target);
@@ -38,7 +41,8 @@ void copy_parameters(Warp& warp, const std::vector<CallDetail::Copy>& copies, La
   const std::uint64_t size = warp.execution.program.call_bytes;
   for_each_lane(mask, [&](int lane) {
     std::byte* space = warp.call_space.data() + static_cast<std::uint64_t>(lane) * size;
-    for (const CallDetail::Copy& copy : copies) std::memmove(space + copy.to, space + copy.from, copy.bytes);
+    for (const CallDetail::Copy& copy : copies)
+      std::memmove(space + copy.to, space + copy.from, copy.bytes);
   });
 }
 
@@ -64,7 +68,8 @@ Outcome execute_call(Warp& warp, const Instruction& instruction, LaneMask mask) 
 Outcome execute_return(Warp& warp, const Instruction&, LaneMask mask) {
   if (warp.fragment().frames.empty()) return warp.exit_lanes(mask);
   const std::int32_t behind = warp.fragment().frames.back();
-  const Instruction& call = warp.execution.program.instructions[static_cast<std::size_t>(behind - 1)];
+  const Instruction& call =
+      warp.execution.program.instructions[static_cast<std::size_t>(behind - 1)];
   copy_parameters(warp, call.get<CallDetail>().results, mask);
   if (mask != warp.fragment().mask) {
     Fragment others = warp.fragment();
@@ -79,7 +84,9 @@ Outcome execute_return(Warp& warp, const Instruction&, LaneMask mask) {
   return Outcome::Jumped;
 }
 
-Outcome execute_exit(Warp& warp, const Instruction&, LaneMask mask) { return warp.exit_lanes(mask); }
+Outcome execute_exit(Warp& warp, const Instruction&, LaneMask mask) {
+  return warp.exit_lanes(mask);
+}
 
 Outcome execute_trap(Warp& warp, const Instruction&, LaneMask mask) {
   warp.stop(FindingKind::Trap, std::countr_zero(mask), "the kernel traps");
@@ -101,7 +108,8 @@ void add_control_opcodes(OpcodeTable& table) {
     decoder.take("uni");
     decoder.instruction.control = Control::IndexedBranch;
     decoder.instruction.slot[1] = decoder.source(0, Type::u32);
-    decoder.instruction.detail = std::make_shared<std::vector<std::int32_t>>(decoder.branch_targets(1));
+    decoder.instruction.detail =
+        std::make_shared<std::vector<std::int32_t>>(decoder.branch_targets(1));
     decoder.instruction.execute = execute_indexed_branch;
   };
   table["call"] = [](Decoder& decoder) {
@@ -118,7 +126,8 @@ void add_control_opcodes(OpcodeTable& table) {
     decoder.instruction.control = Control::Exit;
     decoder.instruction.execute = execute_exit;
   };
-  for (const char* opcode : {"trap", "brkpt"}) table[opcode] = [](Decoder& decoder) { decoder.instruction.execute = execute_trap; };
+  for (const char* opcode : {"trap", "brkpt"})
+    table[opcode] = [](Decoder& decoder) { decoder.instruction.execute = execute_trap; };
   table["nanosleep"] = [](Decoder& decoder) {
     decoder.demand("u32");
     decoder.source(0, Type::u32);

@@ -14,14 +14,16 @@ struct Graph {
   int end() const { return static_cast<int>(starts.size()); }
 };
 
-Graph build_graph(std::span<const Instruction> instructions, std::int32_t first, std::int32_t last) {
+Graph build_graph(std::span<const Instruction> instructions, std::int32_t first,
+                  std::int32_t last) {
   Graph graph;
   std::vector<bool> leads(static_cast<std::size_t>(last - first) + 1);
   const auto lead = [&](std::int32_t pc) { leads[static_cast<std::size_t>(pc - first)] = true; };
   lead(first);
   const auto targets_of = [&](const Instruction& instruction) -> std::vector<std::int32_t> {
     if (instruction.control == Control::Branch) return {instruction.slot[0]};
-    if (instruction.control == Control::IndexedBranch) return instruction.get<std::vector<std::int32_t>>();
+    if (instruction.control == Control::IndexedBranch)
+      return instruction.get<std::vector<std::int32_t>>();
     return {};
   };
   for (std::int32_t pc = first; pc < last; ++pc) {
@@ -43,18 +45,22 @@ Graph build_graph(std::span<const Instruction> instructions, std::int32_t first,
     graph.predecessors[static_cast<std::size_t>(to)].push_back(from);
   };
   for (int block = 0; block < blocks; ++block) {
-    const std::int32_t behind = block + 1 < blocks ? graph.starts[static_cast<std::size_t>(block) + 1] : last;
+    const std::int32_t behind =
+        block + 1 < blocks ? graph.starts[static_cast<std::size_t>(block) + 1] : last;
     const Instruction& instruction = instructions[static_cast<std::size_t>(behind - 1)];
-    const bool ends = instruction.control == Control::Return || instruction.control == Control::Exit;
+    const bool ends =
+        instruction.control == Control::Return || instruction.control == Control::Exit;
     if (ends) connect(block, blocks);
-    for (const std::int32_t target : targets_of(instruction)) connect(block, block_of[static_cast<std::size_t>(target - first)]);
+    for (const std::int32_t target : targets_of(instruction))
+      connect(block, block_of[static_cast<std::size_t>(target - first)]);
     const bool falls_through = instruction.control == Control::None || instruction.guard >= 0;
     if (falls_through) connect(block, block + 1);
   }
   return graph;
 }
 
-// Immediate post-dominators by the iterative method on reverse postorder (Cooper, Harvey, Kennedy). -1: the end is out of reach.
+// Immediate post-dominators by the iterative method on reverse postorder (Cooper, Harvey, Kennedy).
+// -1: the end is out of reach.
 std::vector<int> post_dominators(const Graph& graph) {
   const auto count = static_cast<std::size_t>(graph.end()) + 1;
   std::vector<int> order, number(count, -1);
@@ -92,7 +98,8 @@ std::vector<int> post_dominators(const Graph& graph) {
             common = a;
             break;
           }
-          if (number[static_cast<std::size_t>(a)] < number[static_cast<std::size_t>(b)]) a = dominator[static_cast<std::size_t>(a)];
+          if (number[static_cast<std::size_t>(a)] < number[static_cast<std::size_t>(b)])
+            a = dominator[static_cast<std::size_t>(a)];
           else b = dominator[static_cast<std::size_t>(b)];
         }
       }
@@ -107,15 +114,19 @@ std::vector<int> post_dominators(const Graph& graph) {
 
 }  // namespace
 
-void find_meeting_points(std::span<Instruction> instructions, std::int32_t first, std::int32_t last) {
+void find_meeting_points(std::span<Instruction> instructions, std::int32_t first,
+                         std::int32_t last) {
   const Graph graph = build_graph(instructions, first, last);
   const std::vector<int> dominator = post_dominators(graph);
   for (int block = 0; block < graph.end(); ++block) {
-    const std::int32_t behind = block + 1 < graph.end() ? graph.starts[static_cast<std::size_t>(block) + 1] : last;
+    const std::int32_t behind =
+        block + 1 < graph.end() ? graph.starts[static_cast<std::size_t>(block) + 1] : last;
     Instruction& instruction = instructions[static_cast<std::size_t>(behind - 1)];
-    if (instruction.control != Control::Branch && instruction.control != Control::IndexedBranch) continue;
+    if (instruction.control != Control::Branch && instruction.control != Control::IndexedBranch)
+      continue;
     const int meeting = dominator[static_cast<std::size_t>(block)];
-    if (meeting >= 0 && meeting < graph.end()) instruction.reconverge = graph.starts[static_cast<std::size_t>(meeting)];
+    if (meeting >= 0 && meeting < graph.end())
+      instruction.reconverge = graph.starts[static_cast<std::size_t>(meeting)];
   }
 }
 

@@ -15,14 +15,18 @@ using testing::Parameters;
 using u32 = std::uint32_t;
 
 // Runs one block; each thread leaves a word at p0[tid].
-std::vector<u32> run(const std::string& body, u32 threads = 32, const std::string& module_scope = {}, MachineOptions options = {}) {
+std::vector<u32> run(const std::string& body, u32 threads = 32,
+                     const std::string& module_scope = {}, MachineOptions options = {}) {
   Machine machine(options);
   const DeviceAddress out = machine.allocate(threads * 4);
   machine.write(out, std::vector<std::byte>(threads * 4));
-  const std::string text = kernel_text("mul.wide.u32 %rd0, %t, 4; add.s64 %rd0, p0, %rd0; mov.u32 %r0, 0;\n" + body, 1, module_scope);
+  const std::string text =
+      kernel_text("mul.wide.u32 %rd0, %t, 4; add.s64 %rd0, p0, %rd0; mov.u32 %r0, 0;\n" + body, 1,
+                  module_scope);
   LaunchShape shape;
   shape.block[0] = threads;
-  const Report report = machine.launch(parse_ptx(text), "test", shape, Parameters().add(out).bytes());
+  const Report report =
+      machine.launch(parse_ptx(text), "test", shape, Parameters().add(out).bytes());
   EXPECT_TRUE(report.ok()) << report.text();
   return download<u32>(machine, out, threads);
 }
@@ -139,7 +143,8 @@ MEET:
   setp.ne.u32 %q1, %r2, -1;
   @%q1 mov.u32 %r0, 0;
   st.global.u32 [%rd0], %r0;)");
-  for (u32 lane = 0; lane < 32; ++lane) EXPECT_EQ(got[lane], (std::vector<u32>{1, 2, 1, 3}[lane % 4]));
+  for (u32 lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(got[lane], (std::vector<u32>{1, 2, 1, 3}[lane % 4]));
 }
 
 TEST(ControlFlow, registers_and_labels_of_inner_blocks_are_their_own) {
@@ -173,7 +178,8 @@ AGAIN:
 }
 
 TEST(ControlFlow, lanes_of_one_warp_may_wait_for_each_other) {
-  // Lane 0 waits in a loop for what lane 1 stores behind it: the lanes that have left the loop must not wait for lane 0.
+  // Lane 0 waits in a loop for what lane 1 stores behind it: the lanes that have left the loop must
+  // not wait for lane 0.
   const std::string shared = ".shared .align 4 .b32 flag;";
   MachineOptions options;
   options.idle_limit = 20000;
@@ -220,8 +226,10 @@ TEST(ControlFlow, warp_operations) {
   add.u32 %r0, %r0, %r10;
   st.global.u32 [%rd0], %r0;)");
   for (u32 lane = 0; lane < 32; ++lane) {
-    const u32 up = lane >= 3 ? lane - 3 : 100, index = lane / 8 * 8 + 2, down = lane < 31 ? lane + 1 : lane;
-    EXPECT_EQ(got[lane], (up * 32 + index) * 32 + down + 8 + 496 + 31 + (lane == 0 ? 1 : 0) + 1) << lane;
+    const u32 up = lane >= 3 ? lane - 3 : 100, index = lane / 8 * 8 + 2,
+              down = lane < 31 ? lane + 1 : lane;
+    EXPECT_EQ(got[lane], (up * 32 + index) * 32 + down + 8 + 496 + 31 + (lane == 0 ? 1 : 0) + 1)
+        << lane;
   }
 }
 
@@ -235,9 +243,11 @@ TEST(ControlFlow, unknown_instructions_are_refused_with_their_line) {
     }
     return "accepted";
   };
-  EXPECT_EQ(message("frobnicate.u32 %r0, %r1;"), "PTX line 17: the instruction frobnicate.u32 is not known here.");
+  EXPECT_EQ(message("frobnicate.u32 %r0, %r1;"),
+            "PTX line 17: the instruction frobnicate.u32 is not known here.");
   EXPECT_EQ(message("max.cc.u32 %r0, %r1, %r2;"),
-            "PTX line 17: the instruction max.cc.u32 is not known here: the modifier .cc is not understood.");
+            "PTX line 17: the instruction max.cc.u32 is not known here: the modifier .cc is not "
+            "understood.");
 }
 
 TEST(ControlFlow, malformed_text_is_refused_with_its_line) {
@@ -250,10 +260,14 @@ TEST(ControlFlow, malformed_text_is_refused_with_its_line) {
     }
     return "accepted";
   };
-  EXPECT_EQ(message(kernel_text("add.u32 %r0, %r1, %zz;", 0)), "PTX line 17: the name %zz is not declared.");
-  EXPECT_EQ(message(kernel_text("add.u32 %r0, %r1, %rd2;", 0)), "PTX line 17: %rd2 has not the size of the instruction's type.");
-  EXPECT_EQ(message(kernel_text("bra NOWHERE;", 0)), "PTX line 17: the label NOWHERE is not declared.");
-  EXPECT_EQ(message(".version 9.0\n.target sm_90a\n.visible .entry x()\n{\n  add.u32"), "PTX line 5: expected a name, found the end.");
+  EXPECT_EQ(message(kernel_text("add.u32 %r0, %r1, %zz;", 0)),
+            "PTX line 17: the name %zz is not declared.");
+  EXPECT_EQ(message(kernel_text("add.u32 %r0, %r1, %rd2;", 0)),
+            "PTX line 17: %rd2 has not the size of the instruction's type.");
+  EXPECT_EQ(message(kernel_text("bra NOWHERE;", 0)),
+            "PTX line 17: the label NOWHERE is not declared.");
+  EXPECT_EQ(message(".version 9.0\n.target sm_90a\n.visible .entry x()\n{\n  add.u32"),
+            "PTX line 5: expected a name, found the end.");
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ double round_to_integer(double value, Rounding rounding) {
   return value;
 }
 
-// The neighbour of `rounded` on the other side of `exact` where the rounding asks for it. step gives the next value up or down.
+// The neighbour of `rounded` on the other side of `exact` where the rounding asks for it. step
+// gives the next value up or down.
 template <class Value, class Widen, class Step>
 Value direct(Value rounded, double exact, Rounding rounding, Widen widen, Step step) {
   const double is = widen(rounded);
@@ -56,8 +57,10 @@ std::uint16_t narrow(double value, const Conversion& conversion) {
   if (conversion.relu && (value < 0 || (value == 0 && std::signbit(value)))) value = 0;
   if (conversion.sat) value = value > 0 ? std::min(value, 1.0) : 0;
   std::uint16_t bits = Format::narrow(value);
-  if (conversion.rounding != Rounding::Nearest) bits = direct(bits, value, conversion.rounding, Format::widen, step_half);
-  if (conversion.satfinite && std::isinf(Format::widen(bits))) bits = step_half(bits, (bits & 0x8000) != 0);
+  if (conversion.rounding != Rounding::Nearest)
+    bits = direct(bits, value, conversion.rounding, Format::widen, step_half);
+  if (conversion.satfinite && std::isinf(Format::widen(bits)))
+    bits = step_half(bits, (bits & 0x8000) != 0);
   return bits;
 }
 
@@ -69,7 +72,8 @@ std::uint32_t narrow_single(double value, const Conversion& conversion) {
     result = direct(
         result, value, conversion.rounding, [](float x) { return static_cast<double>(x); },
         [](float x, bool up) { return std::nextafterf(x, up ? INFINITY : -INFINITY); });
-  if (conversion.ftz && std::fabs(result) < std::numeric_limits<float>::min()) result = std::copysign(0.0F, result);
+  if (conversion.ftz && std::fabs(result) < std::numeric_limits<float>::min())
+    result = std::copysign(0.0F, result);
   return std::bit_cast<std::uint32_t>(result);
 }
 
@@ -91,8 +95,9 @@ double widen(std::uint64_t bits, const Conversion& conversion) {
     case Type::f64: return std::bit_cast<double>(bits);
     default: {
       const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-      return conversion.ftz && std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0, value)
-                                                                                    : static_cast<double>(value);
+      return conversion.ftz && std::fabs(value) < std::numeric_limits<float>::min()
+                 ? std::copysign(0.0, value)
+                 : static_cast<double>(value);
     }
   }
 }
@@ -104,11 +109,14 @@ std::uint64_t to_integer(double value, const Conversion& conversion) {
   if (std::isnan(value)) return bits == 64 ? 0x8000'0000'0000'0000U : 0;
   if (is_signed(conversion.to)) {
     const double limit = std::ldexp(1.0, bits - 1);
-    if (value >= limit) return static_cast<std::uint64_t>((std::int64_t{1} << (bits - 2)) - 1 + (std::int64_t{1} << (bits - 2)));
+    if (value >= limit)
+      return static_cast<std::uint64_t>((std::int64_t{1} << (bits - 2)) - 1 +
+                                        (std::int64_t{1} << (bits - 2)));
     if (value < -limit) return static_cast<std::uint64_t>(-(std::int64_t{1} << (bits - 2)) * 2);
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
   }
-  if (value >= std::ldexp(1.0, bits)) return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  if (value >= std::ldexp(1.0, bits))
+    return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
   return value <= 0 ? 0 : static_cast<std::uint64_t>(value);
 }
 
@@ -134,7 +142,8 @@ std::uint64_t clamp_integer(std::uint64_t bits, Type from, Type to) {
     return std::min(bits, limit);
   }
   const auto value = static_cast<std::int64_t>(bits);
-  if (!is_signed(to)) return value < 0 ? 0 : width == 64 ? bits : std::min(bits, (std::uint64_t{1} << width) - 1);
+  if (!is_signed(to))
+    return value < 0 ? 0 : width == 64 ? bits : std::min(bits, (std::uint64_t{1} << width) - 1);
   const std::int64_t limit = (std::int64_t{1} << (width - 1)) - 1;
   return static_cast<std::uint64_t>(std::clamp(value, -limit - 1, limit));
 }
@@ -142,22 +151,26 @@ std::uint64_t clamp_integer(std::uint64_t bits, Type from, Type to) {
 std::uint64_t from_integer(std::uint64_t bits, const Conversion& conversion) {
   // 64-bit integers are rounded straight to the result's type; double is exact for all others.
   const bool negative = is_signed(conversion.from) && static_cast<std::int64_t>(bits) < 0;
-  if (conversion.to == Type::f64 || (conversion.to == Type::f32 && type_bytes(conversion.from) == 8)) {
+  if (conversion.to == Type::f64 ||
+      (conversion.to == Type::f32 && type_bytes(conversion.from) == 8)) {
     const int before = std::fegetround();
     const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
     std::fesetround(modes[static_cast<int>(conversion.rounding)]);
     std::uint64_t result = 0;
     if (conversion.to == Type::f64) {
-      const volatile auto value = negative ? static_cast<double>(static_cast<std::int64_t>(bits)) : static_cast<double>(bits);
+      const volatile auto value = negative ? static_cast<double>(static_cast<std::int64_t>(bits))
+                                           : static_cast<double>(bits);
       result = std::bit_cast<std::uint64_t>(static_cast<double>(value));
     } else {
-      const volatile auto value = negative ? static_cast<float>(static_cast<std::int64_t>(bits)) : static_cast<float>(bits);
+      const volatile auto value =
+          negative ? static_cast<float>(static_cast<std::int64_t>(bits)) : static_cast<float>(bits);
       result = std::bit_cast<std::uint32_t>(static_cast<float>(value));
     }
     std::fesetround(before);
     return result;
   }
-  const double value = negative ? static_cast<double>(static_cast<std::int64_t>(bits)) : static_cast<double>(bits);
+  const double value =
+      negative ? static_cast<double>(static_cast<std::int64_t>(bits)) : static_cast<double>(bits);
   if (conversion.to == Type::f16) return narrow<HalfFormat>(value, conversion);
   if (conversion.to == Type::bf16) return narrow<BfloatFormat>(value, conversion);
   return narrow_single(value, conversion);
@@ -188,8 +201,9 @@ std::uint64_t convert(std::uint64_t bits, const Conversion& conversion) {
 Outcome execute_cvt(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& conversion = instruction.get<Conversion>();
   for_each_lane(mask, [&](int lane) {
-    const std::uint64_t bits =
-        conversion.from_wide ? warp.lanes<std::uint64_t>(instruction.slot[1])[lane] : warp.lanes<std::uint32_t>(instruction.slot[1])[lane];
+    const std::uint64_t bits = conversion.from_wide
+                                   ? warp.lanes<std::uint64_t>(instruction.slot[1])[lane]
+                                   : warp.lanes<std::uint32_t>(instruction.slot[1])[lane];
     const std::uint64_t result = convert(bits, conversion);
     if (conversion.to_wide) warp.lanes<std::uint64_t>(instruction.slot[0])[lane] = result;
     else warp.lanes<std::uint32_t>(instruction.slot[0])[lane] = static_cast<std::uint32_t>(result);
@@ -200,7 +214,8 @@ Outcome execute_cvt(Warp& warp, const Instruction& instruction, LaneMask mask) {
 // The frequent conversions without a change of type at run time.
 template <class To, class From>
 Outcome execute_integer_cvt(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  return unary<To, From, [](From value) { return static_cast<To>(value); }>(warp, instruction, mask);
+  return unary<To, From, [](From value) { return static_cast<To>(value); }>(warp, instruction,
+                                                                            mask);
 }
 
 Outcome execute_pair(Warp& warp, const Instruction& instruction, LaneMask mask) {
@@ -212,15 +227,18 @@ Outcome execute_pair(Warp& warp, const Instruction& instruction, LaneMask mask) 
   for_each_lane(mask, [&](int lane) {
     const double above = static_cast<double>(std::bit_cast<float>(high[lane])),
                  below = static_cast<double>(std::bit_cast<float>(low[lane]));
-    const std::uint32_t upper = is_half ? narrow<HalfFormat>(above, conversion) : narrow<BfloatFormat>(above, conversion);
-    const std::uint32_t lower = is_half ? narrow<HalfFormat>(below, conversion) : narrow<BfloatFormat>(below, conversion);
+    const std::uint32_t upper =
+        is_half ? narrow<HalfFormat>(above, conversion) : narrow<BfloatFormat>(above, conversion);
+    const std::uint32_t lower =
+        is_half ? narrow<HalfFormat>(below, conversion) : narrow<BfloatFormat>(below, conversion);
     out[lane] = upper << 16 | lower;
   });
   return Outcome::Next;
 }
 
 void take_rounding(Decoder& decoder, Conversion& conversion) {
-  const std::string_view rounding = decoder.take_any({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"});
+  const std::string_view rounding =
+      decoder.take_any({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"});
   if (rounding.empty()) return;
   conversion.rounds_to_integer = rounding.size() == 3 && rounding.back() == 'i';
   if (rounding == "rna") conversion.rounding = Rounding::NearestAway;
@@ -231,11 +249,15 @@ void take_rounding(Decoder& decoder, Conversion& conversion) {
 
 Execute quick(const Conversion& conversion) {
   if (conversion.sat || is_float(conversion.to) || is_float(conversion.from)) return nullptr;
-  const bool same = conversion.from_wide == (type_bytes(conversion.from) == 8) && conversion.to_wide == (type_bytes(conversion.to) == 8);
+  const bool same = conversion.from_wide == (type_bytes(conversion.from) == 8) &&
+                    conversion.to_wide == (type_bytes(conversion.to) == 8);
   if (!same) return nullptr;
-  if (conversion.to == Type::u64 && conversion.from == Type::u32) return execute_integer_cvt<std::uint64_t, std::uint32_t>;
-  if (conversion.to == Type::s64 && conversion.from == Type::s32) return execute_integer_cvt<std::int64_t, std::int32_t>;
-  if (conversion.to == Type::u32 && conversion.from == Type::u64) return execute_integer_cvt<std::uint32_t, std::uint64_t>;
+  if (conversion.to == Type::u64 && conversion.from == Type::u32)
+    return execute_integer_cvt<std::uint64_t, std::uint32_t>;
+  if (conversion.to == Type::s64 && conversion.from == Type::s32)
+    return execute_integer_cvt<std::int64_t, std::int32_t>;
+  if (conversion.to == Type::u32 && conversion.from == Type::u64)
+    return execute_integer_cvt<std::uint32_t, std::uint64_t>;
   return nullptr;
 }
 
@@ -256,8 +278,10 @@ void decode_cvt(Decoder& decoder) {
     instruction.slot[2] = decoder.source(2, Type::f32);
     instruction.execute = execute_pair;
   } else {
-    instruction.slot[0] = decoder.any_destination(decoder.operand(0), conversion->to, conversion->to_wide);
-    instruction.slot[1] = decoder.any_source(decoder.operand(1), conversion->from, conversion->from_wide);
+    instruction.slot[0] =
+        decoder.any_destination(decoder.operand(0), conversion->to, conversion->to_wide);
+    instruction.slot[1] =
+        decoder.any_source(decoder.operand(1), conversion->from, conversion->from_wide);
     const Execute fast = quick(*conversion);
     instruction.execute = fast != nullptr ? fast : execute_cvt;
   }

@@ -1,5 +1,5 @@
-// cp.async of 4, 8 or 16 bytes a thread, and its groups. Forms of cp for bulk copies and barriers stand in the opcode table under
-// cp.async.bulk, cp.async.mbarrier and cp.reduce.async.bulk.
+// cp.async of 4, 8 or 16 bytes a thread, and its groups. Forms of cp for bulk copies and barriers
+// stand in the opcode table under cp.async.bulk, cp.async.mbarrier and cp.reduce.async.bulk.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,16 +38,16 @@ struct WarpCopy {
 void read_operands(WarpCopy& copy) {
   for (WarpCopy::Lane& lane : copy.lanes) {
     if (lane.source_bytes == 0) continue;
-    const std::byte* data =
-        copy.block->execution.access(AccessKind::Read, Space::Global, lane.from, lane.source_bytes, 1, lane.agent, *copy.block);
+    const std::byte* data = copy.block->execution.access(
+        AccessKind::Read, Space::Global, lane.from, lane.source_bytes, 1, lane.agent, *copy.block);
     std::memcpy(lane.value.data(), data, lane.source_bytes);
   }
 }
 
 void write_results(WarpCopy& copy) {
   for (WarpCopy::Lane& lane : copy.lanes) {
-    std::byte* data =
-        copy.block->execution.access(AccessKind::Write, Space::Shared, lane.to, copy.bytes, copy.bytes, lane.agent, *copy.block);
+    std::byte* data = copy.block->execution.access(AccessKind::Write, Space::Shared, lane.to,
+                                                   copy.bytes, copy.bytes, lane.agent, *copy.block);
     std::memcpy(data, lane.value.data(), copy.bytes);
   }
 }
@@ -55,7 +55,8 @@ void write_results(WarpCopy& copy) {
 Outcome execute_copy(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& operand = instruction.get<CopyOperand>();
   OwnGroups& groups = warp.groups(GroupKind::CopyAsync);
-  const LaneMask ignored = operand.ignore < 0 ? 0 : warp.predicate(operand.ignore) ^ (operand.ignore_negated ? ~0U : 0U);
+  const LaneMask ignored =
+      operand.ignore < 0 ? 0 : warp.predicate(operand.ignore) ^ (operand.ignore_negated ? ~0U : 0U);
   for (LaneMask rest = mask; rest != 0;) {
     const std::uint32_t group = groups.open[static_cast<std::size_t>(std::countr_zero(rest))];
     auto copy = std::make_shared<WarpCopy>();
@@ -70,17 +71,22 @@ Outcome execute_copy(Warp& warp, const Instruction& instruction, LaneMask mask) 
         return;
       }
       const Knowledge& seen = warp.seen[index];
-      if (copy->seen.empty() || copy->seen.back().generic != seen.generic || copy->seen.back().fenced != seen.fenced)
+      if (copy->seen.empty() || copy->seen.back().generic != seen.generic ||
+          copy->seen.back().fenced != seen.fenced)
         copy->seen.push_back(seen);
       WarpCopy::Lane& made = copy->lanes.emplace_back();
       made.to = warp.address(operand.to, lane);
       made.from = warp.address(operand.from, lane);
-      made.source_bytes = operand.source_bytes < 0 ? operand.bytes : warp.lanes<std::uint32_t>(operand.source_bytes)[lane];
+      made.source_bytes = operand.source_bytes < 0
+                              ? operand.bytes
+                              : warp.lanes<std::uint32_t>(operand.source_bytes)[lane];
       if ((ignored >> lane & 1) != 0) made.source_bytes = 0;
       if (made.source_bytes > operand.bytes)
-        warp.stop(FindingKind::InvalidUse, lane, fmt::format("it copies {} bytes of {}", made.source_bytes, operand.bytes));
+        warp.stop(FindingKind::InvalidUse, lane,
+                  fmt::format("it copies {} bytes of {}", made.source_bytes, operand.bytes));
       if (made.source_bytes != 0 && made.from % operand.bytes != 0)
-        warp.stop(FindingKind::Misaligned, lane, fmt::format("source {:#x} is not aligned to {} bytes", made.from, operand.bytes));
+        warp.stop(FindingKind::Misaligned, lane,
+                  fmt::format("source {:#x} is not aligned to {} bytes", made.from, operand.bytes));
       made.agent = warp.agent(lane);
       made.agent.seen = &copy->seen.back();
       made.agent.issuer_to = warp.clock;
@@ -138,7 +144,8 @@ void decode_copy(Decoder& decoder) {
     decoder.unknown("it cannot copy so many bytes");
   if (decoder.operands() > 3) {
     const OperandText& last = decoder.operand(3);
-    if (decoder.is_predicate(last)) operand->ignore = decoder.predicate(last, operand->ignore_negated);
+    if (decoder.is_predicate(last))
+      operand->ignore = decoder.predicate(last, operand->ignore_negated);
     else if (!decoder.is_wide(last)) operand->source_bytes = decoder.source(last, Type::u32);
   }
   decoder.instruction.execute = execute_copy;
@@ -147,7 +154,9 @@ void decode_copy(Decoder& decoder) {
 
 void decode_cp(Decoder& decoder) {
   const std::vector<std::string>& modifiers = decoder.text().modifiers;
-  const auto names = [&](std::size_t index, std::string_view name) { return index < modifiers.size() && modifiers[index] == name; };
+  const auto names = [&](std::size_t index, std::string_view name) {
+    return index < modifiers.size() && modifiers[index] == name;
+  };
   const char* other = names(0, "reduce")     ? "cp.reduce.async.bulk"
                       : names(1, "bulk")     ? "cp.async.bulk"
                       : names(1, "mbarrier") ? "cp.async.mbarrier"

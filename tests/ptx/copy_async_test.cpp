@@ -14,8 +14,10 @@ using testing::Parameters;
 using testing::upload;
 using u32 = std::uint32_t;
 
-// Each of 64 threads copies 16 bytes into each of two stages and takes its neighbour's in the other warp.
-std::string ring(const std::string& first_wait, const std::string& second_wait, const std::string& barrier) {
+// Each of 64 threads copies 16 bytes into each of two stages and takes its neighbour's in the other
+// warp.
+std::string ring(const std::string& first_wait, const std::string& second_wait,
+                 const std::string& barrier) {
   return R"(
   mov.u32 %r0, stages;
   shl.b32 %r1, %t, 4;
@@ -50,14 +52,15 @@ Result run(const std::string& body, Timing timing) {
   std::iota(values.begin(), values.end(), 1U);
   const DeviceAddress in = upload(machine, values), out = upload(machine, std::vector<u32>(512));
   Result result;
-  result.report = machine.launch(parse_ptx(kernel_text(body, 2, ".shared .align 16 .b8 stages[2048];")), "test", {.block = {64, 1, 1}},
-                                 Parameters().add(in).add(out).bytes());
+  result.report =
+      machine.launch(parse_ptx(kernel_text(body, 2, ".shared .align 16 .b8 stages[2048];")), "test",
+                     {.block = {64, 1, 1}}, Parameters().add(in).add(out).bytes());
   result.words = download<u32>(machine, out, 512);
   return result;
 }
 
-const std::string wait_one = "cp.async.wait_group 1;\n", wait_none = "cp.async.wait_group 0;\n", wait_all = "cp.async.wait_all;\n",
-                  barrier = "bar.sync 0;\n";
+const std::string wait_one = "cp.async.wait_group 1;\n", wait_none = "cp.async.wait_group 0;\n",
+                  wait_all = "cp.async.wait_all;\n", barrier = "bar.sync 0;\n";
 
 class CopyAsync : public ::testing::TestWithParam<Timing> {};
 
@@ -79,7 +82,9 @@ TEST_P(CopyAsync, without_its_wait_is_a_race) {
   EXPECT_TRUE(run(ring(wait_one, wait_none, ""), GetParam()).report.has(FindingKind::Race));
 }
 
-INSTANTIATE_TEST_SUITE_P(Timings, CopyAsync, ::testing::Values(Timing::ResultsLate, Timing::OperandsLate, Timing::Random));
+INSTANTIATE_TEST_SUITE_P(Timings, CopyAsync,
+                         ::testing::Values(Timing::ResultsLate, Timing::OperandsLate,
+                                           Timing::Random));
 
 TEST(CopyAsyncLate, results_come_only_with_the_wait) {
   const Result result = run(ring("", wait_none, barrier), Timing::ResultsLate);
@@ -88,7 +93,8 @@ TEST(CopyAsyncLate, results_come_only_with_the_wait) {
 }
 
 TEST(CopyAsyncLate, operands_are_read_as_late_as_the_wait) {
-  // The source is overwritten between issue and wait: a race, and the late reader sees the new value.
+  // The source is overwritten between issue and wait: a race, and the late reader sees the new
+  // value.
   const std::string body = R"(
   mov.u32 %r0, stages;
   cp.async.ca.shared.global [%r0], [p0], 4;
@@ -100,8 +106,9 @@ TEST(CopyAsyncLate, operands_are_read_as_late_as_the_wait) {
   for (const Timing timing : {Timing::ResultsLate, Timing::OperandsLate}) {
     Machine machine({.timing = timing});
     const DeviceAddress in = upload(machine, std::vector<u32>{7}), out = machine.allocate(4);
-    const Report report = machine.launch(parse_ptx(kernel_text(body, 2, ".shared .align 16 .b8 stages[16];")), "test", {},
-                                         Parameters().add(in).add(out).bytes());
+    const Report report =
+        machine.launch(parse_ptx(kernel_text(body, 2, ".shared .align 16 .b8 stages[16];")), "test",
+                       {}, Parameters().add(in).add(out).bytes());
     EXPECT_TRUE(report.has(FindingKind::Race)) << report.text();
     EXPECT_EQ(download<u32>(machine, out, 1)[0], timing == Timing::ResultsLate ? 7U : 99U);
   }
@@ -112,14 +119,18 @@ TEST(CopyAsyncBounds, source_and_destination_are_checked) {
     Machine machine({});
     const DeviceAddress in = upload(machine, std::vector<u32>(64));
     return machine.launch(
-        parse_ptx(kernel_text("mov.u32 %r0, stages;\n" + body + "cp.async.wait_all;", 1, ".shared .align 16 .b8 stages[64];")), "test", {},
-        Parameters().add(in).bytes());
+        parse_ptx(kernel_text("mov.u32 %r0, stages;\n" + body + "cp.async.wait_all;", 1,
+                              ".shared .align 16 .b8 stages[64];")),
+        "test", {}, Parameters().add(in).bytes());
   };
   EXPECT_TRUE(report("cp.async.cg.shared.global [%r0], [p0+240], 16;").ok());
-  EXPECT_TRUE(report("cp.async.cg.shared.global [%r0], [p0+256], 16;").has(FindingKind::OutOfBounds));
-  EXPECT_TRUE(report("cp.async.cg.shared.global [%r0+64], [p0], 16;").has(FindingKind::OutOfBounds));
+  EXPECT_TRUE(
+      report("cp.async.cg.shared.global [%r0], [p0+256], 16;").has(FindingKind::OutOfBounds));
+  EXPECT_TRUE(
+      report("cp.async.cg.shared.global [%r0+64], [p0], 16;").has(FindingKind::OutOfBounds));
   EXPECT_TRUE(report("cp.async.cg.shared.global [%r0], [p0+8], 16;").has(FindingKind::Misaligned));
-  EXPECT_TRUE(report("cp.async.cg.shared.global [%r0], [p0+4096], 16, 0;").ok());  // nothing of the source is read
+  EXPECT_TRUE(report("cp.async.cg.shared.global [%r0], [p0+4096], 16, 0;")
+                  .ok());  // nothing of the source is read
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// From one line of PTX to an Instruction. A file of handlers adds its opcodes to the table by an add_... function named in
-// opcodes.cpp. A decode function takes every modifier that it understands; one that is left is an unknown instruction.
+// From one line of PTX to an Instruction. A file of handlers adds its opcodes to the table by an
+// add_... function named in opcodes.cpp. A decode function takes every modifier that it
+// understands; one that is left is an unknown instruction.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@ namespace anydim::ptx {
 
 class FunctionDecoder;  // decoder.cpp: symbols and registers of the function
 
-// [base + offset]; base is a register-file offset of `wide ? 8 : 4` bytes a lane, or -1 where the address is the offset itself
+// [base + offset]; base is a register-file offset of `wide ? 8 : 4` bytes a lane, or -1 where the
+// address is the offset itself
 struct AddressOperand {
   std::int32_t base = -1;
   bool wide = false;
@@ -37,12 +39,14 @@ struct CallDetail {
 
 class Decoder {
  public:
-  Decoder(FunctionDecoder& function, const InstructionText& text, Instruction& decoded, std::vector<std::int32_t>& touched);
+  Decoder(FunctionDecoder& function, const InstructionText& text, Instruction& decoded,
+          std::vector<std::int32_t>& touched);
 
   Instruction& instruction;
   const InstructionText& text() const { return text_; }
 
-  // Modifiers, wherever they stand. take: was it there? take_any: which of them was there, "" for none.
+  // Modifiers, wherever they stand. take: was it there? take_any: which of them was there, "" for
+  // none.
   bool take(std::string_view modifier);
   std::string_view take_any(std::initializer_list<std::string_view> modifiers);
   void demand(std::string_view modifier);  // unknown instruction without it
@@ -50,21 +54,26 @@ class Decoder {
   Space take_space(Space otherwise);
   std::string_view first_modifier() const;  // of those not yet taken, "" for none
 
-  // Operands. Sources of any kind (register, immediate, name of a variable, special register) become register-file offsets.
+  // Operands. Sources of any kind (register, immediate, name of a variable, special register)
+  // become register-file offsets.
   std::size_t operands() const { return text_.operands.size(); }
   const OperandText& operand(std::size_t index) const;  // throws where there is none
   bool is_sink(std::size_t index) const { return operand(index).kind == OperandText::Kind::Sink; }
   std::int32_t source(const OperandText& operand, Type type);
   std::int32_t source(std::size_t index, Type type) { return source(operand(index), type); }
   std::int32_t destination(const OperandText& operand, Type type);  // -1 for a sink
-  std::int32_t destination(std::size_t index, Type type) { return destination(operand(index), type); }
-  bool is_predicate(const OperandText& operand) const;                              // a register of that type
-  bool is_wide(const OperandText& operand) const;                                   // a register of 8 bytes a lane
-  std::int32_t any_source(const OperandText& operand, Type type, bool& wide);       // whatever width the register has
+  std::int32_t destination(std::size_t index, Type type) {
+    return destination(operand(index), type);
+  }
+  bool is_predicate(const OperandText& operand) const;  // a register of that type
+  bool is_wide(const OperandText& operand) const;       // a register of 8 bytes a lane
+  std::int32_t any_source(const OperandText& operand, Type type,
+                          bool& wide);  // whatever width the register has
   std::int32_t any_destination(const OperandText& operand, Type type, bool& wide);  // -1 for a sink
-  std::vector<std::int32_t> sources(std::size_t index, Type type);                  // {a, b, ...} or one
-  std::vector<std::int32_t> destinations(std::size_t index, Type type);             // {a, b, ...} or one
-  std::int32_t predicate(const OperandText& operand, bool& negated);                // a source predicate; a literal 0 or 1 too
+  std::vector<std::int32_t> sources(std::size_t index, Type type);       // {a, b, ...} or one
+  std::vector<std::int32_t> destinations(std::size_t index, Type type);  // {a, b, ...} or one
+  std::int32_t predicate(const OperandText& operand,
+                         bool& negated);  // a source predicate; a literal 0 or 1 too
   AddressOperand address(const OperandText& operand, Space space);
   AddressOperand address(std::size_t index, Space space) { return address(operand(index), space); }
   std::int64_t constant(std::size_t index) const;  // an integer literal

@@ -1,4 +1,5 @@
-// Arithmetic rounded towards zero, down or up. This file is compiled so that the rounding mode counts (see CMakeLists.txt).
+// Arithmetic rounded towards zero, down or up. This file is compiled so that the rounding mode
+// counts (see CMakeLists.txt).
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -36,8 +37,10 @@ Outcome execute_directed(Warp& warp, const Instruction& instruction, LaneMask ma
   const bool ftz = (instruction.flags & 1) != 0, sat = (instruction.flags & 2) != 0;
   auto* out = warp.lanes<Stored<T>>(instruction.slot[0]);
   const auto* a = warp.lanes<Stored<T>>(instruction.slot[1]);
-  const auto* b = warp.lanes<Stored<T>>(instruction.slot[2] < 0 ? instruction.slot[1] : instruction.slot[2]);
-  const auto* c = warp.lanes<Stored<T>>(instruction.slot[3] < 0 ? instruction.slot[1] : instruction.slot[3]);
+  const auto* b =
+      warp.lanes<Stored<T>>(instruction.slot[2] < 0 ? instruction.slot[1] : instruction.slot[2]);
+  const auto* c =
+      warp.lanes<Stored<T>>(instruction.slot[3] < 0 ? instruction.slot[1] : instruction.slot[3]);
   const int before = std::fegetround();
   std::fesetround(directed.mode);
   for_each_lane(mask, [&](int lane) {
@@ -54,7 +57,9 @@ Outcome execute_directed(Warp& warp, const Instruction& instruction, LaneMask ma
 
 }  // namespace
 
-std::pair<Execute, std::shared_ptr<const void>> directed_arithmetic(std::string_view opcode, Type type, std::string_view rounding) {
+std::pair<Execute, std::shared_ptr<const void>> directed_arithmetic(std::string_view opcode,
+                                                                    Type type,
+                                                                    std::string_view rounding) {
   auto directed = std::make_shared<Directed>();
   directed->opcode = opcode;
   directed->mode = rounding == "rz" ? FE_TOWARDZERO : rounding == "rm" ? FE_DOWNWARD : FE_UPWARD;

@@ -1,4 +1,5 @@
-// A launch under way: blocks, warps, their registers and memory, and what handlers may do with them.
+// A launch under way: blocks, warps, their registers and memory, and what handlers may do with
+// them.
 #pragma once
 
 #include <array>
@@ -41,8 +42,9 @@ struct Fragment {
   std::uint64_t blocked_since = 0;  // Execution::events when it blocked
   bool may_time_out = false;        // a try_wait
   bool timed_out = false;
-  std::uint64_t ticket = 0;  // a handler's note for its own retry, 0 when the instruction is met first
-  std::string waits_for;     // for the deadlock report
+  std::uint64_t ticket =
+      0;                  // a handler's note for its own retry, 0 when the instruction is met first
+  std::string waits_for;  // for the deadlock report
 };
 
 // Where the lanes that a branch parted meet again.
@@ -81,9 +83,10 @@ struct Warp {
   std::uint32_t clock = 1, birth = 1;
   Actor actor;
   std::array<Knowledge, 32> seen;
-  std::array<Knowledge, 32> fence_published;                // what a relaxed write after a fence publishes
-  std::array<Knowledge, 32> fence_pending;                  // what a fence after a relaxed read will take in
-  std::map<std::int32_t, std::string> registers_in_flight;  // offset: which work; using one is a finding
+  std::array<Knowledge, 32> fence_published;  // what a relaxed write after a fence publishes
+  std::array<Knowledge, 32> fence_pending;    // what a fence after a relaxed read will take in
+  // offset: which work; using one is a finding
+  std::map<std::int32_t, std::string> registers_in_flight;
 
   LaneMask carry = 0;                 // the condition code's carry bit
   std::vector<OwnGroups> own_groups;  // by GroupKind
@@ -100,38 +103,46 @@ struct Warp {
   }
   std::uint64_t address(const AddressOperand& operand, int lane) {
     std::uint64_t base = 0;
-    if (operand.base >= 0) base = operand.wide ? lanes<std::uint64_t>(operand.base)[lane] : lanes<std::uint32_t>(operand.base)[lane];
+    if (operand.base >= 0)
+      base = operand.wide ? lanes<std::uint64_t>(operand.base)[lane]
+                          : lanes<std::uint32_t>(operand.base)[lane];
     return base + static_cast<std::uint64_t>(operand.offset);
   }
   int thread(int lane) const { return index * 32 + lane; }  // in the block
 
-  // Memory, as a thread's own access by the generic proxy. Checks bounds, alignment and races; the pointer is good until the next
-  // access. Throws StopLaunch after a finding that ends the launch.
-  std::byte* access(AccessKind kind, Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment, int lane,
-                    bool strong = false);
+  // Memory, as a thread's own access by the generic proxy. Checks bounds, alignment and races; the
+  // pointer is good until the next access. Throws StopLaunch after a finding that ends the launch.
+  std::byte* access(AccessKind kind, Space space, std::uint64_t address, std::size_t bytes,
+                    std::size_t alignment, int lane, bool strong = false);
 
-  // Order. publish: the knowledge of the lanes, for others to acquire; their later accesses are not covered.
+  // Order. publish: the knowledge of the lanes, for others to acquire; their later accesses are not
+  // covered.
   Knowledge publish(LaneMask mask);
   void acquire(LaneMask mask, const Knowledge& knowledge);
-  void proxy_fence(LaneMask mask);  // ordinary accesses seen so far become visible to asynchronous work
-  // The author of asynchronous work that this lane issues; its accesses carry (actor, lane_of_actor, clock), which whoever learns of
-  // its completion adds to its Knowledge.
-  std::shared_ptr<AsyncAuthor> async_author(int lane, const Actor& actor, int lane_of_actor, std::uint32_t clock,
-                                            Proxy proxy = Proxy::Async);
+  // ordinary accesses seen so far become visible to asynchronous work
+  void proxy_fence(LaneMask mask);
+  // The author of asynchronous work that this lane issues; its accesses carry (actor,
+  // lane_of_actor, clock), which whoever learns of its completion adds to its Knowledge.
+  std::shared_ptr<AsyncAuthor> async_author(int lane, const Actor& actor, int lane_of_actor,
+                                            std::uint32_t clock, Proxy proxy = Proxy::Async);
   // The same on behalf of several lanes (wgmma): it has seen what any of them has.
-  std::shared_ptr<AsyncAuthor> async_author_of_lanes(LaneMask mask, const Actor& actor, int lane_of_actor, std::uint32_t clock);
+  std::shared_ptr<AsyncAuthor> async_author_of_lanes(LaneMask mask, const Actor& actor,
+                                                     int lane_of_actor, std::uint32_t clock);
   OwnGroups& groups(GroupKind kind);  // made on first use
 
-  // Waiting. Use as `return warp.block_on("mbarrier at 0x400, parity 1")`; after any event the instruction runs again.
+  // Waiting. Use as `return warp.block_on("mbarrier at 0x400, parity 1")`; after any event the
+  // instruction runs again.
   Outcome block_on(std::string what, bool may_time_out = false);
   Fragment& fragment() { return fragments[static_cast<std::size_t>(current)]; }
 
-  // Control flow. branch: the lanes of `taken` go to `target`, the fragment's others behind the instruction.
+  // Control flow. branch: the lanes of `taken` go to `target`, the fragment's others behind the
+  // instruction.
   Outcome branch(const Instruction& instruction, LaneMask taken, std::int32_t target);
   Outcome exit_lanes(LaneMask mask);
   void finish_meeting(std::int32_t index);
   void arrive_at_meeting();
-  void demand_meeting(std::int32_t pc);  // the fragment's lanes meet at pc, whatever happens until then
+  // the fragment's lanes meet at pc, whatever happens until then
+  void demand_meeting(std::int32_t pc);
 
   void report(FindingKind kind, int lane, const std::string& message);
   [[noreturn]] void stop(FindingKind kind, int lane, const std::string& message);
@@ -161,8 +172,9 @@ struct Block {
   std::unique_ptr<Shadow> shadow;  // of `shared`
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
-  std::vector<Actor> actors;                                    // that it holds
-  std::map<std::type_index, std::shared_ptr<void>> extensions;  // state that other files' handlers keep a block
+  std::vector<Actor> actors;  // that it holds
+  // state that other files' handlers keep a block
+  std::map<std::type_index, std::shared_ptr<void>> extensions;
   bool finished = false;
 
   // State of a handler file, made on first use.
@@ -184,8 +196,8 @@ struct Cluster {
 
 class Execution {
  public:
-  Execution(MachineState& machine, const Program& program, const Function& entry, const LaunchShape& shape,
-            std::span<const std::byte> parameters);
+  Execution(MachineState& machine, const Program& program, const Function& entry,
+            const LaunchShape& shape, std::span<const std::byte> parameters);
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
@@ -200,20 +212,25 @@ class Execution {
   Agenda agenda;
   std::vector<std::unique_ptr<Block>> blocks;  // resident, by slot; empty slots are null
 
-  // Tells blocked warps that something happened (a barrier completed, asynchronous work finished, lanes exited).
+  // Tells blocked warps that something happened (a barrier completed, asynchronous work finished,
+  // lanes exited).
   void notify() { ++events, ++effects; }
   std::uint64_t events = 0;
-  std::uint64_t effects = 0;  // stores and anything else visible; while it stands still warps only spin
-  std::uint64_t polls = 0;    // reads that may be waiting for others: strong loads, tests of a barrier
+  // stores and anything else visible; while it stands still warps only spin
+  std::uint64_t effects = 0;
+  // reads that may be waiting for others: strong loads, tests of a barrier
+  std::uint64_t polls = 0;
   std::uint64_t instructions = 0;
 
-  // A new actor with so many lanes; belongs to the block's slot and serves again in the slot's next block. Its clock goes on.
+  // A new actor with so many lanes; belongs to the block's slot and serves again in the slot's next
+  // block. Its clock goes on.
   Actor new_actor(Block& block, std::uint16_t lanes, std::string name);
   std::uint32_t& actor_clock(const Actor& actor) { return actors_[actor.number].clock; }
 
-  // Memory on behalf of `agent`. `block` gives shared addresses their meaning; warp and lane of the agent are named if it is at fault.
-  std::byte* access(AccessKind kind, Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment, const Agent& agent,
-                    Block& block);
+  // Memory on behalf of `agent`. `block` gives shared addresses their meaning; warp and lane of the
+  // agent are named if it is at fault.
+  std::byte* access(AccessKind kind, Space space, std::uint64_t address, std::size_t bytes,
+                    std::size_t alignment, const Agent& agent, Block& block);
   void report(FindingKind kind, const Agent& agent, const std::string& message);
   [[noreturn]] void stop(FindingKind kind, const Agent& agent, const std::string& message);
   // Strong accesses order through the address that they touch.
@@ -235,13 +252,14 @@ class Execution {
     std::uint32_t clock = 0;
     std::string name;
   };
-  Place resolve(Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment, AccessKind kind, const Agent& agent,
-                Block& block);
+  Place resolve(Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment,
+                AccessKind kind, const Agent& agent, Block& block);
   void check_access(const Place& place, std::size_t bytes, AccessKind kind, const Agent& agent);
   std::string describe(const Author& author) const;
   bool check_launch();
   void dispatch();
-  void start_block(std::int32_t slot, std::uint64_t cluster, std::uint32_t rank, const std::shared_ptr<Cluster>& group);
+  void start_block(std::int32_t slot, std::uint64_t cluster, std::uint32_t rank,
+                   const std::shared_ptr<Cluster>& group);
   std::unique_ptr<Warp> make_warp(Block& block, std::int32_t index);
   void fill_presets(Warp& warp, const Function& function);
   std::uint64_t special(const Warp& warp, Special which, int lane) const;
@@ -263,16 +281,19 @@ class Execution {
   AccessHistory history_;
   std::vector<ActorRecord> actors_;
   std::uint32_t components_ = 0;
-  std::vector<std::map<std::uint16_t, std::vector<std::uint16_t>>> free_actors_;  // by slot and lanes
+  // by slot and lanes
+  std::vector<std::map<std::uint16_t, std::vector<std::uint16_t>>> free_actors_;
   std::uint64_t next_cluster_ = 0, clusters_ = 0;
   std::array<std::uint32_t, 3> cluster_grid_{1, 1, 1};
   std::int32_t blocks_per_multiprocessor_ = 1;
   std::uint64_t shared_bytes_ = 0;
   std::uint64_t dynamic_start_ = 0;
   std::vector<DeviceAddress> variables_;
-  std::uint64_t last_effects_ = 0, last_effect_instruction_ = 0, last_effect_polls_ = 0, timeout_effects_ = 0;
+  std::uint64_t last_effects_ = 0, last_effect_instruction_ = 0, last_effect_polls_ = 0,
+                timeout_effects_ = 0;
   int timeouts_ = 0, releases_ = 0;
-  std::string stuck_;  // where warps waited when the first lanes were let go from a meeting; empty unless nothing has happened since
+  std::string stuck_;  // where warps waited when the first lanes were let go from a meeting; empty
+                       // unless nothing has happened since
 };
 
 }  // namespace anydim::ptx

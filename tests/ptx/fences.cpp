@@ -5,7 +5,8 @@
 namespace anydim::ptx {
 namespace {
 
-// What relaxed reads saw before becomes known, and what was done before goes with later relaxed writes.
+// What relaxed reads saw before becomes known, and what was done before goes with later relaxed
+// writes.
 Outcome execute_fence(Warp& warp, const Instruction&, LaneMask mask) {
   for_each_lane(mask, [&](int lane) {
     const auto index = static_cast<std::size_t>(lane);
@@ -22,7 +23,8 @@ Outcome execute_proxy_fence(Warp& warp, const Instruction&, LaneMask mask) {
   return Outcome::Next;
 }
 
-// Launches follow one another here, so what a predecessor wrote is there; that a thread has waited is noted.
+// Launches follow one another here, so what a predecessor wrote is there; that a thread has waited
+// is noted.
 Outcome execute_grid_wait(Warp& warp, const Instruction&, LaneMask mask) {
   warp.behind_grid_wait |= mask;
   return Outcome::Next;
@@ -33,7 +35,8 @@ Outcome execute_nothing(Warp&, const Instruction&, LaneMask) { return Outcome::N
 void decode_fence(Decoder& decoder) {
   Instruction& instruction = decoder.instruction;
   if (decoder.take("proxy")) {
-    const std::string_view proxy = decoder.take_any({"async", "async::generic", "alias", "tensormap::generic"});
+    const std::string_view proxy =
+        decoder.take_any({"async", "async::generic", "alias", "tensormap::generic"});
     if (proxy.empty()) decoder.unknown("it names no proxy");
     decoder.take_any({"acquire", "release"});
     decoder.take_any({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
@@ -44,7 +47,8 @@ void decode_fence(Decoder& decoder) {
   }
   decoder.take_any({"sc", "acq_rel", "acquire", "release"});
   decoder.take_any({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-  if (decoder.take_any({"cta", "cluster", "gpu", "sys"}).empty()) decoder.unknown("it names no scope");
+  if (decoder.take_any({"cta", "cluster", "gpu", "sys"}).empty())
+    decoder.unknown("it names no scope");
   instruction.execute = execute_fence;
 }
 

@@ -12,7 +12,8 @@ std::string kernel_text(std::string_view body, int pointers, std::string_view mo
   }
   return fmt::format(
       ".version 9.0\n.target sm_90a\n.address_size 64\n{}\n.visible .entry test({}\n)\n{{\n"
-      "  .reg .b32 %r<32>;\n  .reg .b64 %rd<32>;\n  .reg .f32 %f<32>;\n  .reg .f64 %fd<16>;\n  .reg .b16 %h<16>;\n  .reg .pred %q<16>;\n"
+      "  .reg .b32 %r<32>;\n  .reg .b64 %rd<32>;\n  .reg .f32 %f<32>;\n  .reg .f64 %fd<16>;\n  "
+      ".reg .b16 %h<16>;\n  .reg .pred %q<16>;\n"
       "  .reg .b32 %t;\n  mov.u32 %t, %tid.x;\n{}\n{}\n  ret;\n}}\n",
       module_scope, parameters, loads, body);
 }

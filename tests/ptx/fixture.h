@@ -41,8 +41,9 @@ std::vector<T> download(const Machine& machine, DeviceAddress address, std::size
   return values;
 }
 
-// A kernel named `test` with pointers p0, p1, ... as parameters, each loaded into the register of its name. Registers at hand:
-// %r0..31, %rd0..31, %f0..31, %fd0..15, %h0..15 (16 bits), %q0..15 (predicates); %t holds %tid.x.
+// A kernel named `test` with pointers p0, p1, ... as parameters, each loaded into the register of
+// its name. Registers at hand: %r0..31, %rd0..31, %f0..31, %fd0..15, %h0..15 (16 bits), %q0..15
+// (predicates); %t holds %tid.x.
 std::string kernel_text(std::string_view body, int pointers, std::string_view module_scope = {});
 
 }  // namespace anydim::ptx::testing

@@ -1,5 +1,5 @@
-// The names of one function while it is decoded: registers, variables, labels, special registers; and the presets that its
-// immediates need.
+// The names of one function while it is decoded: registers, variables, labels, special registers;
+// and the presets that its immediates need.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@
 
 namespace anydim::ptx {
 
-// What a name outside any function means, and what functions add to the module while they are decoded.
+// What a name outside any function means, and what functions add to the module while they are
+// decoded.
 struct ModuleSymbols {
   struct Callee {
     std::int32_t first = 0;
@@ -31,7 +32,8 @@ struct ModuleSymbols {
 class FunctionDecoder {
  public:
   // Registers start at `register_start`. Adds the function's variables to the module's.
-  FunctionDecoder(ModuleSymbols& module, const FunctionText& text, Function& function, std::uint64_t register_start);
+  FunctionDecoder(ModuleSymbols& module, const FunctionText& text, Function& function,
+                  std::uint64_t register_start);
 
   struct Register {
     std::int32_t offset = 0;
@@ -41,7 +43,8 @@ class FunctionDecoder {
   ModuleSymbols& module() { return module_; }
   Function& function() { return function_; }
   const Register* find_register(const std::string& name, int scope) const;
-  // A name or literal as a source of so many bytes; touches nothing. Throws with the line where the name is unknown.
+  // A name or literal as a source of so many bytes; touches nothing. Throws with the line where the
+  // name is unknown.
   std::int32_t value(const OperandText& operand, Type type, bool wide, int line, int scope);
   // The place of a name in its own state space, for [name + offset].
   std::int64_t place(const std::string& name, int line, int scope) const;
@@ -55,7 +58,8 @@ class FunctionDecoder {
     std::uint64_t place = 0;
   };
   template <class T>
-  const T* look_up(const std::unordered_map<std::string, std::vector<std::pair<int, T>>>& table, const std::string& name, int scope) const;
+  const T* look_up(const std::unordered_map<std::string, std::vector<std::pair<int, T>>>& table,
+                   const std::string& name, int scope) const;
   void add_register(const VariableText& text);
   void add_variable(const VariableText& text);
   std::int32_t preset(Preset::Kind kind, bool wide, std::int64_t value, std::int32_t index);

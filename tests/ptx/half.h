@@ -9,10 +9,12 @@
 
 namespace anydim::ptx {
 
-// The float next to `value` towards zero, made odd when that is not exact, so that a later rounding to fewer bits is right.
+// The float next to `value` towards zero, made odd when that is not exact, so that a later rounding
+// to fewer bits is right.
 inline float round_to_odd(double value) {
   const auto rounded = static_cast<float>(value);
-  if (std::isnan(value) || static_cast<double>(rounded) == value || std::isinf(rounded)) return rounded;
+  if (std::isnan(value) || static_cast<double>(rounded) == value || std::isinf(rounded))
+    return rounded;
   auto bits = std::bit_cast<std::uint32_t>(rounded);
   if (std::fabs(static_cast<double>(rounded)) > std::fabs(value)) --bits;
   return std::bit_cast<float>(bits | 1);
@@ -21,12 +23,16 @@ inline float round_to_odd(double value) {
 struct HalfFormat {
   static constexpr std::uint16_t not_a_number = 0x7fff;
   static double widen(std::uint16_t bits) { return static_cast<double>(ir::half_to_float(bits)); }
-  static std::uint16_t narrow(double value) { return std::isnan(value) ? not_a_number : ir::float_to_half(round_to_odd(value)); }
+  static std::uint16_t narrow(double value) {
+    return std::isnan(value) ? not_a_number : ir::float_to_half(round_to_odd(value));
+  }
 };
 
 struct BfloatFormat {
   static constexpr std::uint16_t not_a_number = 0x7fff;
-  static double widen(std::uint16_t bits) { return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16)); }
+  static double widen(std::uint16_t bits) {
+    return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+  }
   static std::uint16_t narrow(double value) {
     if (std::isnan(value)) return not_a_number;
     const auto bits = std::bit_cast<std::uint32_t>(round_to_odd(value));

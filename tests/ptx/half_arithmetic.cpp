@@ -11,7 +11,8 @@ namespace anydim::ptx {
 namespace {
 
 double least(double a, double b, bool keeps_nan) {
-  if (std::isnan(a) || std::isnan(b)) return keeps_nan || (std::isnan(a) && std::isnan(b)) ? std::nan("") : std::isnan(a) ? b : a;
+  if (std::isnan(a) || std::isnan(b))
+    return keeps_nan || (std::isnan(a) && std::isnan(b)) ? std::nan("") : std::isnan(a) ? b : a;
   if (a == b) return std::signbit(a) ? a : b;
   return std::min(a, b);
 }
@@ -22,8 +23,10 @@ struct Computation {
 };
 
 template <class Format>
-std::uint16_t compute_one(const Computation& computation, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-  double result = computation.compute(Format::widen(static_cast<std::uint16_t>(a)), Format::widen(static_cast<std::uint16_t>(b)),
+std::uint16_t compute_one(const Computation& computation, std::uint32_t a, std::uint32_t b,
+                          std::uint32_t c) {
+  double result = computation.compute(Format::widen(static_cast<std::uint16_t>(a)),
+                                      Format::widen(static_cast<std::uint16_t>(b)),
                                       Format::widen(static_cast<std::uint16_t>(c)));
   if (computation.relu && result < 0) result = 0;
   if (computation.sat) result = result > 0 ? std::min(result, 1.0) : 0;
@@ -35,11 +38,15 @@ Outcome execute_half(Warp& warp, const Instruction& instruction, LaneMask mask) 
   const auto& computation = instruction.get<Computation>();
   auto* out = warp.lanes<std::uint32_t>(instruction.slot[0]);
   const auto* a = warp.lanes<std::uint32_t>(instruction.slot[1]);
-  const auto* b = warp.lanes<std::uint32_t>(instruction.slot[2] < 0 ? instruction.slot[1] : instruction.slot[2]);
-  const auto* c = warp.lanes<std::uint32_t>(instruction.slot[3] < 0 ? instruction.slot[1] : instruction.slot[3]);
+  const auto* b = warp.lanes<std::uint32_t>(instruction.slot[2] < 0 ? instruction.slot[1]
+                                                                    : instruction.slot[2]);
+  const auto* c = warp.lanes<std::uint32_t>(instruction.slot[3] < 0 ? instruction.slot[1]
+                                                                    : instruction.slot[3]);
   for_each_lane(mask, [&](int lane) {
     const std::uint32_t low = compute_one<Format>(computation, a[lane], b[lane], c[lane]);
-    const std::uint32_t high = is_pair ? compute_one<Format>(computation, a[lane] >> 16, b[lane] >> 16, c[lane] >> 16) : 0U;
+    const std::uint32_t high =
+        is_pair ? compute_one<Format>(computation, a[lane] >> 16, b[lane] >> 16, c[lane] >> 16)
+                : 0U;
     out[lane] = high << 16 | low;
   });
   return Outcome::Next;
@@ -89,7 +96,8 @@ Execute half_arithmetic(Decoder& decoder, Type type) {
   computation.relu = decoder.take("relu");
   computation.sat = decoder.take("sat");
   computation.compute = function_of(opcode, decoder.take("NaN"));
-  if (computation.compute == nullptr || type == Type::tf32) decoder.unknown("not with a 16-bit type");
+  if (computation.compute == nullptr || type == Type::tf32)
+    decoder.unknown("not with a 16-bit type");
   decoder.instruction.detail = std::make_shared<Computation>(computation);
   if (is_half) return is_pair ? execute_half<HalfFormat, true> : execute_half<HalfFormat, false>;
   return is_pair ? execute_half<BfloatFormat, true> : execute_half<BfloatFormat, false>;

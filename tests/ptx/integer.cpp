@@ -11,9 +11,11 @@ namespace {
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>
-using Twice = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>,
-                                 std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
-                                                    std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
+using Twice = std::conditional_t<
+    sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>,
+    std::conditional_t<sizeof(T) == 4,
+                       std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
+                       std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
 // Products of small types are formed in 64 bits, so that nothing overflows as a signed int.
 template <class T>
@@ -32,7 +34,8 @@ template <class T>
 T wrapped_difference(T a, T b) {
   return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
 }
-// Division by zero gives all ones, and the remainder the dividend, as the hardware's sequence does; the overflowing quotient wraps.
+// Division by zero gives all ones, and the remainder the dividend, as the hardware's sequence does;
+// the overflowing quotient wraps.
 template <class T>
 T quotient(T a, T b) {
   if (b == 0) return static_cast<T>(-1);
@@ -49,13 +52,15 @@ T remainder(T a, T b) {
 }
 template <class T>
 T saturated_sum(T a, T b) {
-  return static_cast<T>(
-      std::clamp<std::int64_t>(std::int64_t{a} + std::int64_t{b}, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  return static_cast<T>(std::clamp<std::int64_t>(std::int64_t{a} + std::int64_t{b},
+                                                 std::numeric_limits<T>::min(),
+                                                 std::numeric_limits<T>::max()));
 }
 template <class T>
 T saturated_difference(T a, T b) {
-  return static_cast<T>(
-      std::clamp<std::int64_t>(std::int64_t{a} - std::int64_t{b}, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  return static_cast<T>(std::clamp<std::int64_t>(std::int64_t{a} - std::int64_t{b},
+                                                 std::numeric_limits<T>::min(),
+                                                 std::numeric_limits<T>::max()));
 }
 
 template <class T>
@@ -67,26 +72,34 @@ Execute plain(Decoder& decoder) {
   if (opcode == "rem") return binary<T, T, T, remainder<T>>;
   if (opcode == "min") return binary<T, T, T, [](T a, T b) { return std::min(a, b); }>;
   if (opcode == "max") return binary<T, T, T, [](T a, T b) { return std::max(a, b); }>;
-  if (opcode == "abs") return unary<T, T, [](T a) { return a < 0 ? wrapped_difference(T{0}, a) : a; }>;
+  if (opcode == "abs")
+    return unary<T, T, [](T a) { return a < 0 ? wrapped_difference(T{0}, a) : a; }>;
   if (opcode == "neg") return unary<T, T, [](T a) { return wrapped_difference(T{0}, a); }>;
   if (opcode == "sad")
-    return ternary<T, T, T, T, [](T a, T b, T c) { return wrapped_sum(c, a < b ? wrapped_difference(b, a) : wrapped_difference(a, b)); }>;
+    return ternary<T, T, T, T, [](T a, T b, T c) {
+      return wrapped_sum(c, a < b ? wrapped_difference(b, a) : wrapped_difference(a, b));
+    }>;
   decoder.unknown("not with an integer type");
 }
 
 template <class T>
 Execute product(Decoder& decoder, std::string_view half) {
   const bool adds = decoder.text().opcode == "mad";
-  if (half == "lo" && adds) return ternary<T, T, T, T, [](T a, T b, T c) { return wrapped_sum(wrapped_product(a, b), c); }>;
+  if (half == "lo" && adds)
+    return ternary<T, T, T, T, [](T a, T b, T c) { return wrapped_sum(wrapped_product(a, b), c); }>;
   if (half == "lo") return binary<T, T, T, wrapped_product<T>>;
-  if (half == "hi" && adds) return ternary<T, T, T, T, [](T a, T b, T c) { return wrapped_sum(high_product(a, b), c); }>;
+  if (half == "hi" && adds)
+    return ternary<T, T, T, T, [](T a, T b, T c) { return wrapped_sum(high_product(a, b), c); }>;
   if (half == "hi") return binary<T, T, T, high_product<T>>;
   if constexpr (sizeof(T) < 8) {
     using Wide = Twice<T>;
     if (half == "wide" && adds)
-      return ternary<Wide, T, T, Wide,
-                     [](T a, T b, Wide c) { return wrapped_sum(static_cast<Wide>(static_cast<Wide>(a) * static_cast<Wide>(b)), c); }>;
-    if (half == "wide") return binary<Wide, T, T, [](T a, T b) { return static_cast<Wide>(a) * static_cast<Wide>(b); }>;
+      return ternary<Wide, T, T, Wide, [](T a, T b, Wide c) {
+        return wrapped_sum(static_cast<Wide>(static_cast<Wide>(a) * static_cast<Wide>(b)), c);
+      }>;
+    if (half == "wide")
+      return binary<Wide, T, T,
+                    [](T a, T b) { return static_cast<Wide>(a) * static_cast<Wide>(b); }>;
   }
   decoder.unknown("it lacks .lo, .hi or .wide");
 }
@@ -115,7 +128,8 @@ struct PickProduct {
 
 void decode_operands(Decoder& decoder, Type result, Type source, Type last) {
   decoder.instruction.slot[0] = decoder.destination(0, result);
-  for (std::size_t i = 1; i < decoder.operands(); ++i) decoder.instruction.slot.at(i) = decoder.source(i, i == 3 ? last : source);
+  for (std::size_t i = 1; i < decoder.operands(); ++i)
+    decoder.instruction.slot.at(i) = decoder.source(i, i == 3 ? last : source);
 }
 
 }  // namespace
@@ -130,17 +144,24 @@ Execute integer_arithmetic(Decoder& decoder, Type type) {
       decode_operands(decoder, type, type, type);
       return carried_arithmetic(decoder, type, half, leaves);
     }
-    const Type wide = type == Type::u16 ? Type::u32 : type == Type::s16 ? Type::s32 : type == Type::u32 ? Type::u64 : Type::s64;
+    const Type wide = type == Type::u16   ? Type::u32
+                      : type == Type::s16 ? Type::s32
+                      : type == Type::u32 ? Type::u64
+                                          : Type::s64;
     const Type result = half == "wide" ? wide : type;
     decode_operands(decoder, result, type, result);
     return by_type<PickProduct>(decoder, type, half);
   }
   decode_operands(decoder, type, type, type);
-  const bool leaves = (opcode.starts_with("add") || opcode.starts_with("sub")) && decoder.take("cc");
-  if (opcode == "addc" || opcode == "subc" || leaves) return carried_arithmetic(decoder, type, {}, leaves);
+  const bool leaves =
+      (opcode.starts_with("add") || opcode.starts_with("sub")) && decoder.take("cc");
+  if (opcode == "addc" || opcode == "subc" || leaves)
+    return carried_arithmetic(decoder, type, {}, leaves);
   if (decoder.take("sat")) {
-    if (type == Type::s32 && opcode == "add") return binary<std::int32_t, std::int32_t, std::int32_t, saturated_sum<std::int32_t>>;
-    if (type == Type::s32 && opcode == "sub") return binary<std::int32_t, std::int32_t, std::int32_t, saturated_difference<std::int32_t>>;
+    if (type == Type::s32 && opcode == "add")
+      return binary<std::int32_t, std::int32_t, std::int32_t, saturated_sum<std::int32_t>>;
+    if (type == Type::s32 && opcode == "sub")
+      return binary<std::int32_t, std::int32_t, std::int32_t, saturated_difference<std::int32_t>>;
     decoder.unknown(".sat goes with add and sub of s32");
   }
   return by_type<PickPlain>(decoder, type);
@@ -148,14 +169,18 @@ Execute integer_arithmetic(Decoder& decoder, Type type) {
 
 void add_integer_opcodes(OpcodeTable& table) {
   for (const char* opcode : {"rem", "sad", "addc", "subc", "madc"})
-    table[opcode] = [](Decoder& decoder) { decoder.instruction.execute = integer_arithmetic(decoder, decoder.take_type()); };
+    table[opcode] = [](Decoder& decoder) {
+      decoder.instruction.execute = integer_arithmetic(decoder, decoder.take_type());
+    };
   table["mul24"] = [](Decoder& decoder) {
     decoder.demand("lo");
     const Type type = decoder.take_type();
     decode_operands(decoder, type, type, type);
     if (type == Type::u32)
-      decoder.instruction.execute = binary<std::uint32_t, std::uint32_t, std::uint32_t,
-                                           [](std::uint32_t a, std::uint32_t b) { return (a & 0xffffffU) * (b & 0xffffffU); }>;
+      decoder.instruction.execute =
+          binary<std::uint32_t, std::uint32_t, std::uint32_t, [](std::uint32_t a, std::uint32_t b) {
+            return (a & 0xffffffU) * (b & 0xffffffU);
+          }>;
     else decoder.unknown("only .u32 is supported");
   };
 }

@@ -1,6 +1,7 @@
-// Runs PTX on the CPU, to show without a GPU that generated kernels are right: parse_ptx reads what NVRTC emits, a Machine
-// holds device memory and launches kernels. Every access is checked for bounds and alignment; with check_races every pair of
-// accesses that nothing orders is reported, whether or not it went wrong in this run. Not thread-safe; a Machine belongs to one thread.
+// Runs PTX on the CPU, to show without a GPU that generated kernels are right: parse_ptx reads what
+// NVRTC emits, a Machine holds device memory and launches kernels. Every access is checked for
+// bounds and alignment; with check_races every pair of accesses that nothing orders is reported,
+// whether or not it went wrong in this run. Not thread-safe; a Machine belongs to one thread.
 #pragma once
 
 #include <array>
@@ -25,8 +26,8 @@ struct Module {
   std::shared_ptr<const Program> program;
 };
 
-// Throws Error{Unsupported} with the line for an instruction, modifier or directive that the interpreter does not know, and
-// Error{Malformed} with the line for text that is not PTX.
+// Throws Error{Unsupported} with the line for an instruction, modifier or directive that the
+// interpreter does not know, and Error{Malformed} with the line for text that is not PTX.
 Module parse_ptx(std::string_view text);
 
 // When asynchronous work (cp.async, TMA, wgmma, bulk stores) is done, within what its waits allow.
@@ -43,14 +44,17 @@ struct MachineOptions {
   Timing timing = Timing::ResultsLate;
   std::uint64_t seed = 1;
   std::uint64_t instruction_limit = 2'000'000'000;  // warp instructions a launch
-  std::uint64_t idle_limit = 1'000'000;             // warp instructions without any visible effect until a spin counts as a deadlock
-  int wait_timeouts = 3;                            // how often a waiting try_wait gives up before the launch counts as deadlocked
+  // warp instructions without any visible effect until a spin counts as a deadlock
+  std::uint64_t idle_limit = 1'000'000;
+  // how often a waiting try_wait gives up before the launch counts as deadlocked
+  int wait_timeouts = 3;
   bool check_races = true;
   bool check_uninitialised = false;  // report reads of memory that nothing wrote
-  // The launch may begin before its predecessor ends: a thread may touch memory that is not marked as steady only behind its
-  // griddepcontrol.wait.
+  // The launch may begin before its predecessor ends: a thread may touch memory that is not marked
+  // as steady only behind its griddepcontrol.wait.
   bool dependent = false;
-  // Where given: PTX lines whose instruction ran for some lane become true; launches only add to it.
+  // Where given: PTX lines whose instruction ran for some lane become true; launches only add to
+  // it.
   std::vector<bool>* executed_lines = nullptr;
 };
 
@@ -59,7 +63,8 @@ enum class FindingKind {
   Misaligned,
   Uninitialised,
   Race,
-  MissingProxyFence,  // ordered, but a generic write reaches the async proxy without fence.proxy.async
+  MissingProxyFence,  // ordered, but a generic write reaches the async proxy without
+                      // fence.proxy.async
   Divergence,
   RegisterInFlight,  // a register of unfinished asynchronous work was used
   Deadlock,
@@ -106,17 +111,21 @@ class Machine {
 
   MachineOptions& options();  // may be changed between launches
 
-  // Fresh memory holds a poison pattern (NaN in every floating-point type). Allocations never touch one another.
+  // Fresh memory holds a poison pattern (NaN in every floating-point type). Allocations never touch
+  // one another.
   DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment = 256);
   void free(DeviceAddress address);
-  void mark_steady(DeviceAddress address);  // no predecessor writes the allocation: weights, extents, the error slot
+  void mark_steady(DeviceAddress address);  // no predecessor writes the allocation: weights,
+                                            // extents, the error slot
   // Host accesses; a range outside an allocation throws Error{Internal}.
   void write(DeviceAddress address, std::span<const std::byte> bytes);
   void read(DeviceAddress address, std::span<std::byte> bytes) const;
 
-  // Runs one kernel to its end. `parameters` is laid out as the kernel's .param list is (natural alignment, in order).
-  // Whatever the kernel does wrong is a finding; an unknown entry or a parameter block of the wrong size throws.
-  Report launch(const Module& module, std::string_view entry, const LaunchShape& shape, std::span<const std::byte> parameters);
+  // Runs one kernel to its end. `parameters` is laid out as the kernel's .param list is (natural
+  // alignment, in order). Whatever the kernel does wrong is a finding; an unknown entry or a
+  // parameter block of the wrong size throws.
+  Report launch(const Module& module, std::string_view entry, const LaunchShape& shape,
+                std::span<const std::byte> parameters);
 
  private:
   std::unique_ptr<MachineState> state_;

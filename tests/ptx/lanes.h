@@ -1,4 +1,5 @@
-// Loops over lanes for handlers that compute each lane by itself. A value of type T of up to 4 bytes lies in the low bytes of 4.
+// Loops over lanes for handlers that compute each lane by itself. A value of type T of up to 4
+// bytes lies in the low bytes of 4.
 #pragma once
 
 #include <bit>
@@ -49,7 +50,9 @@ template <class Out, class A, auto f>
 Outcome unary(Warp& warp, const Instruction& instruction, LaneMask mask) {
   auto* out = warp.lanes<Stored<Out>>(instruction.slot[0]);
   const auto* a = warp.lanes<Stored<A>>(instruction.slot[1]);
-  for_each_lane(mask, [&](int lane) { out[lane] = put_lane<Out>(static_cast<Out>(f(get_lane<A>(a[lane])))); });
+  for_each_lane(mask, [&](int lane) {
+    out[lane] = put_lane<Out>(static_cast<Out>(f(get_lane<A>(a[lane]))));
+  });
   return Outcome::Next;
 }
 
@@ -58,7 +61,9 @@ Outcome binary(Warp& warp, const Instruction& instruction, LaneMask mask) {
   auto* out = warp.lanes<Stored<Out>>(instruction.slot[0]);
   const auto* a = warp.lanes<Stored<A>>(instruction.slot[1]);
   const auto* b = warp.lanes<Stored<B>>(instruction.slot[2]);
-  for_each_lane(mask, [&](int lane) { out[lane] = put_lane<Out>(static_cast<Out>(f(get_lane<A>(a[lane]), get_lane<B>(b[lane])))); });
+  for_each_lane(mask, [&](int lane) {
+    out[lane] = put_lane<Out>(static_cast<Out>(f(get_lane<A>(a[lane]), get_lane<B>(b[lane]))));
+  });
   return Outcome::Next;
 }
 
@@ -69,7 +74,8 @@ Outcome ternary(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto* b = warp.lanes<Stored<B>>(instruction.slot[2]);
   const auto* c = warp.lanes<Stored<C>>(instruction.slot[3]);
   for_each_lane(mask, [&](int lane) {
-    out[lane] = put_lane<Out>(static_cast<Out>(f(get_lane<A>(a[lane]), get_lane<B>(b[lane]), get_lane<C>(c[lane]))));
+    out[lane] = put_lane<Out>(
+        static_cast<Out>(f(get_lane<A>(a[lane]), get_lane<B>(b[lane]), get_lane<C>(c[lane]))));
   });
   return Outcome::Next;
 }

@@ -15,7 +15,9 @@ constexpr LaneMask whole_warp = ~LaneMask{0};
 
 void need_whole_warp(Warp& warp, LaneMask mask) {
   if (mask != whole_warp) {
-    warp.stop(FindingKind::Divergence, -1, fmt::format("only lanes {:#010x} run an instruction that takes the whole warp", mask));
+    warp.stop(
+        FindingKind::Divergence, -1,
+        fmt::format("only lanes {:#010x} run an instruction that takes the whole warp", mask));
   }
 }
 
@@ -43,7 +45,8 @@ void scatter(Warp& warp, const std::vector<std::int32_t>& offsets, const WarpReg
 Outcome run_mma(Warp& warp, const Instruction& instruction, LaneMask mask) {
   need_whole_warp(warp, mask);
   const auto& mma = instruction.get<MmaDetail>();
-  scatter(warp, mma.d, mma_sync(mma.shape, gather(warp, mma.a), gather(warp, mma.b), gather(warp, mma.c)));
+  scatter(warp, mma.d,
+          mma_sync(mma.shape, gather(warp, mma.a), gather(warp, mma.b), gather(warp, mma.c)));
   return Outcome::Next;
 }
 
@@ -72,7 +75,8 @@ void decode_mma(Decoder& decoder) {
   shape.b = *element_format(right);
   const int bits = element_bits(shape.a);
   const bool integers = bits == 8;
-  if (bits != element_bits(shape.b) || (!integers && left != right) || shape.k * bits < 128 || shape.k * bits > 256) {
+  if (bits != element_bits(shape.b) || (!integers && left != right) || shape.k * bits < 128 ||
+      shape.k * bits > 256) {
     decoder.unknown("mma of these types and this shape");
   }
   if (result == Type::f32 && !integers) shape.accumulator = AccumulatorFormat::F32;
@@ -85,8 +89,10 @@ void decode_mma(Decoder& decoder) {
   detail->b = decoder.sources(2, Type::b32);
   detail->c = decoder.sources(3, stored);
   const auto count = [](int registers) { return static_cast<std::size_t>(registers); };
-  if (detail->a.size() != count(operand_a_registers(shape)) || detail->b.size() != count(operand_b_registers(shape)) ||
-      detail->c.size() != count(accumulator_registers(shape)) || detail->d.size() != detail->c.size()) {
+  if (detail->a.size() != count(operand_a_registers(shape)) ||
+      detail->b.size() != count(operand_b_registers(shape)) ||
+      detail->c.size() != count(accumulator_registers(shape)) ||
+      detail->d.size() != detail->c.size()) {
     decoder.unknown("the number of registers doesn't fit the shape");
   }
   decoder.instruction.detail = std::move(detail);
@@ -103,7 +109,8 @@ struct RowsDetail {
 
 std::byte* row_pointer(Warp& warp, const RowsDetail& rows, AccessKind kind, int matrix, int row) {
   const int lane = row_address_lane(matrix, row);
-  return warp.access(kind, rows.space, warp.address(rows.address, lane), matrix_row_bytes, matrix_row_bytes, lane);
+  return warp.access(kind, rows.space, warp.address(rows.address, lane), matrix_row_bytes,
+                     matrix_row_bytes, lane);
 }
 
 Outcome run_ldmatrix(Warp& warp, const Instruction& instruction, LaneMask mask) {
@@ -113,11 +120,13 @@ Outcome run_ldmatrix(Warp& warp, const Instruction& instruction, LaneMask mask) 
   for (int matrix = 0; matrix < static_cast<int>(detail.registers.size()); ++matrix) {
     MatrixRows rows;
     for (int row = 0; row < 8; ++row)
-      std::memcpy(rows[row].data(), row_pointer(warp, detail, AccessKind::Read, matrix, row), matrix_row_bytes);
+      std::memcpy(rows[row].data(), row_pointer(warp, detail, AccessKind::Read, matrix, row),
+                  matrix_row_bytes);
     loaded.push_back(distribute_matrix(rows, detail.transposed));
   }
   for (std::size_t matrix = 0; matrix < loaded.size(); ++matrix) {
-    std::copy(loaded[matrix].begin(), loaded[matrix].end(), warp.lanes<std::uint32_t>(detail.registers[matrix]));
+    std::copy(loaded[matrix].begin(), loaded[matrix].end(),
+              warp.lanes<std::uint32_t>(detail.registers[matrix]));
   }
   return Outcome::Next;
 }
@@ -130,7 +139,8 @@ Outcome run_stmatrix(Warp& warp, const Instruction& instruction, LaneMask mask) 
     std::copy_n(warp.lanes<std::uint32_t>(detail.registers[matrix]), 32, values.begin());
     const MatrixRows rows = collect_matrix(values, detail.transposed);
     for (int row = 0; row < 8; ++row)
-      std::memcpy(row_pointer(warp, detail, AccessKind::Write, matrix, row), rows[row].data(), matrix_row_bytes);
+      std::memcpy(row_pointer(warp, detail, AccessKind::Write, matrix, row), rows[row].data(),
+                  matrix_row_bytes);
   }
   return Outcome::Next;
 }
@@ -147,7 +157,8 @@ void decode_rows(Decoder& decoder, bool load) {
   detail->space = decoder.take_space(Space::Generic);
   detail->address = decoder.address(load ? 1 : 0, detail->space);
   detail->registers = load ? decoder.destinations(0, Type::b32) : decoder.sources(1, Type::b32);
-  if (detail->registers.size() != static_cast<std::size_t>(count[1] - '0')) decoder.unknown("one register for each matrix is needed");
+  if (detail->registers.size() != static_cast<std::size_t>(count[1] - '0'))
+    decoder.unknown("one register for each matrix is needed");
   decoder.instruction.detail = std::move(detail);
   decoder.instruction.aligned = true;
   decoder.instruction.execute = load ? run_ldmatrix : run_stmatrix;

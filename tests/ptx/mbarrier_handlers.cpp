@@ -30,7 +30,8 @@ struct MbarrierDetail {
 };
 
 void check_change(Warp& warp, int lane, std::uint64_t address, const std::string& wrong) {
-  if (!wrong.empty()) warp.stop(FindingKind::InvalidUse, lane, fmt::format("mbarrier at {:#x}: {}", address, wrong));
+  if (!wrong.empty())
+    warp.stop(FindingKind::InvalidUse, lane, fmt::format("mbarrier at {:#x}: {}", address, wrong));
 }
 
 Outcome run_init(Warp& warp, const Instruction& instruction, LaneMask mask) {
@@ -39,10 +40,12 @@ Outcome run_init(Warp& warp, const Instruction& instruction, LaneMask mask) {
     const std::uint64_t address = warp.address(detail.address, lane);
     std::byte* const word = warp.access(AccessKind::Write, detail.space, address, 8, 8, lane);
     const SharedPlace place = shared_place(warp, detail.space, address, lane);
-    if (place.block != &warp.block) warp.stop(FindingKind::InvalidUse, lane, "mbarrier.init of another block's barrier");
+    if (place.block != &warp.block)
+      warp.stop(FindingKind::InvalidUse, lane, "mbarrier.init of another block's barrier");
     MbarrierObject& object = place.block->extension<MbarrierObjects>().objects[place.address];
     if (object.word == nullptr)
-      object.actor = warp.execution.new_actor(warp.block, 1, fmt::format("copies of the mbarrier at {:#x}", place.address));
+      object.actor = warp.execution.new_actor(
+          warp.block, 1, fmt::format("copies of the mbarrier at {:#x}", place.address));
     ++warp.execution.actor_clock(object.actor);
     object.word = word;
     object.gathered = object.released = {};
@@ -50,7 +53,8 @@ Outcome run_init(Warp& warp, const Instruction& instruction, LaneMask mask) {
     object.author_lane = lane;
     object.author_clock = warp.clock;
     object.fenced = false;
-    check_change(warp, lane, address, mbarrier_init(object.state, warp.lanes<std::uint32_t>(detail.count)[lane]));
+    check_change(warp, lane, address,
+                 mbarrier_init(object.state, warp.lanes<std::uint32_t>(detail.count)[lane]));
     settle_mbarrier(warp.execution, object, object.state.parity);
   });
   return Outcome::Next;
@@ -75,11 +79,15 @@ void gather_knowledge(Warp& warp, const MbarrierDetail& detail, LaneMask mask) {
     const int first = std::countr_zero(mask);
     LaneMask same = 0;
     for_each_lane(mask, [&](int lane) {
-      if (warp.address(detail.address, lane) == warp.address(detail.address, first)) same |= LaneMask{1} << lane;
+      if (warp.address(detail.address, lane) == warp.address(detail.address, first))
+        same |= LaneMask{1} << lane;
     });
-    MbarrierObject& object = find_mbarrier(warp, detail.space, warp.address(detail.address, first), first);
+    MbarrierObject& object =
+        find_mbarrier(warp, detail.space, warp.address(detail.address, first), first);
     if (detail.relaxed) {
-      for_each_lane(same, [&](int lane) { object.gathered.join(warp.fence_published[static_cast<std::size_t>(lane)]); });
+      for_each_lane(same, [&](int lane) {
+        object.gathered.join(warp.fence_published[static_cast<std::size_t>(lane)]);
+      });
     } else {
       object.gathered.join(warp.publish(same));
     }
@@ -104,15 +112,20 @@ std::string arrive(const MbarrierDetail& detail, Mbarrier& state, std::int64_t c
 
 Outcome run_arrive(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<MbarrierDetail>();
-  const bool arrives = detail.arrival != Arrival::OnlyExpect && detail.arrival != Arrival::OnlyComplete;
+  const bool arrives =
+      detail.arrival != Arrival::OnlyExpect && detail.arrival != Arrival::OnlyComplete;
   if (arrives) gather_knowledge(warp, detail, mask);
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
     MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane);
-    if (detail.state >= 0) warp.lanes<std::uint64_t>(detail.state)[lane] = encode_mbarrier(object.state);
-    const std::int64_t count = detail.count < 0 ? 1 : static_cast<std::int64_t>(warp.lanes<std::uint32_t>(detail.count)[lane]);
-    check_change(warp, lane, address,
-                 change_mbarrier(warp.execution, object, [&](Mbarrier& state) { return arrive(detail, state, count); }));
+    if (detail.state >= 0)
+      warp.lanes<std::uint64_t>(detail.state)[lane] = encode_mbarrier(object.state);
+    const std::int64_t count =
+        detail.count < 0 ? 1
+                         : static_cast<std::int64_t>(warp.lanes<std::uint32_t>(detail.count)[lane]);
+    check_change(warp, lane, address, change_mbarrier(warp.execution, object, [&](Mbarrier& state) {
+                   return arrive(detail, state, count);
+                 }));
   });
   return Outcome::Next;
 }
@@ -123,11 +136,14 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
   std::string missing;
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
-    const MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane, AccessKind::Read);
+    const MbarrierObject& object =
+        find_mbarrier(warp, detail.space, address, lane, AccessKind::Read);
     bool parity = false;
     if (detail.by_parity) {
       const std::uint32_t value = warp.lanes<std::uint32_t>(detail.awaited)[lane];
-      if (value > 1) warp.stop(FindingKind::InvalidUse, lane, fmt::format("a phase's parity is 0 or 1, got {}", value));
+      if (value > 1)
+        warp.stop(FindingKind::InvalidUse, lane,
+                  fmt::format("a phase's parity is 0 or 1, got {}", value));
       parity = value != 0;
     } else {
       parity = decode_mbarrier(warp.lanes<std::uint64_t>(detail.awaited)[lane]).parity;
@@ -137,11 +153,13 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
       if (detail.relaxed) warp.fence_pending[static_cast<std::size_t>(lane)].join(object.released);
       else warp.acquire(LaneMask{1} << lane, object.released);
     } else if (missing.empty()) {
-      missing = fmt::format("mbarrier at {:#x}, phase of parity {}: {} of {} arrivals and {} bytes missing", address, parity ? 1 : 0,
-                            object.state.pending, object.state.expected, object.state.transactions);
+      missing = fmt::format(
+          "mbarrier at {:#x}, phase of parity {}: {} of {} arrivals and {} bytes missing", address,
+          parity ? 1 : 0, object.state.pending, object.state.expected, object.state.transactions);
     }
   });
-  if (detail.blocking && passed != mask && !warp.fragment().timed_out) return warp.block_on(std::move(missing), true);
+  if (detail.blocking && passed != mask && !warp.fragment().timed_out)
+    return warp.block_on(std::move(missing), true);
   warp.set_predicate(detail.result, mask, passed);
   return Outcome::Next;
 }
@@ -149,7 +167,8 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
 Outcome run_pending_count(Warp& warp, const Instruction& instruction, LaneMask mask) {
   for_each_lane(mask, [&](int lane) {
     const Mbarrier state = decode_mbarrier(warp.lanes<std::uint64_t>(instruction.slot[1])[lane]);
-    warp.lanes<std::uint32_t>(instruction.slot[0])[lane] = static_cast<std::uint32_t>(state.pending);
+    warp.lanes<std::uint32_t>(instruction.slot[0])[lane] =
+        static_cast<std::uint32_t>(state.pending);
   });
   return Outcome::Next;
 }
@@ -163,7 +182,9 @@ void decode_arrival(Decoder& decoder, MbarrierDetail& detail, bool drop) {
   const bool expects = decoder.take("expect_tx");
   decoder.take("noComplete");
   take_ordering(decoder, detail);
-  detail.arrival = drop ? (expects ? Arrival::DropExpect : Arrival::Drop) : expects ? Arrival::Expect : Arrival::Arrive;
+  detail.arrival = drop      ? (expects ? Arrival::DropExpect : Arrival::Drop)
+                   : expects ? Arrival::Expect
+                             : Arrival::Arrive;
   detail.space = decoder.take_space(Space::Generic);
   decoder.demand("b64");
   detail.state = decoder.destination(0, Type::b64);
@@ -198,11 +219,13 @@ void decode_wait(Decoder& decoder, MbarrierDetail& detail, bool blocking) {
 void decode_operation(Decoder& decoder) {
   auto detail = std::make_shared<MbarrierDetail>();
   const std::string_view operation =
-      decoder.take_any({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
+      decoder.take_any({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx",
+                        "test_wait", "try_wait", "pending_count"});
   if (operation == "arrive" || operation == "arrive_drop") {
     decode_arrival(decoder, *detail, operation == "arrive_drop");
   } else if (operation == "expect_tx" || operation == "complete_tx") {
-    decode_count(decoder, *detail, operation == "expect_tx" ? Arrival::OnlyExpect : Arrival::OnlyComplete);
+    decode_count(decoder, *detail,
+                 operation == "expect_tx" ? Arrival::OnlyExpect : Arrival::OnlyComplete);
   } else if (operation == "test_wait" || operation == "try_wait") {
     decode_wait(decoder, *detail, operation == "try_wait");
   } else if (operation == "init" || operation == "inval") {
@@ -224,7 +247,8 @@ void decode_operation(Decoder& decoder) {
 
 Outcome run_mbarrier_fence(Warp& warp, const Instruction&, LaneMask mask) {
   for (auto& [address, object] : warp.block.extension<MbarrierObjects>().objects) {
-    if (object.author.number == warp.actor.number && (mask >> object.author_lane & 1) != 0) object.fenced = true;
+    if (object.author.number == warp.actor.number && (mask >> object.author_lane & 1) != 0)
+      object.fenced = true;
   }
   return Outcome::Next;
 }

@@ -17,16 +17,19 @@ std::string check_word(const MbarrierObject& object) {
 
 }  // namespace
 
-MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane, AccessKind kind) {
+MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane,
+                              AccessKind kind) {
   warp.access(kind, space, address, 8, 8, lane, true);
   const SharedPlace place = shared_place(warp, space, address, lane);
   auto& objects = place.block->extension<MbarrierObjects>().objects;
   const auto found = objects.find(place.address);
   if (found == objects.end()) {
-    warp.stop(FindingKind::InvalidUse, lane, fmt::format("there is no mbarrier at shared address {:#x}", place.address));
+    warp.stop(FindingKind::InvalidUse, lane,
+              fmt::format("there is no mbarrier at shared address {:#x}", place.address));
   }
   if (const std::string wrong = check_word(found->second); !wrong.empty()) {
-    warp.stop(FindingKind::InvalidUse, lane, fmt::format("the mbarrier at {:#x} is damaged: {}", place.address, wrong));
+    warp.stop(FindingKind::InvalidUse, lane,
+              fmt::format("the mbarrier at {:#x} is damaged: {}", place.address, wrong));
   }
   return found->second;
 }
@@ -44,15 +47,19 @@ MbarrierObject* mbarrier_for_copy(Block& block, std::uint32_t address, std::stri
   return nullptr;
 }
 
-bool initialised_for_copies(const MbarrierObject& object, const Knowledge& seen, const Warp& issuer, int lane) {
-  const std::uint32_t component = object.author.base + static_cast<std::uint32_t>(object.author_lane);
+bool initialised_for_copies(const MbarrierObject& object, const Knowledge& seen, const Warp& issuer,
+                            int lane) {
+  const std::uint32_t component =
+      object.author.base + static_cast<std::uint32_t>(object.author_lane);
   if (clock_of(seen.fenced, component) >= object.author_clock) return true;
   const bool own = issuer.actor.number == object.author.number && lane == object.author_lane;
   return object.fenced && (own || clock_of(seen.generic, component) >= object.author_clock);
 }
 
-std::string complete_transactions(Execution& execution, MbarrierObject& object, std::int64_t bytes) {
-  return change_mbarrier(execution, object, [&](Mbarrier& state) { return mbarrier_complete(state, bytes); });
+std::string complete_transactions(Execution& execution, MbarrierObject& object,
+                                  std::int64_t bytes) {
+  return change_mbarrier(execution, object,
+                         [&](Mbarrier& state) { return mbarrier_complete(state, bytes); });
 }
 
 void settle_mbarrier(Execution& execution, MbarrierObject& object, bool parity_before) {

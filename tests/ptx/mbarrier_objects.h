@@ -1,4 +1,5 @@
-// The mbarriers of a block: their counts, and what each phase makes visible to those who wait for it.
+// The mbarriers of a block: their counts, and what each phase makes visible to those who wait for
+// it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace anydim::ptx {
 struct MbarrierObject {
   Mbarrier state;
   std::byte* word = nullptr;  // the 8 bytes in shared memory
-  // Copies that this barrier counts access memory as this actor's lane 0; the clock is the phase they complete in.
+  // Copies that this barrier counts access memory as this actor's lane 0; the clock is the phase
+  // they complete in.
   Actor actor;
   Knowledge gathered;  // of all arrivals so far
   Knowledge released;  // what the last completed phase gives to those who waited for it
@@ -29,18 +31,22 @@ struct MbarrierObjects {
   std::map<std::uint32_t, MbarrierObject> objects;  // by shared address
 };
 
-// The mbarrier at a place, for an operation of `lane` that changes it or only looks (AccessKind::Read). Checks that its word is intact and that its initialisation comes before (a race
-// otherwise); stops the launch where there is none.
-MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane, AccessKind kind = AccessKind::Atomic);
+// The mbarrier at a place, for an operation of `lane` that changes it or only looks
+// (AccessKind::Read). Checks that its word is intact and that its initialisation comes before (a
+// race otherwise); stops the launch where there is none.
+MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane,
+                              AccessKind kind = AccessKind::Atomic);
 
-// For asynchronous work that the author issued: its block may have ended and its word been overwritten. Empty or what is wrong.
+// For asynchronous work that the author issued: its block may have ended and its word been
+// overwritten. Empty or what is wrong.
 MbarrierObject* mbarrier_for_copy(Block& block, std::uint32_t address, std::string& wrong);
 
 // Whether work that knows `seen` may count on the barrier's initialisation through the async proxy.
-bool initialised_for_copies(const MbarrierObject& object, const Knowledge& seen, const Warp& issuer, int lane);
+bool initialised_for_copies(const MbarrierObject& object, const Knowledge& seen, const Warp& issuer,
+                            int lane);
 
-// Applies a change of state, given by a function of tests/ptx/units/mbarrier.h, and releases the phase if that completed it.
-// Empty or what is wrong.
+// Applies a change of state, given by a function of tests/ptx/units/mbarrier.h, and releases the
+// phase if that completed it. Empty or what is wrong.
 template <class Change>
 std::string change_mbarrier(Execution& execution, MbarrierObject& object, Change change);
 

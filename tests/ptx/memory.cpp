@@ -12,7 +12,8 @@ namespace anydim::ptx {
 constexpr std::uint64_t guard_bytes = 4096;
 
 DeviceAddress GlobalMemory::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-  internal_check(alignment != 0 && (alignment & (alignment - 1)) == 0, "an alignment is a power of two");
+  internal_check(alignment != 0 && (alignment & (alignment - 1)) == 0,
+                 "an alignment is a power of two");
   const DeviceAddress base = (next_ + alignment - 1) / alignment * alignment;
   next_ = base + bytes + guard_bytes;
   Allocation& allocation = allocations_[base];
@@ -28,7 +29,8 @@ void GlobalMemory::free(DeviceAddress address) {
 }
 
 Allocation* GlobalMemory::find(DeviceAddress address) {
-  if (last_ != nullptr && address >= last_->base && address - last_->base < last_->bytes.size()) return last_;
+  if (last_ != nullptr && address >= last_->base && address - last_->base < last_->bytes.size())
+    return last_;
   auto above = allocations_.upper_bound(address);
   if (above == allocations_.begin()) return nullptr;
   Allocation& candidate = (--above)->second;
@@ -40,8 +42,8 @@ std::string GlobalMemory::describe_miss(DeviceAddress address) const {
   const auto above = allocations_.upper_bound(address);
   if (above == allocations_.begin()) return "no allocation lies below it";
   const Allocation& below = std::prev(above)->second;
-  return fmt::format("the allocation below it has {} bytes from {:#x} on and ends {} bytes before", below.bytes.size(), below.base,
-                     address - below.base - below.bytes.size());
+  return fmt::format("the allocation below it has {} bytes from {:#x} on and ends {} bytes before",
+                     below.bytes.size(), below.base, address - below.base - below.bytes.size());
 }
 
 }  // namespace anydim::ptx

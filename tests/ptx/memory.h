@@ -15,8 +15,9 @@
 
 namespace anydim::ptx {
 
-// Shared addresses have 32 bits: bits 24 and up are 1 + the rank in the cluster, or 0 for the block's own; the rest is the offset.
-// As on hardware the first KiB is nobody's, so that a null address is out of bounds.
+// Shared addresses have 32 bits: bits 24 and up are 1 + the rank in the cluster, or 0 for the
+// block's own; the rest is the offset. As on hardware the first KiB is nobody's, so that a null
+// address is out of bounds.
 inline constexpr std::uint64_t shared_start = 1024;
 inline constexpr int shared_rank_shift = 24;
 // Generic addresses of the windows.
@@ -41,10 +42,13 @@ class GlobalMemory {
   DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment);
   void free(DeviceAddress address);
   Allocation* find(DeviceAddress address);  // the allocation that holds it, nullptr: none
-  const Allocation* find(DeviceAddress address) const { return const_cast<GlobalMemory*>(this)->find(address); }
+  const Allocation* find(DeviceAddress address) const {
+    return const_cast<GlobalMemory*>(this)->find(address);
+  }
   const std::map<DeviceAddress, Allocation>& allocations() const { return allocations_; }
   std::map<DeviceAddress, Allocation>& allocations() { return allocations_; }
-  std::string describe_miss(DeviceAddress address) const;  // where the nearest allocation below ends
+  // where the nearest allocation below ends
+  std::string describe_miss(DeviceAddress address) const;
 
  private:
   std::map<DeviceAddress, Allocation> allocations_;

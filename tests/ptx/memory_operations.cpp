@@ -39,7 +39,9 @@ std::uint64_t load_element(const std::byte* data, std::size_t bytes, bool sign) 
 void put_elements(Warp& warp, const MemoryOperand& operand, const std::byte* data, int lane) {
   if (operand.type == Type::b128) {
     for (std::size_t i = 0; i < operand.elements.size(); ++i)
-      if (operand.elements[i].offset >= 0) std::memcpy(warp.lanes<std::uint64_t>(operand.elements[i].offset) + 2 * lane, data + 16 * i, 16);
+      if (operand.elements[i].offset >= 0)
+        std::memcpy(warp.lanes<std::uint64_t>(operand.elements[i].offset) + 2 * lane, data + 16 * i,
+                    16);
     return;
   }
   for (const Element& element : operand.elements) {
@@ -57,14 +59,18 @@ Outcome execute_load(Warp& warp, const Instruction& instruction, LaneMask mask) 
   const std::size_t total = operand.total();
   const bool strong = operand.order != Order::Weak;
   // The kernel's parameters are the same for all lanes.
-  if (operand.space == Space::Param && operand.address.base < 0 && operand.address.offset < static_cast<std::int64_t>(call_param_start)) {
-    const std::byte* data = warp.access(AccessKind::Read, Space::Param, static_cast<std::uint64_t>(operand.address.offset), total, total,
-                                        std::countr_zero(mask));
+  if (operand.space == Space::Param && operand.address.base < 0 &&
+      operand.address.offset < static_cast<std::int64_t>(call_param_start)) {
+    const std::byte* data = warp.access(AccessKind::Read, Space::Param,
+                                        static_cast<std::uint64_t>(operand.address.offset), total,
+                                        total, std::countr_zero(mask));
     for_each_lane(mask, [&](int lane) { put_elements(warp, operand, data, lane); });
     return Outcome::Next;
   }
   for_each_lane(mask, [&](int lane) {
-    const std::byte* data = warp.access(AccessKind::Read, operand.space, warp.address(operand.address, lane), total, total, lane, strong);
+    const std::byte* data =
+        warp.access(AccessKind::Read, operand.space, warp.address(operand.address, lane), total,
+                    total, lane, strong);
     put_elements(warp, operand, data, lane);
     if (strong) order_after_read(warp, data, lane, operand.order);
   });
@@ -74,8 +80,10 @@ Outcome execute_load(Warp& warp, const Instruction& instruction, LaneMask mask) 
 
 void take_elements(Warp& warp, const MemoryOperand& operand, std::byte* data, int lane) {
   for (const Element& element : operand.elements) {
-    if (operand.type == Type::b128) std::memcpy(data, warp.lanes<std::uint64_t>(element.offset) + 2 * lane, 16);
-    else if (element.wide) std::memcpy(data, warp.lanes<std::uint64_t>(element.offset) + lane, operand.bytes);
+    if (operand.type == Type::b128)
+      std::memcpy(data, warp.lanes<std::uint64_t>(element.offset) + 2 * lane, 16);
+    else if (element.wide)
+      std::memcpy(data, warp.lanes<std::uint64_t>(element.offset) + lane, operand.bytes);
     else std::memcpy(data, warp.lanes<std::uint32_t>(element.offset) + lane, operand.bytes);
     data += operand.bytes;
   }
@@ -94,8 +102,11 @@ Outcome execute_store(Warp& warp, const Instruction& instruction, LaneMask mask)
     take_elements(warp, operand, value.data(), lane);
     // Lanes that store the same value to the same place count as one writer.
     const bool own_place = operand.space == Space::Param || operand.space == Space::Local;
-    if (lane != first && !own_place && address == first_address && std::memcmp(value.data(), first_value.data(), total) == 0) return;
-    std::byte* data = warp.access(AccessKind::Write, operand.space, address, total, total, lane, strong);
+    if (lane != first && !own_place && address == first_address &&
+        std::memcmp(value.data(), first_value.data(), total) == 0)
+      return;
+    std::byte* data =
+        warp.access(AccessKind::Write, operand.space, address, total, total, lane, strong);
     if (strong) order_before_write(warp, data, lane, operand.order, false);
     std::memcpy(data, value.data(), total);
   });
@@ -113,10 +124,11 @@ void decode_access(Decoder& decoder, bool loads) {
   operand->bytes = static_cast<std::size_t>(type_bytes(operand->type));
   const OperandText& values = decoder.operand(loads ? 0 : 1);
   const std::vector<OperandText> single{values};
-  for (const OperandText& value : values.kind == OperandText::Kind::Vector ? values.parts : single) {
+  for (const OperandText& value :
+       values.kind == OperandText::Kind::Vector ? values.parts : single) {
     Element element;
-    element.offset =
-        loads ? decoder.any_destination(value, operand->type, element.wide) : decoder.any_source(value, operand->type, element.wide);
+    element.offset = loads ? decoder.any_destination(value, operand->type, element.wide)
+                           : decoder.any_source(value, operand->type, element.wide);
     operand->elements.push_back(element);
   }
   if (operand->total() > 32) decoder.unknown("it moves more than 32 bytes");
@@ -135,7 +147,8 @@ void decode_prefetch(Decoder& decoder) {
 }  // namespace
 
 Order take_order(Decoder& decoder, Order otherwise) {
-  const std::string_view name = decoder.take_any({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"});
+  const std::string_view name =
+      decoder.take_any({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"});
   decoder.take_any({"cta", "cluster", "gpu", "sys"});
   decoder.take("mmio");
   if (name.empty()) return otherwise;
@@ -148,8 +161,9 @@ Order take_order(Decoder& decoder, Order otherwise) {
 void skip_cache_modifiers(Decoder& decoder) {
   decoder.take_any({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   while (!decoder
-              .take_any({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
-                         "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"})
+              .take_any({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
+                         "L1::evict_last", "L1::no_allocate", "L2::evict_normal", "L2::evict_first",
+                         "L2::evict_last", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"})
               .empty()) {
   }
 }
@@ -161,7 +175,8 @@ void order_after_read(Warp& warp, const std::byte* place, int lane, Order order)
   else warp.fence_pending[static_cast<std::size_t>(lane)].join(found->second.published);
 }
 
-void order_before_write(Warp& warp, const std::byte* place, int lane, Order order, bool keeps_earlier) {
+void order_before_write(Warp& warp, const std::byte* place, int lane, Order order,
+                        bool keeps_earlier) {
   const Knowledge& fenced = warp.fence_published[static_cast<std::size_t>(lane)];
   Execution::SyncPlace& sync = warp.execution.sync_places[place];
   if (!keeps_earlier) sync.published = {};

@@ -10,7 +10,8 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 Outcome execute_move_predicate(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  warp.set_predicate(instruction.slot[0], mask, warp.predicate(instruction.slot[1]) ^ (instruction.flags != 0 ? ~0U : 0U));
+  warp.set_predicate(instruction.slot[0], mask,
+                     warp.predicate(instruction.slot[1]) ^ (instruction.flags != 0 ? ~0U : 0U));
   return Outcome::Next;
 }
 
@@ -27,7 +28,8 @@ Outcome execute_move_128(Warp& warp, const Instruction& instruction, LaneMask ma
 
 Outcome execute_clock(Warp& warp, const Instruction& instruction, LaneMask mask) {
   for_each_lane(mask, [&](int lane) {
-    if (instruction.flags != 0) warp.lanes<u64>(instruction.slot[0])[lane] = warp.execution.instructions;
+    if (instruction.flags != 0)
+      warp.lanes<u64>(instruction.slot[0])[lane] = warp.execution.instructions;
     else warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(warp.execution.instructions);
   });
   return Outcome::Next;
@@ -58,7 +60,8 @@ Outcome execute_pack(Warp& warp, const Instruction& instruction, LaneMask mask) 
 Outcome execute_unpack(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& parts = instruction.get<Parts>();
   for_each_lane(mask, [&](int lane) {
-    const u64 value = parts.wide ? warp.lanes<u64>(instruction.slot[1])[lane] : warp.lanes<u32>(instruction.slot[1])[lane];
+    const u64 value = parts.wide ? warp.lanes<u64>(instruction.slot[1])[lane]
+                                 : warp.lanes<u32>(instruction.slot[1])[lane];
     for (std::size_t i = 0; i < parts.offsets.size(); ++i) {
       if (parts.offsets[i] < 0) continue;
       u64 part = value >> (static_cast<std::size_t>(parts.bits) * i);
@@ -73,7 +76,8 @@ Outcome execute_pack_128(Warp& warp, const Instruction& instruction, LaneMask ma
   const auto& parts = instruction.get<Parts>();
   for_each_lane(mask, [&](int lane) {
     for (std::size_t i = 0; i < 2; ++i)
-      warp.lanes<u64>(instruction.slot[0])[2 * lane + static_cast<int>(i)] = warp.lanes<u64>(parts.offsets[i])[lane];
+      warp.lanes<u64>(instruction.slot[0])[2 * lane + static_cast<int>(i)] =
+          warp.lanes<u64>(parts.offsets[i])[lane];
   });
   return Outcome::Next;
 }
@@ -83,12 +87,15 @@ Outcome execute_unpack_128(Warp& warp, const Instruction& instruction, LaneMask 
   for_each_lane(mask, [&](int lane) {
     for (std::size_t i = 0; i < 2; ++i)
       if (parts.offsets[i] >= 0)
-        warp.lanes<u64>(parts.offsets[i])[lane] = warp.lanes<u64>(instruction.slot[1])[2 * lane + static_cast<int>(i)];
+        warp.lanes<u64>(parts.offsets[i])[lane] =
+            warp.lanes<u64>(instruction.slot[1])[2 * lane + static_cast<int>(i)];
   });
   return Outcome::Next;
 }
 
-Type part_type(int bits) { return bits == 8 ? Type::b8 : bits == 16 ? Type::b16 : bits == 32 ? Type::b32 : Type::b64; }
+Type part_type(int bits) {
+  return bits == 8 ? Type::b8 : bits == 16 ? Type::b16 : bits == 32 ? Type::b32 : Type::b64;
+}
 
 void decode_vector_move(Decoder& decoder, Type type) {
   auto parts = std::make_shared<Parts>();
@@ -97,7 +104,8 @@ void decode_vector_move(Decoder& decoder, Type type) {
   const std::size_t count = decoder.operand(packs ? 1 : 0).parts.size();
   parts->bits = 8 * type_bytes(type) / static_cast<int>(count);
   parts->wide = type_bytes(type) == 8;
-  if (static_cast<int>(count) * parts->bits != 8 * type_bytes(type)) decoder.unknown("the vector does not fill the register");
+  if (static_cast<int>(count) * parts->bits != 8 * type_bytes(type))
+    decoder.unknown("the vector does not fill the register");
   if (packs) {
     instruction.slot[0] = decoder.destination(0, type);
     parts->offsets = decoder.sources(1, part_type(parts->bits));
@@ -121,7 +129,8 @@ void decode_mov(Decoder& decoder) {
     instruction.execute = execute_move_predicate;
     return;
   }
-  if (decoder.operand(0).kind == OperandText::Kind::Vector || decoder.operand(1).kind == OperandText::Kind::Vector) {
+  if (decoder.operand(0).kind == OperandText::Kind::Vector ||
+      decoder.operand(1).kind == OperandText::Kind::Vector) {
     decode_vector_move(decoder, type);
     return;
   }
@@ -134,15 +143,19 @@ void decode_mov(Decoder& decoder) {
   }
   instruction.slot[1] = decoder.source(1, type);
   if (type == Type::b128) instruction.execute = execute_move_128;
-  else instruction.execute = type_bytes(type) == 8 ? unary<u64, u64, [](u64 a) { return a; }> : unary<u32, u32, [](u32 a) { return a; }>;
+  else
+    instruction.execute = type_bytes(type) == 8 ? unary<u64, u64, [](u64 a) { return a; }>
+                                                : unary<u32, u32, [](u32 a) { return a; }>;
 }
 
-// Between a space's own addresses and generic ones. Global and const addresses are generic ones already.
+// Between a space's own addresses and generic ones. Global and const addresses are generic ones
+// already.
 Outcome execute_cvta(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto shift = static_cast<u64>(instruction.immediate);
   const bool from_wide = (instruction.flags & 1) != 0, to_wide = (instruction.flags & 2) != 0;
   for_each_lane(mask, [&](int lane) {
-    const u64 address = from_wide ? warp.lanes<u64>(instruction.slot[1])[lane] : warp.lanes<u32>(instruction.slot[1])[lane];
+    const u64 address = from_wide ? warp.lanes<u64>(instruction.slot[1])[lane]
+                                  : warp.lanes<u32>(instruction.slot[1])[lane];
     if (to_wide) warp.lanes<u64>(instruction.slot[0])[lane] = address + shift;
     else warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(address + shift);
   });
@@ -174,7 +187,8 @@ Outcome execute_isspacep(Warp& warp, const Instruction& instruction, LaneMask ma
   for_each_lane(mask, [&](int lane) {
     const u64 a = address[lane];
     bool is = false;
-    if (space == Space::Shared || space == Space::SharedCluster) is = a >= shared_window && a < local_window;
+    if (space == Space::Shared || space == Space::SharedCluster)
+      is = a >= shared_window && a < local_window;
     else if (space == Space::Local) is = a >= local_window && a < param_window;
     else if (space == Space::Param) is = a >= param_window && a < param_window + shared_window;
     else is = a >= global_window && a < shared_window;

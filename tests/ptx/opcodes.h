@@ -31,11 +31,17 @@ void add_register_opcodes(OpcodeTable& table);  // setmaxnreg
 void add_cluster_opcodes(OpcodeTable& table);   // mapa, getctarank
 
 // Shared between files that serve one opcode.
-Execute integer_arithmetic(Decoder& decoder, Type type);  // add, sub, mul, mad, min, max, abs, neg, div, rem by the opcode's name
-Execute carried_arithmetic(Decoder& decoder, Type type, std::string_view half, bool leaves);  // with .cc (`leaves`), and addc, subc, madc
-Execute real_arithmetic(Decoder& decoder, Type type);  // add, sub, mul, fma, min, max, abs, neg of f32 and f64
+Execute integer_arithmetic(
+    Decoder& decoder,
+    Type type);  // add, sub, mul, mad, min, max, abs, neg, div, rem by the opcode's name
+Execute carried_arithmetic(Decoder& decoder, Type type, std::string_view half,
+                           bool leaves);  // with .cc (`leaves`), and addc, subc, madc
+Execute real_arithmetic(Decoder& decoder,
+                        Type type);  // add, sub, mul, fma, min, max, abs, neg of f32 and f64
 Execute half_arithmetic(Decoder& decoder, Type type);  // the same of f16, bf16 and pairs of them
 // .rz, .rm, .rp: the handler and what it keeps in `detail`
-std::pair<Execute, std::shared_ptr<const void>> directed_arithmetic(std::string_view opcode, Type type, std::string_view rounding);
+std::pair<Execute, std::shared_ptr<const void>> directed_arithmetic(std::string_view opcode,
+                                                                    Type type,
+                                                                    std::string_view rounding);
 
 }  // namespace anydim::ptx

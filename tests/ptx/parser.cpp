@@ -96,7 +96,8 @@ class Parser {
     while (cursor_.peek() == '.') {
       const std::string name = cursor_.directive();
       if (name == "align") cursor_.integer();
-      else if (name != "ptr" && name != "global" && name != "shared" && name != "const" && name != "local")
+      else if (name != "ptr" && name != "global" && name != "shared" && name != "const" &&
+               name != "local")
         unsupported_ptx(line, "the attribute ." + name + " of a parameter is not known");
     }
     const auto bytes = static_cast<std::uint64_t>(type_bytes(result.type)) * vector;
@@ -129,11 +130,15 @@ class Parser {
   }
 
   void initial_element(VariableText& variable) {
-    if (!cursor_.number_ahead()) unsupported_ptx(cursor_.line(), "an initial value that names a variable is not supported");
+    if (!cursor_.number_ahead())
+      unsupported_ptx(cursor_.line(), "an initial value that names a variable is not supported");
     OperandText operand;
     cursor_.number(operand);
-    std::uint64_t bits = operand.kind == OperandText::Kind::Integer ? static_cast<std::uint64_t>(operand.integer) : operand.real_bits;
-    for (int i = 0; i < type_bytes(variable.type); ++i, bits >>= 8) variable.initial.push_back(static_cast<std::uint8_t>(bits));
+    std::uint64_t bits = operand.kind == OperandText::Kind::Integer
+                             ? static_cast<std::uint64_t>(operand.integer)
+                             : operand.real_bits;
+    for (int i = 0; i < type_bytes(variable.type); ++i, bits >>= 8)
+      variable.initial.push_back(static_cast<std::uint8_t>(bits));
   }
 
   std::vector<VariableText> parameter_list() {
@@ -169,7 +174,8 @@ class Parser {
     const int line = cursor_.line();
     const std::string name = cursor_.directive();
     if (name == "maxntid" || name == "reqntid" || name == "reqnctapercluster") {
-      std::uint32_t* extents = name == "reqnctapercluster" ? function.required_cluster : function.maximum_threads;
+      std::uint32_t* extents =
+          name == "reqnctapercluster" ? function.required_cluster : function.maximum_threads;
       for (int i = 0; i < 3; ++i) extents[i] = 1;
       for (int i = 0; i < 3; ++i) {
         extents[i] = static_cast<std::uint32_t>(cursor_.integer());
@@ -225,7 +231,8 @@ class Parser {
     const std::string name = cursor_.directive();
     if (name == "reg") {
       registers(function, line, scope);
-    } else if (name == "shared" || name == "local" || name == "param" || name == "const" || name == "global") {
+    } else if (name == "shared" || name == "local" || name == "param" || name == "const" ||
+               name == "global") {
       function.variables.push_back(variable(line, name, false, scope));
       cursor_.expect(';');
     } else if (name == "pragma") {
@@ -287,7 +294,8 @@ class Parser {
     result.opcode = name.substr(0, dot);
     while (dot != std::string::npos) {
       const std::size_t next = name.find('.', dot + 1);
-      result.modifiers.push_back(name.substr(dot + 1, next == std::string::npos ? next : next - dot - 1));
+      result.modifiers.push_back(
+          name.substr(dot + 1, next == std::string::npos ? next : next - dot - 1));
       dot = next;
     }
     if (result.opcode == "call") {

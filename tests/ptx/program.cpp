@@ -12,8 +12,12 @@
 namespace anydim::ptx {
 namespace {
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
-std::uint64_t bytes_of(const VariableText& text) { return text.elements * static_cast<std::uint64_t>(type_bytes(text.type)); }
+std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+std::uint64_t bytes_of(const VariableText& text) {
+  return text.elements * static_cast<std::uint64_t>(type_bytes(text.type));
+}
 
 class ProgramBuilder {
  public:
@@ -49,9 +53,12 @@ class ProgramBuilder {
         symbols_.shared[variable.name] = shared_start + place;
         symbols_.shared_bytes = place + bytes_of(variable);
       } else {
-        if (variable.is_extern) unsupported_ptx(variable.line, "the variable " + variable.name + " is not defined in this module");
+        if (variable.is_extern)
+          unsupported_ptx(variable.line,
+                          "the variable " + variable.name + " is not defined in this module");
         symbols_.variables[variable.name] = static_cast<std::int32_t>(program_->variables.size());
-        program_->variables.push_back({variable.name, variable.space == "const", std::max<std::uint64_t>(bytes_of(variable), 1),
+        program_->variables.push_back({variable.name, variable.space == "const",
+                                       std::max<std::uint64_t>(bytes_of(variable), 1),
                                        variable.alignment, variable.initial});
       }
     }
@@ -63,14 +70,17 @@ class ProgramBuilder {
       if (!function->is_entry) {
         ModuleSymbols::Callee& callee = symbols_.callees[function->name];
         callee.first = first;
-        const auto give = [&](const VariableText& variable, std::vector<std::uint64_t>& places, std::vector<std::uint64_t>& bytes) {
+        const auto give = [&](const VariableText& variable, std::vector<std::uint64_t>& places,
+                              std::vector<std::uint64_t>& bytes) {
           const std::uint64_t place = align_up(symbols_.call_bytes, variable.alignment);
           symbols_.call_bytes = place + bytes_of(variable);
           places.push_back(place);
           bytes.push_back(bytes_of(variable));
         };
-        for (const VariableText& variable : function->parameters) give(variable, callee.parameters, callee.parameter_bytes);
-        for (const VariableText& variable : function->results) give(variable, callee.results, callee.result_bytes);
+        for (const VariableText& variable : function->parameters)
+          give(variable, callee.parameters, callee.parameter_bytes);
+        for (const VariableText& variable : function->results)
+          give(variable, callee.results, callee.result_bytes);
       }
       first += static_cast<std::int32_t>(function->instructions.size()) + 1;
     }
@@ -86,7 +96,8 @@ class ProgramBuilder {
     function.required_threads = text.required_threads;
     function.minimum_blocks = text.minimum_blocks;
     FunctionDecoder decoder(symbols_, text, function, register_start);
-    for (const InstructionText& instruction : text.instructions) add_instruction(decoder, instruction);
+    for (const InstructionText& instruction : text.instructions)
+      add_instruction(decoder, instruction);
     InstructionText end;  // falling off the end returns
     end.line = text.instructions.empty() ? text.line : text.instructions.back().line;
     end.opcode = "ret";
@@ -102,7 +113,8 @@ class ProgramBuilder {
     const auto found = opcode_table().find(text.opcode);
     std::string name = text.opcode;
     for (const std::string& modifier : text.modifiers) name += "." + modifier;
-    if (found == opcode_table().end()) unsupported_ptx(text.line, "the instruction " + name + " is not known here");
+    if (found == opcode_table().end())
+      unsupported_ptx(text.line, "the instruction " + name + " is not known here");
     Instruction instruction;
     std::vector<std::int32_t> touched;
     Decoder decoder(function, text, instruction, touched);
@@ -121,8 +133,10 @@ class ProgramBuilder {
 
   void refuse_recursion() {
     std::set<std::string> done;
-    const auto visit = [&](const auto& self, const std::string& name, std::vector<std::string>& path) -> void {
-      if (std::find(path.begin(), path.end(), name) != path.end()) unsupported_ptx(0, "the function " + name + " is recursive");
+    const auto visit = [&](const auto& self, const std::string& name,
+                           std::vector<std::string>& path) -> void {
+      if (std::find(path.begin(), path.end(), name) != path.end())
+        unsupported_ptx(0, "the function " + name + " is recursive");
       if (!done.insert(name).second) return;
       path.push_back(name);
       for (const auto& [caller, callee] : symbols_.calls)

@@ -1,6 +1,8 @@
-// The decoded form that runs. A warp's registers are one block of bytes; an operand is an offset into it, at which the lanes
-// stand side by side: predicates are one 32-bit mask, registers up to 32 bits take 4 bytes a lane, wider ones 8. Immediates, addresses of
-// variables and special registers are registers too, filled when the warp starts, so that handlers read every source alike.
+// The decoded form that runs. A warp's registers are one block of bytes; an operand is an offset
+// into it, at which the lanes stand side by side: predicates are one 32-bit mask, registers up to
+// 32 bits take 4 bytes a lane, wider ones 8. Immediates, addresses of variables and special
+// registers are registers too, filled when the warp starts, so that handlers read every source
+// alike.
 #pragma once
 
 #include <array>
@@ -25,23 +27,27 @@ enum class Space : std::uint8_t { Generic, Global, Shared, SharedCluster, Local,
 enum class Outcome : std::uint8_t {
   Next,     // go on behind the instruction
   Jumped,   // the handler has set the program counter, or ended lanes
-  Blocked,  // nothing was done; run the instruction again once something has happened (Warp::block_on says what)
+  Blocked,  // nothing was done; run the instruction again once something has happened
+            // (Warp::block_on says what)
 };
 
 // Runs the instruction for the lanes of `mask` (never empty; the guard is already applied).
 using Execute = Outcome (*)(Warp& warp, const Instruction& instruction, LaneMask mask);
 
-// How an instruction goes on; slot[0] of a Branch is its target, `detail` of an IndexedBranch a std::vector<std::int32_t> of them.
+// How an instruction goes on; slot[0] of a Branch is its target, `detail` of an IndexedBranch a
+// std::vector<std::int32_t> of them.
 enum class Control : std::uint8_t { None, Branch, IndexedBranch, Return, Exit };
 
 struct Instruction {
   Execute execute = nullptr;
-  std::array<std::int32_t, 6> slot{-1, -1, -1, -1, -1, -1};  // register-file offsets or what the handler likes
+  std::array<std::int32_t, 6> slot{-1, -1, -1,
+                                   -1, -1, -1};  // register-file offsets or what the handler likes
   std::int64_t immediate = 0;
   std::int32_t guard = -1;  // offset of the guard's mask, -1: none
   bool guard_negated = false;
-  bool aligned = false;        // all live lanes of the warp must be here together
-  bool needs_members = false;  // .sync with a member mask in slot[member_slot]: waits until all members are here
+  bool aligned = false;  // all live lanes of the warp must be here together
+  // .sync with a member mask in slot[member_slot]: waits until all members are here
+  bool needs_members = false;
   std::uint8_t member_slot = 0;
   bool members_meet_anywhere = false;  // even at different instructions of this kind
   bool may_touch_in_flight = false;    // knows how to use registers of unfinished asynchronous work
@@ -144,8 +150,9 @@ struct Function {
 struct Program {
   std::string target;
   std::vector<Instruction> instructions;
-  std::vector<std::vector<std::int32_t>> touched;  // offsets of the registers that each instruction names
-  std::vector<std::string> source;                 // opcode with modifiers, for messages
+  std::vector<std::vector<std::int32_t>>
+      touched;                      // offsets of the registers that each instruction names
+  std::vector<std::string> source;  // opcode with modifiers, for messages
   std::vector<Function> functions;
   std::vector<GlobalVariable> variables;
   std::uint64_t local_bytes = 0;                       // of a lane, stack of all functions

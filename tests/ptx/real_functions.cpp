@@ -1,5 +1,6 @@
-// rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh, copysign, testp. Approximate forms give the correctly rounded result, which lies within
-// the hardware's error bound; tests must not compare their last bits with hardware.
+// rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh, copysign, testp. Approximate forms give the correctly
+// rounded result, which lies within the hardware's error bound; tests must not compare their last
+// bits with hardware.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -41,7 +42,8 @@ void decode_function(Decoder& decoder) {
   decoder.instruction.slot[1] = decoder.source(1, type);
   if (rounding == "rz" || rounding == "rm" || rounding == "rp") {
     if (ftz) decoder.instruction.flags = 1;
-    std::tie(decoder.instruction.execute, decoder.instruction.detail) = directed_arithmetic(decoder.text().opcode, type, rounding);
+    std::tie(decoder.instruction.execute, decoder.instruction.detail) =
+        directed_arithmetic(decoder.text().opcode, type, rounding);
   } else if (type == Type::f64) {
     decoder.instruction.execute = unary<double, double, apply<double, false, f>>;
   } else if (ftz) {
@@ -60,7 +62,9 @@ template <class T, auto test>
 Outcome execute_test(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto* a = warp.lanes<Stored<T>>(instruction.slot[1]);
   LaneMask result = 0;
-  for_each_lane(mask, [&](int lane) { result |= static_cast<LaneMask>(test(get_lane<T>(a[lane])) ? 1 : 0) << lane; });
+  for_each_lane(mask, [&](int lane) {
+    result |= static_cast<LaneMask>(test(get_lane<T>(a[lane])) ? 1 : 0) << lane;
+  });
   warp.set_predicate(instruction.slot[0], mask, result);
   return Outcome::Next;
 }
@@ -91,16 +95,19 @@ void add_real_function_opcodes(OpcodeTable& table) {
     decoder.instruction.slot[0] = decoder.destination(0, type);
     decoder.instruction.slot[1] = decoder.source(1, type);
     decoder.instruction.slot[2] = decoder.source(2, type);
-    decoder.instruction.execute =
-        type == Type::f32 ? binary<float, float, float, copy_sign<float>> : binary<double, double, double, copy_sign<double>>;
+    decoder.instruction.execute = type == Type::f32
+                                      ? binary<float, float, float, copy_sign<float>>
+                                      : binary<double, double, double, copy_sign<double>>;
   };
   table["testp"] = [](Decoder& decoder) {
-    const std::string_view name = decoder.take_any({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
+    const std::string_view name =
+        decoder.take_any({"finite", "infinite", "number", "notanumber", "normal", "subnormal"});
     if (name.empty()) decoder.unknown("it names no class of numbers");
     const Type type = decoder.take_type();
     decoder.instruction.slot[0] = decoder.destination(0, Type::pred);
     decoder.instruction.slot[1] = decoder.source(1, type);
-    decoder.instruction.execute = type == Type::f32 ? pick_test<float>(name) : pick_test<double>(name);
+    decoder.instruction.execute =
+        type == Type::f32 ? pick_test<float>(name) : pick_test<double>(name);
   };
 }
 

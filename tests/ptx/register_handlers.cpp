@@ -31,12 +31,16 @@ RegisterPool& pool_of(Warp& warp) {
   if (registers.made) return registers.pool;
   const Function& entry = warp.execution.entry;
   const auto threads =
-      static_cast<int>(entry.maximum_threads[0] * std::max(entry.maximum_threads[1], 1u) * std::max(entry.maximum_threads[2], 1u));
+      static_cast<int>(entry.maximum_threads[0] * std::max(entry.maximum_threads[1], 1u) *
+                       std::max(entry.maximum_threads[2], 1u));
   if (threads == 0 || entry.minimum_blocks == 0) {
-    warp.stop(FindingKind::InvalidUse, -1, "setmaxnreg in a kernel without __launch_bounds__(threads, blocks): ptxas ignores it");
+    warp.stop(
+        FindingKind::InvalidUse, -1,
+        "setmaxnreg in a kernel without __launch_bounds__(threads, blocks): ptxas ignores it");
   }
-  registers.pool = RegisterPool(static_cast<int>(warp.block.warps.size()),
-                                registers_at_launch(threads, entry.minimum_blocks, largest_request(warp.execution)));
+  registers.pool = RegisterPool(
+      static_cast<int>(warp.block.warps.size()),
+      registers_at_launch(threads, entry.minimum_blocks, largest_request(warp.execution)));
   registers.made = true;
   return registers.pool;
 }
@@ -45,13 +49,16 @@ Outcome run_setmaxnreg(Warp& warp, const Instruction& instruction, LaneMask) {
   RegisterPool& pool = pool_of(warp);
   const auto count = static_cast<int>(instruction.immediate);
   const bool increase = instruction.flags != 0;
-  const std::string wrong = increase ? pool.check_acquire(warp.index, count) : pool.release(warp.index, count);
+  const std::string wrong =
+      increase ? pool.check_acquire(warp.index, count) : pool.release(warp.index, count);
   if (!wrong.empty()) warp.stop(FindingKind::InvalidUse, -1, wrong);
   if (!increase) {
     warp.execution.notify();
   } else if (!pool.try_acquire(warp.index, count)) {
-    return warp.block_on(fmt::format("setmaxnreg.inc to {} registers from {}, of which {} more are free for each thread of a warp", count,
-                                     pool.held(warp.index), pool.available()));
+    return warp.block_on(
+        fmt::format("setmaxnreg.inc to {} registers from {}, of which {} more are free for each "
+                    "thread of a warp",
+                    count, pool.held(warp.index), pool.available()));
   }
   ++warp.execution.effects;
   return Outcome::Next;

@@ -22,7 +22,9 @@ void mark_line(std::vector<bool>& lines, std::int32_t line) {
 
 bool Execution::run_warp(Warp& warp) {
   if (warp.live == 0 || !pick_fragment(warp)) return false;
-  const int budget = options.timing == Timing::Random ? 1 + static_cast<int>(random() % turn_instructions) : turn_instructions;
+  const int budget = options.timing == Timing::Random
+                         ? 1 + static_cast<int>(random() % turn_instructions)
+                         : turn_instructions;
   run_fragment(warp, budget);
   std::erase_if(warp.fragments, [](const Fragment& fragment) { return fragment.mask == 0; });
   return true;
@@ -33,7 +35,9 @@ bool Execution::pick_fragment(Warp& warp) {
   for (std::int32_t i = 1; i <= count; ++i) {
     const std::int32_t candidate = (warp.current + i) % count;
     Fragment& fragment = warp.fragments[static_cast<std::size_t>(candidate)];
-    if (fragment.mask == 0 || (fragment.blocked && fragment.blocked_since == events && !fragment.timed_out)) continue;
+    if (fragment.mask == 0 ||
+        (fragment.blocked && fragment.blocked_since == events && !fragment.timed_out))
+      continue;
     fragment.blocked = false;
     warp.current = candidate;
     return true;
@@ -56,7 +60,9 @@ void Execution::run_fragment(Warp& warp, int budget) {
       mask &= instruction.guard_negated ? ~guard : guard;
     }
     if (++instructions > limit)
-      warp.stop(FindingKind::Limit, -1, fmt::format("the launch exceeds {} warp instructions\n{}", limit, where_warps_wait()));
+      warp.stop(
+          FindingKind::Limit, -1,
+          fmt::format("the launch exceeds {} warp instructions\n{}", limit, where_warps_wait()));
     if (mask == 0) {
       ++fragment.pc;
       continue;
@@ -65,12 +71,14 @@ void Execution::run_fragment(Warp& warp, int budget) {
     if (instruction.aligned && mask != warp.live && !stuck_.empty() && effects == timeout_effects_)
       warp.stop(FindingKind::Deadlock, -1, "no warp can go on\n" + stuck_);
     if (instruction.aligned && mask != warp.live)
-      warp.stop(
-          FindingKind::Divergence, std::countr_zero(mask),
-          fmt::format("lanes {:#010x} are here without the warp's others, {:#010x}\n{}", mask, warp.live & ~mask, where_warps_wait()));
+      warp.stop(FindingKind::Divergence, std::countr_zero(mask),
+                fmt::format("lanes {:#010x} are here without the warp's others, {:#010x}\n{}", mask,
+                            warp.live & ~mask, where_warps_wait()));
     if (instruction.needs_members && !meet_members(warp, instruction, mask)) return;
-    if (!warp.registers_in_flight.empty() && !instruction.may_touch_in_flight) check_in_flight(warp, fragment.pc);
-    const Outcome outcome = instruction.needs_members ? Outcome::Jumped : instruction.execute(warp, instruction, mask);
+    if (!warp.registers_in_flight.empty() && !instruction.may_touch_in_flight)
+      check_in_flight(warp, fragment.pc);
+    const Outcome outcome =
+        instruction.needs_members ? Outcome::Jumped : instruction.execute(warp, instruction, mask);
     if (outcome == Outcome::Next) {
       Fragment& after = warp.fragment();
       ++after.pc;
@@ -85,13 +93,16 @@ void Execution::run_fragment(Warp& warp, int budget) {
   }
 }
 
-// A .sync instruction with a member mask: runs once all live members are there, for all of them at once.
+// A .sync instruction with a member mask: runs once all live members are there, for all of them at
+// once.
 bool Execution::meet_members(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const int first = std::countr_zero(mask);
-  const LaneMask members = warp.lanes<std::uint32_t>(instruction.slot[instruction.member_slot])[first];
+  const LaneMask members =
+      warp.lanes<std::uint32_t>(instruction.slot[instruction.member_slot])[first];
   if ((mask & ~members) != 0)
     warp.stop(FindingKind::InvalidUse, first,
-              fmt::format("lanes {:#010x} run this without being among its members {:#010x}", mask, members));
+              fmt::format("lanes {:#010x} run this without being among its members {:#010x}", mask,
+                          members));
   const std::int32_t pc = warp.fragment().pc;
   const bool any_place = instruction.members_meet_anywhere;
   LaneMask present = 0;
@@ -123,12 +134,13 @@ void Execution::check_in_flight(Warp& warp, std::int32_t pc) {
   for (const std::int32_t offset : program.touched[static_cast<std::size_t>(pc)]) {
     const auto found = warp.registers_in_flight.find(offset);
     if (found != warp.registers_in_flight.end())
-      warp.report(FindingKind::RegisterInFlight, -1, "a register is used while " + found->second + " is under way");
+      warp.report(FindingKind::RegisterInFlight, -1,
+                  "a register is used while " + found->second + " is under way");
   }
 }
 
-// Whether warps only ask again and again for something that has not happened: for a while, if asynchronous work is left to do, or
-// for so long that nothing will happen any more.
+// Whether warps only ask again and again for something that has not happened: for a while, if
+// asynchronous work is left to do, or for so long that nothing will happen any more.
 bool Execution::only_spins() {
   if (effects != last_effects_) {
     last_effects_ = effects;
@@ -136,7 +148,8 @@ bool Execution::only_spins() {
     last_effect_polls_ = polls;
     return false;
   }
-  const std::uint64_t ran = instructions - last_effect_instruction_, asked = polls - last_effect_polls_;
+  const std::uint64_t ran = instructions - last_effect_instruction_,
+                      asked = polls - last_effect_polls_;
   return agenda.empty() ? ran > options.idle_limit && asked > 1000 : ran > 2000 && asked > 20;
 }
 
@@ -203,16 +216,21 @@ std::string Execution::where_warps_wait() const {
       const auto tell = [&](LaneMask mask, std::int32_t pc, const std::string& what) {
         if (mask == 0 || ++told > maximum_waits_told) return;
         const auto index = static_cast<std::size_t>(pc);
-        result += fmt::format("  block ({}, {}, {}) warp {} lanes {:#010x} at line {} ({}): {}\n", block->index[0], block->index[1],
-                              block->index[2], warp->index, mask, program.instructions[index].line, program.source[index], what);
+        result += fmt::format("  block ({}, {}, {}) warp {} lanes {:#010x} at line {} ({}): {}\n",
+                              block->index[0], block->index[1], block->index[2], warp->index, mask,
+                              program.instructions[index].line, program.source[index], what);
       };
       for (const Fragment& fragment : warp->fragments)
-        tell(fragment.mask, fragment.pc, fragment.blocked ? "waits for " + fragment.waits_for : "runs");
+        tell(fragment.mask, fragment.pc,
+             fragment.blocked ? "waits for " + fragment.waits_for : "runs");
       for (const Meeting& meeting : warp->meetings)
-        tell(meeting.arrived, meeting.pc, fmt::format("waits for lanes {:#010x} to come here", meeting.expected & ~meeting.arrived));
+        tell(meeting.arrived, meeting.pc,
+             fmt::format("waits for lanes {:#010x} to come here",
+                         meeting.expected & ~meeting.arrived));
     }
   }
-  if (told > maximum_waits_told) result += fmt::format("  and {} more\n", told - maximum_waits_told);
+  if (told > maximum_waits_told)
+    result += fmt::format("  and {} more\n", told - maximum_waits_told);
   return result;
 }
 

@@ -8,13 +8,16 @@ namespace {
 constexpr std::size_t answers = 1 << 14;
 
 std::size_t answer_place(std::uint32_t set, const Author& author) {
-  const std::uint64_t key = (std::uint64_t{set} << 32 | author.component) ^ std::uint64_t{author.clock} << 16 ^
+  const std::uint64_t key = (std::uint64_t{set} << 32 | author.component) ^
+                            std::uint64_t{author.clock} << 16 ^
                             static_cast<std::uint64_t>(author.instruction) << 40;
   return static_cast<std::size_t>((key * 0x9e37'79b9'7f4a'7c15U) >> 50);
 }
 
 bool is_own(const Author& author, const Agent& agent) {
-  if (author.component == agent.issuer && author.clock >= agent.issuer_from && author.clock <= agent.issuer_to) return true;
+  if (author.component == agent.issuer && author.clock >= agent.issuer_from &&
+      author.clock <= agent.issuer_to)
+    return true;
   for (const Agent::Done& done : agent.done)
     if (author.component == done.component && author.clock <= done.clock) return true;
   return false;
@@ -36,8 +39,8 @@ std::uint32_t AccessHistory::writer(const Author& author) {
 
 std::uint32_t AccessHistory::add_reader(std::uint32_t set, const Agent& agent) {
   Answer& answer = answers_[answer_place(set, agent.author)];
-  if (answer.result != 0 && answer.set == set && answer.author == agent.author && answer.generic == agent.seen->generic &&
-      answer.fenced == agent.seen->fenced)
+  if (answer.result != 0 && answer.set == set && answer.author == agent.author &&
+      answer.generic == agent.seen->generic && answer.fenced == agent.seen->fenced)
     return answer.result;
   answer = {agent.author, agent.seen->generic, agent.seen->fenced, set, set};
   bool only_fence_missing = false, is_there = false;
@@ -54,7 +57,8 @@ std::uint32_t AccessHistory::add_reader(std::uint32_t set, const Agent& agent) {
       stay_before_last = stay.size();
     }
   }
-  for (std::size_t i = stay_before_last; i > 0; --i) unchanged = push_reader(readers_[stay[i - 1]].author, unchanged);
+  for (std::size_t i = stay_before_last; i > 0; --i)
+    unchanged = push_reader(readers_[stay[i - 1]].author, unchanged);
   answer.result = is_there ? unchanged : push_reader(agent.author, unchanged);
   return answer.result;
 }
@@ -64,10 +68,13 @@ std::uint32_t AccessHistory::push_reader(Author author, std::uint32_t others) {
   return static_cast<std::uint32_t>(readers_.size() - 1);
 }
 
-bool is_ordered(const Author& author, bool author_writes, const Agent& agent, bool& only_fence_missing) {
+bool is_ordered(const Author& author, bool author_writes, const Agent& agent,
+                bool& only_fence_missing) {
   if (author.actor == 0) return true;
-  const bool is_seen = is_own(author, agent) || clock_of(agent.seen->generic, author.component) >= author.clock;
-  const bool needs_fence = author_writes && author.proxy == Proxy::Generic && agent.author.proxy == Proxy::Async;
+  const bool is_seen =
+      is_own(author, agent) || clock_of(agent.seen->generic, author.component) >= author.clock;
+  const bool needs_fence =
+      author_writes && author.proxy == Proxy::Generic && agent.author.proxy == Proxy::Async;
   if (!needs_fence) return is_seen;
   const bool is_fenced = clock_of(agent.seen->fenced, author.component) >= author.clock;
   only_fence_missing = is_seen && !is_fenced;
@@ -80,8 +87,8 @@ Shadow::Page& Shadow::page(std::size_t index) {
   return *page;
 }
 
-bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent, AccessHistory& history,
-                    Conflict& conflict) {
+bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent,
+                    AccessHistory& history, Conflict& conflict) {
   const bool writes = kind != AccessKind::Read;
   const std::uint32_t self = writes ? history.writer(agent.author) : 0;
   // Neighbouring bytes mostly have the same history: what was found for one holds for the next.
@@ -90,7 +97,9 @@ bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, cons
   bool fine = true;
   const auto check = [&](const Author& author, bool author_writes, std::size_t byte) {
     bool only_fence_missing = false;
-    if ((author.strong && agent.author.strong) || is_ordered(author, author_writes, agent, only_fence_missing)) return;
+    if ((author.strong && agent.author.strong) ||
+        is_ordered(author, author_writes, agent, only_fence_missing))
+      return;
     if (fine) conflict = {author, author_writes, only_fence_missing, byte};
     fine = false;
   };
@@ -105,7 +114,8 @@ bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, cons
       }
       if (writes) {
         if (cell.readers != 0 && cell.readers != checked_readers) {
-          history.for_readers(cell.readers, [&](const Author& reader) { check(reader, false, byte); });
+          history.for_readers(cell.readers,
+                              [&](const Author& reader) { check(reader, false, byte); });
           checked_readers = cell.readers;
         }
         cell.writer = self;
@@ -122,10 +132,12 @@ bool Shadow::access(std::size_t offset, std::size_t bytes, AccessKind kind, cons
   return fine;
 }
 
-bool Shadow::all_ordered(const Agent& agent, std::span<const Actor> own, const AccessHistory& history, Conflict& conflict) const {
+bool Shadow::all_ordered(const Agent& agent, std::span<const Actor> own,
+                         const AccessHistory& history, Conflict& conflict) const {
   bool fine = true, only_fence_missing = false;
   const auto check = [&](const Author& author, bool writes, std::size_t byte) {
-    const bool is_own = std::ranges::any_of(own, [&](const Actor& actor) { return actor.number == author.actor; });
+    const bool is_own =
+        std::ranges::any_of(own, [&](const Actor& actor) { return actor.number == author.actor; });
     if (!fine || is_own || is_ordered(author, writes, agent, only_fence_missing)) return;
     conflict = {author, writes, false, byte};
     fine = false;
@@ -138,7 +150,9 @@ bool Shadow::all_ordered(const Agent& agent, std::span<const Actor> own, const A
       if (cell.writer > AccessHistory::host && cell.writer != checked.writer)
         check(history.author(cell.writer), true, index * page_bytes + i);
       if (cell.readers != checked.readers)
-        history.for_readers(cell.readers, [&](const Author& reader) { check(reader, false, index * page_bytes + i); });
+        history.for_readers(cell.readers, [&](const Author& reader) {
+          check(reader, false, index * page_bytes + i);
+        });
       checked = cell;
     }
   }
@@ -154,13 +168,16 @@ bool Shadow::written(std::size_t offset, std::size_t bytes) const {
 }
 
 void Shadow::mark_written(std::size_t offset, std::size_t bytes) {
-  for (std::size_t byte = offset; byte < offset + bytes; ++byte) page(byte / page_bytes)[byte % page_bytes] = {AccessHistory::host, 0};
+  for (std::size_t byte = offset; byte < offset + bytes; ++byte)
+    page(byte / page_bytes)[byte % page_bytes] = {AccessHistory::host, 0};
 }
 
 void Shadow::new_launch() {
   for (std::unique_ptr<Page>& page : pages_) {
     if (!page) continue;
-    for (Cell& cell : *page) cell = {cell.writer == AccessHistory::nobody ? AccessHistory::nobody : AccessHistory::host, 0};
+    for (Cell& cell : *page)
+      cell = {cell.writer == AccessHistory::nobody ? AccessHistory::nobody : AccessHistory::host,
+              0};
   }
 }
 

@@ -1,4 +1,5 @@
-// Who last wrote each byte and who has read it since, and whether that is ordered before the access at hand.
+// Who last wrote each byte and who has read it since, and whether that is ordered before the access
+// at hand.
 #pragma once
 
 #include <array>
@@ -30,7 +31,8 @@ struct Author {
 
 inline constexpr std::uint32_t never_own = 0xffff'ffff;
 
-// Groups of asynchronous work of one sort that a warp's lanes have issued. The lane itself knows those that its waits have covered.
+// Groups of asynchronous work of one sort that a warp's lanes have issued. The lane itself knows
+// those that its waits have covered.
 struct OwnGroups {
   Actor actor;                           // a component for each lane; number 0 until first used
   std::array<std::uint32_t, 32> open{};  // the group that is being filled
@@ -58,17 +60,20 @@ struct Agent {
 struct Conflict {
   Author earlier;
   bool earlier_writes = false;
-  bool only_fence_missing = false;  // ordered, but not through the proxy fence that the later access needs
-  std::size_t byte = 0;             // offset in the memory that the shadow covers
+  bool only_fence_missing =
+      false;             // ordered, but not through the proxy fence that the later access needs
+  std::size_t byte = 0;  // offset in the memory that the shadow covers
 };
 
-// Authors of writes and sets of readers, numbered, so that a byte's history is two numbers. One a launch.
+// Authors of writes and sets of readers, numbered, so that a byte's history is two numbers. One a
+// launch.
 class AccessHistory {
  public:
   static constexpr std::uint32_t nobody = 0, host = 1;
   AccessHistory();
   std::uint32_t writer(const Author& author);
-  // The set with the agent's read added and reads that the agent has seen removed. 0 is the empty set.
+  // The set with the agent's read added and reads that the agent has seen removed. 0 is the empty
+  // set.
   std::uint32_t add_reader(std::uint32_t set, const Agent& agent);
   const Author& author(std::uint32_t writer) const { return authors_[writer]; }
   template <class Visit>
@@ -77,7 +82,8 @@ class AccessHistory {
   }
 
  private:
-  // A set that was asked for lately; what it was made from stays alive, so that its address stays its own.
+  // A set that was asked for lately; what it was made from stays alive, so that its address stays
+  // its own.
   struct Answer {
     Author author;
     SharedClocks generic, fenced;
@@ -95,20 +101,26 @@ class AccessHistory {
   std::vector<Answer> answers_;
 };
 
-// Whether what `author` did precedes what the agent does now. Work of the async proxy sees ordinary writes only through a proxy fence.
-bool is_ordered(const Author& author, bool author_writes, const Agent& agent, bool& only_fence_missing);
+// Whether what `author` did precedes what the agent does now. Work of the async proxy sees ordinary
+// writes only through a proxy fence.
+bool is_ordered(const Author& author, bool author_writes, const Agent& agent,
+                bool& only_fence_missing);
 
 // Covers a range of memory byte by byte; pages come into being where something is accessed.
 class Shadow {
  public:
   explicit Shadow(std::size_t bytes) : pages_((bytes + page_bytes - 1) / page_bytes) {}
-  // Checks the access against earlier ones and records it. False: a conflict, described in `conflict`.
-  bool access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent, AccessHistory& history, Conflict& conflict);
-  // Whether all accesses but those of `own` actors precede what the agent does now; `conflict` tells of one that does not.
-  bool all_ordered(const Agent& agent, std::span<const Actor> own, const AccessHistory& history, Conflict& conflict) const;
+  // Checks the access against earlier ones and records it. False: a conflict, described in
+  // `conflict`.
+  bool access(std::size_t offset, std::size_t bytes, AccessKind kind, const Agent& agent,
+              AccessHistory& history, Conflict& conflict);
+  // Whether all accesses but those of `own` actors precede what the agent does now; `conflict`
+  // tells of one that does not.
+  bool all_ordered(const Agent& agent, std::span<const Actor> own, const AccessHistory& history,
+                   Conflict& conflict) const;
   bool written(std::size_t offset, std::size_t bytes) const;
   void mark_written(std::size_t offset, std::size_t bytes);  // by the host
-  void new_launch();                                         // what was written stays written; authors are forgotten
+  void new_launch();  // what was written stays written; authors are forgotten
 
  private:
   static constexpr std::size_t page_bytes = 4096;

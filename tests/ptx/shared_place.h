@@ -12,8 +12,8 @@ struct SharedPlace {
   std::uint32_t address = 0;  // without the rank: as the block itself writes it
 };
 
-// `address` is one of `space`: Shared, SharedCluster or Generic. Stops the launch where it is no shared address, or the block that it
-// names doesn't exist or has ended.
+// `address` is one of `space`: Shared, SharedCluster or Generic. Stops the launch where it is no
+// shared address, or the block that it names doesn't exist or has ended.
 SharedPlace shared_place(Warp& warp, Space space, std::uint64_t address, int lane);
 
 // The block's pointer for a rank in its cluster, nullptr when that block has ended.

@@ -40,23 +40,25 @@ bool is_float(Type type);
 struct OperandText {
   enum class Kind { Name, Integer, Real, Address, Vector, Sink };
   Kind kind = Kind::Name;
-  bool negated = false;            // !%p
-  std::string name;                // Name; Address: its base, empty where the base is an integer
-  std::string second;              // Name: q of p|q
-  std::int64_t integer = 0;        // Integer; Address: offset
-  double real = 0;                 // Real, exactly (0f and 0d forms are widened)
-  std::uint64_t real_bits = 0;     // the 0d form's bits or 0f form's bits
-  int real_bytes = 0;              // 4: 0f form, 8: 0d form or decimal
-  std::vector<OperandText> parts;  // Vector; Address of a tensor [map, {x, y}]: the base and its coordinates
+  bool negated = false;         // !%p
+  std::string name;             // Name; Address: its base, empty where the base is an integer
+  std::string second;           // Name: q of p|q
+  std::int64_t integer = 0;     // Integer; Address: offset
+  double real = 0;              // Real, exactly (0f and 0d forms are widened)
+  std::uint64_t real_bits = 0;  // the 0d form's bits or 0f form's bits
+  int real_bytes = 0;           // 4: 0f form, 8: 0d form or decimal
+  // Vector; Address of a tensor [map, {x, y}]: the base and its coordinates
+  std::vector<OperandText> parts;
 };
 
 struct InstructionText {
   int line = 0;
   std::string guard;  // register of @%p, empty without
   bool guard_negated = false;
-  std::string opcode;                           // up to the first dot
-  std::vector<std::string> modifiers;           // the rest, split at dots; "shared::cta" is one
-  std::vector<OperandText> operands;            // call: callee is operands[0] by name, see `results` and `arguments`
+  std::string opcode;                  // up to the first dot
+  std::vector<std::string> modifiers;  // the rest, split at dots; "shared::cta" is one
+  // call: callee is operands[0] by name, see `results` and `arguments`
+  std::vector<OperandText> operands;
   std::vector<std::string> results, arguments;  // of call
   int scope = 0;                                // the { } block it stands in
 };
@@ -87,8 +89,9 @@ struct FunctionText {
   std::vector<VariableText> variables;  // registers, shared, local, call parameters
   std::vector<LabelText> labels;
   std::vector<InstructionText> instructions;
-  std::vector<int> scope_parent{-1};                     // scope 0 is the function's body
-  std::vector<std::vector<std::string>> branch_targets;  // of .branchtargets, named in branch_target_names
+  std::vector<int> scope_parent{-1};  // scope 0 is the function's body
+  // of .branchtargets, named in branch_target_names
+  std::vector<std::vector<std::string>> branch_targets;
   std::vector<std::string> branch_target_names;
   std::uint32_t maximum_threads[3] = {0, 0, 0};  // .maxntid / .reqntid, 0: none
   bool required_threads = false;

@@ -9,8 +9,12 @@
 namespace anydim::ptx {
 namespace {
 
-bool is_word_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
-bool is_word_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }
+bool is_word_start(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
+}
+bool is_word_part(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
+}
 
 }  // namespace
 
@@ -23,7 +27,8 @@ void unsupported_ptx(int line, const std::string& what) {
 }
 
 void TextCursor::fail(const std::string& what) const {
-  malformed_ptx(line_, what + ", found " + (at_end() ? "the end" : "'" + std::string(1, peek()) + "'"));
+  malformed_ptx(line_,
+                what + ", found " + (at_end() ? "the end" : "'" + std::string(1, peek()) + "'"));
 }
 
 void TextCursor::step() {
@@ -109,7 +114,8 @@ bool TextCursor::label() {
   std::size_t end = position_;
   while (end < text_.size() && is_word_part(text_[end])) ++end;
   while (end < text_.size() && (text_[end] == ' ' || text_[end] == '\t')) ++end;
-  return end < text_.size() && text_[end] == ':' && (end + 1 == text_.size() || text_[end + 1] != ':');
+  return end < text_.size() && text_[end] == ':' &&
+         (end + 1 == text_.size() || text_[end + 1] != ':');
 }
 
 bool TextCursor::number_ahead() const {
@@ -131,8 +137,8 @@ void TextCursor::number(OperandText& operand) {
     operand.kind = OperandText::Kind::Real;
     operand.real_bits = std::strtoull(digits.c_str() + 2, &end, 16);
     operand.real_bytes = is_single ? 4 : 8;
-    operand.real =
-        is_single ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.real_bits)) : std::bit_cast<double>(operand.real_bits);
+    operand.real = is_single ? std::bit_cast<float>(static_cast<std::uint32_t>(operand.real_bits))
+                             : std::bit_cast<double>(operand.real_bits);
   } else if (digits.find('.') != std::string::npos) {
     operand.kind = OperandText::Kind::Real;
     operand.real = std::strtod(digits.c_str(), &end) * (negative ? -1 : 1);
@@ -142,7 +148,8 @@ void TextCursor::number(OperandText& operand) {
     if (digits.back() == 'U') digits.pop_back();
     operand.kind = OperandText::Kind::Integer;
     const bool binary = mark == 'b' || mark == 'B';
-    const std::uint64_t magnitude = std::strtoull(digits.c_str() + (binary ? 2 : 0), &end, binary ? 2 : 0);
+    const std::uint64_t magnitude =
+        std::strtoull(digits.c_str() + (binary ? 2 : 0), &end, binary ? 2 : 0);
     operand.integer = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
   }
   if (end == nullptr || *end != '\0') fail("malformed number " + digits);

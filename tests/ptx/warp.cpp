@@ -48,7 +48,8 @@ Agent Warp::agent(int lane, bool strong) const {
   result.issuer_from = birth;
   result.issuer_to = never_own;
   for (std::size_t i = 0; i < own_groups.size(); ++i)
-    if (own_groups[i].actor.number != 0) result.done[i] = {own_groups[i].actor.base + index, own_groups[i].done[index]};
+    if (own_groups[i].actor.number != 0)
+      result.done[i] = {own_groups[i].actor.base + index, own_groups[i].done[index]};
   result.lane = lane;
   result.block = block.slot;
   result.warp = this->index;
@@ -59,7 +60,8 @@ Knowledge Warp::publish(LaneMask mask) {
   Knowledge all;
   for_lanes(mask, [&](int lane) { all.join(seen[static_cast<std::size_t>(lane)]); });
   all.generic = with_lanes(all.generic, *this, mask);
-  // The lanes' own ordinary accesses are visible to asynchronous work only after a proxy fence, so `fenced` stays as it is.
+  // The lanes' own ordinary accesses are visible to asynchronous work only after a proxy fence, so
+  // `fenced` stays as it is.
   ++clock;
   return all;
 }
@@ -81,7 +83,8 @@ void Warp::acquire(LaneMask mask, const Knowledge& knowledge) {
 }
 
 void Warp::proxy_fence(LaneMask mask) {
-  // What any of the lanes has seen or done is fenced now; whether another lane may rely on it is told by what that lane has seen.
+  // What any of the lanes has seen or done is fenced now; whether another lane may rely on it is
+  // told by what that lane has seen.
   Knowledge all;
   for_lanes(mask, [&](int lane) { all.join(seen[static_cast<std::size_t>(lane)]); });
   const SharedClocks fenced = join(all.fenced, with_lanes(all.generic, *this, mask));
@@ -89,7 +92,8 @@ void Warp::proxy_fence(LaneMask mask) {
   ++clock;
 }
 
-std::shared_ptr<AsyncAuthor> Warp::async_author(int lane, const Actor& author, int lane_of_actor, std::uint32_t author_clock, Proxy proxy) {
+std::shared_ptr<AsyncAuthor> Warp::async_author(int lane, const Actor& author, int lane_of_actor,
+                                                std::uint32_t author_clock, Proxy proxy) {
   auto result = std::make_shared<AsyncAuthor>();
   const auto index = static_cast<std::uint32_t>(lane);
   result->seen = seen[index];
@@ -105,9 +109,11 @@ std::shared_ptr<AsyncAuthor> Warp::async_author(int lane, const Actor& author, i
   return result;
 }
 
-std::shared_ptr<AsyncAuthor> Warp::async_author_of_lanes(LaneMask mask, const Actor& author, int lane_of_actor,
+std::shared_ptr<AsyncAuthor> Warp::async_author_of_lanes(LaneMask mask, const Actor& author,
+                                                         int lane_of_actor,
                                                          std::uint32_t author_clock) {
-  std::shared_ptr<AsyncAuthor> result = async_author(std::countr_zero(mask), author, lane_of_actor, author_clock);
+  std::shared_ptr<AsyncAuthor> result =
+      async_author(std::countr_zero(mask), author, lane_of_actor, author_clock);
   result->seen.join(publish(mask));
   return result;
 }
@@ -120,7 +126,8 @@ OwnGroups& Warp::groups(GroupKind kind) {
     constexpr std::array<const char*, 4> names{"cp.async", "bulk operand", "bulk result", "wgmma"};
     result.actor = execution.new_actor(
         block, 32,
-        fmt::format("{} of block ({}, {}, {}) warp {}", names[index], block.index[0], block.index[1], block.index[2], this->index));
+        fmt::format("{} of block ({}, {}, {}) warp {}", names[index], block.index[0],
+                    block.index[1], block.index[2], this->index));
     const std::uint32_t past = execution.actor_clock(result.actor);
     result.open.fill(past + 1);
     result.done.fill(0);
@@ -140,7 +147,8 @@ Outcome Warp::block_on(std::string what, bool may_time_out) {
 
 void Warp::demand_meeting(std::int32_t pc) {
   Fragment& own = fragment();
-  auto free = std::find_if(meetings.begin(), meetings.end(), [](const Meeting& meeting) { return meeting.expected == 0; });
+  auto free = std::find_if(meetings.begin(), meetings.end(),
+                           [](const Meeting& meeting) { return meeting.expected == 0; });
   if (free == meetings.end()) free = meetings.insert(meetings.end(), Meeting{});
   *free = Meeting{pc, own.mask, 0, own.meeting, own.meeting_pc, own.frames};
   own.meeting = static_cast<std::int32_t>(free - meetings.begin());
@@ -200,10 +208,15 @@ void Warp::arrive_at_meeting() {
 }
 
 std::string Warp::place(int lane) const {
-  return fmt::format("block ({}, {}, {}) warp {} lane {}", block.index[0], block.index[1], block.index[2], index, lane);
+  return fmt::format("block ({}, {}, {}) warp {} lane {}", block.index[0], block.index[1],
+                     block.index[2], index, lane);
 }
 
-void Warp::report(FindingKind kind, int lane, const std::string& message) { execution.report(kind, agent(std::max(lane, 0)), message); }
-void Warp::stop(FindingKind kind, int lane, const std::string& message) { execution.stop(kind, agent(std::max(lane, 0)), message); }
+void Warp::report(FindingKind kind, int lane, const std::string& message) {
+  execution.report(kind, agent(std::max(lane, 0)), message);
+}
+void Warp::stop(FindingKind kind, int lane, const std::string& message) {
+  execution.stop(kind, agent(std::max(lane, 0)), message);
+}
 
 }  // namespace anydim::ptx

@@ -33,7 +33,8 @@ Outcome execute_shuffle(Warp& warp, const Instruction& instruction, LaneMask mas
   const auto* c = warp.lanes<u32>(instruction.slot[4]);
   LaneMask in_range_lanes = 0;
   for_each_lane(mask, [&](int lane) {
-    const int clamp = static_cast<int>(c[lane] & 0x1f), segment = static_cast<int>(c[lane] >> 8 & 0x1f),
+    const int clamp = static_cast<int>(c[lane] & 0x1f),
+              segment = static_cast<int>(c[lane] >> 8 & 0x1f),
               shift = static_cast<int>(b[lane] & 0x1f);
     const int last = (lane & segment) | (clamp & ~segment), first = lane & segment;
     int from = lane;
@@ -46,7 +47,8 @@ Outcome execute_shuffle(Warp& warp, const Instruction& instruction, LaneMask mas
     }
     if (!in_range) from = lane;
     if ((mask >> from & 1) == 0)
-      warp.report(FindingKind::InvalidUse, lane, fmt::format("it takes the value of lane {}, which is not taking part", from));
+      warp.report(FindingKind::InvalidUse, lane,
+                  fmt::format("it takes the value of lane {}, which is not taking part", from));
     out[lane] = value[static_cast<std::size_t>(from)];
     if (in_range) in_range_lanes |= LaneMask{1} << lane;
   });
@@ -72,7 +74,8 @@ void decode_shuffle(Decoder& decoder) {
 enum class Vote : std::uint8_t { All, Any, Uniform, Ballot };
 
 Outcome execute_vote(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  const LaneMask chosen = (warp.predicate(instruction.slot[1]) ^ (instruction.immediate != 0 ? ~0U : 0U)) & mask;
+  const LaneMask chosen =
+      (warp.predicate(instruction.slot[1]) ^ (instruction.immediate != 0 ? ~0U : 0U)) & mask;
   bool result = false;
   switch (static_cast<Vote>(instruction.flags)) {
     case Vote::All: result = chosen == mask; break;
@@ -117,8 +120,11 @@ Outcome execute_match(Warp& warp, const Instruction& instruction, LaneMask mask)
   });
   const bool all = instruction.flags != 0;
   const bool is_uniform = same[static_cast<std::size_t>(std::countr_zero(mask))] == mask;
-  for_each_lane(mask, [&](int lane) { out[lane] = all ? (is_uniform ? mask : 0) : same[static_cast<std::size_t>(lane)]; });
-  if (instruction.slot[1] >= 0) warp.set_predicate(instruction.slot[1], mask, is_uniform ? ~0U : 0U);
+  for_each_lane(mask, [&](int lane) {
+    out[lane] = all ? (is_uniform ? mask : 0) : same[static_cast<std::size_t>(lane)];
+  });
+  if (instruction.slot[1] >= 0)
+    warp.set_predicate(instruction.slot[1], mask, is_uniform ? ~0U : 0U);
   return Outcome::Next;
 }
 
@@ -138,7 +144,8 @@ Outcome execute_redux(Warp& warp, const Instruction& instruction, LaneMask mask)
   auto* out = warp.lanes<u32>(instruction.slot[0]);
   const int first = std::countr_zero(mask);
   auto result = static_cast<T>(a[first]);
-  for_each_lane(mask & (mask - 1), [&](int lane) { result = static_cast<T>(f(result, static_cast<T>(a[lane]))); });
+  for_each_lane(mask & (mask - 1),
+                [&](int lane) { result = static_cast<T>(f(result, static_cast<T>(a[lane]))); });
   for_each_lane(mask, [&](int lane) { out[lane] = static_cast<u32>(result); });
   return Outcome::Next;
 }
@@ -151,7 +158,8 @@ void decode_redux(Decoder& decoder) {
   instruction.slot[1] = decoder.source(1, type);
   take_members(decoder, 2, 5);
   const bool sign = type == Type::s32;
-  if (type_bytes(type) != 4 || type == Type::f32) decoder.unknown("only 32-bit integers are supported");
+  if (type_bytes(type) != 4 || type == Type::f32)
+    decoder.unknown("only 32-bit integers are supported");
   if (name == "add") instruction.execute = execute_redux<u32, [](u32 a, u32 b) { return a + b; }>;
   if (name == "and") instruction.execute = execute_redux<u32, [](u32 a, u32 b) { return a & b; }>;
   if (name == "or") instruction.execute = execute_redux<u32, [](u32 a, u32 b) { return a | b; }>;
@@ -175,7 +183,9 @@ Outcome execute_activemask(Warp& warp, const Instruction& instruction, LaneMask 
 Outcome execute_elect(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const int leader = std::countr_zero(mask);
   if (instruction.slot[0] >= 0)
-    for_each_lane(mask, [&](int lane) { warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(leader); });
+    for_each_lane(mask, [&](int lane) {
+      warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(leader);
+    });
   warp.set_predicate(instruction.slot[1], mask, LaneMask{1} << leader);
   return Outcome::Next;
 }

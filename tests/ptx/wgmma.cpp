@@ -53,7 +53,8 @@ WarpWgmma& state_of(Warp& warp) {
   state.made = true;
   state.actor = warp.execution.new_actor(
       warp.block, 1,
-      fmt::format("wgmma of block ({}, {}, {}) warp {}", warp.block.index[0], warp.block.index[1], warp.block.index[2], warp.index));
+      fmt::format("wgmma of block ({}, {}, {}) warp {}", warp.block.index[0], warp.block.index[1],
+                  warp.block.index[2], warp.index));
   state.queue = warp.execution.agenda.new_queue();
   state.open = ++warp.execution.actor_clock(state.actor);
   return state;
@@ -61,14 +62,16 @@ WarpWgmma& state_of(Warp& warp) {
 
 // All four warps issue the same instructions with the same descriptors, in the same order.
 void check_warpgroup(Warp& warp, WarpWgmma& state, const Issue& issue) {
-  auto& issues = warp.block.extension<BlockWgmma>().groups[static_cast<std::size_t>(warp.index / warps_of_group)];
+  auto& issues = warp.block.extension<BlockWgmma>()
+                     .groups[static_cast<std::size_t>(warp.index / warps_of_group)];
   if (state.issued == issues.size()) issues.push_back(issue);
   if (issues[state.issued] != issue) {
-    warp.stop(
-        FindingKind::Divergence, -1,
-        fmt::format("the warps of a warpgroup differ in their wgmma number {}: line {} with descriptors {:#x}, {:#x} and line {} with "
-                    "{:#x}, {:#x}",
-                    state.issued, issues[state.issued].line, issues[state.issued].a, issues[state.issued].b, issue.line, issue.a, issue.b));
+    warp.stop(FindingKind::Divergence, -1,
+              fmt::format("the warps of a warpgroup differ in their wgmma number {}: line {} with "
+                          "descriptors {:#x}, {:#x} and line {} with "
+                          "{:#x}, {:#x}",
+                          state.issued, issues[state.issued].line, issues[state.issued].a,
+                          issues[state.issued].b, issue.line, issue.a, issue.b));
   }
   ++state.issued;
 }
@@ -77,24 +80,30 @@ bool meet(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b
   return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
 }
 
-// Accumulators may be those of unfinished work if they are the same, one for one; A's registers may be anything but accumulators.
+// Accumulators may be those of unfinished work if they are the same, one for one; A's registers may
+// be anything but accumulators.
 void check_registers(Warp& warp, const WarpWgmma& state, const WgmmaOperands& operands) {
   for (const InFlight& flight : state.in_flight) {
-    if (flight.accumulators != operands.accumulators && meet(flight.accumulators, operands.accumulators)) {
-      warp.report(FindingKind::RegisterInFlight, -1, "wgmma's accumulators overlap those of unfinished wgmma of another shape");
+    if (flight.accumulators != operands.accumulators &&
+        meet(flight.accumulators, operands.accumulators)) {
+      warp.report(FindingKind::RegisterInFlight, -1,
+                  "wgmma's accumulators overlap those of unfinished wgmma of another shape");
     }
     if (meet(flight.accumulators, operands.a_registers)) {
-      warp.report(FindingKind::RegisterInFlight, -1, "wgmma takes its A from accumulators of unfinished wgmma");
+      warp.report(FindingKind::RegisterInFlight, -1,
+                  "wgmma takes its A from accumulators of unfinished wgmma");
     }
     if (meet(flight.operand, operands.accumulators)) {
-      warp.report(FindingKind::RegisterInFlight, -1, "wgmma's accumulators are the A registers of unfinished wgmma");
+      warp.report(FindingKind::RegisterInFlight, -1,
+                  "wgmma's accumulators are the A registers of unfinished wgmma");
     }
   }
 }
 
 void mark_in_flight(Warp& warp, const InFlight& flight) {
   for (const auto* registers : {&flight.accumulators, &flight.operand}) {
-    for (const std::int32_t offset : *registers) warp.registers_in_flight.try_emplace(offset, "wgmma");
+    for (const std::int32_t offset : *registers)
+      warp.registers_in_flight.try_emplace(offset, "wgmma");
   }
 }
 
@@ -105,9 +114,11 @@ struct Work {
   std::vector<double> a, b;  // 16 x k, k x n
 };
 
-// Reads `extent` rows (of A or columns of B, from `first` on) by chunks of 16 bytes, which are contiguous in the operand's major direction.
+// Reads `extent` rows (of A or columns of B, from `first` on) by chunks of 16 bytes, which are
+// contiguous in the operand's major direction.
 template <class Put>
-void read_operand(Execution& execution, const Work& work, Block& block, std::uint64_t word, Major major, int first, int extent, Put put) {
+void read_operand(Execution& execution, const Work& work, Block& block, std::uint64_t word,
+                  Major major, int first, int extent, Put put) {
   const WgmmaShape& shape = work.operands.shape;
   const WgmmaDescriptor descriptor = decode_wgmma_descriptor(word);
   const int bytes = element_bits(shape.format) / 8;
@@ -117,8 +128,10 @@ void read_operand(Execution& execution, const Work& work, Block& block, std::uin
   const int k_step = major == Major::K ? chunk : 1;
   for (int mn = 0; mn < extent; mn += mn_step) {
     for (int k = 0; k < shape.k; k += k_step) {
-      const std::uint32_t address = wgmma_element_address(descriptor, major, shape.format, first + mn, k);
-      const std::byte* data = execution.access(AccessKind::Read, Space::Shared, address, 16, 16, agent, block);
+      const std::uint32_t address =
+          wgmma_element_address(descriptor, major, shape.format, first + mn, k);
+      const std::byte* data =
+          execution.access(AccessKind::Read, Space::Shared, address, 16, 16, agent, block);
       for (int i = 0; i < chunk; ++i) {
         std::uint32_t bits = 0;
         std::memcpy(&bits, data + i * bytes, static_cast<std::size_t>(bytes));
@@ -135,7 +148,8 @@ void read_a_registers(Warp& warp, Work& work) {
   const int bits = element_bits(shape.format);
   const std::uint32_t mask = bits == 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << bits) - 1;
   for (int reg = 0; reg < static_cast<int>(work.operands.a_registers.size()); ++reg) {
-    const std::uint32_t* values = warp.lanes<std::uint32_t>(work.operands.a_registers[static_cast<std::size_t>(reg)]);
+    const std::uint32_t* values =
+        warp.lanes<std::uint32_t>(work.operands.a_registers[static_cast<std::size_t>(reg)]);
     for (int lane = 0; lane < 32; ++lane) {
       for (int part = 0; part < 32 / bits; ++part) {
         const Coordinates at = operand_a_element(shape.format, lane, reg, part);
@@ -154,12 +168,16 @@ void read_operands(Execution& execution, Work& work) {
   if (work.operands.a_registers.empty()) {
     const int first = work.warp % warps_of_group * warp_rows;
     read_operand(execution, work, block, work.operands.a, shape.a_major, first, warp_rows,
-                 [&](int row, int k, double value) { work.a[static_cast<std::size_t>(row * shape.k + k)] = shape.a_scale * value; });
+                 [&](int row, int k, double value) {
+                   work.a[static_cast<std::size_t>(row * shape.k + k)] = shape.a_scale * value;
+                 });
   } else {
     read_a_registers(*block.warps[static_cast<std::size_t>(work.warp)], work);
   }
   read_operand(execution, work, block, work.operands.b, shape.b_major, 0, shape.n,
-               [&](int column, int k, double value) { work.b[static_cast<std::size_t>(k * shape.n + column)] = shape.b_scale * value; });
+               [&](int column, int k, double value) {
+                 work.b[static_cast<std::size_t>(k * shape.n + column)] = shape.b_scale * value;
+               });
 }
 
 void write_results(Work& work) {
@@ -168,7 +186,8 @@ void write_results(Work& work) {
   const int n = work.operands.shape.n;
   const auto each = [&](auto visit) {
     for (int index = 0; index < n / 2; ++index) {
-      std::uint32_t* values = warp.lanes<std::uint32_t>(work.operands.accumulators[static_cast<std::size_t>(index)]);
+      std::uint32_t* values =
+          warp.lanes<std::uint32_t>(work.operands.accumulators[static_cast<std::size_t>(index)]);
       for (int lane = 0; lane < 32; ++lane) {
         const Coordinates at = accumulator_element(lane, index);
         visit(values[lane], static_cast<std::size_t>(at.row * n + at.column));
@@ -176,28 +195,38 @@ void write_results(Work& work) {
     }
   };
   std::vector<float> sums(static_cast<std::size_t>(warp_rows * n), 0.0F);
-  if (work.operands.accumulate) each([&](std::uint32_t value, std::size_t at) { sums[at] = std::bit_cast<float>(value); });
+  if (work.operands.accumulate)
+    each([&](std::uint32_t value, std::size_t at) { sums[at] = std::bit_cast<float>(value); });
   multiply_accumulate(work.a, work.b, sums, warp_rows, n, work.operands.shape.k);
-  each([&](std::uint32_t& value, std::size_t at) { value = std::bit_cast<std::uint32_t>(sums[at]); });
+  each([&](std::uint32_t& value, std::size_t at) {
+    value = std::bit_cast<std::uint32_t>(sums[at]);
+  });
 }
 
 }  // namespace
 
 void issue_wgmma(Warp& warp, const Instruction& instruction, WgmmaOperands operands) {
   WarpWgmma& state = state_of(warp);
-  check_warpgroup(warp, state, {instruction.line, operands.a_registers.empty() ? operands.a : 0, operands.b});
-  // Stricter than PTX, which lets a group follow another on the same accumulators without a fence: every group begins with one.
-  if (!state.fenced) warp.report(FindingKind::RegisterInFlight, -1, "a group of wgmma begins without wgmma.fence");
-  for (const std::uint64_t word : {operands.a_registers.empty() ? operands.a : operands.b, operands.b}) {
+  check_warpgroup(warp, state,
+                  {instruction.line, operands.a_registers.empty() ? operands.a : 0, operands.b});
+  // Stricter than PTX, which lets a group follow another on the same accumulators without a fence:
+  // every group begins with one.
+  if (!state.fenced)
+    warp.report(FindingKind::RegisterInFlight, -1, "a group of wgmma begins without wgmma.fence");
+  for (const std::uint64_t word :
+       {operands.a_registers.empty() ? operands.a : operands.b, operands.b}) {
     const WgmmaDescriptor descriptor = decode_wgmma_descriptor(word);
     if (descriptor.base_offset != 0)
-      warp.stop(FindingKind::InvalidUse, -1, fmt::format("wgmma descriptor {:#x}: its base offset isn't 0", word));
+      warp.stop(FindingKind::InvalidUse, -1,
+                fmt::format("wgmma descriptor {:#x}: its base offset isn't 0", word));
   }
   auto work = std::make_shared<Work>();
   work->author = warp.async_author_of_lanes(warp.live, state.actor, 0, state.open);
   work->warp = warp.index;
   check_registers(warp, state, operands);
-  state.in_flight.push_back({.group = state.open, .accumulators = operands.accumulators, .operand = operands.a_registers});
+  state.in_flight.push_back({.group = state.open,
+                             .accumulators = operands.accumulators,
+                             .operand = operands.a_registers});
   mark_in_flight(warp, state.in_flight.back());
   work->operands = std::move(operands);
   Execution& execution = warp.execution;

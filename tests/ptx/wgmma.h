@@ -1,4 +1,5 @@
-// wgmma as the interpreter runs it: each warp of a warpgroup computes its own 16 rows, asynchronously, in order of issue.
+// wgmma as the interpreter runs it: each warp of a warpgroup computes its own 16 rows,
+// asynchronously, in order of issue.
 #pragma once
 
 #include <cstdint>

@@ -25,20 +25,24 @@ std::uint64_t uniform(Warp& warp, std::int32_t offset) {
   for (int lane = 1; lane < 32; ++lane) {
     if (values[lane] != values[0]) {
       warp.stop(FindingKind::InvalidUse, lane,
-                fmt::format("a wgmma descriptor differs between lanes: {:#x} and {:#x}", values[0], values[lane]));
+                fmt::format("a wgmma descriptor differs between lanes: {:#x} and {:#x}", values[0],
+                            values[lane]));
     }
   }
   return values[0];
 }
 
 Outcome run_mma_async(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  if (mask != ~LaneMask{0}) warp.stop(FindingKind::Divergence, -1, fmt::format("only lanes {:#010x} run wgmma", mask));
+  if (mask != ~LaneMask{0})
+    warp.stop(FindingKind::Divergence, -1, fmt::format("only lanes {:#010x} run wgmma", mask));
   const auto& detail = instruction.get<WgmmaDetail>();
   WgmmaOperands operands = detail.operands;
   if (detail.a >= 0) operands.a = uniform(warp, detail.a);
   operands.b = uniform(warp, detail.b);
-  const LaneMask accumulate = detail.accumulate_negated ? ~warp.predicate(detail.accumulate) : warp.predicate(detail.accumulate);
-  if (accumulate != 0 && accumulate != ~LaneMask{0}) warp.stop(FindingKind::InvalidUse, -1, "wgmma's scale-d differs between lanes");
+  const LaneMask accumulate = detail.accumulate_negated ? ~warp.predicate(detail.accumulate)
+                                                        : warp.predicate(detail.accumulate);
+  if (accumulate != 0 && accumulate != ~LaneMask{0})
+    warp.stop(FindingKind::InvalidUse, -1, "wgmma's scale-d differs between lanes");
   operands.accumulate = accumulate != 0;
   issue_wgmma(warp, instruction, std::move(operands));
   return Outcome::Next;
@@ -63,11 +67,13 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask) {
 void take_shape(Decoder& decoder, WgmmaShape& shape) {
   const std::string shape_text(decoder.first_modifier());
   const std::size_t n = shape_text.find('n'), k = shape_text.find('k');
-  if (!shape_text.starts_with("m64n") || k == std::string::npos) decoder.unknown("a wgmma shape is m64nNkK");
+  if (!shape_text.starts_with("m64n") || k == std::string::npos)
+    decoder.unknown("a wgmma shape is m64nNkK");
   std::from_chars(shape_text.data() + n + 1, shape_text.data() + k, shape.n);
   std::from_chars(shape_text.data() + k + 1, shape_text.data() + shape_text.size(), shape.k);
   decoder.demand(shape_text);
-  if (shape.n % 8 != 0 || shape.n < 8 || shape.n > 256) decoder.unknown("n is a multiple of 8 within 8..256");
+  if (shape.n % 8 != 0 || shape.n < 8 || shape.n > 256)
+    decoder.unknown("n is a multiple of 8 within 8..256");
 }
 
 double sign(Decoder& decoder, std::size_t index) {
@@ -76,7 +82,9 @@ double sign(Decoder& decoder, std::size_t index) {
   return static_cast<double>(value);
 }
 
-Major major(Decoder& decoder, std::size_t index) { return decoder.constant(index) != 0 ? Major::MN : Major::K; }
+Major major(Decoder& decoder, std::size_t index) {
+  return decoder.constant(index) != 0 ? Major::MN : Major::K;
+}
 
 void decode_mma_async(Decoder& decoder) {
   auto detail = std::make_shared<WgmmaDetail>();
@@ -86,13 +94,15 @@ void decode_mma_async(Decoder& decoder) {
   if (decoder.take_type() != Type::f32) decoder.unknown("wgmma accumulates in f32 here");
   const Type a = decoder.take_type();
   const auto format = element_format(a);
-  if (!format || decoder.take_type() != a || *format == ElementFormat::S8 || *format == ElementFormat::U8)
+  if (!format || decoder.take_type() != a || *format == ElementFormat::S8 ||
+      *format == ElementFormat::U8)
     decoder.unknown("wgmma of these types");
   shape.format = *format;
   const bool halves = element_bits(shape.format) == 16;
   if (shape.k * element_bits(shape.format) != 256) decoder.unknown("wgmma's k spans 256 bits");
   operands.accumulators = decoder.destinations(0, Type::f32);
-  if (operands.accumulators.size() != static_cast<std::size_t>(shape.n / 2)) decoder.unknown("it takes n / 2 accumulators");
+  if (operands.accumulators.size() != static_cast<std::size_t>(shape.n / 2))
+    decoder.unknown("it takes n / 2 accumulators");
   const bool from_registers = decoder.operand(1).kind == OperandText::Kind::Vector;
   if (from_registers) operands.a_registers = decoder.sources(1, Type::b32);
   else detail->a = decoder.source(1, Type::b64);

@@ -33,7 +33,9 @@ TEST_F(BackgroundQueueTest, TheMostWantedIsNextThenTheFirst) {
 }
 
 TEST_F(BackgroundQueueTest, WhatFailsIsToldAndCounted) {
-  queue_.add({{.run = [] { throw std::runtime_error("no such schedule"); }, .failure = "it did not compile", .demand = [] { return 9U; }},
+  queue_.add({{.run = [] { throw std::runtime_error("no such schedule"); },
+               .failure = "it did not compile",
+               .demand = [] { return 9U; }},
               task(1, 0)});
   queue_.complete(pool_);
   EXPECT_EQ(warnings_, std::vector<std::string>{"it did not compile: no such schedule"});
@@ -52,7 +54,8 @@ TEST_F(BackgroundQueueTest, AGroupIsDropped) {
 TEST_F(BackgroundQueueTest, OnceStartedAThreadOfItsOwnWorksAndFrees) {
   std::promise<void> first, second;
   const auto fulfil = [](std::promise<void>& promise) {
-    return BackgroundQueue::Task{.run = [&promise] { promise.set_value(); }, .failure = {}, .demand = [] { return 1U; }};
+    return BackgroundQueue::Task{
+        .run = [&promise] { promise.set_value(); }, .failure = {}, .demand = [] { return 1U; }};
   };
   auto thing = std::make_shared<const int>(7);
   const std::weak_ptr<const int> freed = thing;

@@ -29,23 +29,27 @@ TEST(Batcher, ByTexts) {
 
 TEST(Batcher, ByPaddedTokens) {
   EXPECT_EQ(grouped(five, {.tokens = 10, .counted = padded}), (Groups{{0, 1}, {2}, {3, 4}}));
-  EXPECT_EQ(grouped(five, {.tokens = 6, .counted = padded, .sorted = true}), (Groups{{4, 1, 3}, {0}, {2}}));
+  EXPECT_EQ(grouped(five, {.tokens = 6, .counted = padded, .sorted = true}),
+            (Groups{{4, 1, 3}, {0}, {2}}));
 }
 
 TEST(Batcher, ByUsefulTokens) {
   EXPECT_EQ(grouped(five, {.tokens = 10, .counted = useful}), (Groups{{0, 1}, {2}, {3, 4}}));
   EXPECT_EQ(grouped(five, {.tokens = 12, .counted = useful}), (Groups{{0, 1}, {2, 3, 4}}));
-  EXPECT_EQ(grouped(five, {.tokens = 10, .counted = useful, .sorted = true}), (Groups{{4, 1, 3, 0}, {2}}));
+  EXPECT_EQ(grouped(five, {.tokens = 10, .counted = useful, .sorted = true}),
+            (Groups{{4, 1, 3, 0}, {2}}));
 }
 
 TEST(Batcher, BothLimitsHold) {
-  EXPECT_EQ(grouped({1, 1, 1, 9, 1}, {.texts = 2, .tokens = 10, .counted = useful}), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(grouped({1, 1, 1, 9, 1}, {.texts = 2, .tokens = 10, .counted = useful}),
+            (Groups{{0, 1}, {2, 3}, {4}}));
 }
 
 TEST(Batcher, OneLongerThanTheLimitIsAlone) {
   EXPECT_EQ(grouped({3, 40, 3}, {.tokens = 8, .counted = padded}), (Groups{{0}, {1}, {2}}));
   EXPECT_EQ(grouped({3, 40, 3}, {.tokens = 8, .counted = useful}), (Groups{{0}, {1}, {2}}));
-  EXPECT_EQ(grouped({40, 3, 3}, {.tokens = 8, .counted = useful, .sorted = true}), (Groups{{1, 2}, {0}}));
+  EXPECT_EQ(grouped({40, 3, 3}, {.tokens = 8, .counted = useful, .sorted = true}),
+            (Groups{{1, 2}, {0}}));
 }
 
 TEST(Batcher, ABatchKnowsItsTokens) {
@@ -70,7 +74,8 @@ TEST(Batcher, TextsArriveBetweenBatches) {
 TEST(Batcher, AnEmptyQueueMakesNoBatch) { EXPECT_TRUE(make_batches({}, {.texts = 4}).empty()); }
 
 TEST(Batcher, EmptyTextsCostNothingWhereUseful) {
-  EXPECT_EQ(grouped({0, 0, 2, 0, 1}, {.tokens = 2, .counted = useful}), (Groups{{0, 1, 2, 3}, {4}}));
+  EXPECT_EQ(grouped({0, 0, 2, 0, 1}, {.tokens = 2, .counted = useful}),
+            (Groups{{0, 1, 2, 3}, {4}}));
 }
 
 TEST(Batcher, EveryTextExactlyOnceWithinTheLimits) {
@@ -87,7 +92,8 @@ TEST(Batcher, EveryTextExactlyOnceWithinTheLimits) {
       const auto count = static_cast<std::int64_t>(batch.texts.size());
       ASSERT_GE(count, 1);
       if (rule.texts) EXPECT_LE(count, *rule.texts);
-      if (rule.tokens && count > 1) EXPECT_LE(rule.counted == useful ? batch.useful : count * batch.longest, *rule.tokens);
+      if (rule.tokens && count > 1)
+        EXPECT_LE(rule.counted == useful ? batch.useful : count * batch.longest, *rule.tokens);
       std::int64_t sum = 0, longest = 0;
       for (const std::size_t text : batch.texts) {
         sum += lengths.at(text);
@@ -97,7 +103,9 @@ TEST(Batcher, EveryTextExactlyOnceWithinTheLimits) {
       EXPECT_EQ(batch.longest, longest);
       seen.insert(seen.end(), batch.texts.begin(), batch.texts.end());
     }
-    if (rule.sorted) EXPECT_TRUE(std::ranges::is_sorted(seen, {}, [&](std::size_t text) { return std::pair(lengths.at(text), text); }));
+    if (rule.sorted)
+      EXPECT_TRUE(std::ranges::is_sorted(
+          seen, {}, [&](std::size_t text) { return std::pair(lengths.at(text), text); }));
     else EXPECT_TRUE(std::ranges::is_sorted(seen));
     std::ranges::sort(seen);
     ASSERT_EQ(seen.size(), lengths.size());
@@ -119,9 +127,11 @@ std::string refusal(const std::vector<std::int64_t>& lengths, const BatchRule& r
 TEST(Batcher, BadRulesAndLengthsAreNamed) {
   EXPECT_EQ(refusal({}, {}), "a batch needs a limit: texts, tokens or both");
   EXPECT_EQ(refusal({}, {.texts = 0}), "a batch has at most 0 texts: give a limit of at least 1");
-  EXPECT_EQ(refusal({}, {.tokens = -3}), "a batch has at most -3 tokens: give a limit of at least 1");
+  EXPECT_EQ(refusal({}, {.tokens = -3}),
+            "a batch has at most -3 tokens: give a limit of at least 1");
   EXPECT_EQ(refusal({1, -2}, {.texts = 4}), "text 1 has -2 tokens: expected 0 to 2147483647");
-  EXPECT_EQ(refusal({std::int64_t{1} << 31}, {.texts = 4}), "text 0 has 2147483648 tokens: expected 0 to 2147483647");
+  EXPECT_EQ(refusal({std::int64_t{1} << 31}, {.texts = 4}),
+            "text 0 has 2147483648 tokens: expected 0 to 2147483647");
 }
 
 }  // namespace

@@ -21,8 +21,9 @@ ir::DispatchTable random_table(std::mt19937& random, std::size_t rows, std::size
     for (std::size_t key = 0; key < keys; ++key) {
       const std::int64_t low = random() % 40, width = random() % 30;
       const bool open = random() % 10 == 0;
-      bucket.intervals.push_back({low, open ? std::numeric_limits<std::int64_t>::max() : low + width,
-                                  random() % 3 == 0 ? 1 + static_cast<std::int64_t>(random() % 4) : 1});
+      bucket.intervals.push_back(
+          {low, open ? std::numeric_limits<std::int64_t>::max() : low + width,
+           random() % 3 == 0 ? 1 + static_cast<std::int64_t>(random() % 4) : 1});
     }
     table.entries.push_back({bucket, {"s", {}}});
   }
@@ -46,11 +47,15 @@ TEST(BucketLookup, AnswersAsTryingRowsInOrder) {
 
 TEST(BucketLookup, EdgesBelongToTheirIntervals) {
   ir::DispatchTable table;
-  table.entries = {{{{{1, 15, 1}}}, {"a", {}}}, {{{{16, 16, 1}}}, {"b", {}}}, {{{{17, 64, 16}}}, {"c", {}}}, {{{{0, 4096, 1}}}, {"d", {}}}};
+  table.entries = {{{{{1, 15, 1}}}, {"a", {}}},
+                   {{{{16, 16, 1}}}, {"b", {}}},
+                   {{{{17, 64, 16}}}, {"c", {}}},
+                   {{{{0, 4096, 1}}}, {"d", {}}}};
   const BucketLookup lookup(table);
-  const std::vector<std::pair<std::int64_t, std::size_t>> expected{{0, 3},  {1, 0},  {15, 0}, {16, 1},   {17, 3},
-                                                                   {32, 2}, {64, 2}, {65, 3}, {4096, 3}, {99999, 3}};
-  for (const auto& [value, row] : expected) EXPECT_EQ(lookup.find(std::vector{value}), row) << value;
+  const std::vector<std::pair<std::int64_t, std::size_t>> expected{
+      {0, 3}, {1, 0}, {15, 0}, {16, 1}, {17, 3}, {32, 2}, {64, 2}, {65, 3}, {4096, 3}, {99999, 3}};
+  for (const auto& [value, row] : expected)
+    EXPECT_EQ(lookup.find(std::vector{value}), row) << value;
 }
 
 }  // namespace

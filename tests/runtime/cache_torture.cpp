@@ -1,10 +1,13 @@
 // One kernel cache under many processes that are killed, and full of damaged files.
 //
-//   cache_torture share ROUNDS    cold rounds: 16 processes bring every kernel of a fresh folder in, each in an order of its own; a random third of them is
+//   cache_torture share ROUNDS    cold rounds: 16 processes bring every kernel of a fresh folder
+//   in, each in an order of its own; a random third of them is
 //                                 killed (SIGKILL) at a random moment
-//   cache_torture damage FILES    as many damaged files: cut, longer, with wrong bytes, exchanged, replaced by others, links, folders
+//   cache_torture damage FILES    as many damaged files: cut, longer, with wrong bytes, exchanged,
+//   replaced by others, links, folders
 //
-// No process may ever load anything but the kernel that it asked for, and every file that stays is whole. Exits 1 with the first fault.
+// No process may ever load anything but the kernel that it asked for, and every file that stays is
+// whole. Exits 1 with the first fault.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -31,9 +34,13 @@ namespace {
 constexpr int processes = 16;
 constexpr int kernels = 60;
 
-KernelKey key_of(int number) { return kernel_key("kernel", fmt::format("region {}", number), "any", "plain", "machine", "generator"); }
+KernelKey key_of(int number) {
+  return kernel_key("kernel", fmt::format("region {}", number), "any", "plain", "machine",
+                    "generator");
+}
 
-// What a compiler would give: different for every number, from a few bytes to some hundred thousand.
+// What a compiler would give: different for every number, from a few bytes to some hundred
+// thousand.
 ir::CompiledKernel kernel_of(int number) {
   std::mt19937 random(static_cast<unsigned>(number));
   ir::CompiledKernel kernel;
@@ -89,19 +96,24 @@ void share(int rounds) {
       waitpid(children[i], &status, 0);
       const bool fell = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && victim[i];
       if (!fell && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
-        throw std::runtime_error(fmt::format("round {}: a process ended with status {:#x}", round, status));
+        throw std::runtime_error(
+            fmt::format("round {}: a process ended with status {:#x}", round, status));
       killed += fell ? 1 : 0;
     }
     std::vector<std::string> warnings;
-    const KernelCache cache(folder.path() / "cache", [&](const std::string& warning) { warnings.push_back(warning); });
+    const KernelCache cache(folder.path() / "cache",
+                            [&](const std::string& warning) { warnings.push_back(warning); });
     for (int number = 0; number < kernels; ++number) {
       const auto found = cache.load(key_of(number));
       if (!found || *found != kernel_of(number))
-        throw std::runtime_error(fmt::format("round {}: kernel {} is not there as it was made", round, number));
+        throw std::runtime_error(
+            fmt::format("round {}: kernel {} is not there as it was made", round, number));
     }
-    if (!warnings.empty()) throw std::runtime_error(fmt::format("round {}: {}", round, warnings[0]));
+    if (!warnings.empty())
+      throw std::runtime_error(fmt::format("round {}: {}", round, warnings[0]));
   }
-  fmt::print("{} cold rounds of {} processes, {} of them killed: no failure\n", rounds, processes, killed);
+  fmt::print("{} cold rounds of {} processes, {} of them killed: no failure\n", rounds, processes,
+             killed);
 }
 
 std::vector<char> content(const std::filesystem::path& file) {
@@ -110,7 +122,8 @@ std::vector<char> content(const std::filesystem::path& file) {
 }
 
 // Makes the file say something else; false where it happens to say the same.
-bool damage(const std::filesystem::path& file, const std::filesystem::path& other, std::mt19937& random) {
+bool damage(const std::filesystem::path& file, const std::filesystem::path& other,
+            std::mt19937& random) {
   const std::vector<char> before = content(file);
   std::vector<char> after = before;
   const int way = static_cast<int>(random() % 8);
@@ -121,7 +134,8 @@ bool damage(const std::filesystem::path& file, const std::filesystem::path& othe
   } else if (way == 2) {
     after[random() % after.size()] ^= static_cast<char>(1 << random() % 8);
   } else if (way == 3) {
-    const std::size_t at = random() % after.size(), length = std::min<std::size_t>(after.size() - at, 1 + random() % 4096);
+    const std::size_t at = random() % after.size(),
+                      length = std::min<std::size_t>(after.size() - at, 1 + random() % 4096);
     std::fill_n(after.begin() + static_cast<std::ptrdiff_t>(at), length, '\0');
   } else if (way == 4) {
     after = content(other);
@@ -133,7 +147,8 @@ bool damage(const std::filesystem::path& file, const std::filesystem::path& othe
     else std::filesystem::create_directory(file);
     return true;
   }
-  std::ofstream(file, std::ios::binary | std::ios::trunc).write(after.data(), static_cast<std::streamsize>(after.size()));
+  std::ofstream(file, std::ios::binary | std::ios::trunc)
+      .write(after.data(), static_cast<std::streamsize>(after.size()));
   return after != before;
 }
 
@@ -147,18 +162,22 @@ void damaged(int files) {
     for (const int stored : {number, other}) cache.store(key_of(stored), kernel_of(stored));
     std::filesystem::path path, other_path;
     for (const auto& entry : std::filesystem::directory_iterator(cache.folder())) {
-      if (entry.path().filename().string().starts_with(to_string(key_of(number)))) path = entry.path();
-      if (entry.path().filename().string().starts_with(to_string(key_of(other)))) other_path = entry.path();
+      if (entry.path().filename().string().starts_with(to_string(key_of(number))))
+        path = entry.path();
+      if (entry.path().filename().string().starts_with(to_string(key_of(other))))
+        other_path = entry.path();
     }
     if (!damage(path, other_path, random)) continue;
     ++file;
-    if (cache.load(key_of(number))) throw std::runtime_error(fmt::format("damaged file {} was loaded", path.string()));
+    if (cache.load(key_of(number)))
+      throw std::runtime_error(fmt::format("damaged file {} was loaded", path.string()));
     ++refused;
     // A folder in its place stays until somebody removes it; everything else is replaced.
     if (std::filesystem::is_directory(path)) std::filesystem::remove(path);
     cache.store(key_of(number), kernel_of(number));
     const auto healed = cache.load(key_of(number));
-    if (!healed || *healed != kernel_of(number)) throw std::runtime_error(fmt::format("{} was not replaced", path.string()));
+    if (!healed || *healed != kernel_of(number))
+      throw std::runtime_error(fmt::format("{} was not replaced", path.string()));
   }
   fmt::print("{} damaged files: none loaded, all replaced\n", refused);
 }

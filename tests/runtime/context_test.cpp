@@ -17,9 +17,11 @@ namespace {
 using ir::DType;
 using ir::Tensor;
 
-std::shared_ptr<const Executable> make(ir::Program program, std::shared_ptr<test::FakeBackend> backend, ExecutableOptions options = {},
-                                       int threads = 2) {
-  return std::make_shared<const Executable>(std::move(program), std::move(backend), std::make_shared<WorkerPool>(threads),
+std::shared_ptr<const Executable> make(ir::Program program,
+                                       std::shared_ptr<test::FakeBackend> backend,
+                                       ExecutableOptions options = {}, int threads = 2) {
+  return std::make_shared<const Executable>(std::move(program), std::move(backend),
+                                            std::make_shared<WorkerPool>(threads),
                                             std::move(options));
 }
 
@@ -36,13 +38,15 @@ std::string failure(ErrorKind kind, const std::function<void()>& action) {
 
 void expect_scaled(const Tensor& output, std::int64_t elements) {
   ASSERT_EQ(output.dims(), std::vector<std::int64_t>{elements});
-  for (std::int64_t i = 0; i < elements; ++i) ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
+  for (std::int64_t i = 0; i < elements; ++i)
+    ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
 }
 
 TEST(Context, RunsEveryShapeWithPackedConstants) {
   const auto backend = test::scale_backend();
   Context context(make(test::scale_program(), backend));
-  for (const std::int64_t n : {1, 15, 16, 17, 1000, 4096, 3}) expect_scaled(context.run({test::ramp(n)})[0], n);
+  for (const std::int64_t n : {1, 15, 16, 17, 1000, 4096, 3})
+    expect_scaled(context.run({test::ramp(n)})[0], n);
   EXPECT_EQ(backend->packed(), 1);
   EXPECT_EQ(context.executable().constant_bytes(), 4);
 }
@@ -79,7 +83,8 @@ TEST(Context, GeneralKernelServesUntilTheSpecialOneIsThere) {
   expect_scaled(context.run({test::ramp(5)})[0], 5);
   EXPECT_EQ(context.launches()[0].met, 0);
   EXPECT_EQ(context.launches()[0].used, 1);
-  EXPECT_EQ(executable->kernels().progress().pending, 2);  // the bucket's kernel and the shape program
+  EXPECT_EQ(executable->kernels().progress().pending,
+            2);  // the bucket's kernel and the shape program
   executable->kernels().complete();
   expect_scaled(context.run({test::ramp(5)})[0], 5);
   EXPECT_EQ(context.launches()[0].used, 0);
@@ -96,7 +101,9 @@ TEST(Context, BucketThatDoesNotCompileIsServedByTheGeneralKernel) {
   executable->kernels().complete();
   EXPECT_EQ(executable->kernels().progress().failed, 1);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(warnings[0].starts_with("a kernel for one bucket of scale did not compile, its general kernel serves: ")) << warnings[0];
+  EXPECT_TRUE(warnings[0].starts_with(
+      "a kernel for one bucket of scale did not compile, its general kernel serves: "))
+      << warnings[0];
   Context context(executable);
   expect_scaled(context.run({test::ramp(5)})[0], 5);
 }
@@ -122,16 +129,19 @@ TEST(Context, FetchesSizesFromDataThatTheHostReads) {
 
 TEST(Context, FailedCheckNamesBothValuesAndTheContextStaysUsable) {
   Context context(make(test::fetch_program(), test::fetch_backend()));
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {2}, {-3, 1})}); }),
-            "reshape 'Reshape_5' (%y): dimension 0: expected at most -8, got -2");
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {2}, {-3, 1})}); }),
+      "reshape 'Reshape_5' (%y): dimension 0: expected at most -8, got -2");
   EXPECT_EQ(context.run({Tensor::of<int>(DType::I64, {2}, {1, 1})})[0].elements(), 2);
 }
 
 TEST(Context, OverflowingSizesAreRefused) {
   Context context(make(test::fetch_program(), test::fetch_backend()));
   const std::int64_t large = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<std::int64_t>(DType::I64, {2}, {large, 1})}); }),
-            "the size a + b has no 64-bit value (it overflows or divides by zero) for a = 9223372036854775807, b = 1");
+  EXPECT_EQ(failure(ErrorKind::Inputs,
+                    [&] { context.run({Tensor::of<std::int64_t>(DType::I64, {2}, {large, 1})}); }),
+            "the size a + b has no 64-bit value (it overflows or divides by zero) for a = "
+            "9223372036854775807, b = 1");
   EXPECT_EQ(context.run({Tensor::of<int>(DType::I64, {2}, {1, 1})})[0].elements(), 2);
 }
 
@@ -139,7 +149,8 @@ TEST(Context, DeviceCheckNamesNodeValueAndRange) {
   Context context(make(test::gather_program(), test::gather_backend()));
   const auto good = Tensor::of<int>(DType::I64, {3}, {9, 0, 4});
   EXPECT_EQ(context.run({good})[0].real_at(0), 9);
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {3}, {1, 30522, 2})}); }),
+  EXPECT_EQ(failure(ErrorKind::Inputs,
+                    [&] { context.run({Tensor::of<int>(DType::I64, {3}, {1, 30522, 2})}); }),
             "gather index of '/embeddings/Gather': expected from -10 to 9, got 30522");
   EXPECT_EQ(context.run({good})[0].real_at(2), 4);
 }
@@ -147,7 +158,8 @@ TEST(Context, DeviceCheckNamesNodeValueAndRange) {
 TEST(Context, MemoryLimitIsKeptAndTheContextStaysUsable) {
   Context context(make(test::scale_program(), test::scale_backend(), {.memory_limit = 4096}));
   EXPECT_EQ(failure(ErrorKind::Resource, [&] { context.run({test::ramp(1024)}); }),
-            "this call needs at least 4160 bytes for activations, scratch and outputs, over the memory limit of 4096 bytes; give smaller "
+            "this call needs at least 4160 bytes for activations, scratch and outputs, over the "
+            "memory limit of 4096 bytes; give smaller "
             "inputs or "
             "raise --memory-limit");
   expect_scaled(context.run({test::ramp(64)})[0], 64);
@@ -158,7 +170,8 @@ TEST(Context, MemoryLimitIsKeptAndTheContextStaysUsable) {
 
 TEST(Context, WrongInputsAreRefused) {
   Context context(make(test::scale_program(), test::scale_backend()));
-  EXPECT_NE(failure(ErrorKind::Inputs, [&] { context.run({test::ramp(4097)}); }).find("/positions"), std::string::npos);
+  EXPECT_NE(failure(ErrorKind::Inputs, [&] { context.run({test::ramp(4097)}); }).find("/positions"),
+            std::string::npos);
   failure(ErrorKind::Inputs, [&] { context.run({}); });
   failure(ErrorKind::Inputs, [&] { context.run({Tensor(DType::I64, {3})}); });
   failure(ErrorKind::Inputs, [&] { context.run({Tensor(DType::F32, {3, 1})}); });
@@ -221,7 +234,8 @@ TEST(Context, MemoryStaysFlatUnderRandomShapes) {
   const Tensor largest = test::ramp(4096);
   const auto call = [&] {
     const auto n = static_cast<std::int64_t>(random() % 4097);
-    context.run({Tensor(DType::F32, {n}, largest.bytes().first(static_cast<std::size_t>(4 * n)), largest.owner())});
+    context.run({Tensor(DType::F32, {n}, largest.bytes().first(static_cast<std::size_t>(4 * n)),
+                        largest.owner())});
   };
   for (int i = 0; i < 50'000; ++i) call();
   const std::int64_t half = resident_pages();

@@ -1,4 +1,5 @@
-// Our declarations of cuBLASLt against its header, as it is compiled: every function's signature, every number, every layout.
+// Our declarations of cuBLASLt against its header, as it is compiled: every function's signature,
+// every number, every layout.
 #include "runtime/cublaslt_types.h"
 
 #include <cublasLt.h>
@@ -9,11 +10,12 @@
 namespace anydim::runtime::cuda {
 namespace {
 
-// Passed alike: of one size, in the same kind of register. Enumerations are ints, handles and addresses words.
+// Passed alike: of one size, in the same kind of register. Enumerations are ints, handles and
+// addresses words.
 template <typename Ours, typename Theirs>
 constexpr bool passed_alike() {
-  return sizeof(Ours) == sizeof(Theirs) && !std::is_floating_point_v<Ours> && !std::is_floating_point_v<Theirs> && !std::is_class_v<Ours> &&
-         !std::is_class_v<Theirs>;
+  return sizeof(Ours) == sizeof(Theirs) && !std::is_floating_point_v<Ours> &&
+         !std::is_floating_point_v<Theirs> && !std::is_class_v<Ours> && !std::is_class_v<Theirs>;
 }
 
 template <typename Ours, typename Theirs>
@@ -21,18 +23,24 @@ struct Signatures : std::false_type {};
 template <typename OurResult, typename... Ours, typename TheirResult, typename... Theirs>
   requires(sizeof...(Ours) == sizeof...(Theirs))
 struct Signatures<OurResult(Ours...), TheirResult(Theirs...)>
-    : std::bool_constant<passed_alike<OurResult, TheirResult>() && (passed_alike<Ours, Theirs>() && ...)> {};
+    : std::bool_constant<passed_alike<OurResult, TheirResult>() &&
+                         (passed_alike<Ours, Theirs>() && ...)> {};
 
-#define ANYDIM_CUBLASLT(member, symbol, ...) static_assert(Signatures<__VA_ARGS__, decltype(::symbol)>::value, #symbol);
+#define ANYDIM_CUBLASLT(member, symbol, ...) \
+  static_assert(Signatures<__VA_ARGS__, decltype(::symbol)>::value, #symbol);
 #include "runtime/cublaslt_functions.def"
 #undef ANYDIM_CUBLASLT
 
 static_assert(sizeof(LibraryAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(LibraryHeuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
-static_assert(offsetof(LibraryHeuristic, algorithm) == offsetof(cublasLtMatmulHeuristicResult_t, algo));
-static_assert(offsetof(LibraryHeuristic, workspace_bytes) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
-static_assert(offsetof(LibraryHeuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
-static_assert(offsetof(LibraryHeuristic, waves) == offsetof(cublasLtMatmulHeuristicResult_t, wavesCount));
+static_assert(offsetof(LibraryHeuristic, algorithm) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, algo));
+static_assert(offsetof(LibraryHeuristic, workspace_bytes) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(LibraryHeuristic, state) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, state));
+static_assert(offsetof(LibraryHeuristic, waves) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, wavesCount));
 
 TEST(CublasLtTypes, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(library_success, CUBLAS_STATUS_SUCCESS);

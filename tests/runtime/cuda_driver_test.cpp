@@ -29,24 +29,33 @@ std::string refusal(tests::FakeCudaOptions options) {
 
 TEST(CudaDriver, AbsentLibraryIsASentence) {
   const std::string message = refusal([] { cuda::open_driver("libno_such_driver.so.1"); });
-  EXPECT_TRUE(message.starts_with("there is no CUDA driver here (libno_such_driver.so.1: cannot open shared object file")) << message;
-  EXPECT_TRUE(message.ends_with("; install NVIDIA's driver 525 or newer, or use --device cpu")) << message;
+  EXPECT_TRUE(message.starts_with(
+      "there is no CUDA driver here (libno_such_driver.so.1: cannot open shared object file"))
+      << message;
+  EXPECT_TRUE(message.ends_with("; install NVIDIA's driver 525 or newer, or use --device cpu"))
+      << message;
 }
 
 TEST(CudaDriver, LibraryWithoutTheEntryPointIsTooOld) {
   EXPECT_EQ(refusal([] { cuda::open_driver("libm.so.6"); }),
-            "the CUDA driver (libm.so.6) is older than version 12.0; install NVIDIA's driver 525 or newer, or use --device cpu");
+            "the CUDA driver (libm.so.6) is older than version 12.0; install NVIDIA's driver 525 "
+            "or newer, or use --device cpu");
 }
 
 TEST(CudaDriver, OldVersionIsRefused) {
   EXPECT_EQ(refusal({.driver_version = 11080}),
-            "the CUDA driver offers version 11.8, but 12.0 is needed; install a newer driver (525 or newer)");
+            "the CUDA driver offers version 11.8, but 12.0 is needed; install a newer driver (525 "
+            "or newer)");
 }
 
-TEST(CudaDriver, NoDevice) { EXPECT_EQ(refusal({.devices = 0}), "the CUDA driver finds no GPU; use --device cpu"); }
+TEST(CudaDriver, NoDevice) {
+  EXPECT_EQ(refusal({.devices = 0}), "the CUDA driver finds no GPU; use --device cpu");
+}
 
 TEST(CudaDriver, OldDeviceIsRefused) {
-  EXPECT_EQ(refusal({.capability = 75}), "the GPU (Fake GPU) has compute capability 7.5; kernels need 8.0 or newer; use --device cpu");
+  EXPECT_EQ(
+      refusal({.capability = 75}),
+      "the GPU (Fake GPU) has compute capability 7.5; kernels need 8.0 or newer; use --device cpu");
 }
 
 TEST(CudaDriver, PropertiesAreThoseOfTheDevice) {

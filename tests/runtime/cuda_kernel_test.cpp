@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/symbols.h"
+#include "ir/dims/symbols.h"
 #include "runtime/cuda_capacity.h"
 
 namespace anydim::runtime::cuda {
@@ -20,7 +20,8 @@ TEST(CapacityStep, ClimbsFourStepsAnOctave) {
     EXPECT_GE(step, value);
     if (steps.empty() || steps.back() != step) steps.push_back(step);
   }
-  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1,  2,  3,  4,  5,  6,  7,  8,  10, 12,
+                                              14, 16, 20, 24, 28, 32, 40, 48, 56, 64}));
   EXPECT_EQ(capacity_step(0, 1, unlimited), 0);
 }
 
@@ -30,7 +31,8 @@ TEST(CapacityStep, KeepsMultipleAndLimit) {
   EXPECT_EQ(capacity_step(500, 1, 510), 510);
   EXPECT_EQ(capacity_step(500, 4, 510), 508);
   EXPECT_EQ(capacity_step(510, 1, 510), 510);
-  EXPECT_EQ(capacity_step(std::int64_t{1} << 62, 1, ir::default_symbol_maximum), std::int64_t{1} << 62);
+  EXPECT_EQ(capacity_step(std::int64_t{1} << 62, 1, ir::default_symbol_maximum),
+            std::int64_t{1} << 62);
 }
 
 TEST(GrowsWithLeaves, TellsWhatCannotShrink) {

@@ -20,12 +20,17 @@ using ir::Tensor;
 
 class CudaSessionTest : public testing::Test {
  protected:
-  explicit CudaSessionTest(tests::FakeCudaOptions options = {}) : fake_(tests::host_kernel_gpu(), options) {}
+  explicit CudaSessionTest(tests::FakeCudaOptions options = {})
+      : fake_(tests::host_kernel_gpu(), options) {}
 
-  std::shared_ptr<const Executable> make(ir::Program program, std::shared_ptr<test::FakeBackend> backend, ExecutableOptions options = {}) {
-    if (device_ == nullptr) device_ = std::make_shared<cuda::CudaDevice>(cuda::DeviceContext::open(fake_.driver()));
+  std::shared_ptr<const Executable> make(ir::Program program,
+                                         std::shared_ptr<test::FakeBackend> backend,
+                                         ExecutableOptions options = {}) {
+    if (device_ == nullptr)
+      device_ = std::make_shared<cuda::CudaDevice>(cuda::DeviceContext::open(fake_.driver()));
     options.device = device_;
-    return std::make_shared<const Executable>(std::move(program), tests::host_kernel_backend(std::move(backend)),
+    return std::make_shared<const Executable>(std::move(program),
+                                              tests::host_kernel_backend(std::move(backend)),
                                               std::make_shared<WorkerPool>(1), std::move(options));
   }
   std::shared_ptr<const Executable> scale(ExecutableOptions options = {}) {
@@ -52,7 +57,8 @@ std::string failure(ErrorKind kind, const std::function<void()>& action) {
 
 void expect_scaled(const Tensor& output, std::int64_t elements) {
   ASSERT_EQ(output.dims(), std::vector<std::int64_t>{elements});
-  for (std::int64_t i = 0; i < elements; ++i) ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
+  for (std::int64_t i = 0; i < elements; ++i)
+    ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
 }
 
 TEST_F(CudaSessionTest, ProgramsOfOneStageThatFetchNothingAreReplayed) {
@@ -69,15 +75,18 @@ TEST_F(CudaSessionTest, ProgramsOfOneStageThatFetchNothingAreReplayed) {
 TEST_F(CudaSessionTest, RunsEveryShape) {
   Context context(scale());
   for (int pass = 0; pass < 3; ++pass)
-    for (const std::int64_t n : {1, 15, 16, 17, 1000, 4096, 0, 3}) expect_scaled(context.run({test::ramp(n)})[0], n);
+    for (const std::int64_t n : {1, 15, 16, 17, 1000, 4096, 0, 3})
+      expect_scaled(context.run({test::ramp(n)})[0], n);
 }
 
 TEST_F(CudaSessionTest, OneGraphServesEverySmallerSizeOfItsCapacity) {
   Context context(scale());
-  for (const std::int64_t n : {120, 113}) expect_scaled(context.run({test::ramp(n)})[0], n);  // on the stream, then captured
+  for (const std::int64_t n : {120, 113})
+    expect_scaled(context.run({test::ramp(n)})[0], n);  // on the stream, then captured
   EXPECT_EQ(calls("graph_instantiate"), 1);
   fake_.forget_calls();
-  for (const std::int64_t n : {128, 127, 114, 113}) expect_scaled(context.run({test::ramp(n)})[0], n);
+  for (const std::int64_t n : {128, 127, 114, 113})
+    expect_scaled(context.run({test::ramp(n)})[0], n);
   EXPECT_EQ(calls("graph_launch"), 4);
   EXPECT_EQ(calls("graph_instantiate"), 0);
   EXPECT_EQ(calls("launch"), 0);
@@ -115,7 +124,8 @@ TEST_F(CudaSessionTest, BucketsHaveGraphsOfTheirOwn) {
   EXPECT_NEAR(context.launches()[0].seconds, 1e-6, 1e-9);
   EXPECT_EQ(*context.launches()[1].source, "identity 'Copy_2'");
   context.record_launches(false);
-  for (const std::int64_t n : {15, 16, 17, 18, 15, 18}) expect_scaled(context.run({test::ramp(n)})[0], n);
+  for (const std::int64_t n : {15, 16, 17, 18, 15, 18})
+    expect_scaled(context.run({test::ramp(n)})[0], n);
   EXPECT_EQ(calls("graph_instantiate"), 2);
 }
 
@@ -125,7 +135,8 @@ TEST_F(CudaSessionTest, AKernelForOneShapeServesNoLargerOne) {
   context.run({test::ramp(113)});
   executable->kernels().complete();
   for (int i = 0; i < 3; ++i) expect_scaled(context.run({test::ramp(113)})[0], 113);
-  EXPECT_EQ(context.memory().outputs, 4 * 113) << "prepared for its own sizes, not for a capacity of 128";
+  EXPECT_EQ(context.memory().outputs, 4 * 113)
+      << "prepared for its own sizes, not for a capacity of 128";
   expect_scaled(context.run({test::ramp(114)})[0], 114);
   EXPECT_EQ(context.memory().outputs, 4 * 128);
 }
@@ -146,8 +157,9 @@ TEST_F(CudaSessionTest, SizesFromInputsAreReadOnTheHost) {
     ASSERT_EQ(outputs[0].dims(), std::vector<std::int64_t>{11 + i});
     for (std::int64_t e = 0; e < 11 + i; ++e) EXPECT_EQ(outputs[0].real_at(e), 7);
   }
-  EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {2}, {-3, 1})}); }),
-            "reshape 'Reshape_5' (%y): dimension 0: expected at most -8, got -2");
+  EXPECT_EQ(
+      failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {2}, {-3, 1})}); }),
+      "reshape 'Reshape_5' (%y): dimension 0: expected at most -8, got -2");
   EXPECT_EQ(context.run({Tensor::of<int>(DType::I64, {2}, {1, 1})})[0].elements(), 2);
 }
 
@@ -171,7 +183,8 @@ TEST_F(CudaSessionTest, DeviceCheckNamesNodeValueAndRange) {
   const auto good = Tensor::of<int>(DType::I64, {3}, {9, 0, 4});
   for (int pass = 0; pass < 3; ++pass) {
     EXPECT_EQ(context.run({good})[0].real_at(0), 9);
-    EXPECT_EQ(failure(ErrorKind::Inputs, [&] { context.run({Tensor::of<int>(DType::I64, {3}, {1, 30522, 2})}); }),
+    EXPECT_EQ(failure(ErrorKind::Inputs,
+                      [&] { context.run({Tensor::of<int>(DType::I64, {3}, {1, 30522, 2})}); }),
               "gather index of '/embeddings/Gather': expected from -10 to 9, got 30522");
     EXPECT_EQ(context.run({good})[0].real_at(2), 4);
   }
@@ -212,7 +225,8 @@ TEST_F(CudaSessionTest, ExhaustedDeviceMemoryIsASentenceAndTheNextCallRuns) {
   expect_scaled(context.run({test::ramp(2000)})[0], 2000);
   fake_.fail("host_allocate", cuda::out_of_memory);
   EXPECT_EQ(failure(ErrorKind::Resource, [&] { context.run({test::ramp(4096)}); }),
-            "out of memory: the system gives no more pages that the GPU can copy to; give smaller inputs");
+            "out of memory: the system gives no more pages that the GPU can copy to; give smaller "
+            "inputs");
   expect_scaled(context.run({test::ramp(4096)})[0], 4096);
 }
 
@@ -224,9 +238,12 @@ class SmallCudaSessionTest : public CudaSessionTest {
 TEST_F(SmallCudaSessionTest, ExhaustedDeviceMemoryNamesWhatIsFree) {
   Context context(scale());
   expect_scaled(context.run({test::ramp(100)})[0], 100);
-  const std::string message = failure(ErrorKind::Resource, [&] { context.run({test::ramp(4096)}); });
+  const std::string message =
+      failure(ErrorKind::Resource, [&] { context.run({test::ramp(4096)}); });
   EXPECT_TRUE(message.starts_with("the GPU's memory is too small for ")) << message;
-  EXPECT_TRUE(message.ends_with(" of 20000 bytes are free; give smaller inputs or end other programs that use it")) << message;
+  EXPECT_TRUE(message.ends_with(
+      " of 20000 bytes are free; give smaller inputs or end other programs that use it"))
+      << message;
   for (int i = 0; i < 3; ++i) expect_scaled(context.run({test::ramp(100)})[0], 100);
 }
 
@@ -236,13 +253,18 @@ TEST_F(CudaSessionTest, FaultNamesRegionScheduleAndShapeAndEndsTheContext) {
   expect_scaled(of_another_program.run({test::ramp(33)})[0], 33);
   fake_.fault(cuda::illegal_address, 1);
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
-            "running region copy, schedule plain, s0 = 33: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+            "running region copy, schedule plain, s0 = 33: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal "
+            "memory access was encountered)");
   const std::string later =
-      "the GPU cannot be used by this process any more, a kernel failed earlier (running region copy, schedule plain, s0 = 33: "
-      "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)); start the process again";
+      "the GPU cannot be used by this process any more, a kernel failed earlier (running region "
+      "copy, schedule plain, s0 = 33: "
+      "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)); start the process "
+      "again";
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }), later);
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { Context another(executable); }), later);
-  for (const std::int64_t n : {33, 1}) EXPECT_EQ(failure(ErrorKind::Internal, [&] { of_another_program.run({test::ramp(n)}); }), later);
+  for (const std::int64_t n : {33, 1})
+    EXPECT_EQ(failure(ErrorKind::Internal, [&] { of_another_program.run({test::ramp(n)}); }),
+              later);
 }
 
 TEST_F(CudaSessionTest, FaultOfAReplayedGraphNamesAllThatRan) {
@@ -251,7 +273,8 @@ TEST_F(CudaSessionTest, FaultOfAReplayedGraphNamesAllThatRan) {
   fake_.fault(cuda::illegal_address, 1);
   EXPECT_EQ(
       failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
-      "running a call with n = 33 on the GPU, one of its launches failed (region scale, schedule plain, s0 = 33; region copy, schedule "
+      "running a call with n = 33 on the GPU, one of its launches failed (region scale, schedule "
+      "plain, s0 = 33; region copy, schedule "
       "plain, s0 = 33): CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
 }
 
@@ -269,18 +292,27 @@ TEST_F(CudaSessionTest, KernelsThatDoNotFitTheDeviceAreRefusedAndCallsGoOn) {
   const ir::Region& region = executable->program().kernels[0].region;
   const auto refusal = [&](const std::function<void(ir::DeviceLaunch&)>& change) {
     const ir::Schedule plain{.name = "plain", .fields = {}};
-    ir::CompiledKernel kernel = tests::host_kernel_backend(test::scale_backend())->compile(region, {}, plain);
+    ir::CompiledKernel kernel =
+        tests::host_kernel_backend(test::scale_backend())->compile(region, {}, plain);
     change(std::get<ir::CudaLaunches>(kernel.device).launches.front());
-    return failure(ErrorKind::Resource, [&] { device_->load(region, {.bucket = {}, .schedule = plain}, kernel, std::nullopt); });
+    return failure(ErrorKind::Resource, [&] {
+      device_->load(region, {.bucket = {}, .schedule = plain}, kernel, std::nullopt);
+    });
   };
   EXPECT_EQ(refusal([](ir::DeviceLaunch& launch) { launch.block = {512, 4, 1}; }),
-            "region scale, schedule plain: the schedule wants 2048 threads a block, the GPU has at most 1024 (Fake GPU)");
-  EXPECT_EQ(
-      refusal([](ir::DeviceLaunch& launch) { launch.shared_bytes = 300'000; }),
-      "region scale, schedule plain: the schedule wants 300000 bytes of shared memory a block, the GPU has at most 232448 (Fake GPU)");
-  const std::string foreign = refusal([&](ir::DeviceLaunch&) { fake_.fail("module_load", cuda::no_binary_for_device); });
-  EXPECT_TRUE(foreign.starts_with("region scale, schedule plain: the driver (CUDA 13.0) does not accept the compiled kernel, ")) << foreign;
-  EXPECT_TRUE(foreign.ends_with("; a driver as new as the NVRTC library, or an older NVRTC library, helps (Fake GPU)")) << foreign;
+            "region scale, schedule plain: the schedule wants 2048 threads a block, the GPU has at "
+            "most 1024 (Fake GPU)");
+  EXPECT_EQ(refusal([](ir::DeviceLaunch& launch) { launch.shared_bytes = 300'000; }),
+            "region scale, schedule plain: the schedule wants 300000 bytes of shared memory a "
+            "block, the GPU has at most 232448 (Fake GPU)");
+  const std::string foreign =
+      refusal([&](ir::DeviceLaunch&) { fake_.fail("module_load", cuda::no_binary_for_device); });
+  EXPECT_TRUE(foreign.starts_with(
+      "region scale, schedule plain: the driver (CUDA 13.0) does not accept the compiled kernel, "))
+      << foreign;
+  EXPECT_TRUE(foreign.ends_with(
+      "; a driver as new as the NVRTC library, or an older NVRTC library, helps (Fake GPU)"))
+      << foreign;
   expect_scaled(context.run({test::ramp(33)})[0], 33);
 }
 

@@ -8,7 +8,8 @@ namespace anydim::runtime::cuda {
 namespace {
 
 static_assert(sizeof(LaunchConfiguration) == sizeof(CUlaunchConfig));
-static_assert(offsetof(LaunchConfiguration, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(LaunchConfiguration, shared_bytes) ==
+              offsetof(CUlaunchConfig, sharedMemBytes));
 static_assert(offsetof(LaunchConfiguration, stream) == offsetof(CUlaunchConfig, hStream));
 static_assert(offsetof(LaunchConfiguration, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(LaunchConfiguration, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
@@ -16,15 +17,18 @@ static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(offsetof(CUlaunchAttributeValue, clusterDim) == 0 &&
               offsetof(CUlaunchAttributeValue, programmaticStreamSerializationAllowed) == 0);
-static_assert(sizeof(RowCopy) == sizeof(CUDA_MEMCPY2D) && offsetof(RowCopy, source) == offsetof(CUDA_MEMCPY2D, srcDevice) &&
+static_assert(sizeof(RowCopy) == sizeof(CUDA_MEMCPY2D) &&
+              offsetof(RowCopy, source) == offsetof(CUDA_MEMCPY2D, srcDevice) &&
               offsetof(RowCopy, source_stride) == offsetof(CUDA_MEMCPY2D, srcPitch) &&
               offsetof(RowCopy, target_kind) == offsetof(CUDA_MEMCPY2D, dstMemoryType) &&
               offsetof(RowCopy, target) == offsetof(CUDA_MEMCPY2D, dstDevice) &&
               offsetof(RowCopy, target_stride) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
               offsetof(RowCopy, bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes) &&
               offsetof(RowCopy, rows) == offsetof(CUDA_MEMCPY2D, Height));
-static_assert(sizeof(TensorMapBytes) == sizeof(CUtensorMap) && alignof(TensorMapBytes) == alignof(CUtensorMap));
-static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == sizeof(CUdevice) && sizeof(Result) == sizeof(CUresult));
+static_assert(sizeof(TensorMapBytes) == sizeof(CUtensorMap) &&
+              alignof(TensorMapBytes) == alignof(CUtensorMap));
+static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == sizeof(CUdevice) &&
+              sizeof(Result) == sizeof(CUresult));
 
 TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(host_memory_mapped, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
@@ -50,14 +54,19 @@ TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(launch_failed, CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_EQ(uncorrectable_memory_error, CUDA_ERROR_ECC_UNCORRECTABLE);
   EXPECT_EQ(unknown_fault, CUDA_ERROR_UNKNOWN);
-  EXPECT_EQ(int{max_shared_bytes_per_block}, int{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN});
-  EXPECT_EQ(int{max_shared_bytes_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR});
+  EXPECT_EQ(int{max_shared_bytes_per_block},
+            int{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN});
+  EXPECT_EQ(int{max_shared_bytes_per_multiprocessor},
+            int{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR});
   EXPECT_EQ(int{multiprocessor_count}, int{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT});
   EXPECT_EQ(int{l2_cache_bytes}, int{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE});
   EXPECT_EQ(int{clock_rate_khz}, int{CU_DEVICE_ATTRIBUTE_CLOCK_RATE});
-  EXPECT_EQ(int{max_threads_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR});
-  EXPECT_EQ(int{max_blocks_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR});
-  EXPECT_EQ(int{max_registers_per_multiprocessor}, int{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR});
+  EXPECT_EQ(int{max_threads_per_multiprocessor},
+            int{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR});
+  EXPECT_EQ(int{max_blocks_per_multiprocessor},
+            int{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR});
+  EXPECT_EQ(int{max_registers_per_multiprocessor},
+            int{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR});
   EXPECT_EQ(int{memory_clock_rate_khz}, int{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE});
   EXPECT_EQ(int{memory_bus_width_bits}, int{CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH});
   EXPECT_EQ(int{compute_capability_major}, int{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR});
@@ -69,11 +78,13 @@ TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(int{local_bytes}, int{CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES});
   EXPECT_EQ(int{registers}, int{CU_FUNC_ATTRIBUTE_NUM_REGS});
   EXPECT_EQ(int{dynamic_shared_bytes}, int{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES});
-  EXPECT_EQ(int{non_portable_cluster_size}, int{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED});
+  EXPECT_EQ(int{non_portable_cluster_size},
+            int{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED});
   EXPECT_EQ(stream_non_blocking, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(capture_thread_local, int{CU_STREAM_CAPTURE_MODE_THREAD_LOCAL});
   EXPECT_EQ(int{cluster_dimension}, int{CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION});
-  EXPECT_EQ(int{programmatic_stream_serialization}, int{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION});
+  EXPECT_EQ(int{programmatic_stream_serialization},
+            int{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION});
   EXPECT_EQ(int{map_u8}, int{CU_TENSOR_MAP_DATA_TYPE_UINT8});
   EXPECT_EQ(int{map_f16}, int{CU_TENSOR_MAP_DATA_TYPE_FLOAT16});
   EXPECT_EQ(int{map_f32}, int{CU_TENSOR_MAP_DATA_TYPE_FLOAT32});

@@ -17,7 +17,8 @@ class ExactKernelsTest : public testing::Test {
  protected:
   struct Kernels : ExactKernels {
     Kernels(ExactKernelsTest& test, std::int64_t most_bytes)
-        : ExactKernels(test.program_, {true, false}, test.maker_, queue, 1, most_bytes), pool(test.pool_) {
+        : ExactKernels(test.program_, {true, false}, test.maker_, queue, 1, most_bytes),
+          pool(test.pool_) {
       queue.start();
     }
     void complete() { queue.complete(pool); }
@@ -29,7 +30,8 @@ class ExactKernelsTest : public testing::Test {
   }
   static bool has(ExactKernels& kernels, std::int64_t key) {
     const ir::DispatchTable::Entry untuned;
-    return kernels.find(0, std::vector{key}, [&]() -> const ir::DispatchTable::Entry& { return untuned; }) != nullptr;
+    return kernels.find(0, std::vector{key},
+                        [&]() -> const ir::DispatchTable::Entry& { return untuned; }) != nullptr;
   }
 
   ir::Program program_ = test::scale_program();
@@ -94,7 +96,8 @@ TEST_F(ExactKernelsTest, WhatIsForgottenIsMadeAnewOfWhatIsLoaded) {
   const auto exact = kernels();
   const ir::DispatchTable::Entry untuned;
   const auto find = [&] {
-    return exact->find(0, std::vector<std::int64_t>{7}, [&]() -> const ir::DispatchTable::Entry& { return untuned; });
+    return exact->find(0, std::vector<std::int64_t>{7},
+                       [&]() -> const ir::DispatchTable::Entry& { return untuned; });
   };
   find();
   exact->complete();

@@ -45,20 +45,29 @@ class FakeBackend : public ir::Backend {
 
   std::string target() const override { return "test machine"; }
   std::string generator() const override { return "test generator"; }
-  std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override { return std::nullopt; }
+  std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override {
+    return std::nullopt;
+  }
   // The layout "doubled" holds every element times two.
-  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight, const Allocate&) const override {
+  ir::Tensor pack(const ir::Region&, std::size_t, const ir::PackedLayout&, const ir::Tensor& weight,
+                  const Allocate&) const override {
     ++packed_;
     ir::Tensor doubled(weight.dtype(), weight.dims());
     for (std::int64_t i = 0; i < weight.elements(); ++i) doubled.set_real(i, 2 * weight.real_at(i));
     return doubled;
   }
-  std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override { return {{"plain", {}}}; }
-  double estimate(const ir::Region&, const ir::Schedule&, std::span<const std::int64_t>, int) const override { return 1e-6; }
+  std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override {
+    return {{"plain", {}}};
+  }
+  double estimate(const ir::Region&, const ir::Schedule&, std::span<const std::int64_t>,
+                  int) const override {
+    return 1e-6;
+  }
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     return std::vector<std::vector<std::int64_t>>(region.keys.size());
   }
-  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket&, const ir::Schedule& schedule) const override {
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket&,
+                             const ir::Schedule& schedule) const override {
     if (on_compile_) on_compile_();
     ++compiled_;
     if (schedule.name == refused_) internal_error("this schedule compiles");
@@ -72,7 +81,8 @@ class FakeBackend : public ir::Backend {
   }
   std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override {
     if (shapes_ == nullptr) return std::nullopt;
-    return ir::CompiledKernel{.code = jump_to(reinterpret_cast<const void*>(shapes_)), .tasks = 0, .scratch_bytes = 0};
+    return ir::CompiledKernel{
+        .code = jump_to(reinterpret_cast<const void*>(shapes_)), .tasks = 0, .scratch_bytes = 0};
   }
 
  private:

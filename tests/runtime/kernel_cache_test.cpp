@@ -25,7 +25,9 @@ ir::CompiledKernel sample(int size = 100) {
           .resources = {size, 0, 0}};
 }
 
-KernelKey key(std::string_view identity = "body") { return kernel_key("kernel", identity, "any", "plain", "target", "generator"); }
+KernelKey key(std::string_view identity = "body") {
+  return kernel_key("kernel", identity, "any", "plain", "target", "generator");
+}
 
 class KernelCacheTest : public testing::Test {
  protected:
@@ -45,7 +47,8 @@ class KernelCacheTest : public testing::Test {
     const KernelCache cache(folder(), warn());
     EXPECT_FALSE(cache.load(key()));
     EXPECT_FALSE(cache.load(key()));
-    EXPECT_EQ(warnings_, std::vector<std::string>{"cached kernel " + file(key()).string() + " is ignored: " + why});
+    EXPECT_EQ(warnings_, std::vector<std::string>{"cached kernel " + file(key()).string() +
+                                                  " is ignored: " + why});
     cache.store(key(), sample());
     EXPECT_TRUE(cache.load(key())) << "a new kernel takes the damaged one's place";
   }
@@ -123,8 +126,11 @@ TEST_F(KernelCacheTest, LinkAndPipeAreMisses) {
   EXPECT_FALSE(cache.load(key()));
   EXPECT_FALSE(cache.load(key("pipe")));
   ASSERT_EQ(warnings_.size(), 2u);
-  EXPECT_EQ(warnings_[0], "cached kernel " + file(key()).string() + " is ignored: it cannot be opened (Too many levels of symbolic links)");
-  EXPECT_EQ(warnings_[1], "cached kernel " + file(key("pipe")).string() + " is ignored: it is no regular file");
+  EXPECT_EQ(warnings_[0],
+            "cached kernel " + file(key()).string() +
+                " is ignored: it cannot be opened (Too many levels of symbolic links)");
+  EXPECT_EQ(warnings_[1],
+            "cached kernel " + file(key("pipe")).string() + " is ignored: it is no regular file");
 }
 
 TEST_F(KernelCacheTest, FolderThatOthersMayWriteIsNotUsed) {
@@ -135,8 +141,11 @@ TEST_F(KernelCacheTest, FolderThatOthersMayWriteIsNotUsed) {
   cache.store(key(), sample());
   EXPECT_FALSE(cache.load(key()));
   EXPECT_TRUE(fs::is_empty(folder()));
-  EXPECT_EQ(warnings_, std::vector<std::string>{"cache folder " + folder().string() +
-                                                " can be written by other users (its mode should be 0700), so kernels are not kept"});
+  EXPECT_EQ(
+      warnings_,
+      std::vector<std::string>{
+          "cache folder " + folder().string() +
+          " can be written by other users (its mode should be 0700), so kernels are not kept"});
 }
 
 TEST_F(KernelCacheTest, FolderOfAnotherUserIsNotUsed) {
@@ -146,7 +155,9 @@ TEST_F(KernelCacheTest, FolderOfAnotherUserIsNotUsed) {
   ASSERT_EQ(chown(folder().c_str(), 1, 1), 0);
   const KernelCache cache(folder(), warn());
   EXPECT_FALSE(cache.usable());
-  EXPECT_EQ(warnings_, std::vector<std::string>{"cache folder " + folder().string() + " belongs to another user, so kernels are not kept"});
+  EXPECT_EQ(warnings_,
+            std::vector<std::string>{"cache folder " + folder().string() +
+                                     " belongs to another user, so kernels are not kept"});
 }
 
 TEST_F(KernelCacheTest, FileInTheFoldersPlaceIsNotUsed) {
@@ -154,8 +165,9 @@ TEST_F(KernelCacheTest, FileInTheFoldersPlaceIsNotUsed) {
   std::ofstream(folder()) << "not a folder";
   const KernelCache cache(folder(), warn());
   EXPECT_FALSE(cache.usable());
-  EXPECT_EQ(warnings_,
-            std::vector<std::string>{"cache folder " + folder().string() + " cannot be opened (Not a directory), so kernels are not kept"});
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "cache folder " + folder().string() +
+                           " cannot be opened (Not a directory), so kernels are not kept"});
 }
 
 TEST_F(KernelCacheTest, FolderThatCannotBeMadeIsOnlyAWarning) {
@@ -163,7 +175,9 @@ TEST_F(KernelCacheTest, FolderThatCannotBeMadeIsOnlyAWarning) {
   EXPECT_FALSE(cache.usable());
   cache.store(key(), sample());
   ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_EQ(warnings_[0], "cache folder /proc/self/no/such/folder cannot be made (No such file or directory), so kernels are not kept");
+  EXPECT_EQ(warnings_[0],
+            "cache folder /proc/self/no/such/folder cannot be made (No such file or directory), so "
+            "kernels are not kept");
 }
 
 TEST_F(KernelCacheTest, FullDiskIsOnlyAWarning) {
@@ -173,9 +187,11 @@ TEST_F(KernelCacheTest, FullDiskIsOnlyAWarning) {
   std::ofstream(file(key()) / "x") << "x";
   cache.store(key(), sample());
   cache.store(key(), sample());
-  EXPECT_EQ(warnings_,
-            std::vector<std::string>{"cache folder " + folder().string() + " cannot be written (Is a directory), so kernels are not kept"});
-  for (const auto& entry : fs::directory_iterator(folder())) EXPECT_FALSE(entry.path().string().ends_with(".partial"));
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "cache folder " + folder().string() +
+                           " cannot be written (Is a directory), so kernels are not kept"});
+  for (const auto& entry : fs::directory_iterator(folder()))
+    EXPECT_FALSE(entry.path().string().ends_with(".partial"));
 }
 
 TEST_F(KernelCacheTest, TrimRemovesWhatWasUsedLongestAgo) {

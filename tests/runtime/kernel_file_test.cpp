@@ -21,8 +21,12 @@ ir::CompiledKernel sample() {
 ir::CompiledKernel device_sample() {
   const Dim n = Dim::symbol("s0");
   ir::CompiledKernel kernel = sample();
-  const ir::TensorMap map{
-      .buffer = 1, .dtype = ir::DType::BF16, .dims = {Dim(384), n}, .strides = {Dim(768)}, .box = {64, 128}, .swizzle_bytes = 128};
+  const ir::TensorMap map{.buffer = 1,
+                          .dtype = ir::DType::BF16,
+                          .dims = {Dim(384), n},
+                          .strides = {Dim(768)},
+                          .box = {64, 128},
+                          .swizzle_bytes = 128};
   ir::CudaLaunches device{.waits = true};
   device.launches = {{.entry = "first",
                       .grid = {ir::ceil_div(n, 128), Dim(3), Dim(1)},
@@ -36,7 +40,9 @@ ir::CompiledKernel device_sample() {
   return kernel;
 }
 
-KernelKey key(std::string_view identity = "body") { return kernel_key("kernel", identity, "any", "plain", "target", "generator"); }
+KernelKey key(std::string_view identity = "body") {
+  return kernel_key("kernel", identity, "any", "plain", "target", "generator");
+}
 
 TEST(KernelFile, ComesBackAsItWent) {
   const DecodedKernel back = decode_kernel(key(), encode_kernel(key(), sample()));
@@ -87,12 +93,14 @@ TEST(KernelFile, EveryFlippedBitIsNoticed) {
 TEST(KernelFile, EveryTruncationIsNoticed) {
   const std::vector<std::byte> good = encode_kernel(key(), sample());
   for (std::size_t length = 0; length < good.size(); ++length) {
-    EXPECT_EQ(decode_kernel(key(), std::span(good).first(length)).fault, "it is truncated") << length;
+    EXPECT_EQ(decode_kernel(key(), std::span(good).first(length)).fault, "it is truncated")
+        << length;
   }
 }
 
 TEST(KernelFile, AnotherKernelIsAMiss) {
-  EXPECT_EQ(decode_kernel(key("other body"), encode_kernel(key(), sample())).fault, "it holds another kernel");
+  EXPECT_EQ(decode_kernel(key("other body"), encode_kernel(key(), sample())).fault,
+            "it holds another kernel");
 }
 
 TEST(KernelFile, EveryPartOfTheKeyCounts) {

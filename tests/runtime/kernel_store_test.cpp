@@ -18,7 +18,8 @@ namespace {
 class KernelStoreTest : public testing::Test {
  protected:
   std::unique_ptr<KernelStore> store(const std::shared_ptr<test::FakeBackend>& backend) {
-    return std::make_unique<KernelStore>(program_, std::vector<bool>(), backend, *device_, &cache_, pool_, Warning());
+    return std::make_unique<KernelStore>(program_, std::vector<bool>(), backend, *device_, &cache_,
+                                         pool_, Warning());
   }
   static void shapes(const std::int64_t* leaves, std::int64_t* values, std::int32_t* failed) {
     values[0] = 4 * leaves[0], values[1] = 64, values[2] = 4 * leaves[0] + 64, *failed = -1;
@@ -89,14 +90,17 @@ TEST_F(KernelStoreTest, DamagedKernelsAreCompiledAgain) {
 }
 
 TEST_F(KernelStoreTest, WhatCallsAskForIsCompiledFirst) {
-  program_.kernels[1].table.entries.insert(program_.kernels[1].table.entries.begin(), {{{{0, 8, 1}}}, {"tiny", {}}, 0});
+  program_.kernels[1].table.entries.insert(program_.kernels[1].table.entries.begin(),
+                                           {{{{0, 8, 1}}}, {"tiny", {}}, 0});
   const auto backend = test::scale_backend();
   WorkerPool alone(1);
-  const auto kernels = std::make_unique<KernelStore>(program_, std::vector<bool>(), backend, *device_, &cache_, alone, Warning());
+  const auto kernels = std::make_unique<KernelStore>(program_, std::vector<bool>(), backend,
+                                                     *device_, &cache_, alone, Warning());
   kernels->load(false);
   kernels->tables()->want(1, 0);
   std::vector<bool> first_was_there;
-  backend->on_compile([&] { first_was_there.push_back(kernels->tables()->kernels[1][0] != nullptr); });
+  backend->on_compile(
+      [&] { first_was_there.push_back(kernels->tables()->kernels[1][0] != nullptr); });
   kernels->complete();
   EXPECT_EQ(first_was_there, (std::vector<bool>{false, true}));
 }
@@ -110,17 +114,20 @@ TEST_F(KernelStoreTest, GeneralKernelThatDoesNotCompileIsAnError) {
 
 // Tables of the two kernels of the program, "scale" and "copy".
 std::vector<ir::DispatchTable> tables_of(std::vector<ir::DispatchTable::Entry> scale) {
-  const ir::DispatchTable::Entry general{{{{0, ir::default_symbol_maximum, 1}}}, {"plain", {}}, 1e-6};
+  const ir::DispatchTable::Entry general{
+      {{{0, ir::default_symbol_maximum, 1}}}, {"plain", {}}, 1e-6};
   return {{std::move(scale)}, {{general}}};
 }
 
-ir::DispatchTable::Entry row(std::int64_t high, const std::string& schedule, std::optional<ir::Bucket> kernel = {}) {
+ir::DispatchTable::Entry row(std::int64_t high, const std::string& schedule,
+                             std::optional<ir::Bucket> kernel = {}) {
   return {{{{0, high, 1}}}, {schedule, {}}, 0, std::move(kernel)};
 }
 
 TEST_F(KernelStoreTest, RowsThatAreCompiledForTheSameShapesShareTheirCode) {
   const ir::Bucket everything{{{0, ir::default_symbol_maximum, 1}}};
-  program_.kernels[0].table.entries = {row(4, "fast", everything), row(8, "small", everything), row(16, "fast", everything),
+  program_.kernels[0].table.entries = {row(4, "fast", everything), row(8, "small", everything),
+                                       row(16, "fast", everything),
                                        row(ir::default_symbol_maximum, "small")};
   const auto backend = test::scale_backend();
   const auto kernels = store(backend);
@@ -142,12 +149,14 @@ TEST_F(KernelStoreTest, RetunedTablesServeAtOnce) {
   kernels->complete();
   const auto before = kernels->tables();
   const std::uint64_t version = kernels->version();
-  kernels->retune(tables_of({row(16, "small"), row(64, "middle"), row(ir::default_symbol_maximum, "other")}));
+  kernels->retune(
+      tables_of({row(16, "small"), row(64, "middle"), row(ir::default_symbol_maximum, "other")}));
   EXPECT_NE(kernels->version(), version);
   const auto after = kernels->tables();
   EXPECT_EQ(after->kernels[0][0], before->kernels[0][0]) << "what both name stays";
   EXPECT_EQ(after->kernels[0][1], nullptr);
-  EXPECT_EQ(after->kernels[0][2], before->kernels[0][1]) << "the general kernel of before stands in";
+  EXPECT_EQ(after->kernels[0][2], before->kernels[0][1])
+      << "the general kernel of before stands in";
   EXPECT_EQ(after->kernels[1][0], before->kernels[1][0]);
   EXPECT_EQ(backend->compiled(), 3) << "nobody waits for a compiler";
   EXPECT_EQ(kernels->progress().pending, 2);
@@ -163,7 +172,8 @@ TEST_F(KernelStoreTest, RetunedTablesComeInTheBackground) {
   const auto kernels = store(backend);
   kernels->load(true);
   for (int turn = 0; turn < 20; ++turn) {
-    kernels->retune(tables_of({row(16, "schedule" + std::to_string(turn)), row(ir::default_symbol_maximum, "plain")}));
+    kernels->retune(tables_of(
+        {row(16, "schedule" + std::to_string(turn)), row(ir::default_symbol_maximum, "plain")}));
     if (turn % 5 == 0) kernels->complete();
   }
   while (kernels->progress().pending > 0) std::this_thread::yield();

@@ -26,7 +26,8 @@ class Twins : public ir::ForwardingBackend {
  public:
   explicit Twins(std::shared_ptr<const ir::Backend> inner) : ForwardingBackend(std::move(inner)) {}
   std::string target() const override { return ForwardingBackend::target() + " checked"; }
-  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket,
+                             const ir::Schedule& schedule) const override {
     ++compiled;
     ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
     std::get<ir::CudaLaunches>(kernel.device).launches[0].shared_bytes = shared_of_twins;
@@ -38,14 +39,17 @@ class Twins : public ir::ForwardingBackend {
 // Of its two kernels, `scale` and `copy`, the first waits.
 class WaitingKernels : public ir::ForwardingBackend {
  public:
-  explicit WaitingKernels(std::shared_ptr<const ir::Backend> inner) : ForwardingBackend(std::move(inner)) {}
-  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+  explicit WaitingKernels(std::shared_ptr<const ir::Backend> inner)
+      : ForwardingBackend(std::move(inner)) {}
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket,
+                             const ir::Schedule& schedule) const override {
     ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
     std::get<ir::CudaLaunches>(kernel.device).waits = region.name == "scale";
     return kernel;
   }
   std::shared_ptr<const ir::Backend> twins() const override { return own_twins; }
-  const std::shared_ptr<const Twins> own_twins = std::make_shared<const Twins>(tests::host_kernel_backend(test::scale_backend()));
+  const std::shared_ptr<const Twins> own_twins =
+      std::make_shared<const Twins>(tests::host_kernel_backend(test::scale_backend()));
 };
 
 // Tells twins from others, and lets the waits of twins run out.
@@ -56,27 +60,33 @@ class TrialGpu : public tests::FakeGpu {
 
   tests::Address allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
   void free(tests::Address address) override { inner_->free(address); }
-  bool write(tests::Address address, std::span<const std::byte> bytes) override { return inner_->write(address, bytes); }
-  bool read(tests::Address address, std::span<std::byte> bytes) override { return inner_->read(address, bytes); }
+  bool write(tests::Address address, std::span<const std::byte> bytes) override {
+    return inner_->write(address, bytes);
+  }
+  bool read(tests::Address address, std::span<std::byte> bytes) override {
+    return inner_->read(address, bytes);
+  }
   std::shared_ptr<void> load(const void* image) override { return inner_->load(image); }
-  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module, const std::string& entry) override {
+  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module,
+                                      const std::string& entry) override {
     return inner_->parameters(module, entry);
   }
-  tests::Result launch(const std::shared_ptr<void>& module, const std::string& entry, const Shape& shape,
+  tests::Result launch(const std::shared_ptr<void>& module, const std::string& entry,
+                       const Shape& shape,
                        const std::vector<std::vector<std::byte>>& parameters) override {
     const bool twin = shape.shared_bytes == shared_of_twins;
     ++(twin ? twins : others);
     if (!twin || !stuck) return inner_->launch(module, entry, shape, parameters);
     tests::Address slot = 0;
     std::memcpy(&slot, parameters[parameters.size() - 2].data(), sizeof slot);
-    const ir::KernelError error{
-        .check = ir::KernelError::wait_ran_out,
-        .value = std::int64_t{3} << 40 | std::int64_t{64} << 28 | std::int64_t{5} << 20 | std::int64_t{1} << 19 | 7};
+    const ir::KernelError error{.check = ir::KernelError::wait_ran_out,
+                                .value = std::int64_t{3} << 40 | std::int64_t{64} << 28 |
+                                         std::int64_t{5} << 20 | std::int64_t{1} << 19 | 7};
     EXPECT_TRUE(inner_->write(slot, std::as_bytes(std::span(&error, 1))));
     return cuda::launch_failed;
   }
-  tests::Result encode(cuda::TensorMapBytes&, int, tests::Address, std::span<const std::uint64_t>, std::span<const std::uint64_t>,
-                       std::span<const unsigned>, int) override {
+  tests::Result encode(cuda::TensorMapBytes&, int, tests::Address, std::span<const std::uint64_t>,
+                       std::span<const std::uint64_t>, std::span<const unsigned>, int) override {
     return cuda::invalid_value;
   }
 
@@ -88,12 +98,13 @@ class KernelTrialTest : public testing::Test {
  protected:
   // As another process with the same folder of kernels.
   struct Process {
-    explicit Process(const std::shared_ptr<const WaitingKernels>& backend, std::shared_ptr<const KernelCache> cache,
-                     int driver_version = 13000)
+    explicit Process(const std::shared_ptr<const WaitingKernels>& backend,
+                     std::shared_ptr<const KernelCache> cache, int driver_version = 13000)
         : fake(gpu, {.driver_version = driver_version}) {
       ExecutableOptions options{.cache = std::move(cache)};
       options.device = std::make_shared<cuda::CudaDevice>(cuda::DeviceContext::open(fake.driver()));
-      auto made = std::make_shared<const Executable>(test::scale_program(), backend, std::make_shared<WorkerPool>(1), std::move(options));
+      auto made = std::make_shared<const Executable>(
+          test::scale_program(), backend, std::make_shared<WorkerPool>(1), std::move(options));
       made->kernels().complete();
       executable = made;
     }
@@ -102,7 +113,8 @@ class KernelTrialTest : public testing::Test {
     std::shared_ptr<const Executable> executable;
   };
   std::shared_ptr<const KernelCache> cache() const {
-    return std::make_shared<const KernelCache>(folder_.path(), [](const std::string& warning) { ADD_FAILURE() << warning; });
+    return std::make_shared<const KernelCache>(
+        folder_.path(), [](const std::string& warning) { ADD_FAILURE() << warning; });
   }
   void expect_scaled(Context& context, std::int64_t n) const {
     const Tensor output = context.run({test::ramp(n)})[0];
@@ -168,10 +180,13 @@ TEST_F(KernelTrialTest, AWaitThatRunsOutIsToldAndIsTriedAgain) {
     return std::string();
   };
   EXPECT_EQ(message(),
-            "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out (block 3, thread 64, barrier 5, parity 1, "
+            "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out "
+            "(block 3, thread 64, barrier 5, parity 1, "
             "iteration 7): "
             "CUDA_ERROR_LAUNCH_FAILED (as injected)");
-  EXPECT_TRUE(message().starts_with("the GPU cannot be used by this process any more, a kernel failed earlier (running the checked twin"));
+  EXPECT_TRUE(
+      message().starts_with("the GPU cannot be used by this process any more, a kernel failed "
+                            "earlier (running the checked twin"));
   EXPECT_EQ(first.gpu->others, 0);
   Process second(backend_, cache());
   Context of_second(second.executable);

@@ -21,7 +21,8 @@ TEST(MemoryBlock, IsAlignedAndWritable) {
   for (const std::size_t bytes : {0UL, 1UL, 4096UL, 5'000'000UL}) {
     const MemoryBlock block(bytes);
     EXPECT_GE(block.bytes(), bytes);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data()) % (bytes > 4'000'000 ? 2 << 20 : 64), 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data()) % (bytes > 4'000'000 ? 2 << 20 : 64),
+              0u);
     std::memset(block.data(), 1, block.bytes());
   }
 }

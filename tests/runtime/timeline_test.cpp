@@ -1,4 +1,5 @@
-// The ring of events: what it keeps, what it counts, and that threads neither wait nor tear what they write.
+// The ring of events: what it keeps, what it counts, and that threads neither wait nor tear what
+// they write.
 #include "runtime/timeline.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,8 @@ TEST(TimelineRing, EventsOfManyThreadsAreWholeWhileTheyAreRead) {
     while (!done.load()) {
       for (const TimelineEvent& event : ring.read().events) {
         ++seen;
-        for (const std::int64_t value : event.values) torn += value == static_cast<std::int64_t>(event.begun) ? 0 : 1;
+        for (const std::int64_t value : event.values)
+          torn += value == static_cast<std::int64_t>(event.begun) ? 0 : 1;
       }
     }
   });
@@ -46,7 +48,8 @@ TEST(TimelineRing, EventsOfManyThreadsAreWholeWhileTheyAreRead) {
   for (int t = 0; t < writers; ++t)
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < each; ++i) {
-        TimelineEvent event{.thread = this_thread(), .begun = static_cast<std::uint64_t>(t) << 32 | i};
+        TimelineEvent event{.thread = this_thread(),
+                            .begun = static_cast<std::uint64_t>(t) << 32 | i};
         event.values.fill(static_cast<std::int64_t>(event.begun));
         ring.add(event);
       }
@@ -58,7 +61,8 @@ TEST(TimelineRing, EventsOfManyThreadsAreWholeWhileTheyAreRead) {
   EXPECT_GT(seen, 0);
   const TimelineRing::Contents contents = ring.read();
   EXPECT_EQ(contents.lost + static_cast<std::int64_t>(contents.events.size()), writers * each);
-  EXPECT_GE(contents.events.size(), 60u) << "a place is empty only where its last writer met another";
+  EXPECT_GE(contents.events.size(), 60u)
+      << "a place is empty only where its last writer met another";
 }
 
 TEST(Timeline, IsOffUntilStartedAndForgetsWithTheNextStart) {
@@ -96,7 +100,8 @@ TEST(Timeline, RefusesNumbersOfEventsThatItCannotKeep) {
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
       EXPECT_EQ(error.what(),
-                "a timeline of " + std::to_string(events) + " events cannot be recorded: expected 1 to 16777216, of 128 bytes each");
+                "a timeline of " + std::to_string(events) +
+                    " events cannot be recorded: expected 1 to 16777216, of 128 bytes each");
     }
   }
   EXPECT_FALSE(timeline.on());

@@ -18,7 +18,8 @@ TEST(ValuePool, BlocksAreAlignedAndUsedAgain) {
     Value first = pool.take(bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.data) % 64, 0u) << bytes;
     EXPECT_GE(ValuePool::rounded(bytes), bytes);
-    EXPECT_LE(ValuePool::rounded(bytes), std::max<std::size_t>(64, bytes + bytes / 4 + 64)) << "a quarter is the most that rounding wastes";
+    EXPECT_LE(ValuePool::rounded(bytes), std::max<std::size_t>(64, bytes + bytes / 4 + 64))
+        << "a quarter is the most that rounding wastes";
     EXPECT_EQ(pool.used(), ValuePool::rounded(bytes));
     std::memset(first.data, 1, bytes);
     std::byte* place = first.data;

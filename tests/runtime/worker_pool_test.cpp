@@ -26,7 +26,8 @@ TEST(WorkerPool, EveryTaskRunsOnce) {
         EXPECT_TRUE(participant >= 0 && participant < threads);
         for (std::int64_t i = begin; i < end; ++i) ++runs[static_cast<std::size_t>(i)];
       });
-      EXPECT_EQ(runs, std::vector<int>(static_cast<std::size_t>(tasks), 1)) << tasks << " tasks on " << threads;
+      EXPECT_EQ(runs, std::vector<int>(static_cast<std::size_t>(tasks), 1))
+          << tasks << " tasks on " << threads;
     }
   }
 }
@@ -36,9 +37,10 @@ TEST(WorkerPool, ManySmallJobsSeeEachOthersEffects) {
   std::vector<std::int64_t> values(37, 0);
   constexpr int jobs = 20000;
   for (int job = 0; job < jobs; ++job) {
-    pool.run(static_cast<std::int64_t>(values.size()), [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t i = begin; i < end; ++i) ++values[static_cast<std::size_t>(i)];
-    });
+    pool.run(static_cast<std::int64_t>(values.size()),
+             [&](std::int64_t begin, std::int64_t end, int) {
+               for (std::int64_t i = begin; i < end; ++i) ++values[static_cast<std::size_t>(i)];
+             });
   }
   EXPECT_EQ(values, std::vector<std::int64_t>(values.size(), jobs));
 }
@@ -125,7 +127,9 @@ TEST(WorkerPool, PoolsComeAndGo) {
     const auto pool = std::make_unique<WorkerPool>(3);
     if (i % 2 == 0) continue;  // also without any job
     std::atomic<int> count{0};
-    pool->run(5, [&](std::int64_t begin, std::int64_t end, int) { count += static_cast<int>(end - begin); });
+    pool->run(5, [&](std::int64_t begin, std::int64_t end, int) {
+      count += static_cast<int>(end - begin);
+    });
     EXPECT_EQ(count, 5);
   }
 }

@@ -117,7 +117,7 @@ class Climbing(unittest.TestCase):
         on_the_ring = ladder.avoided({"matmul_mma", "wgmma_tile"}, "ring")
         self.assertNotIn("matmul_wgmma", on_the_ring)
         self.assertNotIn("matmul_mma", on_the_ring)
-        self.assertIn("matmul_wgmma boxed>0", on_the_ring)
+        self.assertIn("matmul_wgmma tma_store>0", on_the_ring)
         names = [name for name, _, _ in ladder_rungs(90)]
         self.assertEqual(ladder.avoided(set(names)), [])
         for rungs, _ in ladder.FEATURES:

@@ -7,7 +7,8 @@
 
 namespace anydim::tests {
 
-// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", 2016).
+// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
+// 2016).
 class Chance {
  public:
   explicit Chance(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du) {

@@ -21,8 +21,9 @@ ElementwiseCase casts_from(ir::DType dtype) {
   }
   body += "  %none = cast(%y) {to = bool}\n  %chosen = where(%none, %x, %y)\n";
   names.emplace_back("where");
-  return {"fn @main(%x: Tensor[(n), " + from + "], %y: Tensor[(n), " + from + "]) -> (" + types + "Tensor[(n), " + from +
-              "])\n  where n in [0, 5000] {\n" + body + "  return " + results + "%chosen\n}",
+  return {"fn @main(%x: Tensor[(n), " + from + "], %y: Tensor[(n), " + from + "]) -> (" + types +
+              "Tensor[(n), " + from + "])\n  where n in [0, 5000] {\n" + body + "  return " +
+              results + "%chosen\n}",
           names, dtype, 0};
 }
 
@@ -35,7 +36,9 @@ ElementwiseCase elementwise_case(ir::DType dtype, ir::DType result, const Elemen
   std::string types, body, results;
   std::vector<std::string> names;
   for (const ElementwiseRow& row : elementwise_rows()) {
-    if (!row.accepts(dtype) || row.result(dtype) != result || (row.operands() == 1 && dims.x != dims.result)) continue;
+    if (!row.accepts(dtype) || row.result(dtype) != result ||
+        (row.operands() == 1 && dims.x != dims.result))
+      continue;
     const std::string name = "%r" + std::to_string(names.size());
     const std::string comma = names.empty() ? "" : ", ";
     body += "  " + name + " = " + row.applied("%x", "%y") + "\n";
@@ -43,8 +46,8 @@ ElementwiseCase elementwise_case(ir::DType dtype, ir::DType result, const Elemen
     results += comma + name;
     names.push_back(row.applied("x", "y"));
   }
-  return {"fn @main(%x: " + type(dims.x, dtype) + ", %y: " + type(dims.y, dtype) + ") -> (" + types + ")\n  where n in [0, 5000] {\n" +
-              body + "  return " + results + "\n}",
+  return {"fn @main(%x: " + type(dims.x, dtype) + ", %y: " + type(dims.y, dtype) + ") -> (" +
+              types + ")\n  where n in [0, 5000] {\n" + body + "  return " + results + "\n}",
           names, dtype, elementwise_tolerance(result)};
 }
 
@@ -58,8 +61,8 @@ std::vector<ElementwiseCase> elementwise_cases() {
   return cases;
 }
 
-std::string compare(const ElementwiseCase& tested, const std::vector<ir::Tensor>& inputs, const std::vector<ir::Tensor>& got,
-                    const std::vector<ir::Tensor>& expected) {
+std::string compare(const ElementwiseCase& tested, const std::vector<ir::Tensor>& inputs,
+                    const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected) {
   std::ostringstream text;
   if (got.size() != tested.names.size()) {
     text << got.size() << " results for " << tested.names.size();
@@ -68,8 +71,11 @@ std::string compare(const ElementwiseCase& tested, const std::vector<ir::Tensor>
   for (std::size_t i = 0; i < got.size(); ++i) {
     for (std::int64_t k = 0; k < expected[i].elements(); ++k) {
       const double a = got[i].real_at(k), b = expected[i].real_at(k);
-      if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tested.tolerance * std::max(1.0, std::abs(b))) continue;
-      text << tested.names[i] << " on " << ir::name_of(tested.dtype) << ", element " << k << ": " << a << " for " << b;
+      if (a == b || (std::isnan(a) && std::isnan(b)) ||
+          std::abs(a - b) <= tested.tolerance * std::max(1.0, std::abs(b)))
+        continue;
+      text << tested.names[i] << " on " << ir::name_of(tested.dtype) << ", element " << k << ": "
+           << a << " for " << b;
       for (const ir::Tensor& input : inputs)
         if (input.dims() == got[i].dims()) text << ", operand " << input.real_at(k);
       return text.str();

@@ -20,7 +20,9 @@ Row numbers(std::string_view op, auto body, std::string attributes = {}, bool ex
   return {op, std::move(attributes), exact, body, body};
 }
 Row comparison(std::string_view op, auto body) { return {op, {}, true, body, body}; }
-Row exact(std::string_view op, auto body, std::string attributes = {}) { return {op, std::move(attributes), true, body}; }
+Row exact(std::string_view op, auto body, std::string attributes = {}) {
+  return {op, std::move(attributes), true, body};
+}
 Row rounded(std::string_view op, auto body) { return {op, {}, false, body}; }
 Row on_bits(std::string_view op, auto body) { return {op, {}, true, nullptr, body}; }
 Row on_truth(std::string_view op, auto body) { return {op, {}, true, nullptr, nullptr, body}; }
@@ -37,7 +39,9 @@ WideInteger remainder(WideInteger a, WideInteger b) { return a % b; }
 // With the sign of the divisor, a zero's too.
 WideReal modulo(WideReal a, WideReal b) {
   const WideReal rest = std::fmod(a, b);
-  return rest == 0 ? std::copysign(rest, b) : std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+  return rest == 0                               ? std::copysign(rest, b)
+         : std::signbit(rest) != std::signbit(b) ? rest + b
+                                                 : rest;
 }
 WideInteger modulo(WideInteger a, WideInteger b) { return (a % b + b) % b; }
 
@@ -62,10 +66,11 @@ std::vector<Row> make_rows() {
                                                : a == 0 ? decltype(a){0}
                                                         : a; }),
       numbers("neg", [](auto a, auto) { return -a; }),
-      numbers("sign", [](auto a, auto) { return a > 0    ? decltype(a){1}
-                                                : a < 0  ? decltype(a){-1}
-                                                : a == 0 ? decltype(a){0}
-                                                         : a; }),
+      numbers(
+          "sign",
+          [](auto a, auto) {
+            return a > 0 ? decltype(a){1} : a < 0 ? decltype(a){-1} : a == 0 ? decltype(a){0} : a;
+          }),
       numbers("relu", [](auto a, auto) { return a < 0 ? decltype(a){0} : a; }),
       exact("floor", [](WideReal a, WideReal) { return std::floor(a); }),
       exact("ceil", [](WideReal a, WideReal) { return std::ceil(a); }),
@@ -89,11 +94,16 @@ std::vector<Row> make_rows() {
       rounded("sigmoid", [](WideReal a, WideReal) { return 1 / (1 + std::exp(-a)); }),
       rounded("erf", [](WideReal a, WideReal) { return std::erf(a); }),
       rounded("erfc", [](WideReal a, WideReal) { return std::erfc(a); }),
-      // Without the difference of near numbers: 1 + erf(x) is erfc(-x), and 1 + tanh(x) is 2 / (1 + exp(-2 x)). At -inf the product is 0 times inf.
-      rounded("gelu", [=](WideReal a, WideReal) { return a == -inf ? nan : a / 2 * std::erfc(-a / std::numbers::sqrt2_v<WideReal>); }),
+      // Without the difference of near numbers: 1 + erf(x) is erfc(-x), and 1 + tanh(x) is 2 / (1 +
+      // exp(-2 x)). At -inf the product is 0 times inf.
+      rounded("gelu",
+              [=](WideReal a, WideReal) {
+                return a == -inf ? nan : a / 2 * std::erfc(-a / std::numbers::sqrt2_v<WideReal>);
+              }),
       rounded("gelu_tanh",
               [=](WideReal a, WideReal) {
-                const WideReal inner = std::sqrt(2 * std::numbers::inv_pi_v<WideReal>) * (a + 0.044715L * a * a * a);
+                const WideReal inner =
+                    std::sqrt(2 * std::numbers::inv_pi_v<WideReal>) * (a + 0.044715L * a * a * a);
                 return a == -inf ? nan : a / (1 + std::exp(-2 * inner));
               }),
       exact("is_nan", [](WideReal a, WideReal) { return a != a; }),
@@ -134,24 +144,35 @@ std::vector<Row> make_rows() {
       on_bits("bit_or", [](WideInteger a, WideInteger b) { return a | b; }),
       on_bits("bit_xor", [](WideInteger a, WideInteger b) { return a ^ b; }),
       // A count below 0 is, unsigned, past every width.
-      on_bits("shift_left", [](WideInteger a, WideInteger b) { return b < 0 || b >= 64 ? 0 : product(a, WideInteger{1} << b); }),
-      on_bits("shift_right", [](WideInteger a, WideInteger b) { return a >> (b < 0 || b >= 64 ? 127 : static_cast<int>(b)); }),
+      on_bits("shift_left",
+              [](WideInteger a, WideInteger b) {
+                return b < 0 || b >= 64 ? 0 : product(a, WideInteger{1} << b);
+              }),
+      on_bits("shift_right",
+              [](WideInteger a, WideInteger b) {
+                return a >> (b < 0 || b >= 64 ? 127 : static_cast<int>(b));
+              }),
   };
 }
 
 // The integer that the element is, also above int64.
 WideInteger integer_of(const ir::Tensor& tensor, std::int64_t at) {
   const std::int64_t bits = tensor.integer_at(at);
-  return tensor.dtype() == DType::U64 ? static_cast<WideInteger>(static_cast<std::uint64_t>(bits)) : bits;
+  return tensor.dtype() == DType::U64 ? static_cast<WideInteger>(static_cast<std::uint64_t>(bits))
+                                      : bits;
 }
 
 }  // namespace
 
 bool ElementwiseRow::accepts(DType dtype) const {
-  return static_cast<bool>(dtype == DType::Bool ? on_bools != nullptr : ir::is_float(dtype) ? on_reals != nullptr : on_integers != nullptr);
+  return static_cast<bool>(dtype == DType::Bool  ? on_bools != nullptr
+                           : ir::is_float(dtype) ? on_reals != nullptr
+                                                 : on_integers != nullptr);
 }
 
-DType ElementwiseRow::result(DType dtype) const { return info().has(ir::traits::compares) ? DType::Bool : dtype; }
+DType ElementwiseRow::result(DType dtype) const {
+  return info().has(ir::traits::compares) ? DType::Bool : dtype;
+}
 
 std::string ElementwiseRow::applied(std::string_view x, std::string_view y) const {
   std::string text = std::string(op) + "(" + std::string(x);
@@ -159,18 +180,22 @@ std::string ElementwiseRow::applied(std::string_view x, std::string_view y) cons
   return text + ")" + (attributes.empty() ? "" : " {" + attributes + "}");
 }
 
-ir::Tensor ElementwiseRow::reference(const ir::Tensor& x, std::int64_t x_at, const ir::Tensor& y, std::int64_t y_at) const {
+ir::Tensor ElementwiseRow::reference(const ir::Tensor& x, std::int64_t x_at, const ir::Tensor& y,
+                                     std::int64_t y_at) const {
   const DType dtype = x.dtype();
   ir::Tensor value(result(dtype), {});
   if (dtype == DType::Bool) {
     value.set_integer(0, on_bools(x.integer_at(x_at) != 0, y.integer_at(y_at) != 0) ? 1 : 0);
   } else if (!ir::is_float(dtype)) {
-    value.set_integer(0, static_cast<std::int64_t>(on_integers(integer_of(x, x_at), integer_of(y, y_at))));
-  } else if (const WideReal real = on_reals(x.real_at(x_at), y.real_at(y_at)); value.dtype() == DType::Bool) {
+    value.set_integer(
+        0, static_cast<std::int64_t>(on_integers(integer_of(x, x_at), integer_of(y, y_at))));
+  } else if (const WideReal real = on_reals(x.real_at(x_at), y.real_at(y_at));
+             value.dtype() == DType::Bool) {
     value.set_integer(0, real != 0 ? 1 : 0);
   } else {
     // By way of the type in which narrow floats are computed.
-    value.set_real(0, dtype == DType::F64 ? static_cast<double>(real) : static_cast<double>(static_cast<float>(real)));
+    value.set_real(0, dtype == DType::F64 ? static_cast<double>(real)
+                                          : static_cast<double>(static_cast<float>(real)));
   }
   return value;
 }
@@ -181,8 +206,9 @@ std::span<const ElementwiseRow> elementwise_rows() {
 }
 
 std::span<const DType> all_dtypes() {
-  static constexpr std::array dtypes{DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I16,
-                                     DType::I8,  DType::U64, DType::U32, DType::U16,  DType::U8,  DType::Bool};
+  static constexpr std::array dtypes{DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64,
+                                     DType::I32, DType::I16, DType::I8,  DType::U64,  DType::U32,
+                                     DType::U16, DType::U8,  DType::Bool};
   return dtypes;
 }
 
@@ -198,11 +224,12 @@ double elementwise_tolerance(DType dtype) {
 
 std::vector<ir::Tensor> special_pairs(ir::DType dtype) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  std::vector<double> reals{0.0,  -0.0,   1.0,  -1.0,   0.5,  -0.5,  1.5,   2.5,       -2.5,     3.0,       0.3,         -0.7,
-                            7.25, -19.75, 88.5, -103.0, 1e-3, -1e-3, 100.0, 12345.678, infinity, -infinity, std::nan("")};
+  std::vector<double> reals{0.0,  -0.0,  1.0,   -1.0,      0.5,      -0.5,      1.5,         2.5,
+                            -2.5, 3.0,   0.3,   -0.7,      7.25,     -19.75,    88.5,        -103.0,
+                            1e-3, -1e-3, 100.0, 12345.678, infinity, -infinity, std::nan("")};
   if (dtype != ir::DType::F16)
-    reals.insert(reals.end(),
-                 {1e-39, -1e-39, 1e-45, 1.17549435e-38, 3e38, -3e38, 8388609.0, 1e10, -1e20, 65519.9999, -65520.0, 1.00048828126});
+    reals.insert(reals.end(), {1e-39, -1e-39, 1e-45, 1.17549435e-38, 3e38, -3e38, 8388609.0, 1e10,
+                               -1e20, 65519.9999, -65520.0, 1.00048828126});
   std::vector<std::int64_t> integers{0, 1, 2, 3, 5, 7, 8, 12, 31, 32, 63, 64, 100, 127};
   if (ir::is_signed(dtype)) {
     integers.insert(integers.end(), {-1, -2, -3, -7, -100, -128});
@@ -237,7 +264,8 @@ ir::Tensor special_values(ir::DType dtype, std::vector<std::int64_t> extents, st
   const ir::Tensor values = special_pairs(dtype)[operand];
   ir::Tensor tensor(dtype, std::move(extents));
   const std::size_t available = values.bytes().size();
-  for (std::size_t i = 0; i < tensor.bytes().size(); ++i) tensor.mutable_bytes()[i] = values.bytes()[i % available];
+  for (std::size_t i = 0; i < tensor.bytes().size(); ++i)
+    tensor.mutable_bytes()[i] = values.bytes()[i % available];
   return tensor;
 }
 

@@ -35,7 +35,9 @@ struct Preference {
 };
 
 ir::DType dtype_of(int type) {
-  return type == cuda::library_f32 ? ir::DType::F32 : type == cuda::library_f16 ? ir::DType::F16 : ir::DType::BF16;
+  return type == cuda::library_f32   ? ir::DType::F32
+         : type == cuda::library_f16 ? ir::DType::F16
+                                     : ir::DType::BF16;
 }
 
 template <typename Value>
@@ -57,7 +59,8 @@ LibraryStatus set(Description& description, int attribute, const void* value, st
 
 LibraryStatus set(Preference& preference, int attribute, const void* value, std::size_t bytes) {
   if (attribute == cuda::preference_workspace) return take(preference.workspace, value, bytes);
-  if (attribute < cuda::preference_alignment_a || attribute > cuda::preference_alignment_d) return invalid_value;
+  if (attribute < cuda::preference_alignment_a || attribute > cuda::preference_alignment_d)
+    return invalid_value;
   return take(preference.alignments[attribute - cuda::preference_alignment_a], value, bytes);
 }
 
@@ -69,13 +72,18 @@ struct Work {
 };
 
 bool fits(const Description& description, const Layout& a, const Layout& b, const Layout& d) {
-  const std::uint64_t n = description.transpose_a != 0 ? a.columns : a.rows, k = description.transpose_a != 0 ? a.rows : a.columns;
+  const std::uint64_t n = description.transpose_a != 0 ? a.columns : a.rows,
+                      k = description.transpose_a != 0 ? a.rows : a.columns;
   const bool bias = (description.epilogue & cuda::epilogue_bias) != 0;
   const bool f32 =
-      description.compute == cuda::compute_f32 || (description.compute == cuda::compute_f32_fast_tf32 && d.type == cuda::library_f32);
-  return f32 && description.scale == cuda::library_f32 && a.type == b.type && a.type == d.type && n == d.rows && k == b.rows &&
-         b.columns == d.columns && a.leading >= static_cast<std::int64_t>(a.rows) && b.leading >= static_cast<std::int64_t>(b.rows) &&
-         d.leading >= static_cast<std::int64_t>(d.rows) && bias == (description.bias != 0) && (!bias || description.bias_type == d.type);
+      description.compute == cuda::compute_f32 ||
+      (description.compute == cuda::compute_f32_fast_tf32 && d.type == cuda::library_f32);
+  return f32 && description.scale == cuda::library_f32 && a.type == b.type && a.type == d.type &&
+         n == d.rows && k == b.rows && b.columns == d.columns &&
+         a.leading >= static_cast<std::int64_t>(a.rows) &&
+         b.leading >= static_cast<std::int64_t>(b.rows) &&
+         d.leading >= static_cast<std::int64_t>(d.rows) && bias == (description.bias != 0) &&
+         (!bias || description.bias_type == d.type);
 }
 
 double activated(int epilogue, double value) {
@@ -85,22 +93,28 @@ double activated(int epilogue, double value) {
   return 0.5 * value * (1 + std::tanh(root * (value + cubic * value * value * value)));
 }
 
-bool read(FakeGpu& gpu, cuda::Address from, ir::Tensor& tensor) { return gpu.read(from, tensor.mutable_bytes()); }
+bool read(FakeGpu& gpu, cuda::Address from, ir::Tensor& tensor) {
+  return gpu.read(from, tensor.mutable_bytes());
+}
 
 Result run_work(FakeGpu& gpu, const Work& work) {
   const ir::DType dtype = dtype_of(work.d.type);
   const auto matrix = [&](const Layout& layout) {
-    return ir::Tensor(dtype, {static_cast<std::int64_t>(layout.columns), layout.leading});  // a column is a row of these
+    return ir::Tensor(dtype, {static_cast<std::int64_t>(layout.columns),
+                              layout.leading});  // a column is a row of these
   };
-  ir::Tensor a = matrix(work.a), b = matrix(work.b), d = matrix(work.d), bias(dtype, {static_cast<std::int64_t>(work.d.rows)});
+  ir::Tensor a = matrix(work.a), b = matrix(work.b), d = matrix(work.d),
+             bias(dtype, {static_cast<std::int64_t>(work.d.rows)});
   if (!read(gpu, work.from_a, a) || !read(gpu, work.from_b, b)) return cuda::illegal_address;
-  if (work.description.bias != 0 && !read(gpu, work.description.bias, bias)) return cuda::illegal_address;
+  if (work.description.bias != 0 && !read(gpu, work.description.bias, bias))
+    return cuda::illegal_address;
   const auto depth = static_cast<std::int64_t>(work.b.rows);
   for (std::int64_t column = 0; column < static_cast<std::int64_t>(work.d.columns); ++column) {
     for (std::int64_t row = 0; row < static_cast<std::int64_t>(work.d.rows); ++row) {
       double sum = work.description.bias != 0 ? bias.real_at(row) : 0;
       for (std::int64_t k = 0; k < depth; ++k) {
-        const std::int64_t at = work.description.transpose_a != 0 ? row * work.a.leading + k : k * work.a.leading + row;
+        const std::int64_t at =
+            work.description.transpose_a != 0 ? row * work.a.leading + k : k * work.a.leading + row;
         sum += a.real_at(at) * b.real_at(column * work.b.leading + k);
       }
       d.set_real(column * work.d.leading + row, activated(work.description.epilogue, sum));
@@ -136,7 +150,9 @@ struct FakeCublasLt::State {
   }
 };
 
-FakeCublasLt::FakeCublasLt(FakeCuda& cuda) : state_(std::make_shared<State>()) { state_->cuda = &cuda; }
+FakeCublasLt::FakeCublasLt(FakeCuda& cuda) : state_(std::make_shared<State>()) {
+  state_->cuda = &cuda;
+}
 
 cuda::CublasLtFunctions FakeCublasLt::functions() const {
   cuda::CublasLtFunctions table;
@@ -150,7 +166,8 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
   table.description_set = [state](void* made, int attribute, const void* value, std::size_t bytes) {
     return set(state->get<Description>(made), attribute, value, bytes);
   };
-  table.layout_create = [state](void** made, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
+  table.layout_create = [state](void** made, int type, std::uint64_t rows, std::uint64_t columns,
+                                std::int64_t leading) {
     return state->create(made, Layout{type, rows, columns, leading});
   };
   table.layout_destroy = [state](void* made) { return state->destroy<Layout>(made); };
@@ -159,14 +176,17 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
   table.preference_set = [state](void* made, int attribute, const void* value, std::size_t bytes) {
     return set(state->get<Preference>(made), attribute, value, bytes);
   };
-  table.heuristic = [state](void*, void* description, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                            cuda::LibraryHeuristic* results, int* found) {
+  table.heuristic = [state](void*, void* description, void* a, void* b, void* c, void* d,
+                            void* preference, int wanted, cuda::LibraryHeuristic* results,
+                            int* found) {
     ++state->heuristics;
     *found = 0;
     const Preference& wishes = state->get<Preference>(preference);
-    if (!fits(state->get<Description>(description), state->get<Layout>(a), state->get<Layout>(b), state->get<Layout>(d)) || c != d ||
-        wishes.workspace == 0 ||
-        std::any_of(std::begin(wishes.alignments), std::end(wishes.alignments), [](std::uint32_t bytes) { return bytes > 64; }))
+    if (!fits(state->get<Description>(description), state->get<Layout>(a), state->get<Layout>(b),
+              state->get<Layout>(d)) ||
+        c != d || wishes.workspace == 0 ||
+        std::any_of(std::begin(wishes.alignments), std::end(wishes.alignments),
+                    [](std::uint32_t bytes) { return bytes > 64; }))
       return invalid_value;
     if (state->nothing) return cuda::library_not_supported;
     *found = std::min(wanted, static_cast<int>(std::size(algorithm_microseconds)));
@@ -178,9 +198,11 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
     }
     return success;
   };
-  table.multiply = [state](void*, void* description, const void* alpha, cuda::Address a, void* a_layout, cuda::Address b, void* b_layout,
-                           const void* beta, cuda::Address c, void* c_layout, cuda::Address d, void* d_layout, const void* algorithm,
-                           cuda::Address workspace, std::size_t workspace_bytes, cuda::Stream stream) {
+  table.multiply = [state](void*, void* description, const void* alpha, cuda::Address a,
+                           void* a_layout, cuda::Address b, void* b_layout, const void* beta,
+                           cuda::Address c, void* c_layout, cuda::Address d, void* d_layout,
+                           const void* algorithm, cuda::Address workspace,
+                           std::size_t workspace_bytes, cuda::Stream stream) {
     const Work work{state->get<Description>(description),
                     state->get<Layout>(a_layout),
                     state->get<Layout>(b_layout),
@@ -191,14 +213,17 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
     float one = 0, zero = 1;
     std::memcpy(&one, alpha, sizeof one);
     std::memcpy(&zero, beta, sizeof zero);
-    if (one != 1 || zero != 0 || c != d || c_layout != d_layout || !fits(work.description, work.a, work.b, work.d)) return invalid_value;
+    if (one != 1 || zero != 0 || c != d || c_layout != d_layout ||
+        !fits(work.description, work.a, work.b, work.d))
+      return invalid_value;
     const auto& words = static_cast<const cuda::LibraryAlgorithm*>(algorithm)->words;
-    if (words[0] != algorithm_mark || words[1] >= std::size(algorithm_microseconds)) return invalid_value;
+    if (words[0] != algorithm_mark || words[1] >= std::size(algorithm_microseconds))
+      return invalid_value;
     const double microseconds = algorithm_microseconds[words[1]];
     if (microseconds == 0) return cuda::library_not_supported;
     if (workspace == 0 || workspace % 256 != 0 || workspace_bytes < 1024) return invalid_value;
-    state->asked.push_back(
-        {work.d.rows, work.d.columns, work.b.rows, work.description.epilogue, work.d.type, work.description.transpose_a != 0});
+    state->asked.push_back({work.d.rows, work.d.columns, work.b.rows, work.description.epilogue,
+                            work.d.type, work.description.transpose_a != 0});
     const auto run = [state, work](FakeGpu& gpu) {
       ++state->run;
       return run_work(gpu, work);

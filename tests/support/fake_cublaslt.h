@@ -1,6 +1,7 @@
-// A cuBLASLt for tests: the table of functions that runtime opens with dlopen, over a fake GPU. It is strict about what a real one would refuse:
-// sizes of attributes, descriptions that do not fit together, a workspace that is missing or misaligned. It offers four algorithms, which take 3, 2 and 2.5 us
-// but for the second, which never runs.
+// A cuBLASLt for tests: the table of functions that runtime opens with dlopen, over a fake GPU. It
+// is strict about what a real one would refuse: sizes of attributes, descriptions that do not fit
+// together, a workspace that is missing or misaligned. It offers four algorithms, which take 3, 2
+// and 2.5 us but for the second, which never runs.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,8 @@ namespace anydim::tests {
 
 class FakeCublasLt {
  public:
-  // Products run on the streams of `cuda`, and are captured with them; it must outlive the table's last use.
+  // Products run on the streams of `cuda`, and are captured with them; it must outlive the table's
+  // last use.
   explicit FakeCublasLt(FakeCuda& cuda);
 
   // The table; it may outlive this object.
@@ -26,8 +28,8 @@ class FakeCublasLt {
   };
   std::vector<Product> asked() const;  // products that were enqueued, in order
   int run() const;                     // how many ran, replays included
-  int objects() const;                 // handles, descriptions, layouts and preferences that were not destroyed
-  int heuristics() const;              // how often algorithms were asked for
+  int objects() const;     // handles, descriptions, layouts and preferences that were not destroyed
+  int heuristics() const;  // how often algorithms were asked for
   // Whether the heuristic has nothing to offer from now on.
   void offer_nothing(bool nothing);
 

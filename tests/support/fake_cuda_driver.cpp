@@ -58,17 +58,21 @@ struct FakeCuda::State {
   std::map<int, int> attributes;
   std::map<Address, std::size_t> allocations;
   std::map<const std::byte*, std::size_t> pinned;
-  std::map<std::byte*, Address> mapped;  // of those, what kernels write to: their twins in the GPU's memory
+  // of those, what kernels write to: their twins in the GPU's memory
+  std::map<std::byte*, Address> mapped;
   std::vector<std::unique_ptr<FakeFunction>> functions;
 
   FakeStream default_stream;  // null
 
-  FakeStream& stream_of(cuda::Stream stream) { return stream == nullptr ? default_stream : *reinterpret_cast<FakeStream*>(stream); }
+  FakeStream& stream_of(cuda::Stream stream) {
+    return stream == nullptr ? default_stream : *reinterpret_cast<FakeStream*>(stream);
+  }
 
   // What every call does first: counts, injected failures, and the fault that nothing survives.
   Result enter(const std::string& function) {
     ++calls[function];
-    if (const auto found = failures.find(function); found != failures.end() && found->second.first-- == 0) {
+    if (const auto found = failures.find(function);
+        found != failures.end() && found->second.first-- == 0) {
       const Result result = found->second.second;
       failures.erase(found);
       if (cuda::ends_context(result)) fault = result;
@@ -96,7 +100,8 @@ struct FakeCuda::State {
 
   Result allocate(Address* address, std::size_t bytes) {
     if (bytes == 0) return cuda::invalid_value;
-    if (bytes_in_use + static_cast<std::int64_t>(bytes) > options.memory_bytes) return cuda::out_of_memory;
+    if (bytes_in_use + static_cast<std::int64_t>(bytes) > options.memory_bytes)
+      return cuda::out_of_memory;
     *address = gpu->allocate(bytes);
     allocations[*address] = bytes;
     bytes_in_use += static_cast<std::int64_t>(bytes);
@@ -118,10 +123,12 @@ struct FakeCuda::State {
     return after != pinned.begin() && byte < std::prev(after)->first + std::prev(after)->second;
   }
 
-  Result run_kernel(const FakeFunction& function, const FakeGpu::Shape& shape, const std::vector<std::vector<std::byte>>& parameters) {
+  Result run_kernel(const FakeFunction& function, const FakeGpu::Shape& shape,
+                    const std::vector<std::vector<std::byte>>& parameters) {
     ++kernels_run;
     microseconds += 1;
-    if (planned_fault != cuda::success && launches_to_fault-- == 0) return std::exchange(planned_fault, cuda::success);
+    if (planned_fault != cuda::success && launches_to_fault-- == 0)
+      return std::exchange(planned_fault, cuda::success);
     const auto bytes = [&](std::byte* host) { return std::span(host, pinned.at(host)); };
     for (const auto& [host, address] : mapped) gpu->write(address, bytes(host));
     const Result result = gpu->launch(function.module, function.entry, shape, parameters);
@@ -129,24 +136,30 @@ struct FakeCuda::State {
     return result;
   }
 
-  Result launch(const cuda::LaunchConfiguration& launch, FakeFunction& function, void** parameters) {
-    FakeGpu::Shape shape{{launch.grid_x, launch.grid_y, launch.grid_z}, {launch.block_x, launch.block_y, launch.block_z}};
+  Result launch(const cuda::LaunchConfiguration& launch, FakeFunction& function,
+                void** parameters) {
+    FakeGpu::Shape shape{{launch.grid_x, launch.grid_y, launch.grid_z},
+                         {launch.block_x, launch.block_y, launch.block_z}};
     shape.shared_bytes = launch.shared_bytes;
     if (launch.grid_x == 0 || launch.grid_y == 0 || launch.grid_z == 0) return cuda::invalid_value;
-    if (launch.shared_bytes > static_cast<unsigned>(function.shared_bytes)) return cuda::invalid_value;
+    if (launch.shared_bytes > static_cast<unsigned>(function.shared_bytes))
+      return cuda::invalid_value;
     for (unsigned i = 0; i < launch.attribute_count; ++i) {
       const cuda::LaunchAttribute& attribute = launch.attributes[i];
       ++attributes[attribute.name];
       if (attribute.name != cuda::cluster_dimension) continue;
-      shape.cluster = {attribute.value.cluster.x, attribute.value.cluster.y, attribute.value.cluster.z};
-      if (shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > 8 && !function.large_clusters) return cuda::invalid_value;
+      shape.cluster = {attribute.value.cluster.x, attribute.value.cluster.y,
+                       attribute.value.cluster.z};
+      if (shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > 8 && !function.large_clusters)
+        return cuda::invalid_value;
     }
     std::vector<std::vector<std::byte>> values;
     for (std::size_t i = 0; i < function.parameters.size(); ++i) {
       const auto* bytes = static_cast<const std::byte*>(parameters[i]);
       values.emplace_back(bytes, bytes + function.parameters[i]);
     }
-    push(launch.stream, [this, &function, shape, values] { return run_kernel(function, shape, values); });
+    push(launch.stream,
+         [this, &function, shape, values] { return run_kernel(function, shape, values); });
     return cuda::success;
   }
 };
@@ -175,7 +188,8 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     return cuda::success;
   };
   driver.error_text = [](Result error, const char** text) {
-    *text = error == cuda::illegal_address ? "an illegal memory access was encountered" : "as injected";
+    *text =
+        error == cuda::illegal_address ? "an illegal memory access was encountered" : "as injected";
     return cuda::success;
   };
   driver.device_count = [state](int* count) {
@@ -190,7 +204,8 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     std::strncpy(name, "Fake GPU", static_cast<std::size_t>(length));
     return cuda::success;
   };
-  driver.device_attribute = [state](int* value, cuda::DeviceAttribute attribute, cuda::DeviceNumber) {
+  driver.device_attribute = [state](int* value, cuda::DeviceAttribute attribute,
+                                    cuda::DeviceNumber) {
     const FakeCudaOptions& options = state->options;
     switch (attribute) {
       case cuda::max_threads_per_block: *value = 1024; break;
@@ -205,8 +220,12 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
       case cuda::max_registers_per_multiprocessor: *value = 65536; break;
       case cuda::compute_capability_major: *value = options.capability / 10; break;
       case cuda::compute_capability_minor: *value = options.capability % 10; break;
-      case cuda::max_shared_bytes_per_multiprocessor: *value = static_cast<int>(options.shared_per_block + 1024); break;
-      case cuda::max_shared_bytes_per_block: *value = static_cast<int>(options.shared_per_block); break;
+      case cuda::max_shared_bytes_per_multiprocessor:
+        *value = static_cast<int>(options.shared_per_block + 1024);
+        break;
+      case cuda::max_shared_bytes_per_block:
+        *value = static_cast<int>(options.shared_per_block);
+        break;
       case cuda::memory_pools_supported: *value = 1; break;
     }
     return state->enter("device_attribute");
@@ -263,7 +282,8 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     const Result result = state->enter("host_device_address");
     if (result != cuda::success) return result;
     if (!state->is_pinned(host)) return cuda::invalid_value;
-    const auto& [start, bytes] = *std::prev(state->pinned.upper_bound(static_cast<const std::byte*>(host)));
+    const auto& [start, bytes] =
+        *std::prev(state->pinned.upper_bound(static_cast<const std::byte*>(host)));
     Address& base = state->mapped[const_cast<std::byte*>(start)];
     if (base == 0) base = state->gpu->allocate(bytes);
     *address = base + static_cast<Address>(static_cast<const std::byte*>(host) - start);
@@ -271,7 +291,8 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   };
   driver.host_free = [state](void* address) {
     state->enter("host_free");
-    if (const auto found = state->mapped.find(static_cast<std::byte*>(address)); found != state->mapped.end()) {
+    if (const auto found = state->mapped.find(static_cast<std::byte*>(address));
+        found != state->mapped.end()) {
       state->gpu->free(found->second);
       state->mapped.erase(found);
     }
@@ -279,7 +300,8 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     std::free(address);
     return cuda::success;
   };
-  driver.copy_to_device = [state](Address target, const void* source, std::size_t bytes, cuda::Stream stream) {
+  driver.copy_to_device = [state](Address target, const void* source, std::size_t bytes,
+                                  cuda::Stream stream) {
     const Result result = state->enter("copy_to_device");
     if (result != cuda::success) return result;
     const auto* from = static_cast<const std::byte*>(source);
@@ -287,47 +309,59 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     std::vector<std::byte> copy;
     if (!state->is_pinned(source)) copy.assign(from, from + bytes);
     state->push(stream, [state = state.get(), target, from, bytes, copy] {
-      const std::span<const std::byte> data = copy.empty() ? std::span(from, bytes) : std::span(copy);
+      const std::span<const std::byte> data =
+          copy.empty() ? std::span(from, bytes) : std::span(copy);
       return state->gpu->write(target, data) ? cuda::success : cuda::illegal_address;
     });
     return cuda::success;
   };
-  driver.copy_to_host = [state](void* target, Address source, std::size_t bytes, cuda::Stream stream) {
+  driver.copy_to_host = [state](void* target, Address source, std::size_t bytes,
+                                cuda::Stream stream) {
     const Result result = state->enter("copy_to_host");
     if (result != cuda::success) return result;
     state->push(stream, [state = state.get(), target, source, bytes] {
-      return state->gpu->read(source, {static_cast<std::byte*>(target), bytes}) ? cuda::success : cuda::illegal_address;
+      return state->gpu->read(source, {static_cast<std::byte*>(target), bytes})
+                 ? cuda::success
+                 : cuda::illegal_address;
     });
     return cuda::success;
   };
-  driver.copy_on_device = [state](Address target, Address source, std::size_t bytes, cuda::Stream stream) {
+  driver.copy_on_device = [state](Address target, Address source, std::size_t bytes,
+                                  cuda::Stream stream) {
     const Result result = state->enter("copy_on_device");
     if (result != cuda::success) return result;
     state->push(stream, [state = state.get(), target, source, bytes] {
       std::vector<std::byte> copy(bytes);
-      return state->gpu->read(source, copy) && state->gpu->write(target, copy) ? cuda::success : cuda::illegal_address;
+      return state->gpu->read(source, copy) && state->gpu->write(target, copy)
+                 ? cuda::success
+                 : cuda::illegal_address;
     });
     return cuda::success;
   };
   driver.copy_rows = [state](const cuda::RowCopy* copy, cuda::Stream stream) {
     const Result result = state->enter("copy_rows");
     if (result != cuda::success) return result;
-    if (copy->target_stride < copy->bytes || copy->source_stride < copy->bytes) return cuda::invalid_value;
+    if (copy->target_stride < copy->bytes || copy->source_stride < copy->bytes)
+      return cuda::invalid_value;
     state->push(stream, [state = state.get(), rows = *copy] {
       std::vector<std::byte> row(rows.bytes);
       for (std::size_t i = 0; i < rows.rows; ++i)
-        if (!state->gpu->read(rows.source + i * rows.source_stride, row) || !state->gpu->write(rows.target + i * rows.target_stride, row))
+        if (!state->gpu->read(rows.source + i * rows.source_stride, row) ||
+            !state->gpu->write(rows.target + i * rows.target_stride, row))
           return cuda::illegal_address;
       return cuda::success;
     });
     return cuda::success;
   };
-  driver.fill_bytes = [state](Address target, unsigned char value, std::size_t bytes, cuda::Stream stream) {
+  driver.fill_bytes = [state](Address target, unsigned char value, std::size_t bytes,
+                              cuda::Stream stream) {
     const Result result = state->enter("fill_bytes");
     if (result != cuda::success) return result;
     state->push(stream, [state = state.get(), target, value, bytes] {
       state->microseconds += 1000;
-      return state->gpu->write(target, std::vector<std::byte>(bytes, std::byte{value})) ? cuda::success : cuda::illegal_address;
+      return state->gpu->write(target, std::vector<std::byte>(bytes, std::byte{value}))
+                 ? cuda::success
+                 : cuda::illegal_address;
     });
     return cuda::success;
   };
@@ -347,21 +381,27 @@ void add_kernels(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     delete reinterpret_cast<FakeModule*>(module);
     return cuda::success;
   };
-  driver.module_function = [state](cuda::Function* function, cuda::Module module, const char* name) {
+  driver.module_function = [state](cuda::Function* function, cuda::Module module,
+                                   const char* name) {
     const Result result = state->enter("module_function");
     if (result != cuda::success) return result;
     const auto& loaded = reinterpret_cast<FakeModule*>(module)->module;
     std::vector<std::size_t> parameters = state->gpu->parameters(loaded, name);
     if (parameters.empty()) return cuda::not_found;
-    state->functions.push_back(std::make_unique<FakeFunction>(FakeFunction{loaded, name, std::move(parameters)}));
+    state->functions.push_back(
+        std::make_unique<FakeFunction>(FakeFunction{loaded, name, std::move(parameters)}));
     *function = handle_of<cuda::Function>(state->functions.back().get());
     return cuda::success;
   };
-  driver.function_attribute = [state](int* value, cuda::FunctionAttribute attribute, cuda::Function) {
-    *value = attribute == cuda::registers ? state->options.registers_per_thread : attribute == cuda::function_max_threads ? 1024 : 0;
+  driver.function_attribute = [state](int* value, cuda::FunctionAttribute attribute,
+                                      cuda::Function) {
+    *value = attribute == cuda::registers              ? state->options.registers_per_thread
+             : attribute == cuda::function_max_threads ? 1024
+                                                       : 0;
     return state->enter("function_attribute");
   };
-  driver.set_function_attribute = [state](cuda::Function handle, cuda::FunctionAttribute attribute, int value) {
+  driver.set_function_attribute = [state](cuda::Function handle, cuda::FunctionAttribute attribute,
+                                          int value) {
     auto& function = *reinterpret_cast<FakeFunction*>(handle);
     if (attribute == cuda::dynamic_shared_bytes) {
       if (value > state->options.shared_per_block) return cuda::invalid_value;
@@ -370,15 +410,22 @@ void add_kernels(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     if (attribute == cuda::non_portable_cluster_size) function.large_clusters = value != 0;
     return state->enter("set_function_attribute");
   };
-  driver.launch = [state](const cuda::LaunchConfiguration* configuration, cuda::Function function, void** parameters, void**) {
+  driver.launch = [state](const cuda::LaunchConfiguration* configuration, cuda::Function function,
+                          void** parameters, void**) {
     const Result result = state->enter("launch");
-    return result != cuda::success ? result : state->launch(*configuration, *reinterpret_cast<FakeFunction*>(function), parameters);
+    return result != cuda::success
+               ? result
+               : state->launch(*configuration, *reinterpret_cast<FakeFunction*>(function),
+                               parameters);
   };
-  driver.encode_tensor_map = [state](cuda::TensorMapBytes* map, int type, unsigned rank, void* address, const std::uint64_t* dims,
-                                     const std::uint64_t* strides, const unsigned* box, const unsigned*, int, int swizzle, int, int) {
+  driver.encode_tensor_map = [state](cuda::TensorMapBytes* map, int type, unsigned rank,
+                                     void* address, const std::uint64_t* dims,
+                                     const std::uint64_t* strides, const unsigned* box,
+                                     const unsigned*, int, int swizzle, int, int) {
     const Result result = state->enter("encode_tensor_map");
     if (result != cuda::success) return result;
-    return state->gpu->encode(*map, type, reinterpret_cast<Address>(address), {dims, rank}, {strides, rank - 1}, {box, rank}, swizzle);
+    return state->gpu->encode(*map, type, reinterpret_cast<Address>(address), {dims, rank},
+                              {strides, rank - 1}, {box, rank}, swizzle);
   };
 }
 
@@ -409,18 +456,23 @@ void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     stream.capturing = false;
     std::vector<Operation> captured = std::exchange(stream.captured, {});
     const Result result = state->enter("capture_end");
-    if (result == cuda::success) *graph = handle_of<cuda::Graph>(new FakeGraph{std::move(captured)});
+    if (result == cuda::success)
+      *graph = handle_of<cuda::Graph>(new FakeGraph{std::move(captured)});
     return result;
   };
-  driver.graph_instantiate = [state](cuda::GraphExecutable* executable, cuda::Graph graph, unsigned long long) {
+  driver.graph_instantiate = [state](cuda::GraphExecutable* executable, cuda::Graph graph,
+                                     unsigned long long) {
     const Result result = state->enter("graph_instantiate");
-    if (result == cuda::success) *executable = handle_of<cuda::GraphExecutable>(new FakeGraph(*reinterpret_cast<FakeGraph*>(graph)));
+    if (result == cuda::success)
+      *executable =
+          handle_of<cuda::GraphExecutable>(new FakeGraph(*reinterpret_cast<FakeGraph*>(graph)));
     return result;
   };
   driver.graph_launch = [state](cuda::GraphExecutable executable, cuda::Stream stream) {
     const Result result = state->enter("graph_launch");
     if (result != cuda::success) return result;
-    for (const Operation& operation : reinterpret_cast<FakeGraph*>(executable)->operations) state->push(stream, operation);
+    for (const Operation& operation : reinterpret_cast<FakeGraph*>(executable)->operations)
+      state->push(stream, operation);
     return cuda::success;
   };
   driver.graph_destroy = [state](cuda::Graph graph) {
@@ -450,15 +502,16 @@ void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   };
   driver.event_synchronize = [state](cuda::Event) { return state->enter("event_synchronize"); };
   driver.event_elapsed = [state](float* milliseconds, cuda::Event begin, cuda::Event end) {
-    *milliseconds =
-        static_cast<float>(1e-3 * (reinterpret_cast<FakeEvent*>(end)->microseconds - reinterpret_cast<FakeEvent*>(begin)->microseconds));
+    *milliseconds = static_cast<float>(1e-3 * (reinterpret_cast<FakeEvent*>(end)->microseconds -
+                                               reinterpret_cast<FakeEvent*>(begin)->microseconds));
     return state->enter("event_elapsed");
   };
 }
 
 }  // namespace
 
-FakeCuda::FakeCuda(std::shared_ptr<FakeGpu> gpu, FakeCudaOptions options) : state_(std::make_shared<State>()) {
+FakeCuda::FakeCuda(std::shared_ptr<FakeGpu> gpu, FakeCudaOptions options)
+    : state_(std::make_shared<State>()) {
   state_->gpu = std::move(gpu);
   state_->options = options;
 }
@@ -468,7 +521,8 @@ FakeCuda::~FakeCuda() = default;
 namespace {
 
 template <typename Outcome, typename... Arguments>
-std::function<Outcome(Arguments...)> one_at_a_time(std::function<Outcome(Arguments...)> function, const std::shared_ptr<State>& state) {
+std::function<Outcome(Arguments...)> one_at_a_time(std::function<Outcome(Arguments...)> function,
+                                                   const std::shared_ptr<State>& state) {
   return [function = std::move(function), state](Arguments... arguments) {
     const std::lock_guard lock(state->mutex);
     return function(arguments...);
@@ -484,21 +538,25 @@ std::shared_ptr<const cuda::Driver> FakeCuda::driver() const {
   add_kernels(*driver, state_);
   add_streams(*driver, state_);
   // A driver may be called from several threads.
-#define ANYDIM_CUDA(member, symbol, ...) driver->member = one_at_a_time(std::move(driver->member), state_);
+#define ANYDIM_CUDA(member, symbol, ...) \
+  driver->member = one_at_a_time(std::move(driver->member), state_);
 #include "runtime/cuda_driver.def"
 #undef ANYDIM_CUDA
   driver->file = "a driver for tests";
   return driver;
 }
 
-void FakeCuda::fail(const std::string& function, Result result, int calls) { state_->failures[function] = {calls, result}; }
+void FakeCuda::fail(const std::string& function, Result result, int calls) {
+  state_->failures[function] = {calls, result};
+}
 
 void FakeCuda::fault(Result result, int launches) {
   state_->planned_fault = result;
   state_->launches_to_fault = launches;
 }
 
-void FakeCuda::push(cuda::Stream stream, std::function<Result(FakeGpu&)> work, double microseconds) {
+void FakeCuda::push(cuda::Stream stream, std::function<Result(FakeGpu&)> work,
+                    double microseconds) {
   const std::lock_guard lock(state_->mutex);
   state_->push(stream, [state = state_.get(), work = std::move(work), microseconds] {
     state->microseconds += microseconds;

@@ -1,5 +1,6 @@
-// A CUDA driver for tests: the table of functions that runtime opens with dlopen, over a fake GPU. Work on a stream is carried out as late as the
-// driver allows (when something waits for it), so host memory that is read or reused too early shows; faults can be injected.
+// A CUDA driver for tests: the table of functions that runtime opens with dlopen, over a fake GPU.
+// Work on a stream is carried out as late as the driver allows (when something waits for it), so
+// host memory that is read or reused too early shows; faults can be injected.
 #pragma once
 
 #include <array>
@@ -35,13 +36,16 @@ class FakeGpu {
   // A module from what cuModuleLoadData is given; null: not accepted.
   virtual std::shared_ptr<void> load(const void* image) = 0;
   // Bytes of each parameter of an entry; empty: there is no such entry.
-  virtual std::vector<std::size_t> parameters(const std::shared_ptr<void>& module, const std::string& entry) = 0;
+  virtual std::vector<std::size_t> parameters(const std::shared_ptr<void>& module,
+                                              const std::string& entry) = 0;
   // Runs a kernel to its end; the result is what the next wait reports.
-  virtual Result launch(const std::shared_ptr<void>& module, const std::string& entry, const Shape& shape,
+  virtual Result launch(const std::shared_ptr<void>& module, const std::string& entry,
+                        const Shape& shape,
                         const std::vector<std::vector<std::byte>>& parameters) = 0;
   // As cuTensorMapEncodeTiled.
-  virtual Result encode(runtime::cuda::TensorMapBytes& map, int type, Address base, std::span<const std::uint64_t> dims,
-                        std::span<const std::uint64_t> strides, std::span<const unsigned> box, int swizzle) = 0;
+  virtual Result encode(runtime::cuda::TensorMapBytes& map, int type, Address base,
+                        std::span<const std::uint64_t> dims, std::span<const std::uint64_t> strides,
+                        std::span<const unsigned> box, int swizzle) = 0;
 };
 
 struct FakeCudaOptions {
@@ -61,12 +65,15 @@ class FakeCuda {
   // The table; it may outlive this object.
   std::shared_ptr<const runtime::cuda::Driver> driver() const;
 
-  // The call of `function` (its name in cuda_driver.def, e.g. "memory_allocate_async") after `calls` more fails with `result`, once.
+  // The call of `function` (its name in cuda_driver.def, e.g. "memory_allocate_async") after
+  // `calls` more fails with `result`, once.
   void fail(const std::string& function, Result result, int calls = 0);
   // The launch after `launches` more (replayed ones included) faults when it runs.
   void fault(Result result, int launches = 0);
-  // Work of a library on a stream, and what it takes; captured where the stream captures. A kernel takes 1 us, a fill 1000.
-  void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work, double microseconds = 1);
+  // Work of a library on a stream, and what it takes; captured where the stream captures. A kernel
+  // takes 1 us, a fill 1000.
+  void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work,
+            double microseconds = 1);
   int calls(const std::string& function) const;  // so far
   void forget_calls();
   std::int64_t kernels_run() const;

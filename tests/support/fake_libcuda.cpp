@@ -1,7 +1,9 @@
-// A libcuda.so.1 over the PTX interpreter, for commands that open the driver themselves: tests put its folder on the loader's path.
+// A libcuda.so.1 over the PTX interpreter, for commands that open the driver themselves: tests put
+// its folder on the loader's path.
 //
-// ANYDIM_FAKE_GPU holds words NAME=NUMBER: devices, version (of the driver), capability, memory (bytes), fault (kernels that run before one faults) and
-// result (of that fault, a CUresult; 700 where absent). The capability is newer than any known part's, so that kernels come as PTX.
+// ANYDIM_FAKE_GPU holds words NAME=NUMBER: devices, version (of the driver), capability, memory
+// (bytes), fault (kernels that run before one faults) and result (of that fault, a CUresult; 700
+// where absent). The capability is newer than any known part's, so that kernels come as PTX.
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -21,7 +23,8 @@ long long setting(std::string_view name, long long otherwise) {
   const char* settings = std::getenv("ANYDIM_FAKE_GPU");
   std::istringstream words(settings == nullptr ? "" : settings);
   for (std::string word; words >> word;)
-    if (word.starts_with(name) && word.substr(name.size()).starts_with("=")) return std::stoll(word.substr(name.size() + 1));
+    if (word.starts_with(name) && word.substr(name.size()).starts_with("="))
+      return std::stoll(word.substr(name.size() + 1));
   return otherwise;
 }
 
@@ -37,7 +40,8 @@ struct FakeLibcuda {
     options.shared_per_block = 101376;
     fake = std::make_unique<FakeCuda>(std::make_shared<PtxGpu>(machine), options);
     if (const long long launches = setting("fault", -1); launches >= 0)
-      fake->fault(static_cast<Result>(setting("result", cuda::illegal_address)), static_cast<int>(launches));
+      fake->fault(static_cast<Result>(setting("result", cuda::illegal_address)),
+                  static_cast<int>(launches));
     table = fake->driver();
   }
   std::unique_ptr<FakeCuda> fake;
@@ -72,7 +76,9 @@ FakeCuda& process_cuda() { return *library().fake; }
 
 }  // namespace anydim::tests
 
-extern "C" __attribute__((visibility("default"))) int cuGetProcAddress_v2(const char* symbol, void** function, int, std::uint64_t,
+extern "C" __attribute__((visibility("default"))) int cuGetProcAddress_v2(const char* symbol,
+                                                                          void** function, int,
+                                                                          std::uint64_t,
                                                                           int* status) {
   *function = anydim::tests::find(symbol);
   *status = *function == nullptr ? 1 : 0;  // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND

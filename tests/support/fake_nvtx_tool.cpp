@@ -1,4 +1,5 @@
-// A profiler as NVTX 3 knows one (NVTX_INJECTION64_PATH): writes the ranges of the process to the file that ANYDIM_FAKE_NVTX names, a line each, indented by depth.
+// A profiler as NVTX 3 knows one (NVTX_INJECTION64_PATH): writes the ranges of the process to the
+// file that ANYDIM_FAKE_NVTX names, a line each, indented by depth.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -28,8 +29,8 @@ extern "C" int InitializeInjectionNvtx2(const void* (*get_export_table)(std::uin
   const auto* callbacks = static_cast<const Callbacks*>(get_export_table(1));
   AnyFunction** table = nullptr;
   unsigned size = 0;
-  if (callbacks == nullptr || callbacks->struct_size < sizeof(Callbacks) || callbacks->get_module_function_table(1, &table, &size) == 0 ||
-      size < 12)
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(Callbacks) ||
+      callbacks->get_module_function_table(1, &table, &size) == 0 || size < 12)
     return 0;
   const char* name = std::getenv("ANYDIM_FAKE_NVTX");
   file = name == nullptr ? nullptr : std::fopen(name, "w");

@@ -1,4 +1,5 @@
-// A GPU of a named part without the part: the interpreter of PTX behind a driver, and NVRTC's PTX for it, run through runtime's CUDA path.
+// A GPU of a named part without the part: the interpreter of PTX behind a driver, and NVRTC's PTX
+// for it, run through runtime's CUDA path.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,10 @@ struct FakePart {
     cuda.output = codegen_cuda::CudaOutput::Ptx;
     gpu = std::make_shared<PtxGpu>(ptx::MachineOptions{.architecture = cuda.target.architecture});
     fake = std::make_unique<FakeCuda>(
-        gpu, FakeCudaOptions{.capability = cuda.target.capability(), .shared_per_block = cuda.target.shared_per_block});
-    device = std::make_shared<runtime::cuda::CudaDevice>(runtime::cuda::DeviceContext::open(fake->driver()));
+        gpu, FakeCudaOptions{.capability = cuda.target.capability(),
+                             .shared_per_block = cuda.target.shared_per_block});
+    device = std::make_shared<runtime::cuda::CudaDevice>(
+        runtime::cuda::DeviceContext::open(fake->driver()));
     target = {codegen_cuda::make_cuda_backend(cuda), device};
     options.threads = 2;
     options.keep_kernels = false;

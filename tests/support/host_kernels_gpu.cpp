@@ -8,7 +8,7 @@
 #include "ir/forwarding_backend.h"
 #include "ir/host_functions.h"
 #include "ir/region.h"
-#include "ir/shape_program.h"
+#include "ir/shapes/shape_program.h"
 #include "runtime/code_memory.h"
 
 namespace anydim::tests {
@@ -38,11 +38,13 @@ class HostKernelBackend : public ir::ForwardingBackend {
   HostKernelBackend(std::shared_ptr<const ir::Backend> inner, bool dependent)
       : ForwardingBackend(std::move(inner)), dependent_(dependent) {}
 
-  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const override {
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket,
+                             const ir::Schedule& schedule) const override {
     ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
     const ir::ShapeProgram tasks = ir::shapes_over(region, {kernel.tasks});
-    auto host = std::make_shared<HostKernel>(HostKernel{kernel, region.body.body.parameters.size() + region.body.body.results.size(),
-                                                        ir::ShapeInterpreter(tasks), tasks.leaves.size()});
+    auto host = std::make_shared<HostKernel>(
+        HostKernel{kernel, region.body.body.parameters.size() + region.body.body.results.size(),
+                   ir::ShapeInterpreter(tasks), tasks.leaves.size()});
     Image image{};
     std::memcpy(image.magic, image_magic, sizeof image_magic);
     {
@@ -60,7 +62,9 @@ class HostKernelBackend : public ir::ForwardingBackend {
     kernel.code.assign(bytes, bytes + sizeof image);
     return kernel;
   }
-  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override { return std::nullopt; }
+  std::optional<ir::CompiledKernel> compile_shapes(const ir::ShapeProgram&) const override {
+    return std::nullopt;
+  }
 
  private:
   bool dependent_;
@@ -69,7 +73,8 @@ class HostKernelBackend : public ir::ForwardingBackend {
 };
 
 struct LoadedHostKernel {
-  explicit LoadedHostKernel(std::shared_ptr<const HostKernel> shared) : host(std::move(shared)), code(host->kernel.code) {}
+  explicit LoadedHostKernel(std::shared_ptr<const HostKernel> shared)
+      : host(std::move(shared)), code(host->kernel.code) {}
   std::shared_ptr<const HostKernel> host;
   runtime::CodeMemory code;
 };
@@ -77,7 +82,8 @@ struct LoadedHostKernel {
 class HostKernelGpu : public FakeGpu {
  public:
   Address allocate(std::size_t bytes) override {
-    // Poisoned: NaN in every float type. Space around every allocation, so that neighbours never touch.
+    // Poisoned: NaN in every float type. Space around every allocation, so that neighbours never
+    // touch.
     auto* data = new (std::align_val_t(256)) std::byte[bytes + 256];
     std::memset(data, 0x7f, bytes + 256);
     blocks_.emplace(reinterpret_cast<Address>(data), Block{data, bytes});
@@ -107,32 +113,40 @@ class HostKernelGpu : public FakeGpu {
     if (std::memcmp(found.magic, image_magic, sizeof image_magic) != 0) return nullptr;
     return std::make_shared<LoadedHostKernel>(*found.kernel);
   }
-  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module, const std::string& entry) override {
+  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module,
+                                      const std::string& entry) override {
     if (entry != entry_name) return {};
     constexpr std::size_t beside_buffers = 3;  // extents, error, workspace
-    return std::vector<std::size_t>(static_cast<LoadedHostKernel*>(module.get())->host->buffers + beside_buffers, sizeof(Address));
+    return std::vector<std::size_t>(
+        static_cast<LoadedHostKernel*>(module.get())->host->buffers + beside_buffers,
+        sizeof(Address));
   }
   Result launch(const std::shared_ptr<void>& module, const std::string&, const Shape& shape,
                 const std::vector<std::vector<std::byte>>& parameters) override {
     auto& kernel = *static_cast<LoadedHostKernel*>(module.get());
     std::vector<void*> words;
-    for (const auto& parameter : parameters) std::memcpy(&words.emplace_back(), parameter.data(), sizeof(void*));
+    for (const auto& parameter : parameters)
+      std::memcpy(&words.emplace_back(), parameter.data(), sizeof(void*));
     const std::size_t buffers = kernel.host->buffers;
     const auto* extents = static_cast<const std::int64_t*>(words[buffers]);
     auto* error = static_cast<ir::KernelError*>(words[buffers + 1]);
-    if (!holds(words[buffers], kernel.host->symbols * sizeof(std::int64_t)) || !holds(error, sizeof *error)) return cuda::illegal_address;
+    if (!holds(words[buffers], kernel.host->symbols * sizeof(std::int64_t)) ||
+        !holds(error, sizeof *error))
+      return cuda::illegal_address;
     std::int64_t tasks = 0;
-    if (kernel.host->tasks.run({extents, kernel.host->symbols}, {&tasks, 1}) >= 0) return cuda::launch_failed;
+    if (kernel.host->tasks.run({extents, kernel.host->symbols}, {&tasks, 1}) >= 0)
+      return cuda::launch_failed;
     // A grid that is too small would leave work undone without a word on a GPU.
     if (tasks > std::int64_t{shape.grid[0]}) return cuda::launch_failed;
     const ir::HostFunctions functions = ir::host_functions();
     const ir::KernelCall call{words.data(), extents, error, &functions};
     const auto entry = kernel.code.function<ir::KernelEntry>(kernel.host->kernel.cpu().kernel);
-    for (std::int64_t task = 0; task < tasks; ++task) runtime::call_generated(entry, &call, task, task + 1, words[buffers + 2]);
+    for (std::int64_t task = 0; task < tasks; ++task)
+      runtime::call_generated(entry, &call, task, task + 1, words[buffers + 2]);
     return cuda::success;
   }
-  Result encode(cuda::TensorMapBytes&, int, Address, std::span<const std::uint64_t>, std::span<const std::uint64_t>,
-                std::span<const unsigned>, int) override {
+  Result encode(cuda::TensorMapBytes&, int, Address, std::span<const std::uint64_t>,
+                std::span<const std::uint64_t>, std::span<const unsigned>, int) override {
     return cuda::invalid_value;  // CPU kernels have no tensor maps
   }
 
@@ -157,7 +171,8 @@ class HostKernelGpu : public FakeGpu {
 
 }  // namespace
 
-std::shared_ptr<const ir::Backend> host_kernel_backend(std::shared_ptr<const ir::Backend> inner, bool dependent) {
+std::shared_ptr<const ir::Backend> host_kernel_backend(std::shared_ptr<const ir::Backend> inner,
+                                                       bool dependent) {
   return std::make_shared<HostKernelBackend>(std::move(inner), dependent);
 }
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/scalar_program.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/shapes/bind.h"
 
 namespace anydim::tests {
 
@@ -35,13 +35,16 @@ Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& oper
   if (step.op == Op::where) return operands[0].integer != 0 ? operands[1] : operands[2];
   if (step.op == Op::cast) {
     double real = is_float(from) ? operands[0].real : static_cast<double>(operands[0].integer);
-    if (is_float(step.dtype)) return {step.dtype == DType::F32 ? static_cast<float>(real) : real, 0};
-    if (step.dtype == DType::Bool) return {0, is_float(from) ? real != 0 : operands[0].integer != 0};
+    if (is_float(step.dtype))
+      return {step.dtype == DType::F32 ? static_cast<float>(real) : real, 0};
+    if (step.dtype == DType::Bool)
+      return {0, is_float(from) ? real != 0 : operands[0].integer != 0};
     return {0, is_float(from) ? truncate_to_integer(real, step.dtype) : operands[0].integer};
   }
   Scalar a = operands[0], b = operands.size() > 1 ? operands[1] : Scalar{};
   if (info(step.op).has(traits::compares))
-    return {0, is_float(from) ? apply_comparison<double>(op, a.real, b.real) : apply_comparison<std::int64_t>(op, a.integer, b.integer)};
+    return {0, is_float(from) ? apply_comparison<double>(op, a.real, b.real)
+                              : apply_comparison<std::int64_t>(op, a.integer, b.integer)};
   if (is_float(step.dtype)) {
     double value = apply_real<double>(op, a.real, b.real);
     return {step.dtype == DType::F32 ? static_cast<float>(value) : value, 0};
@@ -51,7 +54,8 @@ Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& oper
 
 class Runner {
  public:
-  Runner(const Region& region, const LoopForm& form, std::span<const Tensor> inputs, std::span<const std::int64_t> symbols)
+  Runner(const Region& region, const LoopForm& form, std::span<const Tensor> inputs,
+         std::span<const std::int64_t> symbols)
       : form_(form), inputs_(inputs.begin(), inputs.end()) {
     const auto& names = region.body.symbols.names();
     for (std::size_t i = 0; i < names.size(); ++i) values_[{.symbol = names[i]}] = symbols[i];
@@ -65,7 +69,7 @@ class Runner {
   }
 
   std::vector<Tensor> run() {
-    std::visit([&](const auto& skeleton) { run(skeleton); }, form_.skeleton);
+    std::visit([&](const auto& kind) { run(kind); }, form_.kind);
     for (const auto& output : written_)
       for (bool element : output)
         if (!element) throw std::logic_error("an element of an output is never written");
@@ -87,7 +91,8 @@ class Runner {
     std::int64_t result = 0;
     for (std::size_t i = 0; i < dims.size(); ++i) {
       std::int64_t at = value(index[i]);
-      if (at < 0 || at >= dims[i]) throw std::logic_error("an access outside its buffer: " + index[i].to_string());
+      if (at < 0 || at >= dims[i])
+        throw std::logic_error("an access outside its buffer: " + index[i].to_string());
       result = result * dims[i] + at;
     }
     return result;
@@ -98,7 +103,8 @@ class Runner {
     loop_over(space[0].variable, 0, value(space[0].extent), [&] { loop(space.subspan(1), body); });
   }
 
-  void loop_over(const DimLeaf& variable, std::int64_t first, std::int64_t last, const std::function<void()>& body) {
+  void loop_over(const DimLeaf& variable, std::int64_t first, std::int64_t last,
+                 const std::function<void()>& body) {
     for (std::int64_t i = first; i < last; ++i) {
       values_[variable] = i;
       body();
@@ -113,11 +119,14 @@ class Runner {
   // Steps are evaluated when asked for, so that a guard keeps its operand's loads from happening.
   class Evaluation {
    public:
-    Evaluation(Runner& runner, const ScalarProgram& program, const std::vector<Scalar>& accumulated, const std::vector<Scalar>& scratch)
-        : runner_(runner), program_(program), accumulated_(accumulated), scratch_(scratch), known_(program.steps.size()) {}
+    Evaluation(Runner& runner, const ScalarProgram& program, const std::vector<Scalar>& accumulated,
+               const std::vector<Scalar>& scratch)
+        : runner_(runner), program_(program), accumulated_(accumulated), scratch_(scratch),
+          known_(program.steps.size()) {}
 
     ~Evaluation() {
-      for (std::size_t i = 0; i < program_.steps.size(); ++i) runner_.values_.erase(step_leaf(static_cast<std::int32_t>(i)));
+      for (std::size_t i = 0; i < program_.steps.size(); ++i)
+        runner_.values_.erase(step_leaf(static_cast<std::int32_t>(i)));
     }
 
     Scalar operator()(std::int32_t position) {
@@ -151,10 +160,12 @@ class Runner {
         case Kind::Apply: {
           std::vector<Scalar> operands;
           for (std::int32_t operand : step.operands) operands.push_back((*this)(operand));
-          return apply(step, program_.steps[static_cast<std::size_t>(step.operands[0])].dtype, operands);
+          return apply(step, program_.steps[static_cast<std::size_t>(step.operands[0])].dtype,
+                       operands);
         }
         case Kind::CheckedIndex: {
-          std::int64_t extent = runner_.value(step.index[0]), at = (*this)(step.operands[0]).integer;
+          std::int64_t extent = runner_.value(step.index[0]),
+                       at = (*this)(step.operands[0]).integer;
           if (at < -extent || at >= extent) throw Error(ErrorKind::Inputs, "index out of range");
           std::int64_t index = at < 0 ? at + extent : at;
           runner_.values_[step_leaf(position)] = index;
@@ -219,7 +230,8 @@ class Runner {
         for (std::size_t slot = 0; slot < scratch.size(); ++slot)
           if (point < scratch[slot].size()) at[slot] = scratch[slot][point];
         Evaluation steps(*this, stage.program, accumulated, at);
-        for (const auto& keep : stage.keeps) scratch[static_cast<std::size_t>(keep.slot)].push_back(steps(keep.step));
+        for (const auto& keep : stage.keeps)
+          scratch[static_cast<std::size_t>(keep.slot)].push_back(steps(keep.step));
         for (const auto& reduction : stage.reductions) {
           Scalar& sum = sums[static_cast<std::size_t>(reduction.slot)];
           sum = reduced(reduction.kind, reduction.dtype, sum, steps(reduction.step));
@@ -236,7 +248,8 @@ class Runner {
     switch (kind) {
       case Reduce::Sum: return {0, 0};
       case Reduce::Product: return {1, 1};
-      case Reduce::Max: return {-infinite, is_signed(dtype) ? std::numeric_limits<std::int64_t>::min() : 0};
+      case Reduce::Max:
+        return {-infinite, is_signed(dtype) ? std::numeric_limits<std::int64_t>::min() : 0};
       case Reduce::Min: return {infinite, std::numeric_limits<std::int64_t>::max()};
     }
     throw std::logic_error("every reduction has a neutral element");
@@ -254,9 +267,11 @@ class Runner {
       const Loop inner = [&](const std::function<void()>& body) {
         if (!form.segments) return loop(form.inner, body);
         const std::int64_t segment = values_.at(form.outer.front().variable);
-        loop_over(form.inner.front().variable, offset_of(*form.segments, segment), offset_of(*form.segments, segment + 1), body);
+        loop_over(form.inner.front().variable, offset_of(*form.segments, segment),
+                  offset_of(*form.segments, segment + 1), body);
       };
-      run_stages(form.stages, inner, form.accumulators, std::vector<std::vector<Scalar>>(form.scratch.size()));
+      run_stages(form.stages, inner, form.accumulators,
+                 std::vector<std::vector<Scalar>>(form.scratch.size()));
     });
   }
 
@@ -277,11 +292,13 @@ class Runner {
         for (const Dim& dim : update.store.index) steps.need(dim);
         Tensor& output = outputs_[static_cast<std::size_t>(update.store.output)];
         std::int64_t at = offset(update.store.index, output.dims());
-        written_[static_cast<std::size_t>(update.store.output)][static_cast<std::size_t>(at)] = true;
+        written_[static_cast<std::size_t>(update.store.output)][static_cast<std::size_t>(at)] =
+            true;
         if (update.combine) {
           const ScalarOp op{.op = *update.combine};
           const Scalar there = read(output, at);
-          if (is_float(output.dtype())) result.real = apply_real<double>(op, there.real, result.real);
+          if (is_float(output.dtype()))
+            result.real = apply_real<double>(op, there.real, result.real);
           else result.integer = apply_integer<std::int64_t>(op, there.integer, result.integer);
         }
         if (is_float(output.dtype())) output.set_real(at, result.real);
@@ -309,17 +326,20 @@ class Runner {
       ++number;
     });
     if (form.count >= 0) write(form.count, 0, found);
-    for (std::int64_t i = found; form.positions >= 0 && i < number; ++i) write(form.positions, i, 0);
+    for (std::int64_t i = found; form.positions >= 0 && i < number; ++i)
+      write(form.positions, i, 0);
   }
 
   // Below 0, 0 or above 0.
   static int compared(DType dtype, Scalar a, Scalar b) {
     const auto by = [](auto left, auto right) { return left < right ? -1 : left > right ? 1 : 0; };
     if (is_float(dtype)) {
-      if (std::isnan(a.real) || std::isnan(b.real)) return by(std::isnan(a.real), std::isnan(b.real));
+      if (std::isnan(a.real) || std::isnan(b.real))
+        return by(std::isnan(a.real), std::isnan(b.real));
       return by(a.real, b.real);
     }
-    if (dtype == DType::U64) return by(static_cast<std::uint64_t>(a.integer), static_cast<std::uint64_t>(b.integer));
+    if (dtype == DType::U64)
+      return by(static_cast<std::uint64_t>(a.integer), static_cast<std::uint64_t>(b.integer));
     return by(a.integer, b.integer);
   }
 
@@ -337,7 +357,8 @@ class Runner {
       std::vector<std::int64_t> order(keys.size());
       std::iota(order.begin(), order.end(), 0);
       std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-        const auto &left = keys[static_cast<std::size_t>(a)], &right = keys[static_cast<std::size_t>(b)];
+        const auto &left = keys[static_cast<std::size_t>(a)],
+                   &right = keys[static_cast<std::size_t>(b)];
         for (std::size_t d = 0; d < left.size(); ++d) {
           const int difference = compared(dtype, left[d], right[d]);
           if (difference != 0) return (difference < 0) != form.descending;
@@ -346,7 +367,8 @@ class Runner {
       });
       for (std::size_t i = 0; i < order.size(); ++i) {
         values_[form.rank] = static_cast<std::int64_t>(i);
-        write(form.output, offset(form.index, outputs_[static_cast<std::size_t>(form.output)].dims()), order[i]);
+        write(form.output,
+              offset(form.index, outputs_[static_cast<std::size_t>(form.output)].dims()), order[i]);
       }
       values_.erase(form.rank);
     });
@@ -385,7 +407,9 @@ class Runner {
         if (!form.rows.empty()) scratch[0].push_back(steps(form.epilogue_step));
         store(form.stores, steps);
       });
-      run_stages(form.rows, [&](const std::function<void()>& body) { loop({&form.n, 1}, body); }, form.accumulators, std::move(scratch));
+      run_stages(
+          form.rows, [&](const std::function<void()>& body) { loop({&form.n, 1}, body); },
+          form.accumulators, std::move(scratch));
     });
   }
 
@@ -415,7 +439,8 @@ class Runner {
       loop({&form.width, 1}, [&] {
         Scalar sum;
         std::size_t at = 0;
-        loop_over(form.key.variable, first, last, [&] { sum.real += weights[at++].real / total * element(form.v).real; });
+        loop_over(form.key.variable, first, last,
+                  [&] { sum.real += weights[at++].real / total * element(form.v).real; });
         Results output{sum};
         Evaluation steps(*this, form.epilogue, output, none_);
         store(form.stores, steps);
@@ -433,7 +458,8 @@ class Runner {
 
 }  // namespace
 
-std::vector<Tensor> run_loop_form(const Region& region, const LoopForm& form, std::span<const Tensor> inputs,
+std::vector<Tensor> run_loop_form(const Region& region, const LoopForm& form,
+                                  std::span<const Tensor> inputs,
                                   std::span<const std::int64_t> symbols) {
   return Runner(region, form, inputs, symbols).run();
 }
@@ -456,9 +482,11 @@ std::vector<Tensor> run_regions(const Module& module, std::vector<Tensor> inputs
     for (ValueId operand : binding.operands) operands.push_back(values.at(operand));
     for (const Dim& dim : binding.dims)
       arguments.push_back(dim.evaluate([&](const DimLeaf& leaf) {
-        return leaf.is_symbol() ? symbols.at(leaf.symbol) : values.at(leaf.value).integer_at(leaf.element);
+        return leaf.is_symbol() ? symbols.at(leaf.symbol)
+                                : values.at(leaf.value).integer_at(leaf.element);
       }));
-    std::vector<Tensor> results = run_loop_form(region, derive_loop_form(region), operands, arguments);
+    std::vector<Tensor> results =
+        run_loop_form(region, derive_loop_form(region), operands, arguments);
     for (std::size_t i = 0; i < results.size(); ++i) values[binding.results[i]] = results[i];
   }
   std::vector<Tensor> outputs;

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ir/parse.h"
+#include "ir/text/parse.h"
 
 namespace anydim::tests {
 
@@ -37,19 +37,22 @@ Module fused(Module module) {
   return module;
 }
 
-void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& expected, double tolerance) {
+void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& expected,
+                  double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].dtype(), expected[i].dtype()) << "output " << i;
     ASSERT_EQ(got[i].dims(), expected[i].dims()) << "output " << i;
     for (std::int64_t e = 0; e < got[i].elements(); ++e) {
       if (!is_float(got[i].dtype())) {
-        ASSERT_EQ(got[i].integer_at(e), expected[i].integer_at(e)) << "output " << i << ", element " << e;
+        ASSERT_EQ(got[i].integer_at(e), expected[i].integer_at(e))
+            << "output " << i << ", element " << e;
         continue;
       }
       double a = got[i].real_at(e), b = expected[i].real_at(e);
       if (std::isnan(b) ? std::isnan(a) : a == b) continue;
-      ASSERT_LE(std::abs(a - b), tolerance * std::max(1.0, std::abs(b))) << "output " << i << ", element " << e;
+      ASSERT_LE(std::abs(a - b), tolerance * std::max(1.0, std::abs(b)))
+          << "output " << i << ", element " << e;
     }
   }
 }

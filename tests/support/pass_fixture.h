@@ -15,10 +15,13 @@ ir::Module after_passes(const std::string& text, const std::vector<std::string>&
 // All passes up to and with fuse.
 ir::Module fused(ir::Module module);
 
-// Equal dtypes, dims and integers; reals within `tolerance`, absolute or relative to the expected one. Fails the current test otherwise.
-void expect_close(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected, double tolerance);
+// Equal dtypes, dims and integers; reals within `tolerance`, absolute or relative to the expected
+// one. Fails the current test otherwise.
+void expect_close(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& expected,
+                  double tolerance);
 
 // Deterministic numbers in [-2, 2]; integers in [0, below); bools both ways.
-ir::Tensor sample(ir::DType dtype, std::vector<std::int64_t> dims, unsigned seed, std::int64_t below = 4);
+ir::Tensor sample(ir::DType dtype, std::vector<std::int64_t> dims, unsigned seed,
+                  std::int64_t below = 4);
 
 }  // namespace anydim::tests

@@ -6,9 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "ir/bind.h"
 #include "ir/error.h"
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
+#include "ir/shapes/bind.h"
 #include "tests/support/loop_form_interpreter.h"
 
 namespace anydim::tests {
@@ -20,41 +20,49 @@ namespace {
 class Runner {
  public:
   Runner(const Program& program, std::vector<Tensor> inputs)
-      : program_(program), inputs_(std::move(inputs)), slots_(static_cast<std::size_t>(program.slots)), ready_(program.buffers.size()),
-        last_(program.buffers.size(), -1) {
+      : program_(program), inputs_(std::move(inputs)),
+        slots_(static_cast<std::size_t>(program.entry().slots)),
+        ready_(program.entry().buffers.size()), last_(program.entry().buffers.size(), -1) {
     std::int64_t position = 0;
-    for (const auto& instruction : program.instructions) {
-      if (const auto* launch = std::get_if<Program::Launch>(&instruction))
-        for (std::int32_t buffer : launch->buffers) last_[static_cast<std::size_t>(buffer)] = position;
-      if (const auto* fetch = std::get_if<Program::Fetch>(&instruction)) last_[static_cast<std::size_t>(fetch->buffer)] = position;
+    for (const auto& instruction : program.entry().instructions) {
+      if (const auto* launch = std::get_if<Code::Launch>(&instruction))
+        for (std::int32_t buffer : launch->buffers)
+          last_[static_cast<std::size_t>(buffer)] = position;
+      if (const auto* fetch = std::get_if<Code::Fetch>(&instruction))
+        last_[static_cast<std::size_t>(fetch->buffer)] = position;
       ++position;
     }
   }
 
   std::vector<Tensor> run() {
     bind();
-    for (position_ = 0; position_ < static_cast<std::int64_t>(program_.instructions.size()); ++position_)
-      std::visit([&](const auto& instruction) { run(instruction); }, program_.instructions[static_cast<std::size_t>(position_)]);
+    for (position_ = 0; position_ < static_cast<std::int64_t>(program_.entry().instructions.size());
+         ++position_)
+      std::visit([&](const auto& instruction) { run(instruction); },
+                 program_.entry().instructions[static_cast<std::size_t>(position_)]);
     std::vector<Tensor> results;
-    for (const Program::Output& output : program_.outputs) {
+    for (const Code::Output& output : program_.entry().outputs) {
       std::vector<std::int64_t> dims;
-      for (Program::Slot slot : output.dims) dims.push_back(at(slot));
+      for (Code::Slot slot : output.dims) dims.push_back(at(slot));
       results.push_back(read(output.buffer, output.dtype, dims));
     }
     return results;
   }
 
  private:
-  [[noreturn]] static void wrong(const std::string& what) { throw std::logic_error("the program is wrong: " + what); }
+  [[noreturn]] static void wrong(const std::string& what) {
+    throw std::logic_error("the program is wrong: " + what);
+  }
 
-  std::int64_t at(Program::Slot slot) const {
-    if (slot < 0 || slot >= program_.slots) wrong("there is no slot " + std::to_string(slot));
+  std::int64_t at(Code::Slot slot) const {
+    if (slot < 0 || slot >= program_.entry().slots)
+      wrong("there is no slot " + std::to_string(slot));
     const auto& value = slots_[static_cast<std::size_t>(slot)];
     if (!value) wrong("slot " + std::to_string(slot) + " is read before it is filled");
     return *value;
   }
 
-  void set(Program::Slot slot, std::int64_t value) {
+  void set(Code::Slot slot, std::int64_t value) {
     auto& entry = slots_.at(static_cast<std::size_t>(slot));
     if (entry) wrong("slot " + std::to_string(slot) + " is filled twice");
     entry = value;
@@ -63,28 +71,35 @@ class Runner {
   void bind() {
     Function function;
     function.name = "main";
-    function.symbols = program_.symbols;
-    for (const Program::Input& input : program_.inputs)
-      function.body.parameters.push_back(function.add_value(input.name, TensorType{input.dtype, input.dims}));
+    function.symbols = program_.entry().symbols;
+    for (const Code::Input& input : program_.entry().inputs)
+      function.body.parameters.push_back(
+          function.add_value(input.name, TensorType{input.dtype, input.dims}));
     SymbolValues values = bind_symbols(function, inputs_);
-    for (std::size_t slot = 0; slot < program_.leaf_symbols.size(); ++slot) {
-      const std::string& symbol = program_.leaf_symbols[slot];
-      if (!symbol.empty()) set(static_cast<Program::Slot>(slot), values.at(symbol));
+    for (std::size_t slot = 0; slot < program_.entry().leaf_symbols.size(); ++slot) {
+      const std::string& symbol = program_.entry().leaf_symbols[slot];
+      if (!symbol.empty()) set(static_cast<Code::Slot>(slot), values.at(symbol));
     }
   }
 
-  void run(const Program::RunStage& instruction) {
+  void run(const Code::RunStage& instruction) {
     const Program::Stage& stage = program_.stages.at(static_cast<std::size_t>(instruction.stage));
-    if (stage.leaves.size() != stage.shapes.leaves.size()) wrong("a stage lacks slots of its leaves");
+    if (stage.leaves.size() != stage.shapes.leaves.size())
+      wrong("a stage lacks slots of its leaves");
     std::vector<std::int64_t> leaves, values(stage.shapes.expressions.size());
-    for (Program::Slot slot : stage.leaves) leaves.push_back(at(slot));
-    if (ShapeInterpreter(stage.shapes).run(leaves, values) >= 0) throw Error(ErrorKind::Inputs, "a size overflows");
-    for (std::size_t i = 0; i < values.size(); ++i) set(stage.first + static_cast<Program::Slot>(i), values[i]);
+    for (Code::Slot slot : stage.leaves) leaves.push_back(at(slot));
+    if (ShapeInterpreter(stage.shapes).run(leaves, values) >= 0)
+      throw Error(ErrorKind::Inputs, "a size overflows");
+    for (std::size_t i = 0; i < values.size(); ++i)
+      set(stage.first + static_cast<Code::Slot>(i), values[i]);
     for (const Program::Check& check : stage.checks)
-      if (!holds(check.relation, at(check.left), at(check.right))) throw Error(ErrorKind::Inputs, check.what);
-    if (segments_.size() <= static_cast<std::size_t>(instruction.stage)) segments_.resize(static_cast<std::size_t>(instruction.stage) + 1);
+      if (!holds(check.relation, at(check.left), at(check.right)))
+        throw Error(ErrorKind::Inputs, check.what);
+    if (segments_.size() <= static_cast<std::size_t>(instruction.stage))
+      segments_.resize(static_cast<std::size_t>(instruction.stage) + 1);
     if (stage.arena_bytes >= 0)
-      segments_[static_cast<std::size_t>(instruction.stage)].assign(static_cast<std::size_t>(at(stage.arena_bytes)), std::byte{0x7f});
+      segments_[static_cast<std::size_t>(instruction.stage)].assign(
+          static_cast<std::size_t>(at(stage.arena_bytes)), std::byte{0x7f});
   }
 
   template <typename Other>
@@ -92,9 +107,10 @@ class Runner {
     wrong("it has control flow, which this runner does not know");
   }
 
-  void run(const Program::Fetch& fetch) {
-    const Program::Buffer& buffer = program_.buffers.at(static_cast<std::size_t>(fetch.buffer));
-    if (buffer.place == Program::Buffer::Place::Input) {
+  void run(const Code::Fetch& fetch) {
+    const Code::Buffer& buffer =
+        program_.entry().buffers.at(static_cast<std::size_t>(fetch.buffer));
+    if (buffer.place == Code::Buffer::Place::Input) {
       const Tensor& input = inputs_.at(static_cast<std::size_t>(buffer.index));
       if (input.dtype() != fetch.dtype) wrong("a fetch reads another dtype");
       set(fetch.slot, input.integer_at(fetch.element));
@@ -105,23 +121,26 @@ class Runner {
     set(fetch.slot, read(fetch.buffer, fetch.dtype, {elements}).integer_at(fetch.element));
   }
 
-  void run(const Program::Launch& launch) {
+  void run(const Code::Launch& launch) {
     const Program::Kernel& kernel = program_.kernels.at(static_cast<std::size_t>(launch.kernel));
     const Function& body = kernel.region.body;
     std::vector<std::int64_t> extents, keys;
-    for (Program::Slot slot : launch.extents) extents.push_back(at(slot));
-    for (Program::Slot slot : launch.keys) keys.push_back(at(slot));
+    for (Code::Slot slot : launch.extents) extents.push_back(at(slot));
+    for (Code::Slot slot : launch.keys) keys.push_back(at(slot));
     const auto& entries = kernel.table.entries;
-    if (std::none_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.bucket.contains(keys); }))
+    if (std::none_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return entry.bucket.contains(keys); }))
       wrong("no kernel of " + kernel.region.name + " takes these sizes");
     auto value = [&](const Dim& dim) {
       return dim.evaluate([&](const DimLeaf& leaf) {
         const auto& names = body.symbols.names();
-        return extents.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), leaf.symbol) - names.begin()));
+        return extents.at(static_cast<std::size_t>(
+            std::find(names.begin(), names.end(), leaf.symbol) - names.begin()));
       });
     };
     for (std::size_t i = 0; i < kernel.region.keys.size(); ++i)
-      if (value(kernel.region.keys[i]) != keys[i]) wrong("a key of " + kernel.region.name + " is not what its dim says");
+      if (value(kernel.region.keys[i]) != keys[i])
+        wrong("a key of " + kernel.region.name + " is not what its dim says");
     auto dims_of = [&](ValueId id) {
       std::vector<std::int64_t> dims;
       for (const Dim& dim : body.tensor_type(id).dims) dims.push_back(value(dim));
@@ -133,9 +152,12 @@ class Runner {
       ValueId id = body.body.parameters[i];
       operands.push_back(read(launch.buffers.at(i), body.tensor_type(id).dtype, dims_of(id)));
     }
-    std::vector<Tensor> results = run_loop_form(kernel.region, derive_loop_form(kernel.region), operands, extents);
-    // Everything is written before anything could be read: results of one launch may not share memory with its operands.
-    for (std::size_t i = 0; i < results.size(); ++i) write(launch.buffers.at(parameters + i), results[i]);
+    std::vector<Tensor> results =
+        run_loop_form(kernel.region, derive_loop_form(kernel.region), operands, extents);
+    // Everything is written before anything could be read: results of one launch may not share
+    // memory with its operands.
+    for (std::size_t i = 0; i < results.size(); ++i)
+      write(launch.buffers.at(parameters + i), results[i]);
     for (std::size_t i = 0; i < parameters; ++i) {
       ValueId id = body.body.parameters[i];
       if (!read(launch.buffers[i], body.tensor_type(id).dtype, dims_of(id)).same_bits(operands[i]))
@@ -144,29 +166,34 @@ class Runner {
   }
 
   std::span<std::byte> memory(std::int32_t index) {
-    const Program::Buffer& buffer = program_.buffers.at(static_cast<std::size_t>(index));
+    const Code::Buffer& buffer = program_.entry().buffers.at(static_cast<std::size_t>(index));
     auto bytes = static_cast<std::size_t>(at(buffer.bytes));
-    if (buffer.place == Program::Buffer::Place::Output) {
+    if (buffer.place == Code::Buffer::Place::Output) {
       auto& output = outputs_[buffer.index];
       if (output.size() < bytes) output.resize(bytes);
       return {output.data(), bytes};
     }
     auto offset = static_cast<std::size_t>(at(buffer.offset));
     auto& segment = segments_.at(static_cast<std::size_t>(buffer.segment));
-    if (offset % 64 != 0 || offset + bytes > segment.size()) wrong("buffer " + buffer.name + " does not lie in its segment");
+    if (offset % 64 != 0 || offset + bytes > segment.size())
+      wrong("buffer " + buffer.name + " does not lie in its segment");
     return {segment.data() + offset, bytes};
   }
 
   Tensor read(std::int32_t index, DType dtype, const std::vector<std::int64_t>& dims) {
-    const Program::Buffer& buffer = program_.buffers.at(static_cast<std::size_t>(index));
-    using Place = Program::Buffer::Place;
+    const Code::Buffer& buffer = program_.entry().buffers.at(static_cast<std::size_t>(index));
+    using Place = Code::Buffer::Place;
     if (buffer.place == Place::Input || buffer.place == Place::Constant) {
-      const Tensor& tensor = buffer.place == Place::Input ? inputs_.at(static_cast<std::size_t>(buffer.index))
-                                                          : program_.constants.at(static_cast<std::size_t>(buffer.index)).tensor;
-      if (tensor.dtype() != dtype || element_count(dims) != tensor.elements()) wrong("buffer " + buffer.name + " is read as another type");
+      const Tensor& tensor =
+          buffer.place == Place::Input
+              ? inputs_.at(static_cast<std::size_t>(buffer.index))
+              : program_.constants.at(static_cast<std::size_t>(buffer.index)).tensor;
+      if (tensor.dtype() != dtype || element_count(dims) != tensor.elements())
+        wrong("buffer " + buffer.name + " is read as another type");
       return Tensor(dtype, dims, tensor.bytes(), tensor.owner());
     }
-    if (!ready_[static_cast<std::size_t>(index)]) wrong("buffer " + buffer.name + " is read before it is written");
+    if (!ready_[static_cast<std::size_t>(index)])
+      wrong("buffer " + buffer.name + " is read before it is written");
     std::span<std::byte> bytes = memory(index);
     if (static_cast<std::int64_t>(bytes.size()) != byte_count(dtype, dims))
       wrong("buffer " + buffer.name + " has another size than its type");
@@ -176,16 +203,19 @@ class Runner {
   }
 
   void write(std::int32_t index, const Tensor& tensor) {
-    const Program::Buffer& buffer = program_.buffers.at(static_cast<std::size_t>(index));
+    const Code::Buffer& buffer = program_.entry().buffers.at(static_cast<std::size_t>(index));
     std::span<std::byte> bytes = memory(index);
-    if (bytes.size() != tensor.bytes().size()) wrong("buffer " + buffer.name + " has another size than its result");
-    for (std::size_t other = 0; other < program_.buffers.size(); ++other) {
-      const Program::Buffer& entry = program_.buffers[other];
+    if (bytes.size() != tensor.bytes().size())
+      wrong("buffer " + buffer.name + " has another size than its result");
+    for (std::size_t other = 0; other < program_.entry().buffers.size(); ++other) {
+      const Code::Buffer& entry = program_.entry().buffers[other];
       if (static_cast<std::int32_t>(other) == index || !ready_[other] || last_[other] < position_ ||
-          entry.place != Program::Buffer::Place::Arena || buffer.place != Program::Buffer::Place::Arena || entry.segment != buffer.segment)
+          entry.place != Code::Buffer::Place::Arena || buffer.place != Code::Buffer::Place::Arena ||
+          entry.segment != buffer.segment)
         continue;
       std::span<std::byte> theirs = memory(static_cast<std::int32_t>(other));
-      if (!theirs.empty() && !bytes.empty() && bytes.data() < theirs.data() + theirs.size() && theirs.data() < bytes.data() + bytes.size())
+      if (!theirs.empty() && !bytes.empty() && bytes.data() < theirs.data() + theirs.size() &&
+          theirs.data() < bytes.data() + bytes.size())
         wrong("buffer " + buffer.name + " lies over " + entry.name);
     }
     if (!bytes.empty()) std::memcpy(bytes.data(), tensor.bytes().data(), bytes.size());
@@ -204,6 +234,8 @@ class Runner {
 
 }  // namespace
 
-std::vector<Tensor> run_program(const Program& program, std::vector<Tensor> inputs) { return Runner(program, std::move(inputs)).run(); }
+std::vector<Tensor> run_program(const Program& program, std::vector<Tensor> inputs) {
+  return Runner(program, std::move(inputs)).run();
+}
 
 }  // namespace anydim::tests

@@ -1,4 +1,5 @@
-// Runs a program with an arena as planned, each launch by its region's loop form: lowering's oracle.
+// Runs a program with an arena as planned, each launch by its region's loop form: lowering's
+// oracle.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,9 @@
 
 namespace anydim::tests {
 
-// Results in order. Throws what a runtime would throw as Error{Inputs} (inputs that don't fit, checks, indices), and std::logic_error where the
-// program is wrong: a slot read before it is filled, a buffer outside its segment or over another one that is still needed, keys that no entry
+// Results in order. Throws what a runtime would throw as Error{Inputs} (inputs that don't fit,
+// checks, indices), and std::logic_error where the program is wrong: a slot read before it is
+// filled, a buffer outside its segment or over another one that is still needed, keys that no entry
 // of a dispatch table contains, an instruction that reads what nothing wrote.
 std::vector<ir::Tensor> run_program(const ir::Program& program, std::vector<ir::Tensor> inputs);
 

@@ -12,7 +12,9 @@ namespace cuda = runtime::cuda;
 
 namespace {
 
-const ptx::Module& module_of(const std::shared_ptr<void>& module) { return *static_cast<ptx::Module*>(module.get()); }
+const ptx::Module& module_of(const std::shared_ptr<void>& module) {
+  return *static_cast<ptx::Module*>(module.get());
+}
 
 ir::DType map_dtype(int type) {
   switch (type) {
@@ -26,7 +28,9 @@ ir::DType map_dtype(int type) {
     case cuda::map_f32: return ir::DType::F32;
     case cuda::map_f64: return ir::DType::F64;
     case cuda::map_bf16: return ir::DType::BF16;
-    default: throw Error(ErrorKind::Inputs, "a tensor map has one of the element types that runtime knows");
+    default:
+      throw Error(ErrorKind::Inputs,
+                  "a tensor map has one of the element types that runtime knows");
   }
 }
 
@@ -71,7 +75,8 @@ std::shared_ptr<void> PtxGpu::load(const void* image) {
   return std::make_shared<ptx::Module>(ptx::parse_ptx(static_cast<const char*>(image)));
 }
 
-std::vector<std::size_t> PtxGpu::parameters(const std::shared_ptr<void>& module, const std::string& entry) {
+std::vector<std::size_t> PtxGpu::parameters(const std::shared_ptr<void>& module,
+                                            const std::string& entry) {
   const ptx::Function* function = module_of(module).program->entry(entry);
   if (function == nullptr) return {};
   std::vector<std::size_t> bytes;
@@ -79,21 +84,25 @@ std::vector<std::size_t> PtxGpu::parameters(const std::shared_ptr<void>& module,
   return bytes;
 }
 
-Result PtxGpu::launch(const std::shared_ptr<void>& module, const std::string& entry, const Shape& shape,
-                      const std::vector<std::vector<std::byte>>& parameters) {
+Result PtxGpu::launch(const std::shared_ptr<void>& module, const std::string& entry,
+                      const Shape& shape, const std::vector<std::vector<std::byte>>& parameters) {
   const std::lock_guard lock(mutex_);
   const ptx::Function& function = *module_of(module).program->entry(entry);
   std::vector<std::byte> block(function.parameter_bytes);
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    std::memcpy(block.data() + function.parameters[i].offset, parameters[i].data(), parameters[i].size());
-  const ptx::Report report = machine_.launch(module_of(module), entry, {shape.grid, shape.block, shape.cluster, shape.shared_bytes}, block);
+    std::memcpy(block.data() + function.parameters[i].offset, parameters[i].data(),
+                parameters[i].size());
+  const ptx::Report report =
+      machine_.launch(module_of(module), entry,
+                      {shape.grid, shape.block, shape.cluster, shape.shared_bytes}, block);
   if (report.ok()) return cuda::success;
   if (findings_.empty()) findings_ = report.text();
   return cuda::launch_failed;
 }
 
-Result PtxGpu::encode(cuda::TensorMapBytes& map, int type, Address base, std::span<const std::uint64_t> dims,
-                      std::span<const std::uint64_t> strides, std::span<const unsigned> box, int swizzle) {
+Result PtxGpu::encode(cuda::TensorMapBytes& map, int type, Address base,
+                      std::span<const std::uint64_t> dims, std::span<const std::uint64_t> strides,
+                      std::span<const unsigned> box, int swizzle) {
   try {
     const auto bytes = ptx::encode_tensor_map({.dtype = map_dtype(type),
                                                .address = base,

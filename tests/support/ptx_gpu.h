@@ -1,4 +1,5 @@
-// A fake GPU that runs PTX on the interpreter: what NVRTC emits goes through runtime's CUDA path as it would on hardware.
+// A fake GPU that runs PTX on the interpreter: what NVRTC emits goes through runtime's CUDA path as
+// it would on hardware.
 #pragma once
 
 #include <memory>
@@ -22,14 +23,17 @@ class PtxGpu : public FakeGpu {
   bool write(Address address, std::span<const std::byte> bytes) override;
   bool read(Address address, std::span<std::byte> bytes) override;
   std::shared_ptr<void> load(const void* image) override;
-  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module, const std::string& entry) override;
+  std::vector<std::size_t> parameters(const std::shared_ptr<void>& module,
+                                      const std::string& entry) override;
   Result launch(const std::shared_ptr<void>& module, const std::string& entry, const Shape& shape,
                 const std::vector<std::vector<std::byte>>& parameters) override;
-  Result encode(runtime::cuda::TensorMapBytes& map, int type, Address base, std::span<const std::uint64_t> dims,
-                std::span<const std::uint64_t> strides, std::span<const unsigned> box, int swizzle) override;
+  Result encode(runtime::cuda::TensorMapBytes& map, int type, Address base,
+                std::span<const std::uint64_t> dims, std::span<const std::uint64_t> strides,
+                std::span<const unsigned> box, int swizzle) override;
 
  private:
-  std::mutex mutex_;  // a driver may be called from several threads, the interpreter from one at a time
+  // a driver may be called from several threads, the interpreter from one at a time
+  std::mutex mutex_;
   ptx::Machine machine_;
   std::string findings_;
 };

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "ir/evaluate.h"
-#include "ir/shape_rule.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/shape_rule.h"
 #include "tests/support/chance.h"
 #include "tests/support/random_graph.h"
 
@@ -31,7 +31,8 @@ using Integers = std::vector<std::int64_t>;
 // Draws a graph step by step; a step that the shape rules or a call do not accept is left out.
 class Builder : private Chance {
  public:
-  Builder(std::uint64_t seed, const RandomGraphOptions& options) : Chance(seed), options_(options) {}
+  Builder(std::uint64_t seed, const RandomGraphOptions& options)
+      : Chance(seed), options_(options) {}
 
   RandomGraph build() {
     function_.name = "main";
@@ -45,7 +46,8 @@ class Builder : private Chance {
     RandomGraph graph;
     for (std::size_t call = 0; call < calls_.size(); ++call) {
       graph.calls.emplace_back();
-      for (ValueId parameter : function_.body.parameters) graph.calls.back().push_back(tensors_[call].at(parameter));
+      for (ValueId parameter : function_.body.parameters)
+        graph.calls.back().push_back(tensors_[call].at(parameter));
     }
     graph.module.functions.push_back(bare_function());
     for (Function& callee : callees_) graph.module.functions.push_back(std::move(callee));
@@ -54,11 +56,13 @@ class Builder : private Chance {
 
  private:
   DType any_dtype() {
-    return pick(std::vector<DType>{DType::F64, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I32, DType::I16, DType::I8,
-                                   DType::U8, DType::U16, DType::U32, DType::U64});
+    return pick(std::vector<DType>{DType::F64, DType::F64, DType::F16, DType::BF16, DType::I32,
+                                   DType::I32, DType::I16, DType::I8, DType::U8, DType::U16,
+                                   DType::U32, DType::U64});
   }
   static bool has_sign(DType dtype) {
-    return is_float(dtype) || dtype == DType::I64 || dtype == DType::I32 || dtype == DType::I16 || dtype == DType::I8;
+    return is_float(dtype) || dtype == DType::I64 || dtype == DType::I32 || dtype == DType::I16 ||
+           dtype == DType::I8;
   }
 
   // ---- Symbols and parameters ----
@@ -86,9 +90,11 @@ class Builder : private Chance {
   void choose_edges() {
     const std::int64_t edge = pick(Integers{6, 6, 32, 32, 64});
     const bool least = chance(75);
-    for (const std::int64_t n : {std::int64_t{least ? 0 : 2}, std::int64_t{least ? 1 : 3}, edge, edge + 1, pick(Integers{97, 130, 260})}) {
-      std::map<std::string, std::int64_t> values{
-          {"n", n}, {"m", 2 + static_cast<std::int64_t>(below(3))}, {"s", 1 + static_cast<std::int64_t>(below(3))}};
+    for (const std::int64_t n : {std::int64_t{least ? 0 : 2}, std::int64_t{least ? 1 : 3}, edge,
+                                 edge + 1, pick(Integers{97, 130, 260})}) {
+      std::map<std::string, std::int64_t> values{{"n", n},
+                                                 {"m", 2 + static_cast<std::int64_t>(below(3))},
+                                                 {"s", 1 + static_cast<std::int64_t>(below(3))}};
       if (chance(10)) values["m"] = n;
       if (chance(15)) values["s"] = 0;
       calls_.push_back(values);
@@ -97,9 +103,11 @@ class Builder : private Chance {
   }
 
   bool is_bound(const std::string& symbol) const {
-    return std::any_of(function_.body.parameters.begin(), function_.body.parameters.end(), [&](ValueId id) {
-      return std::any_of(type(id).dims.begin(), type(id).dims.end(), [&](const Dim& dim) { return dim == Dim::symbol(symbol); });
-    });
+    return std::any_of(
+        function_.body.parameters.begin(), function_.body.parameters.end(), [&](ValueId id) {
+          return std::any_of(type(id).dims.begin(), type(id).dims.end(),
+                             [&](const Dim& dim) { return dim == Dim::symbol(symbol); });
+        });
   }
 
   Dim random_dim() {
@@ -113,7 +121,8 @@ class Builder : private Chance {
     return dim.evaluate([&](const DimLeaf& leaf) {
       const auto symbol = calls_[call].find(leaf.symbol);
       const auto tensor = tensors_[call].find(leaf.value);
-      if (leaf.is_symbol() ? symbol == calls_[call].end() : tensor == tensors_[call].end()) throw Error(ErrorKind::Inputs, "given up");
+      if (leaf.is_symbol() ? symbol == calls_[call].end() : tensor == tensors_[call].end())
+        throw Error(ErrorKind::Inputs, "given up");
       return leaf.is_symbol() ? symbol->second : tensor->second.integer_at(leaf.element);
     });
   }
@@ -131,7 +140,9 @@ class Builder : private Chance {
     Tensor tensor(dtype, std::move(dims));
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
       if (is_float(dtype)) tensor.set_real(i, (static_cast<double>(below(4001)) - 2000) / 1000);
-      else tensor.set_integer(i, low + static_cast<std::int64_t>(below(static_cast<std::size_t>(high - low))));
+      else
+        tensor.set_integer(
+            i, low + static_cast<std::int64_t>(below(static_cast<std::size_t>(high - low))));
     }
     return tensor;
   }
@@ -155,7 +166,8 @@ class Builder : private Chance {
     for (std::size_t call = 0; call < calls_.size(); ++call) {
       Integers dims;
       for (const Dim& dim : type.dims) dims.push_back(value(call, dim));
-      tensors_[call].emplace(id, random_tensor(type.dtype, dims, has_sign(type.dtype) ? -2 : 0, high));
+      tensors_[call].emplace(id,
+                             random_tensor(type.dtype, dims, has_sign(type.dtype) ? -2 : 0, high));
     }
     know(id, {}, true);
     return id;
@@ -173,20 +185,24 @@ class Builder : private Chance {
   // Adds a binding if its shape rule and every call accept it; nullopt otherwise.
   std::optional<std::vector<ValueId>> emit(Binding binding, std::size_t result_count = 1) {
     // Inference names opaque symbols anew each time.
-    if (std::ranges::any_of(binding.dims, [&](const Dim& dim) { return mentions_opaque(dim); })) return std::nullopt;
+    if (std::ranges::any_of(binding.dims, [&](const Dim& dim) { return mentions_opaque(dim); }))
+      return std::nullopt;
     SymbolTable symbols = function_.symbols;
     bool exact = true;
-    for (ValueId operand : binding.operands) exact = exact && (operand == no_value || exact_[operand]);
+    for (ValueId operand : binding.operands)
+      exact = exact && (operand == no_value || exact_[operand]);
     if (!exact && !keeps_order(binding)) return std::nullopt;
     std::vector<Value> before = function_.values;
     for (std::size_t i = 0; i < result_count; ++i)
-      binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" + std::to_string(function_.values.size())));
+      binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" +
+                                                    std::to_string(function_.values.size())));
     std::vector<OperandFacts> facts;
     for (ValueId operand : binding.operands) {
       facts.emplace_back();
       if (operand == no_value) continue;
       auto constant = constants_.find(operand);
-      facts.back() = {&function_.values[operand].type, &contents_[operand], constant != constants_.end() ? &constant->second : nullptr};
+      facts.back() = {&function_.values[operand].type, &contents_[operand],
+                      constant != constants_.end() ? &constant->second : nullptr};
     }
     try {
       if (chance(30)) binding.source = "/node_" + std::to_string(function_.values.size());
@@ -194,24 +210,30 @@ class Builder : private Chance {
       std::vector<std::vector<Tensor>> computed;
       for (std::size_t call = 0; call < calls_.size(); ++call) {
         std::vector<const Tensor*> operands;
-        for (ValueId operand : binding.operands) operands.push_back(operand == no_value ? nullptr : &tensors_[call].at(operand));
-        computed.push_back(evaluate_binding(function_, binding, operands, [&](const Dim& dim) { return value(call, dim); }));
-        const bool settled = exact || info(binding.op).has(traits::moves) || info(binding.op).has(traits::reduces) || has_special(operands);
+        for (ValueId operand : binding.operands)
+          operands.push_back(operand == no_value ? nullptr : &tensors_[call].at(operand));
+        computed.push_back(evaluate_binding(function_, binding, operands,
+                                            [&](const Dim& dim) { return value(call, dim); }));
+        const bool settled = exact || info(binding.op).has(traits::moves) ||
+                             info(binding.op).has(traits::reduces) || has_special(operands);
         for (const Tensor& tensor : computed.back())
-          if (!is_ordinary(tensor, settled)) throw Error(ErrorKind::Inputs, "not an ordinary value");
+          if (!is_ordinary(tensor, settled))
+            throw Error(ErrorKind::Inputs, "not an ordinary value");
       }
       open_counts(rule, computed, symbols);
       for (std::size_t i = 0; i < result_count; ++i) {
         function_.values[binding.results[i]].type = rule.types[i];
         know(binding.results[i], rule.contents[i], exact && is_exact(binding.op));
-        for (std::size_t call = 0; call < calls_.size(); ++call) tensors_[call].emplace(binding.results[i], computed[call][i]);
+        for (std::size_t call = 0; call < calls_.size(); ++call)
+          tensors_[call].emplace(binding.results[i], computed[call][i]);
       }
     } catch (const Error&) {
       function_.values = std::move(before);
       return std::nullopt;
     }
     function_.symbols = std::move(symbols);
-    if (binding.op == Op::constant) constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
+    if (binding.op == Op::constant)
+      constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
     std::vector<ValueId> results = binding.results;
     block_->bindings.push_back(std::move(binding));
     return results;
@@ -225,18 +247,21 @@ class Builder : private Chance {
   }
 
   // A symbol for each count that only the data tells, with what it is in every call.
-  void open_counts(RuleResult& rule, const std::vector<std::vector<Tensor>>& computed, SymbolTable& symbols) {
+  void open_counts(RuleResult& rule, const std::vector<std::vector<Tensor>>& computed,
+                   SymbolTable& symbols) {
     for (const Count& count : rule.counts) {
       const Dim extent = symbols.fresh("d");
       symbols.declare(extent.leaf().symbol, info_of(count, symbols));
       place_count(rule, count, extent);
       const auto [result, axis] = count.places.front();
-      for (std::size_t call = 0; call < calls_.size(); ++call) calls_[call][extent.leaf().symbol] = computed[call][result].dims()[axis];
+      for (std::size_t call = 0; call < calls_.size(); ++call)
+        calls_[call][extent.leaf().symbol] = computed[call][result].dims()[axis];
     }
   }
 
   std::optional<ValueId> apply(Op op, std::vector<ValueId> operands, Attributes attributes = {}) {
-    auto results = emit({.op = op, .operands = std::move(operands), .attributes = std::move(attributes)});
+    auto results =
+        emit({.op = op, .operands = std::move(operands), .attributes = std::move(attributes)});
     return results ? std::optional(results->front()) : std::nullopt;
   }
 
@@ -259,11 +284,15 @@ class Builder : private Chance {
     tensor.set_real(0, real);
     return constant(tensor);
   }
-  ValueId integers(const Integers& list) { return constant(Tensor::of(DType::I64, {static_cast<std::int64_t>(list.size())}, list)); }
+  ValueId integers(const Integers& list) {
+    return constant(Tensor::of(DType::I64, {static_cast<std::int64_t>(list.size())}, list));
+  }
 
-  // Small numbers. Infinities and NaN only where no rounding decides on them (`settled`), in graphs of the whole language.
+  // Small numbers. Infinities and NaN only where no rounding decides on them (`settled`), in graphs
+  // of the whole language.
   bool is_ordinary(const Tensor& tensor, bool settled) const {
-    if (tensor.elements() > (options_.whole_language ? most_elements_of_edges : most_elements)) return false;
+    if (tensor.elements() > (options_.whole_language ? most_elements_of_edges : most_elements))
+      return false;
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
       if (!is_float(tensor.dtype())) {
         const std::int64_t integer = tensor.integer_at(i);
@@ -271,7 +300,9 @@ class Builder : private Chance {
         continue;
       }
       const double real = tensor.real_at(i);
-      if (!std::isfinite(real) ? !(settled && options_.whole_language) : std::abs(real) > largest_real) return false;
+      if (!std::isfinite(real) ? !(settled && options_.whole_language)
+                               : std::abs(real) > largest_real)
+        return false;
     }
     return true;
   }
@@ -309,7 +340,9 @@ class Builder : private Chance {
   // One rounding, the same however it is computed.
   static bool is_exact(Op op) {
     const OpInfo& row = info(op);
-    if (row.has(traits::moves) || row.has(traits::literal) || row.has(traits::compares) || row.has(traits::logical)) return true;
+    if (row.has(traits::moves) || row.has(traits::literal) || row.has(traits::compares) ||
+        row.has(traits::logical))
+      return true;
     switch (op) {
       case Op::shape_of:
       case Op::dyn_arange:
@@ -349,19 +382,26 @@ class Builder : private Chance {
   std::vector<ValueId> values_of(const std::function<bool(const TensorType&)>& fits) const {
     std::vector<ValueId> list;
     for (ValueId id = 0; id < function_.values.size(); ++id)
-      if (function_.values[id].type.is_tensor() && !hidden_.contains(id) && fits(type(id))) list.push_back(id);
+      if (function_.values[id].type.is_tensor() && !hidden_.contains(id) && fits(type(id)))
+        list.push_back(id);
     return list;
   }
 
   ValueId any(DType dtype, std::size_t least_rank = 0) {
-    auto list = values_of([&](const TensorType& found) { return found.dtype == dtype && found.rank() >= least_rank; });
+    auto list = values_of([&](const TensorType& found) {
+      return found.dtype == dtype && found.rank() >= least_rank;
+    });
     if (list.empty()) throw Error(ErrorKind::Inputs, "given up");
     // Later values make deeper graphs.
-    return chance(50) ? list[list.size() - 1 - below(std::min<std::size_t>(3, list.size()))] : pick(list);
+    return chance(50) ? list[list.size() - 1 - below(std::min<std::size_t>(3, list.size()))]
+                      : pick(list);
   }
-  ValueId any_value(std::size_t least_rank = 0) { return any(chance(80) ? DType::F32 : chance(70) ? DType::I64 : DType::Bool, least_rank); }
+  ValueId any_value(std::size_t least_rank = 0) {
+    return any(chance(80) ? DType::F32 : chance(70) ? DType::I64 : DType::Bool, least_rank);
+  }
 
-  // Something that may broadcast with `id`: of equal dims, a new constant over trailing dims, or whatever comes.
+  // Something that may broadcast with `id`: of equal dims, a new constant over trailing dims, or
+  // whatever comes.
   ValueId partner(ValueId id) {
     const TensorType mine = type(id);
     auto alike = values_of([&](const TensorType& found) { return found == mine; });
@@ -373,7 +413,8 @@ class Builder : private Chance {
         dims.insert(dims.begin(), extent.value_or(1));
         if (chance(40)) break;
       }
-      return constant(random_tensor(mine.dtype, dims, has_sign(mine.dtype) ? -2 : 0, mine.dtype == DType::Bool ? 2 : 4));
+      return constant(random_tensor(mine.dtype, dims, has_sign(mine.dtype) ? -2 : 0,
+                                    mine.dtype == DType::Bool ? 2 : 4));
     }
     return any(mine.dtype);
   }
@@ -388,7 +429,8 @@ class Builder : private Chance {
 
   // A rank-1 i64 tensor with these elements: a literal, shape arithmetic, or a constant.
   ValueId shape_value(const std::vector<Dim>& dims) {
-    bool constant_dims = std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_constant(); });
+    bool constant_dims =
+        std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_constant(); });
     if (constant_dims && chance(70)) {
       Integers list;
       for (const Dim& dim : dims) list.push_back(*dim.constant());
@@ -403,11 +445,14 @@ class Builder : private Chance {
   // One element, read from the shape of something where that is possible.
   ValueId one_extent(const Dim& dim) {
     if (auto constant = dim.constant()) return integers({*constant});
-    auto holders =
-        values_of([&](const TensorType& found) { return std::find(found.dims.begin(), found.dims.end(), dim) != found.dims.end(); });
+    auto holders = values_of([&](const TensorType& found) {
+      return std::find(found.dims.begin(), found.dims.end(), dim) != found.dims.end();
+    });
     if (holders.empty()) return literal(Op::shape, {dim});
     ValueId holder = pick(holders);
-    auto at = static_cast<std::int64_t>(std::find(type(holder).dims.begin(), type(holder).dims.end(), dim) - type(holder).dims.begin());
+    auto at = static_cast<std::int64_t>(
+        std::find(type(holder).dims.begin(), type(holder).dims.end(), dim) -
+        type(holder).dims.begin());
     ValueId all = must(Op::shape_of, {holder});
     if (chance(50)) return must(Op::gather, {all, integers({at})});
     ValueId scalar = must(Op::gather, {all, constant(Tensor::of(DType::I64, {}, Integers{at}))});
@@ -478,7 +523,8 @@ class Builder : private Chance {
   Function function_alone(Binding binding, std::vector<std::vector<Tensor>>& inputs) const;
   void value_opaque_symbols();
   Block filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish);
-  ValueId block_parameter(const std::string& name, const TensorType& type, bool exact, const std::function<Tensor(std::size_t)>& tensor);
+  ValueId block_parameter(const std::string& name, const TensorType& type, bool exact,
+                          const std::function<Tensor(std::size_t)>& tensor);
   ValueId like(ValueId id);
   ValueId truth();
   std::uint32_t add_callee_over(const std::vector<ValueId>& operands, std::uint64_t seed);

@@ -1,4 +1,4 @@
-#include "ir/infer.h"
+#include "ir/shapes/infer.h"
 #include "tests/support/random_graph_builder.h"
 
 namespace anydim::tests::random_graphs {
@@ -7,7 +7,9 @@ namespace {
 
 constexpr int deepest_block = 3;
 
-void forget_from(std::map<ValueId, Tensor>& tensors, ValueId first) { tensors.erase(tensors.lower_bound(first), tensors.end()); }
+void forget_from(std::map<ValueId, Tensor>& tensors, ValueId first) {
+  tensors.erase(tensors.lower_bound(first), tensors.end());
+}
 
 // Functions of a module that stand `by` places later in another one.
 void move_callees(Block& block, std::uint32_t by) {
@@ -32,7 +34,9 @@ struct Builder::Snapshot {
   Block bindings;  // of the block
 };
 
-Builder::Snapshot Builder::snapshot() const { return {function_, contents_, exact_, hidden_, callees_, calls_, depth_, block_, *block_}; }
+Builder::Snapshot Builder::snapshot() const {
+  return {function_, contents_, exact_, hidden_, callees_, calls_, depth_, block_, *block_};
+}
 
 void Builder::go_back(Snapshot earlier) {
   function_ = std::move(earlier.function);
@@ -71,11 +75,12 @@ Function Builder::bare_function() const {
   return bare;
 }
 
-// Adds a binding whose types only inference gives: of the whole function, or in a block, of the binding alone. Throws where inference, the
-// evaluator or the values refuse it.
+// Adds a binding whose types only inference gives: of the whole function, or in a block, of the
+// binding alone. Throws where inference, the evaluator or the values refuse it.
 std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_count, bool exact) {
   for (std::size_t i = 0; i < result_count; ++i)
-    binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" + std::to_string(function_.values.size())));
+    binding.results.push_back(function_.add_value(std::string(info(binding.op).text) + "_" +
+                                                  std::to_string(function_.values.size())));
   const std::vector<ValueId> results = binding.results;
   const bool alone = block_ != &function_.body;
   std::vector<std::vector<Tensor>> inputs(calls_.size());
@@ -87,7 +92,8 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
     function_.body.bindings.push_back(std::move(binding));
     module.functions.push_back(bare_function());
     for (std::size_t call = 0; call < calls_.size(); ++call)
-      for (ValueId parameter : function_.body.parameters) inputs[call].push_back(tensors_[call].at(parameter));
+      for (ValueId parameter : function_.body.parameters)
+        inputs[call].push_back(tensors_[call].at(parameter));
   }
   module.functions.insert(module.functions.end(), callees_.begin(), callees_.end());
   InferenceResult inference = infer_types(module);
@@ -107,7 +113,8 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
   }
   if (alone) {
     for (const std::string& name : inferred.symbols.names())
-      if (!function_.symbols.contains(name)) function_.symbols.declare(name, *inferred.symbols.find(name));
+      if (!function_.symbols.contains(name))
+        function_.symbols.declare(name, *inferred.symbols.find(name));
     for (ValueId result : results) {
       function_.values[result].type = inferred.values[result].type;
       know(result, std::move(inference.functions[0].contents[result]), exact);
@@ -115,7 +122,8 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
   } else {
     function_ = std::move(inferred);
     block_ = &function_.body;
-    callees_.assign(std::make_move_iterator(module.functions.begin() + 1), std::make_move_iterator(module.functions.end()));
+    callees_.assign(std::make_move_iterator(module.functions.begin() + 1),
+                    std::make_move_iterator(module.functions.end()));
     contents_ = std::move(inference.functions[0].contents);
     exact_.resize(function_.values.size(), false);
     for (ValueId result : results) exact_[result] = exact;
@@ -124,9 +132,12 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
   return results;
 }
 
-// A function of the binding alone: every value that can be read here is a parameter, and one more for each symbol binds it.
+// A function of the binding alone: every value that can be read here is a parameter, and one more
+// for each symbol binds it.
 Function Builder::function_alone(Binding binding, std::vector<std::vector<Tensor>>& inputs) const {
-  if (std::ranges::any_of(binding.operands, [&](ValueId id) { return id != no_value && !function_.values[id].type.is_tensor(); }))
+  if (std::ranges::any_of(binding.operands, [&](ValueId id) {
+        return id != no_value && !function_.values[id].type.is_tensor();
+      }))
     throw Error(ErrorKind::Inputs, "given up");
   Function alone = function_;
   alone.body = {};
@@ -136,12 +147,15 @@ Function Builder::function_alone(Binding binding, std::vector<std::vector<Tensor
     SymbolInfo known = *function_.symbols.find(name);
     known.opaque = false;
     alone.symbols.declare(name, known);
-    alone.body.parameters.push_back(alone.add_value("extent_of_" + name, TensorType{DType::Bool, {Dim::symbol(name)}}));
+    alone.body.parameters.push_back(
+        alone.add_value("extent_of_" + name, TensorType{DType::Bool, {Dim::symbol(name)}}));
   }
   for (std::size_t call = 0; call < calls_.size(); ++call) {
     for (ValueId parameter : alone.body.parameters) {
       if (parameter < function_.values.size()) inputs[call].push_back(tensors_[call].at(parameter));
-      else inputs[call].emplace_back(DType::Bool, Integers{value(call, alone.tensor_type(parameter).dims[0])});
+      else
+        inputs[call].emplace_back(DType::Bool,
+                                  Integers{value(call, alone.tensor_type(parameter).dims[0])});
     }
   }
   const std::set<ValueId> parameters(alone.body.parameters.begin(), alone.body.parameters.end());
@@ -151,7 +165,8 @@ Function Builder::function_alone(Binding binding, std::vector<std::vector<Tensor
   return alone;
 }
 
-// Inference names opaque symbols anew each time: what they are in each call follows from the tensors.
+// Inference names opaque symbols anew each time: what they are in each call follows from the
+// tensors.
 void Builder::value_opaque_symbols() {
   for (ValueId id = 0; id < function_.values.size(); ++id) {
     if (hidden_.contains(id) || !function_.values[id].type.is_tensor()) continue;
@@ -162,14 +177,16 @@ void Builder::value_opaque_symbols() {
         const Dim& dim = type(id).dims[axis];
         if (dim.kind() != Dim::Kind::Symbol) continue;
         const SymbolInfo* known = function_.symbols.find(dim.leaf().symbol);
-        if (known != nullptr && known->opaque) calls_[call][dim.leaf().symbol] = tensor->second.dims()[axis];
+        if (known != nullptr && known->opaque)
+          calls_[call][dim.leaf().symbol] = tensor->second.dims()[axis];
       }
     }
   }
 }
 
 // A block of some steps; `finish` adds its last bindings and results.
-Block Builder::filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish) {
+Block Builder::filled_block(std::vector<ValueId> parameters,
+                            const std::function<void(Block&)>& finish) {
   if (depth_ == deepest_block) throw Error(ErrorKind::Inputs, "given up");
   ++depth_;
   Block block;
@@ -181,7 +198,8 @@ Block Builder::filled_block(std::vector<ValueId> parameters, const std::function
   block_ = around;
   --depth_;
   hidden_.insert(block.parameters.begin(), block.parameters.end());
-  const std::set<ValueId> inputs(function_.body.parameters.begin(), function_.body.parameters.end());
+  const std::set<ValueId> inputs(function_.body.parameters.begin(),
+                                 function_.body.parameters.end());
   for (ValueId id = first; id < function_.values.size(); ++id)
     if (!inputs.contains(id)) hidden_.insert(id);
   return block;
@@ -190,7 +208,9 @@ Block Builder::filled_block(std::vector<ValueId> parameters, const std::function
 // A value of the same element type and rank, one of the latest, perhaps itself.
 ValueId Builder::like(ValueId id) {
   const TensorType mine = type(id);
-  auto list = values_of([&](const TensorType& found) { return found.dtype == mine.dtype && found.rank() == mine.rank(); });
+  auto list = values_of([&](const TensorType& found) {
+    return found.dtype == mine.dtype && found.rank() == mine.rank();
+  });
   if (list.empty()) throw Error(ErrorKind::Inputs, "given up");
   return list[list.size() - 1 - below(std::min<std::size_t>(4, list.size()))];
 }
@@ -198,13 +218,18 @@ ValueId Builder::like(ValueId id) {
 ValueId Builder::truth() {
   switch (below(3)) {
     case 0:
-      return must(Op::greater,
-                  {literal(Op::dim, {random_dim()}), constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(8))}))});
-    case 1: return must(Op::equal, {literal(Op::dim, {random_dim()}), literal(Op::dim, {random_dim()})});
+      return must(
+          Op::greater,
+          {literal(Op::dim, {random_dim()}),
+           constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(8))}))});
+    case 1:
+      return must(Op::equal, {literal(Op::dim, {random_dim()}), literal(Op::dim, {random_dim()})});
     default: {
       std::vector<Integers> elements;
-      for (std::size_t call = 0; call < calls_.size(); ++call) elements.push_back({static_cast<std::int64_t>(below(2))});
-      return must(Op::cast, {must(Op::reshape, {input_of(elements)}, {{"shape", Integers{}}})}, {{"to", DType::Bool}});
+      for (std::size_t call = 0; call < calls_.size(); ++call)
+        elements.push_back({static_cast<std::int64_t>(below(2))});
+      return must(Op::cast, {must(Op::reshape, {input_of(elements)}, {{"shape", Integers{}}})},
+                  {{"to", DType::Bool}});
     }
   }
 }
@@ -239,19 +264,30 @@ void Builder::repetition() {
     bool many = false;
     if (!condition || chance(50)) {
       many = depth_ == 0 && chance(50);  // many times within many would take long
-      trips = many ? literal(Op::dim, {random_dim()}) : constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
+      trips =
+          many
+              ? literal(Op::dim, {random_dim()})
+              : constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
     }
     const bool may_grow = depth_ == 0 && !many;  // what doubles each time soon fills the memory
     Tensor yes(DType::Bool, {});
     yes.set_integer(0, 1);
-    Binding binding{.op = Op::loop, .operands = {trips, condition ? constant(yes) : no_value, start}};
-    ValueId step = block_parameter("i", {DType::I64, {}}, true, [](std::size_t) { return Tensor::of(DType::I64, {}, Integers{0}); });
+    Binding binding{.op = Op::loop,
+                    .operands = {trips, condition ? constant(yes) : no_value, start}};
+    ValueId step = block_parameter("i", {DType::I64, {}}, true, [](std::size_t) {
+      return Tensor::of(DType::I64, {}, Integers{0});
+    });
     ValueId on = block_parameter("on", {DType::Bool, {}}, true, [&](std::size_t) { return yes; });
     const TensorType carried_type = type(start);
-    ValueId carried = block_parameter("a", carried_type, false, [&](std::size_t call) { return tensors_[call].at(start); });
+    ValueId carried = block_parameter("a", carried_type, false,
+                                      [&](std::size_t call) { return tensors_[call].at(start); });
     binding.blocks.push_back(filled_block({step, on, carried}, [&](Block& block) {
       block.results.push_back(
-          condition ? must(Op::less, {step, constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(3))}))}) : on);
+          condition
+              ? must(Op::less,
+                     {step, constant(Tensor::of(DType::I64, {},
+                                                Integers{static_cast<std::int64_t>(below(3))}))})
+              : on);
       ValueId next = like(carried);
       if (next == carried || chance(30) || (!may_grow && !(type(next).dims == carried_type.dims)))
         next = must(Op::mul, {must(Op::add, {carried, number(1)}), number(0.5)});
@@ -267,12 +303,13 @@ ValueId Builder::block_parameter(const std::string& name, const TensorType& type
                                  const std::function<Tensor(std::size_t)>& tensor) {
   ValueId id = function_.add_value(name, type);
   know(id, {}, exact);
-  for (std::size_t call = 0; call < calls_.size(); ++call) tensors_[call].insert_or_assign(id, tensor(call));
+  for (std::size_t call = 0; call < calls_.size(); ++call)
+    tensors_[call].insert_or_assign(id, tensor(call));
   return id;
 }
 
-// Adds a function over what these operands are: constant extents stay, every other one is a symbol of its own or of operands that share it. Its
-// place in the module.
+// Adds a function over what these operands are: constant extents stay, every other one is a symbol
+// of its own or of operands that share it. Its place in the module.
 std::uint32_t Builder::add_callee_over(const std::vector<ValueId>& operands, std::uint64_t seed) {
   if (depth_ == deepest_block) throw Error(ErrorKind::Inputs, "given up");
   Builder callee(seed, options_);
@@ -292,13 +329,16 @@ std::uint32_t Builder::add_callee_over(const std::vector<ValueId>& operands, std
         met.push_back(dim);
         callee.calls_symbols_.push_back(name);
         callee.function_.symbols.declare(name);
-        for (std::size_t call = 0; call < calls_.size(); ++call) callee.calls_[call][name] = tensors_[call].at(operand).dims()[axis];
+        for (std::size_t call = 0; call < calls_.size(); ++call)
+          callee.calls_[call][name] = tensors_[call].at(operand).dims()[axis];
       }
       dim = Dim::symbol(name);
     }
-    ValueId id = callee.function_.add_value("p" + std::to_string(callee.function_.values.size()), parameter);
+    ValueId id =
+        callee.function_.add_value("p" + std::to_string(callee.function_.values.size()), parameter);
     callee.function_.body.parameters.push_back(id);
-    for (std::size_t call = 0; call < calls_.size(); ++call) callee.tensors_[call].emplace(id, tensors_[call].at(operand));
+    for (std::size_t call = 0; call < calls_.size(); ++call)
+      callee.tensors_[call].emplace(id, tensors_[call].at(operand));
     callee.know(id, {}, exact_[operand]);
   }
   for (std::size_t i = 0, steps = 2 + callee.below(5); i < steps; ++i) callee.add_something();
@@ -327,7 +367,8 @@ void Builder::function_call() {
       }
       const std::size_t kept = below(operands.size() + 1);
       const auto middle = operands.begin() + static_cast<std::ptrdiff_t>(kept);
-      std::vector<ValueId> applied = structure({.op = Op::closure, .operands = {operands.begin(), middle}, .callee = index}, 1, true);
+      std::vector<ValueId> applied = structure(
+          {.op = Op::closure, .operands = {operands.begin(), middle}, .callee = index}, 1, true);
       applied.insert(applied.end(), middle, operands.end());
       structure({.op = Op::apply, .operands = applied}, results, false);
     }
@@ -339,8 +380,10 @@ void Builder::tuples() {
     const std::vector<ValueId> parts{any_numbers(), any_numbers()};
     const ValueId tuple = structure({.op = Op::tuple, .operands = parts}, 1, true)[0];
     const std::size_t index = below(2);
-    structure({.op = Op::tuple_get, .operands = {tuple}, .attributes = {{"index", static_cast<std::int64_t>(index)}}}, 1,
-              exact_[parts[index]]);
+    structure({.op = Op::tuple_get,
+               .operands = {tuple},
+               .attributes = {{"index", static_cast<std::int64_t>(index)}}},
+              1, exact_[parts[index]]);
   });
 }
 
@@ -350,16 +393,24 @@ void Builder::lists() {
     std::vector<ValueId> parts{x, like(x), like(x)};
     bool exact = true;
     for (ValueId part : parts) exact = exact && exact_[part];
-    auto scalar = [&](std::int64_t value) { return constant(Tensor::of(DType::I64, {}, Integers{value})); };
+    auto scalar = [&](std::int64_t value) {
+      return constant(Tensor::of(DType::I64, {}, Integers{value}));
+    };
     const ValueId extra = parts.back();
     if (chance(60)) parts.pop_back();
     ValueId list = structure({.op = Op::list, .operands = parts}, 1, true)[0];
     if (chance(40))
-      list = structure({.op = Op::list_insert, .operands = {list, extra, scalar(static_cast<std::int64_t>(below(2)))}}, 1, true)[0];
-    if (chance(30)) list = structure({.op = Op::list_erase, .operands = {list, scalar(-1)}}, 1, true)[0];
+      list = structure({.op = Op::list_insert,
+                        .operands = {list, extra, scalar(static_cast<std::int64_t>(below(2)))}},
+                       1, true)[0];
+    if (chance(30))
+      list = structure({.op = Op::list_erase, .operands = {list, scalar(-1)}}, 1, true)[0];
     if (chance(40)) structure({.op = Op::list_length, .operands = {list}}, 1, true);
-    if (chance(60)) structure({.op = Op::list_at, .operands = {list, scalar(chance(50) ? 0 : -1)}}, 1, exact);
-    else if (rank(x) > 0) structure({.op = Op::list_concat, .operands = {list}, .attributes = {{"axis", axis_of(x)}}}, 1, exact);
+    if (chance(60))
+      structure({.op = Op::list_at, .operands = {list, scalar(chance(50) ? 0 : -1)}}, 1, exact);
+    else if (rank(x) > 0)
+      structure({.op = Op::list_concat, .operands = {list}, .attributes = {{"axis", axis_of(x)}}},
+                1, exact);
   });
 }
 

@@ -6,7 +6,8 @@ namespace anydim::tests::random_graphs {
 
 void Builder::written_gelu() {
   ValueId x = any(DType::F32);
-  ValueId inner = chance(50) ? must(Op::div, {x, number(std::sqrt(2.0))}) : must(Op::mul, {x, number(std::sqrt(0.5))});
+  ValueId inner = chance(50) ? must(Op::div, {x, number(std::sqrt(2.0))})
+                             : must(Op::mul, {x, number(std::sqrt(0.5))});
   ValueId one = must(Op::add, {must(Op::erf, {inner}), number(1)});
   if (chance(50)) must(Op::mul, {must(Op::mul, {x, one}), number(0.5)});
   else must(Op::mul, {must(Op::mul, {number(0.5), x}), one});
@@ -19,22 +20,27 @@ void Builder::written_layer_norm() {
   Attributes axes{{"axes", Integers{-1}}, {"keepdims", std::int64_t{1}}};
   ValueId d = must(Op::sub, {x, must(Op::reduce_mean, {x}, axes)});
   ValueId square = chance(50) ? must(Op::pow, {d, number(2)}) : must(Op::mul, {d, d});
-  ValueId root = must(Op::sqrt, {must(Op::add, {must(Op::reduce_mean, {square}, axes), number(0.01)})});
-  ValueId normal = chance(60) ? must(Op::div, {d, root}) : must(Op::mul, {d, must(Op::reciprocal, {root})});
+  ValueId root =
+      must(Op::sqrt, {must(Op::add, {must(Op::reduce_mean, {square}, axes), number(0.01)})});
+  ValueId normal =
+      chance(60) ? must(Op::div, {d, root}) : must(Op::mul, {d, must(Op::reciprocal, {root})});
   ValueId scaled = must(Op::mul, {normal, constant(random_tensor(DType::F32, {*last}, 0, 1))});
   if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
 }
 
 // A product with a weight of bytes that has a scale for each row.
 void Builder::scaled_product() {
-  const auto fitting =
-      values_of([](const TensorType& found) { return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant(); });
+  const auto fitting = values_of([](const TensorType& found) {
+    return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant();
+  });
   if (fitting.empty()) return;
   const ValueId x = pick(fitting);
   const std::int64_t depth = *type(x).dims.back().constant();
   const auto columns = static_cast<std::int64_t>(1 + below(20));
-  const ValueId real = must(Op::cast, {constant(random_tensor(DType::I8, {columns, depth}, -3, 3))}, {{"to", DType::F32}});
-  const ValueId scale = chance(70) ? constant(random_tensor(DType::F32, {columns, 1}, 0, 1)) : number(0.25);
+  const ValueId real = must(Op::cast, {constant(random_tensor(DType::I8, {columns, depth}, -3, 3))},
+                            {{"to", DType::F32}});
+  const ValueId scale =
+      chance(70) ? constant(random_tensor(DType::F32, {columns, 1}, 0, 1)) : number(0.25);
   const ValueId weight = chance(50) ? must(Op::mul, {real, scale}) : must(Op::mul, {scale, real});
   must(Op::matmul, {x, must(Op::transpose, {weight}, {{"perm", Integers{1, 0}}})});
 }
@@ -42,7 +48,8 @@ void Builder::scaled_product() {
 // Products of bytes less their zero points, made real again; some of them share their left operand.
 void Builder::quantised_products() {
   const auto of_bytes = [](const TensorType& found) {
-    return (found.dtype == DType::U8 || found.dtype == DType::I8) && found.rank() >= 2 && found.dims.back().constant();
+    return (found.dtype == DType::U8 || found.dtype == DType::I8) && found.rank() >= 2 &&
+           found.dims.back().constant();
   };
   if (values_of(of_bytes).empty()) {
     add_parameter(TensorType{chance(60) ? DType::U8 : DType::I8, {random_dim(), random_dim(), 5}});
@@ -51,7 +58,9 @@ void Builder::quantised_products() {
   const ValueId x = pick(values_of(of_bytes));
   const std::int64_t depth = *type(x).dims.back().constant();
   const auto wide = [&](ValueId value) { return must(Op::cast, {value}, {{"to", DType::I32}}); };
-  const auto zero_of = [&](DType dtype, const Integers& dims) { return wide(constant(random_tensor(dtype, dims, 0, 3))); };
+  const auto zero_of = [&](DType dtype, const Integers& dims) {
+    return wide(constant(random_tensor(dtype, dims, 0, 3)));
+  };
   ValueId left = wide(x);
   if (chance(70)) left = must(Op::sub, {left, zero_of(type(x).dtype, {})});
   const bool with_bias = chance(50);
@@ -59,9 +68,12 @@ void Builder::quantised_products() {
     const auto columns = static_cast<std::int64_t>(1 + below(20));
     const DType dtype = chance(50) ? DType::I8 : DType::U8;
     ValueId right = wide(constant(random_tensor(dtype, {depth, columns}, 0, 9)));
-    if (chance(70)) right = must(Op::sub, {right, zero_of(dtype, chance(50) ? Integers{} : Integers{columns})});
+    if (chance(70))
+      right = must(Op::sub, {right, zero_of(dtype, chance(50) ? Integers{} : Integers{columns})});
     ValueId product = must(Op::cast, {must(Op::matmul, {left, right})}, {{"to", DType::F32}});
-    product = must(Op::mul, {product, chance(50) ? number(0.02) : constant(random_tensor(DType::F32, {columns}, 0, 1))});
+    product =
+        must(Op::mul, {product, chance(50) ? number(0.02)
+                                           : constant(random_tensor(DType::F32, {columns}, 0, 1))});
     if (with_bias) must(Op::add, {product, constant(random_tensor(DType::F32, {columns}, 0, 1))});
   }
 }
@@ -78,17 +90,20 @@ void Builder::written_softmax() { soft(any(DType::F32, 1)); }
 void Builder::attention() {
   ValueId q = any(DType::F32, 2);
   const TensorType mine = type(q);
-  auto fitting = values_of(
-      [&](const TensorType& found) { return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back() == mine.dims.back(); });
+  auto fitting = values_of([&](const TensorType& found) {
+    return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back() == mine.dims.back();
+  });
   std::vector<ValueId> operands{q, pick(fitting), pick(fitting)};
   if (chance(50)) operands.push_back(any(chance(80) ? DType::F32 : DType::Bool));
-  apply(Op::attention, operands, {{"scale", 0.5}, {"fill", chance(50) ? -1e9 : -std::numeric_limits<double>::infinity()}});
+  apply(Op::attention, operands,
+        {{"scale", 0.5}, {"fill", chance(50) ? -1e9 : -std::numeric_limits<double>::infinity()}});
 }
 
 // Heads are split from a [.., s, 6] or [.., s, 4] value.
 void Builder::written_attention() {
   auto list = values_of([](const TensorType& found) {
-    return found.dtype == DType::F32 && found.rank() == 3 && (found.dims[2].is_constant(4) || found.dims[2].is_constant(6));
+    return found.dtype == DType::F32 && found.rank() == 3 &&
+           (found.dims[2].is_constant(4) || found.dims[2].is_constant(6));
   });
   if (list.empty()) {
     add_parameter(TensorType{DType::F32, {random_dim(), random_dim(), chance(50) ? 4 : 6}});
@@ -100,15 +115,18 @@ void Builder::written_attention() {
   ValueId parts[3];
   for (ValueId& part : parts) {
     part = chance(70) ? must(Op::matmul, {x, weight(x, width)}) : x;
-    if (chance(50)) part = must(Op::add, {part, constant(random_tensor(DType::F32, {width}, 0, 1))});
+    if (chance(50))
+      part = must(Op::add, {part, constant(random_tensor(DType::F32, {width}, 0, 1))});
   }
   std::vector<Dim> heads{mine.dims[0], mine.dims[1], 2, width / 2};
   auto split_heads = [&](ValueId part, Integers perm) {
-    return must(Op::transpose, {must(Op::dyn_reshape, {part, shape_value(heads)})}, {{"perm", std::move(perm)}});
+    return must(Op::transpose, {must(Op::dyn_reshape, {part, shape_value(heads)})},
+                {{"perm", std::move(perm)}});
   };
   ValueId q = split_heads(parts[0], {0, 2, 1, 3});
   ValueId k = chance(50) ? split_heads(parts[1], {0, 2, 3, 1})
-                         : must(Op::transpose, {split_heads(parts[1], {0, 2, 1, 3})}, {{"perm", Integers{0, 1, 3, 2}}});
+                         : must(Op::transpose, {split_heads(parts[1], {0, 2, 1, 3})},
+                                {{"perm", Integers{0, 1, 3, 2}}});
   ValueId v = split_heads(parts[2], {0, 2, 1, 3});
   std::size_t place = below(4);
   if (place == 1) q = must(Op::mul, {q, number(0.5)});
@@ -116,10 +134,12 @@ void Builder::written_attention() {
   ValueId scores = must(Op::matmul, {q, k});
   if (place == 3) scores = must(Op::div, {scores, number(1.5)});
   if (chance(50)) {
-    ValueId seen = must(Op::dyn_broadcast_to, {any(DType::Bool), shape_value({mine.dims[0], 1, 1, mine.dims[1]})});
+    ValueId seen = must(Op::dyn_broadcast_to,
+                        {any(DType::Bool), shape_value({mine.dims[0], 1, 1, mine.dims[1]})});
     if (chance(40)) {
       ValueId low = number(-1e30);
-      scores = chance(50) ? must(Op::where, {seen, scores, low}) : must(Op::where, {seen, low, scores});
+      scores =
+          chance(50) ? must(Op::where, {seen, scores, low}) : must(Op::where, {seen, low, scores});
     } else {
       scores = must(Op::add, {scores, must(Op::where, {seen, number(0), number(-50)})});
     }

@@ -4,25 +4,26 @@ namespace anydim::tests::random_graphs {
 
 void Builder::add_something() {
   try {
-    static constexpr void (Builder::* steps[])() = {&Builder::unary,           &Builder::binary,
-                                                    &Builder::binary,          &Builder::selection,
-                                                    &Builder::reshape,         &Builder::reshape,
-                                                    &Builder::transpose,       &Builder::expand,
-                                                    &Builder::broadcast,       &Builder::slice,
-                                                    &Builder::slice,           &Builder::concat,
-                                                    &Builder::split,           &Builder::tile,
-                                                    &Builder::triangle,        &Builder::gather,
-                                                    &Builder::gather,          &Builder::reduce,
-                                                    &Builder::reduce,          &Builder::softmax,
-                                                    &Builder::layer_norm,      &Builder::matmul,
-                                                    &Builder::matmul,          &Builder::attention,
-                                                    &Builder::written_gelu,    &Builder::written_layer_norm,
-                                                    &Builder::written_softmax, &Builder::written_attention,
-                                                    &Builder::side_by_side,    &Builder::counted,
-                                                    &Builder::integer_work,    &Builder::from_elements,
-                                                    &Builder::place,           &Builder::order,
-                                                    &Builder::windows,         &Builder::quantised_products,
-                                                    &Builder::scaled_product};
+    static constexpr void (Builder::* steps[])() = {
+        &Builder::unary,           &Builder::binary,
+        &Builder::binary,          &Builder::selection,
+        &Builder::reshape,         &Builder::reshape,
+        &Builder::transpose,       &Builder::expand,
+        &Builder::broadcast,       &Builder::slice,
+        &Builder::slice,           &Builder::concat,
+        &Builder::split,           &Builder::tile,
+        &Builder::triangle,        &Builder::gather,
+        &Builder::gather,          &Builder::reduce,
+        &Builder::reduce,          &Builder::softmax,
+        &Builder::layer_norm,      &Builder::matmul,
+        &Builder::matmul,          &Builder::attention,
+        &Builder::written_gelu,    &Builder::written_layer_norm,
+        &Builder::written_softmax, &Builder::written_attention,
+        &Builder::side_by_side,    &Builder::counted,
+        &Builder::integer_work,    &Builder::from_elements,
+        &Builder::place,           &Builder::order,
+        &Builder::windows,         &Builder::quantised_products,
+        &Builder::scaled_product};
     static constexpr void (Builder::* more_steps[])() = {&Builder::any_elementwise,
                                                          &Builder::any_elementwise,
                                                          &Builder::filled,
@@ -52,26 +53,31 @@ void Builder::add_something() {
 }
 
 void Builder::unary() {
-  static const std::vector<Op> ops{Op::abs,       Op::neg, Op::relu, Op::tanh, Op::sigmoid, Op::erf,  Op::gelu,
-                                   Op::gelu_tanh, Op::sin, Op::exp,  Op::sqrt, Op::floor,   Op::sign, Op::reciprocal};
+  static const std::vector<Op> ops{Op::abs,  Op::neg,   Op::relu,      Op::tanh,      Op::sigmoid,
+                                   Op::erf,  Op::gelu,  Op::gelu_tanh, Op::sin,       Op::exp,
+                                   Op::sqrt, Op::floor, Op::sign,      Op::reciprocal};
   ValueId x = any(DType::F32);
-  if (chance(15)) apply(Op::cast, {x}, {{"to", pick(std::vector<DType>{DType::F64, DType::I64, DType::F32})}});
+  if (chance(15))
+    apply(Op::cast, {x}, {{"to", pick(std::vector<DType>{DType::F64, DType::I64, DType::F32})}});
   else apply(pick(ops), {x});
 }
 
 void Builder::binary() {
-  static const std::vector<Op> ops{Op::add, Op::sub, Op::mul, Op::min, Op::max, Op::add, Op::div, Op::less, Op::greater_equal, Op::equal};
+  static const std::vector<Op> ops{Op::add, Op::sub, Op::mul,  Op::min,           Op::max,
+                                   Op::add, Op::div, Op::less, Op::greater_equal, Op::equal};
   ValueId x = any(DType::F32), y = partner(x);
   if (chance(50)) std::swap(x, y);
   apply(pick(ops), {x, y});
 }
 
 void Builder::integer_work() {
-  static const std::vector<Op> ops{Op::add, Op::sub,   Op::mul,  Op::min,        Op::max,    Op::div,
-                                   Op::mod, Op::equal, Op::less, Op::less_equal, Op::greater};
+  static const std::vector<Op> ops{Op::add,  Op::sub,        Op::mul,    Op::min,
+                                   Op::max,  Op::div,        Op::mod,    Op::equal,
+                                   Op::less, Op::less_equal, Op::greater};
   ValueId x = any(DType::I64);
   if (chance(20)) {
-    apply(Op::cast, {x}, {{"to", pick(std::vector<DType>{DType::F32, DType::Bool, DType::I32, DType::F64})}});
+    apply(Op::cast, {x},
+          {{"to", pick(std::vector<DType>{DType::F32, DType::Bool, DType::I32, DType::F64})}});
   } else {
     apply(pick(ops), {x, partner(x)});
   }
@@ -81,7 +87,9 @@ void Builder::selection() {
   if (chance(30)) {
     ValueId a = any(DType::Bool);
     if (chance(30)) apply(Op::logical_not, {a});
-    else apply(pick(std::vector<Op>{Op::logical_and, Op::logical_or, Op::logical_xor}), {a, partner(a)});
+    else
+      apply(pick(std::vector<Op>{Op::logical_and, Op::logical_or, Op::logical_xor}),
+            {a, partner(a)});
     return;
   }
   ValueId x = any(DType::F32);
@@ -116,7 +124,8 @@ void Builder::reshape() {
     std::size_t at = below(asked.size());
     // A symbol that is 0 copies too: it must stand where it comes from.
     bool in_place =
-        std::equal(asked.begin(), asked.end(), dims.begin(), [](const Dim& a, const Dim& b) { return a.is_constant() || a == b; });
+        std::equal(asked.begin(), asked.end(), dims.begin(),
+                   [](const Dim& a, const Dim& b) { return a.is_constant() || a == b; });
     if (asked[at] == dims[at] && in_place) {
       asked[at] = 0;
       attributes.emplace("zero_copies", std::int64_t{1});
@@ -139,7 +148,8 @@ void Builder::expand() {
   if (chance(40)) {
     Integers axes;
     for (std::size_t i = 0; i < rank(x); ++i)
-      if (type(x).dims[i].is_constant(1) && chance(70)) axes.push_back(static_cast<std::int64_t>(i));
+      if (type(x).dims[i].is_constant(1) && chance(70))
+        axes.push_back(static_cast<std::int64_t>(i));
     apply(Op::squeeze, {x}, {{"axes", axes}});
     return;
   }
@@ -168,7 +178,8 @@ void Builder::slice() {
   };
   std::int64_t step = pick(Integers{1, 1, 1, 2, 3, -1, -2});
   if (chance(50)) {
-    Attributes attributes{{"starts", Integers{at()}}, {"ends", Integers{at()}}, {"axes", Integers{axis}}};
+    Attributes attributes{
+        {"starts", Integers{at()}}, {"ends", Integers{at()}}, {"axes", Integers{axis}}};
     if (step != 1) attributes.emplace("steps", Integers{step});
     apply(Op::strided_slice, {x}, attributes);
     return;
@@ -180,7 +191,8 @@ void Builder::slice() {
 void Builder::concat() {
   ValueId x = any_value(1);
   std::int64_t axis = axis_of(x);
-  std::size_t at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis);
+  std::size_t at =
+      static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis);
   const TensorType mine = type(x);
   auto fitting = values_of([&](const TensorType& found) {
     if (found.dtype != mine.dtype || found.rank() != mine.rank()) return false;
@@ -196,17 +208,20 @@ void Builder::concat() {
 void Builder::split() {
   ValueId x = any_value(1);
   std::int64_t axis = axis_of(x);
-  std::size_t at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis);
+  std::size_t at =
+      static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis);
   Binding binding{.op = Op::split, .operands = {x}, .attributes = {{"axis", axis}}};
   auto extent = type(x).dims[at].constant();
-  if (extent && *extent > 1 && chance(50)) binding.attributes.emplace("sizes", Integers{1, *extent - 1});
+  if (extent && *extent > 1 && chance(50))
+    binding.attributes.emplace("sizes", Integers{1, *extent - 1});
   emit(binding, 2);
 }
 
 void Builder::tile() {
   ValueId x = any_value(1);
   Integers repeats;
-  for (std::size_t i = 0; i < rank(x); ++i) repeats.push_back(static_cast<std::int64_t>(below(3)) + (chance(80) ? 1 : 0));
+  for (std::size_t i = 0; i < rank(x); ++i)
+    repeats.push_back(static_cast<std::int64_t>(below(3)) + (chance(80) ? 1 : 0));
   if (chance(50)) {
     apply(Op::tile, {x}, {{"repeats", repeats}});
   } else {
@@ -230,14 +245,17 @@ void Builder::triangle() {
 
 void Builder::gather() {
   ValueId x = any_value(1);
-  ValueId indices = chance(50) ? any(DType::I64) : integers({static_cast<std::int64_t>(below(3)), -1});
+  ValueId indices =
+      chance(50) ? any(DType::I64) : integers({static_cast<std::int64_t>(below(3)), -1});
   Attributes axis{{"axis", axis_of(x)}};
   switch (below(4)) {
     case 0: apply(Op::gather_elements, {x, indices}, axis); break;
     case 1: {
       Integers pairs;
       for (int i = 0; i < 6; ++i) pairs.push_back(static_cast<std::int64_t>(below(2)));
-      apply(Op::gather_nd, {x, constant(Tensor::of(DType::I64, chance(50) ? Integers{3, 2} : Integers{6, 1}, pairs))});
+      apply(Op::gather_nd,
+            {x, constant(
+                    Tensor::of(DType::I64, chance(50) ? Integers{3, 2} : Integers{6, 1}, pairs))});
       break;
     }
     default: apply(Op::gather, {x, indices}, axis);
@@ -258,13 +276,19 @@ void Builder::place() {
       apply(Op::pad, {x}, attributes);
       break;
     }
-    case 1: apply(Op::repeat, {x}, {{"repeats", static_cast<std::int64_t>(below(4))}, {"axis", axis}}); break;
-    case 2: apply(Op::one_hot, {any(DType::I64), number(0), number(1)}, {{"depth", static_cast<std::int64_t>(below(5))}}); break;
+    case 1:
+      apply(Op::repeat, {x}, {{"repeats", static_cast<std::int64_t>(below(4))}, {"axis", axis}});
+      break;
+    case 2:
+      apply(Op::one_hot, {any(DType::I64), number(0), number(1)},
+            {{"depth", static_cast<std::int64_t>(below(5))}});
+      break;
     default: {
       ValueId indices = integers({static_cast<std::int64_t>(below(2)), 0});
       ValueId data = must(Op::reshape, {x}, {{"shape", Integers{-1}}});
       static const std::vector<std::string> reductions{"none", "add", "max", "min"};
-      apply(Op::scatter_elements, {data, indices, constant(random_tensor(DType::F32, {2}, 0, 1))}, {{"reduction", pick(reductions)}});
+      apply(Op::scatter_elements, {data, indices, constant(random_tensor(DType::F32, {2}, 0, 1))},
+            {{"reduction", pick(reductions)}});
     }
   }
 }
@@ -275,7 +299,9 @@ void Builder::windows() {
   const std::size_t count = rank(x) > 1 && chance(40) ? 2 : 1;
   Integers axes, sizes, strides, dilations, before, after, last;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto number = [&](std::size_t most) { return 1 + static_cast<std::int64_t>(below(most)); };
+    const auto number = [&](std::size_t most) {
+      return 1 + static_cast<std::int64_t>(below(most));
+    };
     axes.push_back(static_cast<std::int64_t>(rank(x) - count + i));
     sizes.push_back(number(4));
     strides.push_back(number(3));
@@ -317,25 +343,31 @@ void Builder::order() {
   const std::int64_t axis = axis_of(x);
   switch (below(3)) {
     case 0: {
-      Attributes attributes{
-          {"axis", axis}, {"exclusive", static_cast<std::int64_t>(below(2))}, {"reverse", static_cast<std::int64_t>(below(2))}};
+      Attributes attributes{{"axis", axis},
+                            {"exclusive", static_cast<std::int64_t>(below(2))},
+                            {"reverse", static_cast<std::int64_t>(below(2))}};
       auto sums = apply(Op::cumulative_sum, {x}, attributes);
       if (sums && chance(40)) apply(Op::mul, {*sums, number(0.5)});
       break;
     }
-    case 1: apply(chance(50) ? Op::arg_max : Op::arg_min, {x}, {{"axis", axis}, {"keepdims", static_cast<std::int64_t>(below(2))}}); break;
+    case 1:
+      apply(chance(50) ? Op::arg_max : Op::arg_min, {x},
+            {{"axis", axis}, {"keepdims", static_cast<std::int64_t>(below(2))}});
+      break;
     default: apply(Op::cumulative_sum, {any(DType::I64, 1)}, {{"axis", std::int64_t{0}}});
   }
 }
 
 void Builder::reduce() {
-  static const std::vector<Op> ops{Op::reduce_sum, Op::reduce_mean, Op::reduce_max, Op::reduce_min, Op::reduce_prod};
+  static const std::vector<Op> ops{Op::reduce_sum, Op::reduce_mean, Op::reduce_max, Op::reduce_min,
+                                   Op::reduce_prod};
   ValueId x = chance(85) ? any(DType::F32) : any(DType::I64);
   Attributes attributes{{"keepdims", static_cast<std::int64_t>(below(2))}};
   Integers axes;
   for (std::size_t i = 0; i < rank(x); ++i)
     if (chance(50))
-      axes.push_back(chance(20) ? static_cast<std::int64_t>(i) - static_cast<std::int64_t>(rank(x)) : static_cast<std::int64_t>(i));
+      axes.push_back(chance(20) ? static_cast<std::int64_t>(i) - static_cast<std::int64_t>(rank(x))
+                                : static_cast<std::int64_t>(i));
   if (chance(25)) apply(Op::dyn_reduce_sum, {x, integers(axes)}, attributes);
   if (!axes.empty()) attributes.emplace("axes", axes);
   apply(pick(ops), {x}, attributes);
@@ -358,7 +390,9 @@ void Builder::layer_norm() {
 ValueId Builder::weight(ValueId x, std::int64_t columns) {
   auto last = type(x).dims.back().constant();
   if (!last) throw Error(ErrorKind::Inputs, "given up");
-  if (chance(30)) return must(Op::transpose, {constant(random_tensor(DType::F32, {columns, *last}, 0, 1))}, {{"perm", Integers{1, 0}}});
+  if (chance(30))
+    return must(Op::transpose, {constant(random_tensor(DType::F32, {columns, *last}, 0, 1))},
+                {{"perm", Integers{1, 0}}});
   return constant(random_tensor(DType::F32, {*last, columns}, 0, 1));
 }
 
@@ -367,7 +401,8 @@ void Builder::matmul() {
   if (chance(60)) {
     auto p = apply(Op::matmul, {x, weight(x, chance(50) ? 6 : 4)});
     if (p && chance(60)) p = apply(Op::add, {*p, partner(*p)});
-    if (p && chance(40)) p = apply(pick(std::vector<Op>{Op::gelu, Op::relu, Op::tanh, Op::softmax}), {*p});
+    if (p && chance(40))
+      p = apply(pick(std::vector<Op>{Op::gelu, Op::relu, Op::tanh, Op::softmax}), {*p});
     if (p && chance(40)) p = apply(Op::add, {partner(*p), *p});
     return;
   }
@@ -384,9 +419,11 @@ void Builder::side_by_side() {
 }
 
 void Builder::counted() {
-  ValueId start = constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(3))}));
+  ValueId start =
+      constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(3))}));
   ValueId stop = literal(Op::dim, {random_dim()});
-  ValueId step = constant(Tensor::of(DType::I64, {}, Integers{1 + static_cast<std::int64_t>(below(2))}));
+  ValueId step =
+      constant(Tensor::of(DType::I64, {}, Integers{1 + static_cast<std::int64_t>(below(2))}));
   apply(Op::dyn_arange, {start, stop, step});
 }
 
@@ -406,7 +443,8 @@ void Builder::from_elements() {
     shape = input_of(lists);
     // Computed from an input: the host must fetch it.
     if (chance(50)) {
-      ValueId zeros = must(Op::cast, {must(Op::cast, {shape}, {{"to", DType::F32}})}, {{"to", DType::I64}});
+      ValueId zeros =
+          must(Op::cast, {must(Op::cast, {shape}, {{"to", DType::F32}})}, {{"to", DType::I64}});
       shape = zeros;
     }
   }
@@ -437,6 +475,8 @@ void Builder::choose_results() {
 
 namespace anydim::tests {
 
-RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) { return random_graphs::Builder(seed, options).build(); }
+RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) {
+  return random_graphs::Builder(seed, options).build();
+}
 
 }  // namespace anydim::tests

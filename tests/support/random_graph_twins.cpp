@@ -6,9 +6,11 @@ namespace anydim::tests::random_graphs {
 ValueId Builder::input_of(const std::vector<Integers>& elements) {
   if (!takes_parameters_) throw Error(ErrorKind::Inputs, "given up");
   const auto count = static_cast<std::int64_t>(elements.front().size());
-  ValueId id = function_.add_value("k" + std::to_string(function_.values.size()), TensorType{DType::I64, {Dim(count)}});
+  ValueId id = function_.add_value("k" + std::to_string(function_.values.size()),
+                                   TensorType{DType::I64, {Dim(count)}});
   function_.body.parameters.push_back(id);
-  for (std::size_t call = 0; call < calls_.size(); ++call) tensors_[call].emplace(id, Tensor::of(DType::I64, {count}, elements[call]));
+  for (std::size_t call = 0; call < calls_.size(); ++call)
+    tensors_[call].emplace(id, Tensor::of(DType::I64, {count}, elements[call]));
   know(id, {}, true);
   return id;
 }
@@ -24,7 +26,8 @@ ValueId Builder::integers_from_somewhere(const Integers& list) {
 ValueId Builder::any_numbers() {
   auto list = values_of([](const TensorType&) { return true; });
   if (list.empty()) throw Error(ErrorKind::Inputs, "given up");
-  return chance(50) ? list[list.size() - 1 - below(std::min<std::size_t>(3, list.size()))] : pick(list);
+  return chance(50) ? list[list.size() - 1 - below(std::min<std::size_t>(3, list.size()))]
+                    : pick(list);
 }
 
 // Any elementwise op of the table, on whatever its rule takes.
@@ -55,7 +58,8 @@ void Builder::any_elementwise() {
 void Builder::filled() {
   const DType dtype = chance(50) ? DType::F32 : any_dtype();
   Integers shape;
-  for (std::size_t i = 0, rank = below(4); i < rank; ++i) shape.push_back(pick(Integers{0, 1, 2, 4, 6}));
+  for (std::size_t i = 0, rank = below(4); i < rank; ++i)
+    shape.push_back(pick(Integers{0, 1, 2, 4, 6}));
   std::vector<Dim> dims;
   for (std::size_t i = 0, rank = below(4); i < rank; ++i) dims.push_back(random_dim());
   switch (below(7)) {
@@ -66,8 +70,12 @@ void Builder::filled() {
     case 4: apply(Op::dyn_ones, {shape_value(dims)}, {{"dtype", dtype}}); break;
     case 5: apply(Op::dyn_full, {number(-0.5), integers_from_somewhere(shape)}); break;
     default: {
-      const std::int64_t start = static_cast<std::int64_t>(below(5)) - 2, step = pick(Integers{1, 2, -1, -3});
-      apply(Op::arange, {}, {{"start", start}, {"stop", start + step * static_cast<std::int64_t>(below(6))}, {"step", step}});
+      const std::int64_t start = static_cast<std::int64_t>(below(5)) - 2,
+                         step = pick(Integers{1, 2, -1, -3});
+      apply(Op::arange, {},
+            {{"start", start},
+             {"stop", start + step * static_cast<std::int64_t>(below(6))},
+             {"step", step}});
     }
   }
 }
@@ -75,11 +83,13 @@ void Builder::filled() {
 void Builder::views_by_tensors() {
   ValueId x = any_value(1);
   const std::int64_t axis = axis_of(x);
-  const Dim extent = type(x).dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis)];
+  const Dim extent = type(x).dims[static_cast<std::size_t>(
+      axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis)];
   switch (below(6)) {
     case 0: {
       Integers shape;
-      for (const Dim& dim : type(x).dims) shape.push_back(dim.is_constant(1) ? pick(Integers{1, 4}) : dim.constant().value_or(1));
+      for (const Dim& dim : type(x).dims)
+        shape.push_back(dim.is_constant(1) ? pick(Integers{1, 4}) : dim.constant().value_or(1));
       if (shape.size() < 4 && chance(30)) shape.insert(shape.begin(), 2);
       apply(Op::broadcast_to, {x}, {{"shape", shape}});
       break;
@@ -101,12 +111,17 @@ void Builder::views_by_tensors() {
     }
     case 3: {
       const Dim first = chance(50) ? Dim(1) : min(extent, 2);
-      emit({.op = Op::dyn_split, .operands = {x, shape_value({first, extent - first})}, .attributes = {{"axis", axis}}}, 2);
+      emit({.op = Op::dyn_split,
+            .operands = {x, shape_value({first, extent - first})},
+            .attributes = {{"axis", axis}}},
+           2);
       break;
     }
     case 4: {
-      ValueId times = constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
-      apply(Op::dyn_repeat, {x, chance(30) ? literal(Op::dim, {random_dim()}) : times}, {{"axis", axis}});
+      ValueId times =
+          constant(Tensor::of(DType::I64, {}, Integers{static_cast<std::int64_t>(below(4))}));
+      apply(Op::dyn_repeat, {x, chance(30) ? literal(Op::dim, {random_dim()}) : times},
+            {{"axis", axis}});
       break;
     }
     default: apply(Op::dyn_broadcast_to, {x, integers_from_somewhere({1})});
@@ -119,15 +134,18 @@ void Builder::places_by_tensors() {
   const std::int64_t axis = axis_of(x);
   switch (below(4)) {
     case 0: {
-      static const std::vector<std::string> modes{"constant", "constant", "edge", "reflect", "wrap"};
+      static const std::vector<std::string> modes{"constant", "constant", "edge", "reflect",
+                                                  "wrap"};
       ValueId before = integers_from_somewhere({static_cast<std::int64_t>(below(4)) - 1});
-      ValueId after = chance(40) ? one_extent(random_dim()) : integers_from_somewhere({static_cast<std::int64_t>(below(3))});
+      ValueId after = chance(40) ? one_extent(random_dim())
+                                 : integers_from_somewhere({static_cast<std::int64_t>(below(3))});
       Attributes attributes{{"mode", pick(modes)}};
       apply(Op::dyn_pad, {x, number(0.25), before, after, integers({axis})}, attributes);
       break;
     }
     case 1: {
-      ValueId depth = chance(50) ? literal(Op::dim, {random_dim()}) : constant(Tensor::of(DType::I64, {}, Integers{3}));
+      ValueId depth = chance(50) ? literal(Op::dim, {random_dim()})
+                                 : constant(Tensor::of(DType::I64, {}, Integers{3}));
       apply(Op::dyn_one_hot, {any(DType::I64), number(0), number(1), depth});
       break;
     }
@@ -135,46 +153,58 @@ void Builder::places_by_tensors() {
       // One row, or two, of what a gather would read.
       const std::int64_t rows = 1 + static_cast<std::int64_t>(below(2));
       ValueId indices = constant(random_tensor(DType::I64, {rows, 1}, -1, 1));
-      ValueId updates = must(Op::gather, {x, constant(random_tensor(DType::I64, {rows}, -1, 1))}, {{"axis", std::int64_t{0}}});
+      ValueId updates = must(Op::gather, {x, constant(random_tensor(DType::I64, {rows}, -1, 1))},
+                             {{"axis", std::int64_t{0}}});
       apply(Op::scatter_nd, {x, indices, updates}, {{"reduction", pick(reductions)}});
       break;
     }
     default: {
       ValueId indices = must(Op::dyn_zeros, {must(Op::shape_of, {x})}, {{"dtype", DType::I64}});
-      apply(Op::scatter_elements, {x, indices, must(Op::mul, {x, number(0.5)})}, {{"axis", axis}, {"reduction", pick(reductions)}});
+      apply(Op::scatter_elements, {x, indices, must(Op::mul, {x, number(0.5)})},
+            {{"axis", axis}, {"reduction", pick(reductions)}});
     }
   }
 }
 
 void Builder::reductions_by_tensors() {
-  static const std::vector<Op> ops{Op::dyn_reduce_sum, Op::dyn_reduce_mean, Op::dyn_reduce_max, Op::dyn_reduce_min, Op::dyn_reduce_prod};
+  static const std::vector<Op> ops{Op::dyn_reduce_sum, Op::dyn_reduce_mean, Op::dyn_reduce_max,
+                                   Op::dyn_reduce_min, Op::dyn_reduce_prod};
   ValueId x = chance(80) ? any(DType::F32) : any_numbers();
   if (chance(25) && rank(x) > 0) {
     ValueId axis = constant(Tensor::of(DType::I64, {}, Integers{axis_of(x)}));
     apply(Op::dyn_cumulative_sum, {x, axis},
-          {{"exclusive", static_cast<std::int64_t>(below(2))}, {"reverse", static_cast<std::int64_t>(below(2))}});
+          {{"exclusive", static_cast<std::int64_t>(below(2))},
+           {"reverse", static_cast<std::int64_t>(below(2))}});
     return;
   }
   Integers axes;
   for (std::size_t i = 0; i < rank(x); ++i)
     if (chance(50)) axes.push_back(static_cast<std::int64_t>(i));
-  const Attributes attributes{{"keepdims", static_cast<std::int64_t>(below(2))}, {"empty_keeps", static_cast<std::int64_t>(below(2))}};
+  const Attributes attributes{{"keepdims", static_cast<std::int64_t>(below(2))},
+                              {"empty_keeps", static_cast<std::int64_t>(below(2))}};
   apply(pick(ops), {x, integers_from_somewhere(axes)}, attributes);
 }
 
 void Builder::resized() {
   static const std::vector<std::string> modes{"nearest", "linear", "cubic"};
-  static const std::vector<std::string> coordinates{"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"};
-  static const std::vector<std::string> roundings{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  static const std::vector<std::string> coordinates{"half_pixel", "pytorch_half_pixel",
+                                                    "asymmetric", "align_corners"};
+  static const std::vector<std::string> roundings{"round_prefer_floor", "round_prefer_ceil",
+                                                  "floor", "ceil"};
   ValueId x = any(DType::F32, 1);
   const std::int64_t axis = axis_of(x);
-  auto extent = type(x).dims[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis)].constant();
+  auto extent = type(x)
+                    .dims[static_cast<std::size_t>(
+                        axis < 0 ? axis + static_cast<std::int64_t>(rank(x)) : axis)]
+                    .constant();
   if (!extent || *extent == 0) return;
   const std::int64_t size = 1 + static_cast<std::int64_t>(below(7));
   Tensor scales(DType::F32, {1});
   scales.set_real(0, static_cast<double>(size) / static_cast<double>(*extent));
-  const Attributes attributes{
-      {"axes", Integers{axis}}, {"mode", pick(modes)}, {"coordinates", pick(coordinates)}, {"rounding", pick(roundings)}};
+  const Attributes attributes{{"axes", Integers{axis}},
+                              {"mode", pick(modes)},
+                              {"coordinates", pick(coordinates)},
+                              {"rounding", pick(roundings)}};
   if (chance(50)) {
     Attributes with_sizes = attributes;
     with_sizes.emplace("sizes", Integers{size});
@@ -186,14 +216,16 @@ void Builder::resized() {
 
 void Builder::largest() {
   ValueId x = chance(70) ? any(DType::F32, 1) : any(DType::I64, 1);
-  const Attributes attributes{{"axis", axis_of(x)}, {"largest", static_cast<std::int64_t>(below(2))}};
+  const Attributes attributes{{"axis", axis_of(x)},
+                              {"largest", static_cast<std::int64_t>(below(2))}};
   const std::int64_t k = static_cast<std::int64_t>(below(3));
   if (chance(50)) {
     Attributes with_k = attributes;
     with_k.emplace("k", k);
     emit({.op = Op::top_k, .operands = {x}, .attributes = with_k}, 2);
   } else {
-    ValueId count = chance(50) ? constant(Tensor::of(DType::I64, {}, Integers{k})) : literal(Op::dim, {min(random_dim(), 2)});
+    ValueId count = chance(50) ? constant(Tensor::of(DType::I64, {}, Integers{k}))
+                               : literal(Op::dim, {min(random_dim(), 2)});
     emit({.op = Op::dyn_top_k, .operands = {x, count}, .attributes = attributes}, 2);
   }
 }
@@ -227,7 +259,8 @@ void Builder::demands() {
 // A symbol that an element of an input decides.
 void Builder::bound_count() {
   std::vector<Integers> counts;
-  for (std::size_t call = 0; call < calls_.size(); ++call) counts.push_back({static_cast<std::int64_t>(below(5))});
+  for (std::size_t call = 0; call < calls_.size(); ++call)
+    counts.push_back({static_cast<std::int64_t>(below(5))});
   ValueId given = input_of(counts);
   ValueId scalar = must(Op::reshape, {given}, {{"shape", Integers{}}});
   const std::string name = "count" + std::to_string(function_.values.size());

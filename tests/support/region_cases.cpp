@@ -11,9 +11,12 @@ namespace anydim::tests {
 namespace {
 
 // Sizes at and around multiples of vectors' lengths.
-std::vector<std::int64_t> tails() { return {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130}; }
+std::vector<std::int64_t> tails() {
+  return {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130};
+}
 
-FillInputs integers_at(std::size_t input, std::vector<std::pair<std::int64_t, std::int64_t>> elements) {
+FillInputs integers_at(std::size_t input,
+                       std::vector<std::pair<std::int64_t, std::int64_t>> elements) {
   return [=](std::vector<ir::Tensor>& inputs) {
     for (const auto& [at, value] : elements) inputs[input].set_integer(at, value);
   };
@@ -21,7 +24,8 @@ FillInputs integers_at(std::size_t input, std::vector<std::pair<std::int64_t, st
 
 // Divisors that are never 0, and the quotient that overflows.
 void fill_divisors(std::vector<ir::Tensor>& inputs) {
-  for (std::int64_t i = 0; i < inputs[1].elements(); ++i) inputs[1].set_integer(i, i % 2 == 0 ? -1 : 3);
+  for (std::int64_t i = 0; i < inputs[1].elements(); ++i)
+    inputs[1].set_integer(i, i % 2 == 0 ? -1 : 3);
   if (inputs[0].elements() > 0) inputs[0].set_integer(0, INT32_MIN);
 }
 
@@ -39,14 +43,22 @@ void fill_offsets(std::vector<ir::Tensor>& inputs) {
 std::vector<RegionFault> wrong_offsets() {
   std::vector<RegionFault> faults;
   for (const std::vector<std::int64_t>& offsets :
-       std::vector<std::vector<std::int64_t>>{{0, 4, 2, 9}, {1, 4, 5, 9}, {0, 4, 5, 8}, {0, 4, 5, 10}, {0, 1000000, 5, 9}, {0, -3, 5, 9}}) {
-    faults.push_back({{{"t", 9}, {"n", 4}}, integers_at(1, {{0, offsets[0]}, {1, offsets[1]}, {2, offsets[2]}, {3, offsets[3]}})});
+       std::vector<std::vector<std::int64_t>>{{0, 4, 2, 9},
+                                              {1, 4, 5, 9},
+                                              {0, 4, 5, 8},
+                                              {0, 4, 5, 10},
+                                              {0, 1000000, 5, 9},
+                                              {0, -3, 5, 9}}) {
+    faults.push_back(
+        {{{"t", 9}, {"n", 4}},
+         integers_at(1, {{0, offsets[0]}, {1, offsets[1]}, {2, offsets[2]}, {3, offsets[3]}})});
   }
   return faults;
 }
 
 std::string transposed_pair(const std::string& dtype) {
-  return "fn @main(%x: Tensor[(b, n, m), " + dtype + "], %y: Tensor[(b, m, n), " + dtype + "]) -> Tensor[(b, m, n), " + dtype + R"(]
+  return "fn @main(%x: Tensor[(b, n, m), " + dtype + "], %y: Tensor[(b, m, n), " + dtype +
+         "]) -> Tensor[(b, m, n), " + dtype + R"(]
   where b in [0, 50], n in [0, 50], m in [0, 50] {
   %t = transpose(%x) {perm = (0, 2, 1)}
   %a = add(%t, %y)
@@ -59,7 +71,11 @@ std::vector<SymbolValues> segment_shapes() {
           {{"t", 7}, {"n", 4}}, {{"t", 100}, {"n", 3}}, {{"t", 1000}, {"n", 40}}};
 }
 std::vector<SymbolValues> few_segment_shapes() {
-  return {{{"t", 0}, {"n", 1}}, {{"t", 0}, {"n", 4}}, {{"t", 1}, {"n", 2}}, {{"t", 7}, {"n", 4}}, {{"t", 60}, {"n", 6}}};
+  return {{{"t", 0}, {"n", 1}},
+          {{"t", 0}, {"n", 4}},
+          {{"t", 1}, {"n", 2}},
+          {{"t", 7}, {"n", 4}},
+          {{"t", 60}, {"n", 6}}};
 }
 
 std::vector<RegionCase> map_cases() {
@@ -96,8 +112,16 @@ fn @main(%x: Tensor[(b, 1, 12), f32], %y: Tensor[(s, 1), f32]) -> Tensor[(b, s, 
   %a = sub(%x, %y)
   return %a
 })",
-       .shapes = {{{"b", 0}, {"s", 3}}, {{"b", 3}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 5}, {"s", 7}}, {{"b", 33}, {"s", 17}}},
-       .interpreted = {{{"b", 0}, {"s", 3}}, {{"b", 3}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 5}, {"s", 7}}, {{"b", 9}, {"s", 17}}}},
+       .shapes = {{{"b", 0}, {"s", 3}},
+                  {{"b", 3}, {"s", 0}},
+                  {{"b", 1}, {"s", 1}},
+                  {{"b", 5}, {"s", 7}},
+                  {{"b", 33}, {"s", 17}}},
+       .interpreted = {{{"b", 0}, {"s", 3}},
+                       {{"b", 3}, {"s", 0}},
+                       {{"b", 1}, {"s", 1}},
+                       {{"b", 5}, {"s", 7}},
+                       {{"b", 9}, {"s", 17}}}},
       {.name = "TransposesAxes",
        .text = R"(
 fn @main(%x: Tensor[(n, m), i32]) -> Tensor[(m, n), i32]
@@ -115,7 +139,8 @@ fn @main(%table: Tensor[(30, 20), f32], %ids: Tensor[(b, s), i64], %extra: Tenso
   return %a
 })",
        .shapes = {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 17}}},
-       .faults = {{{{"b", 2}, {"s", 3}}, integers_at(1, {{4, 30}}), 30}, {{{"b", 2}, {"s", 3}}, integers_at(1, {{4, -31}}), -31}}},
+       .faults = {{{{"b", 2}, {"s", 3}}, integers_at(1, {{4, 30}}), 30},
+                  {{{"b", 2}, {"s", 3}}, integers_at(1, {{4, -31}}), -31}}},
       {.name = "GathersFromATableThatMayBeEmpty",
        .text = R"(
 fn @main(%table: Tensor[(n, 20), f32], %ids: Tensor[(s), i64]) -> Tensor[(s, 20), f32]
@@ -150,7 +175,10 @@ fn @main(%x: Tensor[(n, 5), f32], %y: Tensor[(n, m), f32]) -> Tensor[(n, m + 5),
   %r = neg(%c)
   return %r
 })",
-       .shapes = {{{"n", 0}, {"m", 3}}, {{"n", 3}, {"m", 0}}, {{"n", 4}, {"m", 33}}, {{"n", 1}, {"m", 11}}}},
+       .shapes = {{{"n", 0}, {"m", 3}},
+                  {{"n", 3}, {"m", 0}},
+                  {{"n", 4}, {"m", 33}},
+                  {{"n", 1}, {"m", 11}}}},
       {.name = "SlicesBackwards",
        .text = R"(
 fn @main(%x: Tensor[(n, 16), f32]) -> Tensor[(n, 8), f32]
@@ -168,18 +196,26 @@ fn @main(%x: Tensor[(n), i32], %y: Tensor[(n), i32]) -> Tensor[(n), i32]
 })",
        .shapes = sizes("n", {0, 1, 37}),
        .fill = fill_divisors,
-       .faults = {{{{"n", 37}}, [](std::vector<ir::Tensor>& inputs) { fill_divisors(inputs), inputs[1].set_integer(20, 0); }, {}}}},
+       .faults = {{{{"n", 37}},
+                   [](std::vector<ir::Tensor>& inputs) {
+                     fill_divisors(inputs), inputs[1].set_integer(20, 0);
+                   },
+                   {}}}},
   };
   for (const std::string dtype : {"f32", "f16"}) {
     cases.push_back({.name = "TransposesHeads_" + dtype,
-                     .text = "fn @main(%x: Tensor[(b, s, 36), " + dtype + "]) -> Tensor[(b, 3, s, 12), " + dtype + R"(]
+                     .text = "fn @main(%x: Tensor[(b, s, 36), " + dtype +
+                             "]) -> Tensor[(b, 3, s, 12), " + dtype + R"(]
   where b in [0, 50], s in [0, 50] {
   %shape = shape(b, s, 3, 12)
   %r = dyn.reshape(%x, %shape)
   %t = transpose(%r) {perm = (0, 2, 1, 3)}
   return %t
 })",
-                     .shapes = {{{"b", 0}, {"s", 3}}, {{"b", 1}, {"s", 1}}, {{"b", 7}, {"s", 33}}, {{"b", 2}, {"s", 17}}}});
+                     .shapes = {{{"b", 0}, {"s", 3}},
+                                {{"b", 1}, {"s", 1}},
+                                {{"b", 7}, {"s", 33}},
+                                {{"b", 2}, {"s", 17}}}});
   }
   for (const std::string dtype : {"i32", "f64", "bf16", "u8"}) {
     cases.push_back({.name = "TransposesThroughTiles_" + dtype,
@@ -202,8 +238,9 @@ RegionCase every_reduction(const std::string& dtype) {
     types += (types.empty() ? "Tensor[(n), " : ", Tensor[(n), ") + dtype + "]";
   }
   return {.name = "EveryReduction_" + dtype,
-          .text = "fn @main(%x: Tensor[(n, 3, m), " + dtype + "]) -> (" + types + ")\n  where n in [0, 200], m in [0, 200] {\n" + body +
-                  "  return " + results + "\n}",
+          .text = "fn @main(%x: Tensor[(n, 3, m), " + dtype + "]) -> (" + types +
+                  ")\n  where n in [0, 200], m in [0, 200] {\n" + body + "  return " + results +
+                  "\n}",
           .shapes = pairs("n", {1, 3}, "m", {0, 1, 5, 16, 21}),
           .interpreted = pairs("n", {1, 3}, "m", {0, 1, 21}),
           .tolerance = dtype == "f16" ? 1e-2 : 2e-5};
@@ -256,7 +293,10 @@ fn @main(%x: Tensor[(b, s, 40), f32], %mask: Tensor[(b, s, 1), f32]) -> Tensor[(
   %y = reduce_sum(%p) {axes = (1), keepdims = 0}
   return %y
 })",
-       .shapes = {{{"b", 0}, {"s", 2}}, {{"b", 2}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 37}}}},
+       .shapes = {{{"b", 0}, {"s", 2}},
+                  {{"b", 2}, {"s", 0}},
+                  {{"b", 1}, {"s", 1}},
+                  {{"b", 3}, {"s", 37}}}},
       // Pooling over sequences laid end to end.
       {.name = "Segments",
        .text = R"(
@@ -304,7 +344,8 @@ fn @main(%x: Tensor[(n, m), f32]) -> (Tensor[(n, m), f32], Tensor[(n, 1), f32])
        .shapes = pairs("n", {1, 4}, "m", {1, 2, 16, 37}),
        .interpreted = pairs("n", {1, 4}, "m", {1, 2, 37})},
   };
-  for (const char* dtype : {"f32", "f64", "f16", "i64", "i32", "i8", "u8"}) cases.push_back(every_reduction(dtype));
+  for (const char* dtype : {"f32", "f64", "f16", "i64", "i32", "i8", "u8"})
+    cases.push_back(every_reduction(dtype));
   return cases;
 }
 
@@ -348,7 +389,9 @@ fn @main(%x: Tensor[(n, 2, h, w), f32], %k: Tensor[(5, 12), f32]) -> Tensor[(n, 
   %o = dyn.reshape(%m, %s2)
   return %o
 })",
-       .shapes = {{{"n", 1}, {"h", 2}, {"w", 3}}, {{"n", 2}, {"h", 9}, {"w", 50}}, {{"n", 1}, {"h", 30}, {"w", 23}}},
+       .shapes = {{{"n", 1}, {"h", 2}, {"w", 3}},
+                  {{"n", 2}, {"h", 9}, {"w", 50}},
+                  {{"n", 1}, {"h", 30}, {"w", 23}}},
        .interpreted = {{{"n", 1}, {"h", 2}, {"w", 3}}, {{"n", 2}, {"h", 9}, {"w", 14}}}},
       {.name = "ConvolutionOfALine",
        .text = R"(
@@ -362,7 +405,10 @@ fn @main(%x: Tensor[(n, 6, t), f32], %k: Tensor[(8, 18), f32]) -> Tensor[(n, 8, 
   %y = matmul(%k, %c)
   return %y
 })",
-       .shapes = {{{"n", 1}, {"t", 1}}, {{"n", 2}, {"t", 65}}, {{"n", 1}, {"t", 300}}, {{"n", 0}, {"t", 7}}},
+       .shapes = {{{"n", 1}, {"t", 1}},
+                  {{"n", 2}, {"t", 65}},
+                  {{"n", 1}, {"t", 300}},
+                  {{"n", 0}, {"t", 7}}},
        .interpreted = {{{"n", 1}, {"t", 1}}, {{"n", 2}, {"t", 19}}}},
   };
 }
@@ -396,7 +442,9 @@ fn @main(%x: Tensor[(n, h, w), f32]) -> Tensor[(n, ceil_div(h, 2), ceil_div(w, 2
   %y = reduce_max(%v) {axes = (3, 4)}
   return %y
 })",
-       .shapes = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 7}, {"w", 9}}, {{"n", 1}, {"h", 4}, {"w", 70}}},
+       .shapes = {{{"n", 1}, {"h", 1}, {"w", 1}},
+                  {{"n", 2}, {"h", 7}, {"w", 9}},
+                  {{"n", 1}, {"h", 4}, {"w", 70}}},
        .interpreted = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 3}, {"w", 9}}}},
   };
 }
@@ -404,7 +452,8 @@ fn @main(%x: Tensor[(n, h, w), f32]) -> Tensor[(n, ceil_div(h, 2), ceil_div(w, 2
 std::span<const RegionCase> all_cases() {
   static const std::vector<RegionCase> cases = [] {
     std::vector<RegionCase> all = map_cases();
-    for (const auto& more : {rows_cases(), window_cases(), product_cases()}) std::ranges::copy(more, std::back_inserter(all));
+    for (const auto& more : {rows_cases(), window_cases(), product_cases()})
+      std::ranges::copy(more, std::back_inserter(all));
     return all;
   }();
   return cases;

@@ -5,10 +5,10 @@
 #include <limits>
 #include <random>
 
-#include "ir/evaluate.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
+#include "ir/reference/evaluate.h"
 #include "ir/region.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
 
 namespace anydim::tests {
 
@@ -25,7 +25,9 @@ TestRegion make_region(const std::string& text, std::vector<std::uint32_t> weigh
   return result;
 }
 
-ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) { return {.intervals = std::move(intervals)}; }
+ir::Bucket bucket_of(std::vector<ir::BucketInterval> intervals) {
+  return {.intervals = std::move(intervals)};
+}
 
 std::int64_t value_at(const ir::Dim& dim, const SymbolValues& symbols) {
   return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
@@ -43,7 +45,8 @@ std::vector<SymbolValues> sizes(const std::string& name, const std::vector<std::
   return result;
 }
 
-std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values, const std::string& second,
+std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values,
+                                const std::string& second,
                                 const std::vector<std::int64_t>& others) {
   std::vector<SymbolValues> result;
   for (const std::int64_t value : values)
@@ -53,7 +56,8 @@ std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std:
 
 namespace {
 
-// Bytes take all their values, as products of them do in models; sums and powers of wider ones should stay small.
+// Bytes take all their values, as products of them do in models; sums and powers of wider ones
+// should stay small.
 std::pair<std::int64_t, std::int64_t> drawn_range(ir::DType dtype) {
   switch (dtype) {
     case ir::DType::Bool: return {0, 1};
@@ -65,7 +69,8 @@ std::pair<std::int64_t, std::int64_t> drawn_range(ir::DType dtype) {
 
 }  // namespace
 
-std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols, std::uint32_t seed) {
+std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols,
+                                      std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<ir::Tensor> inputs;
   const ir::Function& body = region.region.body;
@@ -75,7 +80,8 @@ std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValu
     const auto [least, most] = drawn_range(type.dtype);
     std::uniform_int_distribution<std::int64_t> integer(least, most);
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-      if (ir::is_float(type.dtype)) tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
+      if (ir::is_float(type.dtype))
+        tensor.set_real(i, std::uniform_real_distribution<double>(-1, 1)(random));
       else tensor.set_integer(i, integer(random));
     }
     inputs.push_back(std::move(tensor));
@@ -88,7 +94,8 @@ std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir
 }
 
 double difference(const ir::Tensor& a, const ir::Tensor& b) {
-  if (a.dims() != b.dims() || a.dtype() != b.dtype()) return std::numeric_limits<double>::infinity();
+  if (a.dims() != b.dims() || a.dtype() != b.dtype())
+    return std::numeric_limits<double>::infinity();
   double worst = 0;
   for (std::int64_t i = 0; i < a.elements(); ++i) {
     const double x = a.real_at(i), y = b.real_at(i);

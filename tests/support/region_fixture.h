@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/loop_form.h"
+#include "ir/loops/loop_form.h"
 #include "ir/module.h"
 #include "ir/schedule.h"
 #include "ir/tensor.h"
@@ -32,11 +32,13 @@ std::vector<std::int64_t> values_at(const std::vector<ir::Dim>& dims, const Symb
 // {{name, values[0]}}, {{name, values[1]}}, ...
 std::vector<SymbolValues> sizes(const std::string& name, const std::vector<std::int64_t>& values);
 // Every first with every second value.
-std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values, const std::string& second,
-                                const std::vector<std::int64_t>& others);
+std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values,
+                                const std::string& second, const std::vector<std::int64_t>& others);
 
-// Uniform in [-1, 1) (floats) or [-9, 9] (integers), from a seeded generator; dims at the given symbol values.
-std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols, std::uint32_t seed);
+// Uniform in [-1, 1) (floats) or [-9, 9] (integers), from a seeded generator; dims at the given
+// symbol values.
+std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols,
+                                      std::uint32_t seed);
 std::vector<ir::Tensor> reference(const TestRegion& region, const std::vector<ir::Tensor>& inputs);
 
 // Largest |a - b| / (1 + |b|); infinite where only one is NaN, or dims differ.

@@ -1,4 +1,5 @@
-// The campaign's worker over the PTX interpreter: usage: fake_gpu_worker PART. Cases of the GPU campaign run through it without a GPU; its times mean nothing.
+// The campaign's worker over the PTX interpreter: usage: fake_gpu_worker PART. Cases of the GPU
+// campaign run through it without a GPU; its times mean nothing.
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -18,11 +19,13 @@ int work(const char* part) {
   campaign::CampaignCases cases(options,
                                 [&](bool checked) {
                                   fake.cuda.checked = checked;
-                                  return CompileTarget{codegen_cuda::make_cuda_backend(fake.cuda), fake.device};
+                                  return CompileTarget{codegen_cuda::make_cuda_backend(fake.cuda),
+                                                       fake.device};
                                 },
                                 {fake.cuda.target.architecture, campaign::RawCode::Ptx});
   try {
-    tuner::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin, stdout);
+    tuner::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); },
+                     std::cin, stdout);
     return 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n%s", error.what(), fake.gpu->findings().c_str());

@@ -338,7 +338,7 @@ class Recurrent(Layers):
 
     def test_operands_of_other_sizes_are_not_broadcast(self):
         for op, gates in self.GATES.items():
-            wrong = [{"W": (1, 1, 3)}, {"W": (2, 2 * gates, 3)}, {"R": (1, 1, 2)}, {"B": (1, 2 * gates)}, {"B": (1, 4 * gates + 1)}, {"B": (2, 4 * gates)}, {"H": (1, 2, 1)}]
+            wrong = [{"W": (1, 1, 3)}, {"W": (2, 2 * gates, 3)}, {"R": (1, 1, 2)}, {"B": (1, 2 * gates)}, {"B": (1, 4 * gates + 1)}, {"B": (2, 4 * gates)}, {"H": (1, 2, 1)}, {"H": (1, 2, 1, 2)}]
             for weights in wrong + ([{"P": (1, 5)}, {"P": (1, 8)}, {"C": (2, 2, 2)}] if op == "LSTM" else []):
                 with self.subTest(op=op, weights=weights):
                     self.cell(op, weights=weights)

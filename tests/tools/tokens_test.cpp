@@ -51,15 +51,18 @@ TEST(BatchInputs, ArePadded) {
   const std::vector<Text> texts{{7, 8, 9}, {5}};
   EXPECT_EQ(lengths_of(texts), (std::vector<std::int64_t>{3, 1}));
   const NamedTensors inputs = batch_inputs(texts, {.texts = {1, 0}, .longest = 3, .useful = 4});
-  EXPECT_TRUE(inputs.at("input_ids").same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {5, 0, 0, 7, 8, 9})));
-  EXPECT_TRUE(inputs.at("attention_mask").same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {1, 0, 0, 1, 1, 1})));
+  EXPECT_TRUE(inputs.at("input_ids")
+                  .same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {5, 0, 0, 7, 8, 9})));
+  EXPECT_TRUE(inputs.at("attention_mask")
+                  .same_bits(ir::Tensor::of<int>(ir::DType::I64, {2, 3}, {1, 0, 0, 1, 1, 1})));
   EXPECT_TRUE(inputs.at("token_type_ids").same_bits(ir::Tensor(ir::DType::I64, {2, 3})));
 }
 
 TEST(BatchInputs, LieEndToEndWhereRagged) {
   const std::vector<Text> texts{{7, 8, 9}, {5}};
   const RaggedInputs inputs = ragged_inputs(texts, {.texts = {1, 0}, .longest = 3, .useful = 4});
-  EXPECT_TRUE(inputs.tensors.at("input_ids").same_bits(ir::Tensor::of<int>(ir::DType::I64, {4}, {5, 7, 8, 9})));
+  EXPECT_TRUE(inputs.tensors.at("input_ids")
+                  .same_bits(ir::Tensor::of<int>(ir::DType::I64, {4}, {5, 7, 8, 9})));
   EXPECT_TRUE(inputs.tensors.at("token_type_ids").same_bits(ir::Tensor(ir::DType::I64, {4})));
   EXPECT_TRUE(inputs.offsets.same_bits(ir::Tensor::of<int>(ir::DType::I64, {3}, {0, 1, 4})));
 }

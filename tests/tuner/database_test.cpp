@@ -19,8 +19,12 @@ namespace {
 
 using Access = Database::Access;
 
-const Environment here{
-    .device = "AMD EPYC 9B14", .target = "x86-64 avx512", .driver = "", .generator = "abc LLVM 19", .precision = "f32", .threads = 2};
+const Environment here{.device = "AMD EPYC 9B14",
+                       .target = "x86-64 avx512",
+                       .driver = "",
+                       .generator = "abc LLVM 19",
+                       .precision = "f32",
+                       .threads = 2};
 
 Measurement measurement(std::int64_t key, double seconds) {
   return {.region = "region A",
@@ -36,9 +40,12 @@ Measurement measurement(std::int64_t key, double seconds) {
 ir::Bucket bucket(std::int64_t low, std::int64_t high) { return {{{low, high, 1}, {1, 512, 1}}}; }
 
 ChosenTable table() {
-  return {.region = "region A",
-          .entries = {{{bucket(1, 15), bucket(1, 512), ir::parse_schedule("matmul rows=8"), 2e-6, true}, 1e-6},
-                      {{bucket(1, 512), bucket(1, 512), ir::parse_schedule("matmul rows=16"), 4e-6, false}, 0}}};
+  return {
+      .region = "region A",
+      .entries = {
+          {{bucket(1, 15), bucket(1, 512), ir::parse_schedule("matmul rows=8"), 2e-6, true}, 1e-6},
+          {{bucket(1, 512), bucket(1, 512), ir::parse_schedule("matmul rows=16"), 4e-6, false},
+           0}}};
 }
 
 ModelRun model_run(std::string finished = "2026-11-21T14:45:00Z") {
@@ -74,7 +81,9 @@ void expect_error(ErrorKind kind, const std::string& message, Action action) {
 
 class DatabaseTest : public ::testing::Test {
  protected:
-  std::filesystem::path file(const std::string& name = "tuning.db") const { return folder_.path() / name; }
+  std::filesystem::path file(const std::string& name = "tuning.db") const {
+    return folder_.path() / name;
+  }
   test::TemporaryFolder folder_;
 };
 
@@ -85,7 +94,8 @@ TEST_F(DatabaseTest, WhatWasRecordedIsThereAfterwards) {
   }
   const Database database(file(), Access::Read);
   EXPECT_EQ(database.measurement_count(), 2);
-  const auto found = database.find(here, "region A", std::vector<std::int64_t>{128, 64}, ir::parse_schedule("matmul rows=8 columns=48"),
+  const auto found = database.find(here, "region A", std::vector<std::int64_t>{128, 64},
+                                   ir::parse_schedule("matmul rows=8 columns=48"),
                                    std::vector<std::int64_t>{16, 1});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::Ok);
@@ -93,7 +103,8 @@ TEST_F(DatabaseTest, WhatWasRecordedIsThereAfterwards) {
   EXPECT_DOUBLE_EQ(found->seconds, 5e-6);
   EXPECT_EQ(found->samples, 20);
   EXPECT_EQ(found->resources.shared_bytes, 4);
-  EXPECT_FALSE(database.find(here, "region A", std::vector<std::int64_t>{128, 64}, ir::parse_schedule("matmul rows=8 columns=48")));
+  EXPECT_FALSE(database.find(here, "region A", std::vector<std::int64_t>{128, 64},
+                             ir::parse_schedule("matmul rows=8 columns=48")));
   const ir::TuningTable tuned = database.tuning_table(here);
   ASSERT_EQ(tuned.regions.size(), 1u);
   const auto& entries = tuned.regions.at("region A");
@@ -111,8 +122,10 @@ TEST_F(DatabaseTest, EnvironmentsNeverMix) {
   Database database(file(), Access::Write);
   fill(database);
   for (const auto& change : std::vector<std::function<void(Environment&)>>{
-           [](Environment& e) { e.device = "another"; }, [](Environment& e) { e.target = "another"; },
-           [](Environment& e) { e.driver = "another"; }, [](Environment& e) { e.generator = "another"; },
+           [](Environment& e) { e.device = "another"; },
+           [](Environment& e) { e.target = "another"; },
+           [](Environment& e) { e.driver = "another"; },
+           [](Environment& e) { e.generator = "another"; },
            [](Environment& e) { e.precision = "bf16"; }, [](Environment& e) { e.threads = 1; }}) {
     Environment other = here;
     change(other);
@@ -138,8 +151,8 @@ TEST_F(DatabaseTest, AMeasuredTimeIsNotReplacedByAPrediction) {
 TEST_F(DatabaseTest, FaultsOfCandidatesAreKept) {
   Database database(file(), Access::Write);
   std::vector<Measurement> all;
-  for (const Outcome outcome :
-       {Outcome::Wrong, Outcome::Crashed, Outcome::Hung, Outcome::OutOfBounds, Outcome::OutOfMemory, Outcome::Uncompiled}) {
+  for (const Outcome outcome : {Outcome::Wrong, Outcome::Crashed, Outcome::Hung,
+                                Outcome::OutOfBounds, Outcome::OutOfMemory, Outcome::Uncompiled}) {
     Measurement one = measurement(static_cast<std::int64_t>(all.size()) + 1, 0);
     one.outcome = outcome;
     one.detail = std::string(name_of(outcome)) + " it was";
@@ -202,17 +215,20 @@ TEST_F(DatabaseTest, AWrongImportChangesNothing) {
   const std::string before = database.export_json();
   const std::string start = "this is no export of a tuning database: ";
   expect_error(ErrorKind::Malformed, start + "it is no JSON", [&] { database.import_json("{"); });
-  expect_error(ErrorKind::Malformed, start + "\"format\" is not \"anydim tuning database\"", [&] { database.import_json("{}"); });
+  expect_error(ErrorKind::Malformed, start + "\"format\" is not \"anydim tuning database\"",
+               [&] { database.import_json("{}"); });
   std::string newer = before;
   newer.replace(newer.find("\"schema\": 2"), 11, "\"schema\": 9");
-  expect_error(ErrorKind::Malformed, start + "it is of a newer Anydim (schema 9, this one knows up to 2)",
+  expect_error(ErrorKind::Malformed,
+               start + "it is of a newer Anydim (schema 9, this one knows up to 2)",
                [&] { database.import_json(newer); });
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"\"matmul rows=16\"", "\"rows=16\""},
-                                                                                 {"\"seconds\": 5e-06", "\"seconds\": -1"},
-                                                                                 {"\"outcome\": \"ok\"", "\"outcome\": \"fine\""},
-                                                                                 {"\"region\": 0", "\"region\": 7"},
-                                                                                 {"\"threads\": 2", "\"threads\": \"two\""},
-                                                                                 {"\"entries\"", "\"rows\""}}) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"matmul rows=16\"", "\"rows=16\""},
+           {"\"seconds\": 5e-06", "\"seconds\": -1"},
+           {"\"outcome\": \"ok\"", "\"outcome\": \"fine\""},
+           {"\"region\": 0", "\"region\": 7"},
+           {"\"threads\": 2", "\"threads\": \"two\""},
+           {"\"entries\"", "\"rows\""}}) {
     std::string wrong = before;
     ASSERT_NE(wrong.find(from), std::string::npos) << from;
     wrong.replace(wrong.find(from), from.size(), to);
@@ -255,7 +271,8 @@ TEST_F(DatabaseTest, ANewerSchemaIsRefused) {
   for (const Access access : {Access::Read, Access::Write}) {
     expect_error(ErrorKind::Malformed,
                  "the tuning database " + file().string() +
-                     " was written by a newer Anydim (schema 3, this one knows up to 2); use that one, or name another file",
+                     " was written by a newer Anydim (schema 3, this one knows up to 2); use that "
+                     "one, or name another file",
                  [&] { Database(file(), access); });
   }
 }
@@ -264,14 +281,19 @@ TEST_F(DatabaseTest, ForeignFilesAreRefused) {
   std::ofstream(file("text.db")) << std::string(5000, 'x');
   sqlite::Connection(file("other.db"), sqlite::Connection::Mode::Write).run("CREATE TABLE t (a)");
   for (const Access access : {Access::Read, Access::Write}) {
-    expect_error(ErrorKind::Malformed, file("text.db").string() + " is no tuning database: it is no file of SQLite",
+    expect_error(ErrorKind::Malformed,
+                 file("text.db").string() + " is no tuning database: it is no file of SQLite",
                  [&] { Database(file("text.db"), access); });
-    expect_error(ErrorKind::Malformed, file("other.db").string() + " is no tuning database: it is another program's SQLite file",
-                 [&] { Database(file("other.db"), access); });
+    expect_error(
+        ErrorKind::Malformed,
+        file("other.db").string() + " is no tuning database: it is another program's SQLite file",
+        [&] { Database(file("other.db"), access); });
   }
-  expect_error(ErrorKind::Malformed, file("none.db").string() + ": there is no such tuning database",
+  expect_error(ErrorKind::Malformed,
+               file("none.db").string() + ": there is no such tuning database",
                [&] { Database(file("none.db"), Access::Read); });
-  expect_error(ErrorKind::Malformed, folder_.path().string() + " is a folder, not a tuning database",
+  expect_error(ErrorKind::Malformed,
+               folder_.path().string() + " is a folder, not a tuning database",
                [&] { Database(folder_.path(), Access::Write); });
 }
 
@@ -280,7 +302,8 @@ TEST_F(DatabaseTest, OneWriterAndAnyNumberOfReaders) {
   fill(writer);
   expect_error(
       ErrorKind::Write,
-      "the tuning database " + file().string() + " is locked by another process that writes it; let that one end, or name another file",
+      "the tuning database " + file().string() +
+          " is locked by another process that writes it; let that one end, or name another file",
       [&] { Database(file(), Access::Write); });
   const Database reader(file(), Access::Read);
   writer.record(here, std::vector{measurement(512, 1)});
@@ -303,7 +326,8 @@ TEST_F(DatabaseTest, AReadOnlyFileIsReadAndNotWritten) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everything";
   chmod(file().c_str(), 0400);
   EXPECT_EQ(Database(file(), Access::Read).measurement_count(), 2);
-  expect_error(ErrorKind::Write, "the tuning database " + file().string() + " is read-only", [&] { Database(file(), Access::Write); });
+  expect_error(ErrorKind::Write, "the tuning database " + file().string() + " is read-only",
+               [&] { Database(file(), Access::Write); });
 }
 
 TEST_F(DatabaseTest, ADamagedFileIsSaid) {
@@ -317,14 +341,16 @@ TEST_F(DatabaseTest, ADamagedFileIsSaid) {
   const auto bytes = static_cast<std::streamoff>(std::filesystem::file_size(file()));
   {
     std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
-    for (std::streamoff at = 4096; at < bytes; at += 512) stream.seekp(at), stream.write("damage", 6);
+    for (std::streamoff at = 4096; at < bytes; at += 512)
+      stream.seekp(at), stream.write("damage", 6);
   }
-  expect_error(ErrorKind::Malformed, "the tuning database " + file().string() + " is damaged: ", [&] {
-    Database database(file(), Access::Read);
-    EXPECT_NE(database.integrity(), "");
-    database.measurements(here);
-    database.tables();
-  });
+  expect_error(ErrorKind::Malformed,
+               "the tuning database " + file().string() + " is damaged: ", [&] {
+                 Database database(file(), Access::Read);
+                 EXPECT_NE(database.integrity(), "");
+                 database.measurements(here);
+                 database.tables();
+               });
 }
 
 std::string bytes_of(const std::filesystem::path& file) {
@@ -332,7 +358,8 @@ std::string bytes_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The list of regions is read from an index, and the rows that name a region from their tables: each place of the name is damaged in turn.
+// The list of regions is read from an index, and the rows that name a region from their tables:
+// each place of the name is damaged in turn.
 TEST_F(DatabaseTest, AnIndexThatTheTablesContradictIsSaid) {
   {
     Database database(file(), Access::Write);
@@ -340,7 +367,8 @@ TEST_F(DatabaseTest, AnIndexThatTheTablesContradictIsSaid) {
   }
   const std::string whole = bytes_of(file());
   int said = 0;
-  for (std::size_t at = whole.find("region A"); at != std::string::npos; at = whole.find("region A", at + 1)) {
+  for (std::size_t at = whole.find("region A"); at != std::string::npos;
+       at = whole.find("region A", at + 1)) {
     std::string damaged = whole;
     damaged[at + 7] = 'B';
     std::ofstream(file(), std::ios::binary | std::ios::trunc) << damaged;
@@ -348,7 +376,9 @@ TEST_F(DatabaseTest, AnIndexThatTheTablesContradictIsSaid) {
       Database(file(), Access::Read).export_json();
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Malformed);
-      EXPECT_NE(std::string(error.what()).find("it has rows of a region `region "), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("it has rows of a region `region "),
+                std::string::npos)
+          << error.what();
       ++said;
     }
   }
@@ -360,8 +390,10 @@ TEST_F(DatabaseTest, ARowThatSaysNothingSensibleIsSaid) {
     Database database(file(), Access::Write);
     fill(database);
   }
-  sqlite::Connection(file(), sqlite::Connection::Mode::Write).run("UPDATE entries SET bucket = '[[5, 1, 1]]'");
-  expect_error(ErrorKind::Malformed, "the tuning database " + file().string() + " is damaged: `[[5,1,1]]` is no bucket",
+  sqlite::Connection(file(), sqlite::Connection::Mode::Write)
+      .run("UPDATE entries SET bucket = '[[5, 1, 1]]'");
+  expect_error(ErrorKind::Malformed,
+               "the tuning database " + file().string() + " is damaged: `[[5,1,1]]` is no bucket",
                [&] { Database(file(), Access::Read).tuning_table(here); });
 }
 

@@ -36,14 +36,18 @@ ir::CompiledKernel machine_code(std::initializer_list<int> bytes) {
   return kernel;
 }
 
-int byte_of(std::int64_t value, int which) { return static_cast<int>((value >> (8 * which)) & 0xff); }
+int byte_of(std::int64_t value, int which) {
+  return static_cast<int>((value >> (8 * which)) & 0xff);
+}
 
 // Kernels take `call` in rdi; its first member is the table of buffers.
 ir::CompiledKernel writes_beside(std::size_t buffer, std::int64_t offset) {
   const auto at = static_cast<std::int64_t>(8 * buffer);
-  return machine_code({0x48, 0x8b, 0x07,                                                                  // mov rax, [rdi]
-                       0x48, 0x8b, 0x80, byte_of(at, 0), byte_of(at, 1), byte_of(at, 2), byte_of(at, 3),  // mov rax, [rax + at]
-                       0xc6, 0x80, byte_of(offset, 0), byte_of(offset, 1), byte_of(offset, 2), byte_of(offset, 3),
+  return machine_code({0x48, 0x8b, 0x07,  // mov rax, [rdi]
+                       0x48, 0x8b, 0x80, byte_of(at, 0), byte_of(at, 1), byte_of(at, 2),
+                       byte_of(at, 3),  // mov rax, [rax + at]
+                       0xc6, 0x80, byte_of(offset, 0), byte_of(offset, 1), byte_of(offset, 2),
+                       byte_of(offset, 3),
                        0x01,  // mov byte [rax + offset], 1
                        0xc3});
 }
@@ -68,7 +72,8 @@ Outcome expected_outcome(std::int64_t variant) {
   std::abort();
 }
 
-std::vector<ir::Schedule> FaultyBackend::space(const ir::Region& region, const ir::Bucket& bucket) const {
+std::vector<ir::Schedule> FaultyBackend::space(const ir::Region& region,
+                                               const ir::Bucket& bucket) const {
   if (variants_ == 0) return inner().space(region, bucket);
   std::vector<ir::Schedule> all = candidates(region, bucket);
   const std::vector<ir::Schedule> real = inner().space(region, bucket);
@@ -80,12 +85,13 @@ std::vector<ir::Schedule> FaultyBackend::space(const ir::Region& region, const i
   return all;
 }
 
-double FaultyBackend::estimate(const ir::Region& region, const ir::Schedule& schedule, std::span<const std::int64_t> keys,
-                               int threads) const {
+double FaultyBackend::estimate(const ir::Region& region, const ir::Schedule& schedule,
+                               std::span<const std::int64_t> keys, int threads) const {
   return inner().estimate(region, without_variant(schedule), keys, threads);
 }
 
-ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bucket& bucket, const ir::Schedule& schedule) const {
+ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bucket& bucket,
+                                          const ir::Schedule& schedule) const {
   const std::int64_t variant = schedule.find("variant").value_or(0);
   const bool second_way = variant / 20 % 2 == 1;
   const std::size_t result = region.body.body.parameters.size();
@@ -96,8 +102,9 @@ ir::CompiledKernel FaultyBackend::compile(const ir::Region& region, const ir::Bu
       return machine_code({0x31, 0xc0, 0xc6, 0x00, 0x01, 0xc3});  // a write through a null pointer
     case Fault::Abort:
       if (second_way) std::abort();
-      return machine_code({0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0x89, 0xc7,                         // edi = getpid()
-                           0xbe, 6,  0, 0, 0, 0xb8, 62,   0,    0,    0, 0x0f, 0x05, 0xc3});  // kill(edi, SIGABRT)
+      return machine_code({0xb8, 39,   0,    0,   0, 0x0f, 0x05, 0x89, 0xc7,  // edi = getpid()
+                           0xbe, 6,    0,    0,   0, 0xb8, 62,   0,    0,
+                           0,    0x0f, 0x05, 0xc3});  // kill(edi, SIGABRT)
     case Fault::Loop:
       while (second_way) pause();
       return machine_code({0xeb, 0xfe});

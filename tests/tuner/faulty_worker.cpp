@@ -1,4 +1,5 @@
-// anydim worker with a code generator many of whose schedules are faulty. usage: faulty_worker VARIANTS
+// anydim worker with a code generator many of whose schedules are faulty. usage: faulty_worker
+// VARIANTS
 #include <cstdlib>
 
 #include "api/tuning_worker.h"

@@ -11,7 +11,8 @@ namespace anydim::tuner {
 namespace {
 
 std::string nested(int depth) {
-  return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
+  return std::string(static_cast<std::size_t>(depth), '[') +
+         std::string(static_cast<std::size_t>(depth), ']');
 }
 
 TEST(Json, DepthIsBounded) {

@@ -1,4 +1,5 @@
-// The choice of kernels: never beaten by trying everything, bounded from below, and a table that answers everywhere.
+// The choice of kernels: never beaten by trying everything, bounded from below, and a table that
+// answers everywhere.
 #include "tuner/partition.h"
 
 #include <gtest/gtest.h>
@@ -16,16 +17,19 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-RegionLatencies region_of(std::vector<std::vector<double>> seconds, std::vector<double> weights = {}) {
+RegionLatencies region_of(std::vector<std::vector<double>> seconds,
+                          std::vector<double> weights = {}) {
   RegionLatencies region{.region = "r",
                          .range = {{{1, 1000, 1}}},
                          .points = {},
                          .weights = std::move(weights),
                          .candidates = {},
                          .seconds = std::move(seconds)};
-  for (std::size_t p = 0; p < region.seconds[0].size(); ++p) region.points.push_back({static_cast<std::int64_t>(10 * (p + 1))});
+  for (std::size_t p = 0; p < region.seconds[0].size(); ++p)
+    region.points.push_back({static_cast<std::int64_t>(10 * (p + 1))});
   if (region.weights.empty()) region.weights.assign(region.points.size(), 1);
-  for (std::size_t c = 0; c < region.seconds.size(); ++c) region.candidates.push_back({{"s" + std::to_string(c), {}}, {}});
+  for (std::size_t c = 0; c < region.seconds.size(); ++c)
+    region.candidates.push_back({{"s" + std::to_string(c), {}}, {}});
   return region;
 }
 
@@ -42,16 +46,19 @@ double tried_all(const std::vector<RegionLatencies>& regions, std::int64_t most)
       for (std::size_t p = 0; p < region.points.size(); ++p) {
         double best = infinity;
         for (std::size_t c = 0; c < region.candidates.size(); ++c)
-          if ((set >> c & 1) != 0 && serves(region, c, p)) best = std::min(best, region.seconds[c][p]);
+          if ((set >> c & 1) != 0 && serves(region, c, p))
+            best = std::min(best, region.seconds[c][p]);
         cost += region.weights[p] == 0 ? 0 : region.weights[p] * best;
       }
-      for (std::size_t c = 0; c < region.candidates.size(); ++c) general = general || ((set >> c & 1) != 0 && is_general(region, c));
+      for (std::size_t c = 0; c < region.candidates.size(); ++c)
+        general = general || ((set >> c & 1) != 0 && is_general(region, c));
       const auto count = static_cast<std::size_t>(__builtin_popcount(set));
       if (general && count < own.size()) own[count] = std::min(own[count], cost);
     }
     std::vector<double> next(least.size(), infinity);
     for (std::size_t a = 0; a < least.size(); ++a)
-      for (std::size_t b = 1; a + b < least.size(); ++b) next[a + b] = std::min(next[a + b], least[a] + own[b]);
+      for (std::size_t b = 1; a + b < least.size(); ++b)
+        next[a + b] = std::min(next[a + b], least[a] + own[b]);
     least = next;
   }
   return *std::ranges::min_element(least);
@@ -64,7 +71,8 @@ double cost_by_table(const std::vector<RegionLatencies>& regions, const Partitio
       const auto& entries = partition.regions[r].entries;
       const std::size_t row = entry_at(entries, regions[r].points[p]);
       for (std::size_t c = 0; c < regions[r].candidates.size(); ++c)
-        if (regions[r].candidates[c].schedule == entries.at(row).schedule && kernel_bucket(regions[r], c) == entries.at(row).kernel)
+        if (regions[r].candidates[c].schedule == entries.at(row).schedule &&
+            kernel_bucket(regions[r], c) == entries.at(row).kernel)
           sum += regions[r].weights[p] * regions[r].seconds[c][p];
     }
   return sum;
@@ -72,7 +80,8 @@ double cost_by_table(const std::vector<RegionLatencies>& regions, const Partitio
 
 TEST(Partition, OneKernelServesManyIntervals) {
   // s0 is best at both ends, s1 in the middle.
-  const std::vector regions{region_of({{1, 1, 9, 9, 1, 1}, {5, 5, 2, 2, 5, 5}, {3, 3, 3, 3, 3, 3}})};
+  const std::vector regions{
+      region_of({{1, 1, 9, 9, 1, 1}, {5, 5, 2, 2, 5, 5}, {3, 3, 3, 3, 3, 3}})};
   const Partition partition = choose_kernels(regions, 2);
   EXPECT_EQ(partition.kernels, 2);
   EXPECT_DOUBLE_EQ(partition.expected_seconds, 8);
@@ -95,7 +104,9 @@ TEST(Partition, AnEdgeLiesWhereTheBackendSaysThatTheBestMayChange) {
 
 // A short launch hardly shows in the expected seconds, but in the tail of the slowest.
 TEST(Partition, TheTailIsMendedWhereThatCostsLittle) {
-  const auto regions = [](double at_most) { return std::vector{region_of({{1, 0.02}, {at_most, 0.01}}, {97, 3})}; };
+  const auto regions = [](double at_most) {
+    return std::vector{region_of({{1, 0.02}, {at_most, 0.01}}, {97, 3})};
+  };
   const auto kept = [](const std::vector<RegionLatencies>& from, const Partition& partition) {
     return to_string(from[0].candidates[partition.regions[0].candidates.at(0)].schedule);
   };
@@ -111,7 +122,8 @@ TEST(Partition, TheTailIsMendedWhereThatCostsLittle) {
 }
 
 TEST(Partition, TheBudgetGoesWhereItWinsMost) {
-  const std::vector regions{region_of({{2, 1}, {1, 2}}), region_of({{20, 10}, {10, 20}}), region_of({{7, 7}})};
+  const std::vector regions{region_of({{2, 1}, {1, 2}}), region_of({{20, 10}, {10, 20}}),
+                            region_of({{7, 7}})};
   const Partition partition = choose_kernels(regions, 4);
   EXPECT_EQ(partition.regions[0].candidates.size(), 1u);
   EXPECT_EQ(partition.regions[1].candidates.size(), 2u);
@@ -121,7 +133,9 @@ TEST(Partition, TheBudgetGoesWhereItWinsMost) {
 
 TEST(Partition, NeverBeatenByTryingEverything) {
   std::mt19937 random(7);
-  const auto upto = [&](int most) { return static_cast<std::size_t>(random() % static_cast<unsigned>(most)); };
+  const auto upto = [&](int most) {
+    return static_cast<std::size_t>(random() % static_cast<unsigned>(most));
+  };
   int optimal = 0, tight = 0;
   constexpr int cases = 400;
   for (int turn = 0; turn < cases; ++turn) {
@@ -201,7 +215,8 @@ TEST(Partition, ATableStaysTotalAndShort) {
   const auto& entries = partition.regions[0].entries;
   EXPECT_LE(entries.size(), 10u);
   EXPECT_EQ(entries.back().bucket, regions[0].range);
-  for (std::int64_t value = 1; value <= 1000; ++value) ASSERT_LT(entry_at(entries, std::vector{value}), entries.size());
+  for (std::int64_t value = 1; value <= 1000; ++value)
+    ASSERT_LT(entry_at(entries, std::vector{value}), entries.size());
   EXPECT_NEAR(partition.expected_seconds, cost_by_table(regions, partition), 1e-9);
   EXPECT_GT(partition.expected_seconds, choose_kernels(regions, 6).expected_seconds);
 }
@@ -222,7 +237,9 @@ TEST(Partition, TooFewKernelsIsSaid) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
-    EXPECT_STREQ(error.what(), "--max-kernels 1 is below the 2 regions of the model, each of which needs a kernel; give at least 2");
+    EXPECT_STREQ(error.what(),
+                 "--max-kernels 1 is below the 2 regions of the model, each of which needs a "
+                 "kernel; give at least 2");
   }
 }
 
@@ -232,11 +249,14 @@ TEST(Partition, ARegionThatNothingServesIsSaid) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Inputs);
-    EXPECT_STREQ(error.what(), "the latencies of region `r` cannot be used: no candidate has a time at every point");
+    EXPECT_STREQ(
+        error.what(),
+        "the latencies of region `r` cannot be used: no candidate has a time at every point");
   }
 }
 
-double tried_all_capacities(const std::vector<double>& seconds, const std::vector<double>& weights, int most) {
+double tried_all_capacities(const std::vector<double>& seconds, const std::vector<double>& weights,
+                            int most) {
   double best = infinity;
   const std::size_t sizes = seconds.size();
   for (std::uint32_t set = 1; set < (1U << sizes); ++set) {
@@ -260,7 +280,8 @@ TEST(Capacities, AreTheBestThereAre) {
     for (double& value : seconds) value = level += static_cast<double>(random() % 5);
     for (double& weight : weights) weight = static_cast<double>(random() % 6);
     const int most = 1 + static_cast<int>(random() % 4);
-    const Capacities capacities = choose_capacities(seconds, weights, static_cast<std::size_t>(most));
+    const Capacities capacities =
+        choose_capacities(seconds, weights, static_cast<std::size_t>(most));
     ASSERT_NEAR(capacities.expected_seconds, tried_all_capacities(seconds, weights, most), 1e-9);
     ASSERT_LE(capacities.chosen.size(), static_cast<std::size_t>(most));
     ASSERT_EQ(capacities.chosen.back(), seconds.size() - 1);

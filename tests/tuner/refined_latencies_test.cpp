@@ -22,14 +22,16 @@ RegionLatencies two_points() {
 
 KeyWeights sizes_upto(std::int64_t most) {
   KeyWeights sizes;
-  for (std::int64_t size = 4; size <= most; ++size) sizes.keys.push_back({size}), sizes.weights.push_back(1);
+  for (std::int64_t size = 4; size <= most; ++size)
+    sizes.keys.push_back({size}), sizes.weights.push_back(1);
   return sizes;
 }
 
 double of_size(std::span<const std::int64_t> keys) { return static_cast<double>(keys[0]); }
 
 TEST(RefinedLatencies, MeasuredPointsStay) {
-  const RegionLatencies fine = refine(two_points(), sizes_upto(64), [](std::size_t, auto keys) { return of_size(keys); });
+  const RegionLatencies fine =
+      refine(two_points(), sizes_upto(64), [](std::size_t, auto keys) { return of_size(keys); });
   ASSERT_EQ(fine.points.size(), 61u);
   EXPECT_DOUBLE_EQ(fine.seconds[0].front(), 10e-6);
   EXPECT_DOUBLE_EQ(fine.seconds[1].back(), 100e-6);
@@ -39,9 +41,11 @@ TEST(RefinedLatencies, MeasuredPointsStay) {
 }
 
 TEST(RefinedLatencies, AModelWithoutStepsOfItsOwnLeavesTheLine) {
-  const RegionLatencies fine = refine(two_points(), sizes_upto(64), [](std::size_t, auto) { return 1.0; });
+  const RegionLatencies fine =
+      refine(two_points(), sizes_upto(64), [](std::size_t, auto) { return 1.0; });
   for (std::size_t p = 1; p + 1 < fine.points.size(); ++p) {
-    const double share = (std::log1p(of_size(fine.points[p])) - std::log(5.0)) / (std::log(65.0) - std::log(5.0));
+    const double share =
+        (std::log1p(of_size(fine.points[p])) - std::log(5.0)) / (std::log(65.0) - std::log(5.0));
     EXPECT_NEAR(fine.seconds[0][p], 10e-6 * std::pow(20.0, share), 1e-12);
     EXPECT_NEAR(fine.seconds[1][p], 15e-6 * std::pow(100.0 / 15, share), 1e-12);
   }
@@ -50,15 +54,19 @@ TEST(RefinedLatencies, AModelWithoutStepsOfItsOwnLeavesTheLine) {
 // What all candidates share moves all of them; a stray within the model's error moves nobody.
 TEST(RefinedLatencies, ALittleMoreThanOthersIsNotBelieved) {
   const auto flat = refine(two_points(), sizes_upto(64), [](std::size_t, auto) { return 1.0; });
-  const auto little =
-      refine(two_points(), sizes_upto(64), [](std::size_t candidate, auto keys) { return candidate == 0 && keys[0] == 20 ? 1.04 : 1.0; });
-  const auto both = refine(two_points(), sizes_upto(64), [](std::size_t, auto keys) { return keys[0] == 20 ? 1.5 : 1.0; });
+  const auto little = refine(two_points(), sizes_upto(64), [](std::size_t candidate, auto keys) {
+    return candidate == 0 && keys[0] == 20 ? 1.04 : 1.0;
+  });
+  const auto both = refine(two_points(), sizes_upto(64),
+                           [](std::size_t, auto keys) { return keys[0] == 20 ? 1.5 : 1.0; });
   constexpr std::size_t at_20 = 16;
-  EXPECT_NEAR(little.seconds[0][at_20] / little.seconds[1][at_20], flat.seconds[0][at_20] / flat.seconds[1][at_20], 1e-9);
+  EXPECT_NEAR(little.seconds[0][at_20] / little.seconds[1][at_20],
+              flat.seconds[0][at_20] / flat.seconds[1][at_20], 1e-9);
   EXPECT_NEAR(both.seconds[0][at_20], 1.5 * flat.seconds[0][at_20], 1e-12);
 }
 
-// `steps` works in blocks of five rows: from 6 on it takes twice as long as at 4, which the model knows and no measurement tells.
+// `steps` works in blocks of five rows: from 6 on it takes twice as long as at 4, which the model
+// knows and no measurement tells.
 TEST(RefinedLatencies, AnEdgeLiesAtTheStepThatTheModelKnows) {
   const auto estimate = [](std::size_t candidate, std::span<const std::int64_t> keys) {
     return candidate == 1 ? 1e-6 * of_size(keys) : 1e-6 * std::ceil(of_size(keys) / 5) * 5;

@@ -40,7 +40,8 @@ ir::TunedEntry row(std::int64_t low, std::int64_t high, const std::string& sched
 TEST(Regret, IsWhatTheTablePaysOverTheBest) {
   // Switches to `large` too late: 150 pays 150 instead of 100.
   const std::vector<FreshLatencies> fresh{{crossing({50, 80, 150, 300}), {}}};
-  const std::vector<Strategy> strategies{{"late", 2, {{row(1, 200, "small"), row(1, 4096, "large")}}}};
+  const std::vector<Strategy> strategies{
+      {"late", 2, {{row(1, 200, "small"), row(1, 4096, "large")}}}};
   const RegretReport report = regret(fresh, strategies);
   EXPECT_DOUBLE_EQ(report.best_seconds, 50 + 80 + 100 + 100);
   EXPECT_DOUBLE_EQ(report.strategies[0].expected_seconds, 380);
@@ -72,17 +73,21 @@ TEST(Regret, LuckCountsForNobody) {
   std::vector<FreshLatencies> fresh{{crossing({100}), {}}};
   fresh[0].latencies.seconds = {{90}, {110}};
   fresh[0].again = {{{110}, {90}}};
-  const RegretReport report = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
+  const RegretReport report =
+      regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
   EXPECT_DOUBLE_EQ(report.best_seconds, 110);
   EXPECT_DOUBLE_EQ(report.strategies[0].expected_seconds, 100);
   // A schedule that is better both times is the best by both.
   fresh[0].latencies.seconds = {{90}, {110}};
   fresh[0].again = {{{92}, {112}}};
-  EXPECT_NEAR(regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}}).strategies[0].regret.expected_total, 20.0 / 91,
-              1e-12);
+  EXPECT_NEAR(regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}})
+                  .strategies[0]
+                  .regret.expected_total,
+              20.0 / 91, 1e-12);
 }
 
-// Rounds of timing in which both schedules scatter: `small` around 100, `large` around `large` at one point.
+// Rounds of timing in which both schedules scatter: `small` around 100, `large` around `large` at
+// one point.
 FreshLatencies noisy(double large, int rounds, double scatter, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -97,7 +102,8 @@ FreshLatencies noisy(double large, int rounds, double scatter, std::uint32_t see
 }
 
 TEST(Regret, MoreRoundsNarrowItsInterval) {
-  const std::vector<Strategy> strategies{{"tuned", 1, {{row(1, 4096, "large")}}}, {"other", 1, {{row(1, 4096, "small")}}}};
+  const std::vector<Strategy> strategies{{"tuned", 1, {{row(1, 4096, "large")}}},
+                                         {"other", 1, {{row(1, 4096, "small")}}}};
   int covered = 0;
   double wide = 0, narrow = 0;
   constexpr int cases = 40;
@@ -126,13 +132,17 @@ TEST(Regret, MoreRoundsNarrowItsInterval) {
 TEST(Regret, OneBadRoundChangesLittle) {
   std::vector<FreshLatencies> fresh{noisy(100.5, 6, 0, 1)};
   fresh[0].again[2] = {{100}, {500}};
-  const Regret regretted = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}}).strategies[0].regret;
+  const Regret regretted =
+      regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "large")}}}})
+          .strategies[0]
+          .regret;
   EXPECT_NEAR(regretted.percentile_99, 0.005, 1e-9);
 }
 
 TEST(Regret, TheWorstShapesComeFirst) {
   const std::vector<FreshLatencies> fresh{{crossing({50, 150, 300}), {}}};
-  const RegretReport report = regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
+  const RegretReport report =
+      regret(fresh, std::vector<Strategy>{{"tuned", 1, {{row(1, 4096, "small")}}}});
   ASSERT_EQ(report.worst.size(), 3u);
   EXPECT_EQ(report.worst[0].keys, std::vector<std::int64_t>{300});
   EXPECT_EQ(to_string(report.worst[0].chosen), "small");
@@ -150,7 +160,8 @@ TEST(Regret, AScheduleWithoutAFreshTimeIsSaid) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Inputs);
-    EXPECT_STREQ(error.what(), "the table of `tuned` picks `other` for a shape at which it was not timed afresh");
+    EXPECT_STREQ(error.what(),
+                 "the table of `tuned` picks `other` for a shape at which it was not timed afresh");
   }
 }
 
@@ -182,7 +193,8 @@ TEST(UsualStrategies, PowersOfTwoAndUniformKeepWithinTheBudget) {
   EXPECT_EQ(fewer[1].kernels, 3);
 }
 
-// Random matrices over one or two keys: whatever K is, nobody's buckets beat the table on what was measured.
+// Random matrices over one or two keys: whatever K is, nobody's buckets beat the table on what was
+// measured.
 TEST(UsualStrategies, NeverBeatTheTunedTableOnWhatWasMeasured) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> noise(0.7, 1.4);
@@ -190,8 +202,12 @@ TEST(UsualStrategies, NeverBeatTheTunedTableOnWhatWasMeasured) {
     std::vector<RegionLatencies> seen;
     const std::size_t regions = 1 + random() % 3;
     for (std::size_t r = 0; r < regions; ++r) {
-      RegionLatencies& region = seen.emplace_back(RegionLatencies{
-          .region = "r" + std::to_string(r), .range = {{{1, 4096, 1}}}, .points = {}, .weights = {}, .candidates = {}, .seconds = {}});
+      RegionLatencies& region = seen.emplace_back(RegionLatencies{.region = "r" + std::to_string(r),
+                                                                  .range = {{{1, 4096, 1}}},
+                                                                  .points = {},
+                                                                  .weights = {},
+                                                                  .candidates = {},
+                                                                  .seconds = {}});
       const bool two_keys = random() % 3 == 0;
       if (two_keys) region.range.intervals.push_back({1, 64, 1});
       std::set<std::vector<std::int64_t>> points;
@@ -204,9 +220,11 @@ TEST(UsualStrategies, NeverBeatTheTunedTableOnWhatWasMeasured) {
       for (std::size_t c = 0, count = 2 + random() % 12; c < count; ++c) {
         region.candidates.push_back({{"s" + std::to_string(c), {}}, {}});
         region.seconds.emplace_back();
-        for (const auto& point : region.points) region.seconds.back().push_back(noise(random) * std::sqrt(static_cast<double>(point[0])));
+        for (const auto& point : region.points)
+          region.seconds.back().push_back(noise(random) * std::sqrt(static_cast<double>(point[0])));
       }
-      for (std::size_t p = 0; p < region.points.size(); ++p) region.weights.push_back(noise(random));
+      for (std::size_t p = 0; p < region.points.size(); ++p)
+        region.weights.push_back(noise(random));
     }
     for (const std::int64_t more : {0, 1, 3, 8}) {
       const std::int64_t most = static_cast<std::int64_t>(regions) + more;
@@ -233,20 +251,30 @@ Report example_report() {
   const std::vector<FreshLatencies> fresh{{seen[0], {seen[0].seconds}}};
   const Partition partition = choose_kernels(seen, 2);
   std::vector<Strategy> strategies{{"tuned", 2, {partition.regions[0].entries}}};
-  for (Strategy& strategy : usual_strategies(seen, seen, 2)) strategies.push_back(std::move(strategy));
-  Report report{.model = "a <model> & more", .device = "processor", .distribution = "uniform(1, 1000)", .facts = {{"trials", "12"}}};
+  for (Strategy& strategy : usual_strategies(seen, seen, 2))
+    strategies.push_back(std::move(strategy));
+  Report report{.model = "a <model> & more",
+                .device = "processor",
+                .distribution = "uniform(1, 1000)",
+                .facts = {{"trials", "12"}}};
   report.regret = regret(fresh, strategies);
   report.latency_over_kernels = curves_over_kernels(seen, std::vector<std::int64_t>{1, 2, 4, 8});
-  ReportRegion& region = report.regions.emplace_back(
-      ReportRegion{"matmul_0", "rows", {{"small", {}}, {"large", {}}}, {100}, {"[1, 99] small", "[1, 4096] large"}});
+  ReportRegion& region =
+      report.regions.emplace_back(ReportRegion{"matmul_0",
+                                               "rows",
+                                               {{"small", {}}, {"large", {}}},
+                                               {100},
+                                               {"[1, 99] small", "[1, 4096] large"}});
   for (std::size_t p = 0; p < seen[0].points.size(); ++p)
-    for (std::size_t c = 0; c < 2; ++c) region.curves[c].points.emplace_back(seen[0].points[p][0], 1e-6 * seen[0].seconds[c][p]);
+    for (std::size_t c = 0; c < 2; ++c)
+      region.curves[c].points.emplace_back(seen[0].points[p][0], 1e-6 * seen[0].seconds[c][p]);
   return report;
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
   return found;
 }
 
@@ -262,16 +290,20 @@ TEST(HtmlReport, HoldsEverythingAndRefersToNothing) {
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("nan"), std::string::npos);
-  for (const char* name :
-       {"tuned", "powers of two", "uniform", "one symbolic kernel", "exact specialisation", "noise: the best, timed again"})
+  for (const char* name : {"tuned", "powers of two", "uniform", "one symbolic kernel",
+                           "exact specialisation", "noise: the best, timed again"})
     EXPECT_NE(page.find(name), std::string::npos) << name;
   if (const char* file = std::getenv("ANYDIM_REPORT_FILE")) std::ofstream(file) << page;
 }
 
 TEST(HtmlReport, APlotOfNothingSaysSo) {
-  const std::string svg = to_svg({.title = "t", .x_label = "x", .y_label = "y", .curves = {{"c", {{1, INFINITY}}}}});
+  const std::string svg =
+      to_svg({.title = "t", .x_label = "x", .y_label = "y", .curves = {{"c", {{1, INFINITY}}}}});
   EXPECT_NE(svg.find("nothing was measured"), std::string::npos);
-  EXPECT_EQ(count(to_svg({.title = "t", .x_label = "x", .y_label = "y", .curves = {{"c", {{5, 1e-3}}}}}), "<circle"), 1u);
+  EXPECT_EQ(
+      count(to_svg({.title = "t", .x_label = "x", .y_label = "y", .curves = {{"c", {{5, 1e-3}}}}}),
+            "<circle"),
+      1u);
 }
 
 TEST(HtmlReport, TimesReadWell) {

@@ -18,7 +18,8 @@ TEST(Statistics, MediansAndTheirIntervals) {
   EXPECT_EQ(median({}), 0);
   std::vector<double> values;
   for (int i = 1; i <= 20; ++i) values.push_back(i);
-  // Order statistics 6 and 15 of 20 (Conover, Practical Nonparametric Statistics, table of binomial intervals).
+  // Order statistics 6 and 15 of 20 (Conover, Practical Nonparametric Statistics, table of binomial
+  // intervals).
   EXPECT_EQ(median_interval(values).low, 6);
   EXPECT_EQ(median_interval(values).high, 15);
   EXPECT_EQ(median_interval({5, 1, 3}).low, 1);
@@ -57,29 +58,36 @@ TEST(Ridge, FindsALine) {
 
 // A region whose times follow from two fields; the estimates don't know the second.
 SearchRegion region_of(double scale) {
-  SearchRegion region{.candidates = {}, .points = {{16}, {256}}, .weights = {1, 1}, .estimates = {}, .incumbents = {0, 0}};
+  SearchRegion region{.candidates = {},
+                      .points = {{16}, {256}},
+                      .weights = {1, 1},
+                      .estimates = {},
+                      .incumbents = {0, 0}};
   for (std::int64_t a = 1; a <= 8; ++a) {
     for (std::int64_t b = 1; b <= 8; ++b) {
       region.candidates.push_back({.name = "s", .fields = {{"a", a}, {"b", b}}});
-      region.estimates.push_back({scale * (1 + 0.1 * static_cast<double>(8 - a)), scale * (4 + 0.1 * static_cast<double>(8 - a))});
+      region.estimates.push_back({scale * (1 + 0.1 * static_cast<double>(8 - a)),
+                                  scale * (4 + 0.1 * static_cast<double>(8 - a))});
     }
   }
   return region;
 }
 double true_ratio(const ir::Schedule& schedule) {
-  const auto a = static_cast<double>(schedule.field("a")), b = static_cast<double>(schedule.field("b"));
+  const auto a = static_cast<double>(schedule.field("a")),
+             b = static_cast<double>(schedule.field("b"));
   return (1 - 0.02 * a) * (1 - 0.08 * std::log2(b));
 }
 
 std::size_t trials_to_best(bool refit, double& found) {
-  Search search({region_of(1e-3), region_of(1e-6)}, {.threshold = 0.001, .refit = refit, .fewest = 1});
+  Search search({region_of(1e-3), region_of(1e-6)},
+                {.threshold = 0.001, .refit = refit, .fewest = 1});
   std::set<std::pair<std::size_t, std::size_t>> tried;
   const auto attempt = search.next();
   EXPECT_EQ(*attempt, (Attempt{0, 0}));  // incumbents first
   for (auto next = attempt; next; next = search.next()) {
     EXPECT_TRUE(tried.insert({next->region, next->candidate}).second) << "tried twice";
-    const double ratio =
-        true_ratio(search.regions()[next->region].candidates[next->candidate]) / true_ratio(search.regions()[0].candidates[0]);
+    const double ratio = true_ratio(search.regions()[next->region].candidates[next->candidate]) /
+                         true_ratio(search.regions()[0].candidates[0]);
     const double seconds = next->region == 0 ? 1e-3 : 1e-6;
     search.record(*next, {ratio, ratio}, {seconds, 4 * seconds});
     if (search.trials() > 200) break;
@@ -96,7 +104,8 @@ TEST(Search, LearnsWhatTheCostModelMisses) {
   double with = 0, without = 0;
   const std::size_t learned = trials_to_best(true, with), ranked = trials_to_best(false, without);
   EXPECT_LT(learned, 64);
-  const double best = true_ratio({.name = "s", .fields = {{"a", 8}, {"b", 8}}}) / true_ratio({.name = "s", .fields = {{"a", 1}, {"b", 1}}});
+  const double best = true_ratio({.name = "s", .fields = {{"a", 8}, {"b", 8}}}) /
+                      true_ratio({.name = "s", .fields = {{"a", 1}, {"b", 1}}});
   EXPECT_LE(with, best * 1.02);
   EXPECT_LE(learned, ranked);
 }

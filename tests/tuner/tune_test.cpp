@@ -23,7 +23,8 @@ constexpr const char* model_text =
 
 struct Tuned {
   test::TemporaryFolder folder;
-  std::filesystem::path model_file = folder.path() / "model.anydim", database_file = folder.path() / "tuning.db";
+  std::filesystem::path model_file = folder.path() / "model.anydim",
+                        database_file = folder.path() / "tuning.db";
   CompileOptions options{.threads = 2, .keep_kernels = false, .background = false};
   std::shared_ptr<const ir::Backend> backend;
   std::shared_ptr<const Model> model;
@@ -42,7 +43,12 @@ struct Tuned {
             .shape = shape,
             .program = program_of(*model)->program(),
             .backend = *backend,
-            .environment = {.device = "test", .target = "test", .driver = "", .generator = "test", .precision = "f32", .threads = 2}};
+            .environment = {.device = "test",
+                            .target = "test",
+                            .driver = "",
+                            .generator = "test",
+                            .precision = "f32",
+                            .threads = 2}};
   }
   Workload workload(std::uint64_t seed) const {
     return sample_workload(shape, parse_distribution("uniform(4, 60)"), {.texts = 1}, 64, seed);
@@ -66,18 +72,25 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
                           .memory_bytes = std::int64_t{6} << 30};
   std::unique_ptr<WorkerMeasure> worker;
   double slowest_restart = 0;
-  const TuneDevice device{.prepare =
-                              [&](const std::vector<Call>& calls) {
-                                if (worker != nullptr) slowest_restart = std::max(slowest_restart, worker->longest_restart_seconds());
-                                settings.calls = calls;
-                                worker = std::make_unique<WorkerMeasure>(settings);
-                                return worker->prepare();
-                              },
-                          .measure = [&](const TrialRequest& request) { return (*worker)(request); }};
+  const TuneDevice device{
+      .prepare =
+          [&](const std::vector<Call>& calls) {
+            if (worker != nullptr)
+              slowest_restart = std::max(slowest_restart, worker->longest_restart_seconds());
+            settings.calls = calls;
+            worker = std::make_unique<WorkerMeasure>(settings);
+            return worker->prepare();
+          },
+      .measure = [&](const TrialRequest& request) { return (*worker)(request); }};
   Database database(tuned.database_file, Database::Access::Write);
   const TuneSubject subject = tuned.subject();
-  const TuneRules rules{.budget_seconds = 3000, .most_kernels = 4, .points = 2, .unseen_calls = 0, .exhaustive = true};
-  const TuneResult result = tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {});
+  const TuneRules rules{.budget_seconds = 3000,
+                        .most_kernels = 4,
+                        .points = 2,
+                        .unseen_calls = 0,
+                        .exhaustive = true};
+  const TuneResult result =
+      tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {});
 
   EXPECT_FALSE(result.interrupted);
   EXPECT_GE(result.trials, result.space) << "every candidate was tried";
@@ -94,44 +107,53 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
   }
   EXPECT_EQ(counts[Outcome::Crashed], 2 * counts[Outcome::Hung]);
   for (const ir::TunedEntry& entry : result.partition.regions[0].entries)
-    EXPECT_EQ(expected_outcome(entry.schedule.find("variant").value_or(0)), Outcome::Ok) << to_string(entry.schedule);
+    EXPECT_EQ(expected_outcome(entry.schedule.find("variant").value_or(0)), Outcome::Ok)
+        << to_string(entry.schedule);
   slowest_restart = std::max(slowest_restart, worker->longest_restart_seconds());
   EXPECT_GT(slowest_restart, 0);
   EXPECT_LT(slowest_restart, 5);
   std::printf("%lld candidates:", static_cast<long long>(variants));
-  for (const auto& [outcome, count] : counts) std::printf(" %d %s,", count, std::string(name_of(outcome)).c_str());
+  for (const auto& [outcome, count] : counts)
+    std::printf(" %d %s,", count, std::string(name_of(outcome)).c_str());
   std::printf(" slowest restart %.2f s\n", slowest_restart);
 
   // The same again: nothing is measured.
   const TuneDevice none{
-      .prepare = [](const std::vector<Call>&) -> std::vector<std::vector<LaunchKeys>> { throw std::logic_error("asked"); },
-      .measure = [](const TrialRequest&) -> std::optional<Trial> { throw std::logic_error("asked"); }};
-  const TuneResult again = tune(subject, tuned.workload(0), tuned.workload(1), rules, none, database, {});
+      .prepare = [](const std::vector<Call>&) -> std::vector<std::vector<LaunchKeys>> {
+        throw std::logic_error("asked");
+      },
+      .measure = [](const TrialRequest&) -> std::optional<Trial> {
+        throw std::logic_error("asked");
+      }};
+  const TuneResult again =
+      tune(subject, tuned.workload(0), tuned.workload(1), rules, none, database, {});
   EXPECT_TRUE(again.nothing_to_do);
   EXPECT_EQ(again.run.kernels, result.run.kernels);
 }
 
 // A device whose times are a formula.
 TuneDevice formula_device(const TuneSubject& subject, int& trials) {
-  return {.prepare = [](const std::vector<Call>&) { return std::vector<std::vector<LaunchKeys>>(); },
-          .measure = [&](const TrialRequest& request) -> std::optional<Trial> {
-            ++trials;
-            Trial trial;
-            for (const TrialPoint& point : request.points) {
-              const double fast = 1.0 - 0.02 * static_cast<double>(request.schedule.find("rows").value_or(0));
-              const double seconds = 1e-6 * static_cast<double>(point.keys[0]) * fast;
-              const auto& incumbent = subject.program.kernels[0].table.entries.back().schedule;
-              const double own =
-                  1e-6 * static_cast<double>(point.keys[0]) * (1.0 - 0.02 * static_cast<double>(incumbent.find("rows").value_or(0)));
-              trial.points.push_back({.seconds = seconds,
-                                      .incumbent_seconds = own,
-                                      .ratio = seconds / own,
-                                      .low = seconds / own,
-                                      .high = seconds / own,
-                                      .samples = 9});
-            }
-            return trial;
-          }};
+  return {
+      .prepare = [](const std::vector<Call>&) { return std::vector<std::vector<LaunchKeys>>(); },
+      .measure = [&](const TrialRequest& request) -> std::optional<Trial> {
+        ++trials;
+        Trial trial;
+        for (const TrialPoint& point : request.points) {
+          const double fast =
+              1.0 - 0.02 * static_cast<double>(request.schedule.find("rows").value_or(0));
+          const double seconds = 1e-6 * static_cast<double>(point.keys[0]) * fast;
+          const auto& incumbent = subject.program.kernels[0].table.entries.back().schedule;
+          const double own = 1e-6 * static_cast<double>(point.keys[0]) *
+                             (1.0 - 0.02 * static_cast<double>(incumbent.find("rows").value_or(0)));
+          trial.points.push_back({.seconds = seconds,
+                                  .incumbent_seconds = own,
+                                  .ratio = seconds / own,
+                                  .low = seconds / own,
+                                  .high = seconds / own,
+                                  .samples = 9});
+        }
+        return trial;
+      }};
 }
 
 TEST(Tune, InterruptedRunsGoOnWhereTheyStopped) {
@@ -141,12 +163,13 @@ TEST(Tune, InterruptedRunsGoOnWhereTheyStopped) {
   const TuneDevice device = formula_device(subject, trials);
   const TuneRules rules{.most_kernels = 4, .points = 2, .unseen_calls = 0, .exhaustive = true};
   Database database(tuned.database_file, Database::Access::Write);
-  const TuneResult first =
-      tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {.interrupted = [&] { return ++asked > 10; }});
+  const TuneResult first = tune(subject, tuned.workload(0), tuned.workload(1), rules, device,
+                                database, {.interrupted = [&] { return ++asked > 10; }});
   EXPECT_TRUE(first.interrupted);
   EXPECT_EQ(first.trials, 10);
   EXPECT_TRUE(database.runs(subject.environment).empty());
-  const TuneResult second = tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {});
+  const TuneResult second =
+      tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {});
   EXPECT_FALSE(second.interrupted);
   EXPECT_GE(second.reused, 9);
   EXPECT_GE(second.reused + second.trials, second.space);
@@ -161,7 +184,8 @@ TEST(Tune, SeveralAtOnceFindTheSame) {
   const TuneSubject subject = tuned.subject();
   int trials = 0;
   const TuneRules rules{.most_kernels = 4, .points = 2, .unseen_calls = 0, .exhaustive = true};
-  Database one(tuned.folder.path() / "one.db", Database::Access::Write), many(tuned.folder.path() / "many.db", Database::Access::Write);
+  Database one(tuned.folder.path() / "one.db", Database::Access::Write),
+      many(tuned.folder.path() / "many.db", Database::Access::Write);
   const TuneDevice single = formula_device(subject, trials);
   TuneDevice wide = single;
   std::size_t widest = 0;
@@ -180,7 +204,8 @@ TEST(Tune, SeveralAtOnceFindTheSame) {
 }
 
 TEST(RecordedMatrix, StandsForADevice) {
-  const RecordedMatrix matrix = RecordedMatrix::parse(R"({"matrix": {"s a=1": {"64x32x48": 10, "128x32x48": 12.5}}})", "m.json");
+  const RecordedMatrix matrix = RecordedMatrix::parse(
+      R"({"matrix": {"s a=1": {"64x32x48": 10, "128x32x48": 12.5}}})", "m.json");
   const ir::Schedule schedule = ir::parse_schedule("s a=1");
   EXPECT_EQ(matrix.schedules(), std::vector<ir::Schedule>{schedule});
   EXPECT_DOUBLE_EQ(*matrix.seconds(schedule, 1, 32, 48), 10e-6);
@@ -199,7 +224,8 @@ TEST(RecordedMatrix, StandsForADevice) {
   };
   EXPECT_EQ(error("[]"), "m.json: this is no matrix of latencies by schedule and shape");
   EXPECT_EQ(error(R"({"s a=1": {"64x32": 1}})"), "m.json: '64x32' is no shape MxNxK");
-  EXPECT_EQ(error(R"({"s a=1": {"64x32x48": 0}})"), "m.json: the latency of s a=1 at 64x32x48 is no time above 0");
+  EXPECT_EQ(error(R"({"s a=1": {"64x32x48": 0}})"),
+            "m.json: the latency of s a=1 at 64x32x48 is no time above 0");
   EXPECT_EQ(error("{}"), "m.json: there is no latency in it");
 }
 
@@ -207,23 +233,31 @@ TEST(Tune, FindsTheBestOfARecordedMatrix) {
   const Tuned tuned(0);
   const TuneSubject subject = tuned.subject();
   const ir::Region& region = subject.program.kernels[0].region;
-  // Times fall with the number of the schedule, by far to the last; but for one that is best at small sizes.
+  // Times fall with the number of the schedule, by far to the last; but for one that is best at
+  // small sizes.
   nlohmann::json rows;
   const auto space = subject.backend.space(region, {{{1, 64, 1}}});
   for (const auto& entry : subject.program.kernels[0].table.entries)
-    for (const int m : {16, 32, 48, 64}) rows[to_string(entry.schedule)][std::to_string(m) + "x32x48"] = 100.0 * m;
+    for (const int m : {16, 32, 48, 64})
+      rows[to_string(entry.schedule)][std::to_string(m) + "x32x48"] = 100.0 * m;
   for (std::size_t i = 0; i < space.size(); ++i) {
-    const double slow = i + 1 == space.size() ? 40 : 100 - static_cast<double>(i) / static_cast<double>(space.size());
-    for (const int m : {16, 32, 48, 64}) rows[to_string(space[i])][std::to_string(m) + "x32x48"] = m <= 16 && i == 5 ? 1.0 : slow * m;
+    const double slow = i + 1 == space.size()
+                            ? 40
+                            : 100 - static_cast<double>(i) / static_cast<double>(space.size());
+    for (const int m : {16, 32, 48, 64})
+      rows[to_string(space[i])][std::to_string(m) + "x32x48"] = m <= 16 && i == 5 ? 1.0 : slow * m;
   }
   const RecordedMatrix matrix = RecordedMatrix::parse(rows.dump(), "recorded");
   Database database(tuned.database_file, Database::Access::Write);
   const TuneResult result =
-      tune(subject, tuned.workload(0), tuned.workload(1), {.most_kernels = 2, .points = 4, .unseen_calls = 4, .exhaustive = true},
+      tune(subject, tuned.workload(0), tuned.workload(1),
+           {.most_kernels = 2, .points = 4, .unseen_calls = 4, .exhaustive = true},
            replayed_device(subject, matrix), database, {});
   const auto& entries = result.partition.regions[0].entries;
-  EXPECT_EQ(to_string(entries[entry_at(entries, std::vector<std::int64_t>{4})].schedule), to_string(space[5]));
-  EXPECT_EQ(to_string(entries[entry_at(entries, std::vector<std::int64_t>{60})].schedule), to_string(space.back()));
+  EXPECT_EQ(to_string(entries[entry_at(entries, std::vector<std::int64_t>{4})].schedule),
+            to_string(space[5]));
+  EXPECT_EQ(to_string(entries[entry_at(entries, std::vector<std::int64_t>{60})].schedule),
+            to_string(space.back()));
   ASSERT_TRUE(result.regret);
   EXPECT_NEAR(result.regret->strategies.at(0).regret.expected_total, 0, 0.35);
 }
@@ -239,12 +273,14 @@ TEST(Tune, ATableOutlivesAFailureOfItsKernelsAfterwards) {
   };
   const auto measure = device.measure;
   device.measure = [&](const TrialRequest& request) -> std::optional<Trial> {
-    if (prepared > 1) return Trial{.outcome = Outcome::OutOfMemory, .detail = "something else took it"};
+    if (prepared > 1)
+      return Trial{.outcome = Outcome::OutOfMemory, .detail = "something else took it"};
     return measure(request);
   };
   Database database(tuned.database_file, Database::Access::Write);
   const TuneResult result =
-      tune(subject, tuned.workload(0), tuned.workload(1), {.most_kernels = 2, .points = 3, .unseen_calls = 2}, device, database, {});
+      tune(subject, tuned.workload(0), tuned.workload(1),
+           {.most_kernels = 2, .points = 3, .unseen_calls = 2}, device, database, {});
   EXPECT_EQ(prepared, 2);
   EXPECT_FALSE(result.regret);
   EXPECT_EQ(database.tables().size(), 1U);
@@ -255,10 +291,13 @@ TEST(Tune, PredictsWhereNothingCanBeTimed) {
   const TuneSubject subject = tuned.subject();
   Database database(tuned.database_file, Database::Access::Write);
   const TuneResult result =
-      tune(subject, tuned.workload(0), tuned.workload(1), {.most_kernels = 4, .points = 3}, predicted_device(subject), database, {});
+      tune(subject, tuned.workload(0), tuned.workload(1), {.most_kernels = 4, .points = 3},
+           predicted_device(subject), database, {});
   EXPECT_FALSE(result.regret);
-  for (const ir::TunedEntry& entry : result.partition.regions[0].entries) EXPECT_FALSE(entry.measured);
-  for (const Measurement& row : database.measurements(subject.environment, subject.program.kernels[0].region.identity))
+  for (const ir::TunedEntry& entry : result.partition.regions[0].entries)
+    EXPECT_FALSE(entry.measured);
+  for (const Measurement& row :
+       database.measurements(subject.environment, subject.program.kernels[0].region.identity))
     EXPECT_FALSE(row.measured);
   EXPECT_LE(result.run.expected_seconds, result.run.default_seconds * 1.001);
 }
@@ -266,16 +305,19 @@ TEST(Tune, PredictsWhereNothingCanBeTimed) {
 TEST(Roofline, CountsWhatALaunchMustDo) {
   const Tuned tuned(0);
   const TuneSubject subject = tuned.subject();
-  const LeastWork work = least_work(subject.program.kernels[0].region, std::vector<std::int64_t>{8});
+  const LeastWork work =
+      least_work(subject.program.kernels[0].region, std::vector<std::int64_t>{8});
   EXPECT_DOUBLE_EQ(work.multiply_adds, 8 * 32 * 48);
   EXPECT_DOUBLE_EQ(work.bytes, 4 * (8 * 48 + 48 * 32 + 8 * 32));
   EXPECT_FALSE(work.narrow);
 }
 
 TEST(Roofline, IsArithmeticOrMemoryWhicheverTakesLonger) {
-  const DeviceLimits limits{.multiply_adds = 10, .narrow_multiply_adds = 40, .reads = {{100, 50}, {1000, 5}}};
+  const DeviceLimits limits{
+      .multiply_adds = 10, .narrow_multiply_adds = 40, .reads = {{100, 50}, {1000, 5}}};
   EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .bytes = 100}, limits), 10);
-  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .narrow = true, .bytes = 100}, limits), 2.5);
+  EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .narrow = true, .bytes = 100}, limits),
+                   2.5);
   EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 1, .bytes = 101}, limits), 20.2);
   EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 1, .bytes = 2000}, limits), 400);
   EXPECT_DOUBLE_EQ(roofline_seconds({.multiply_adds = 100, .bytes = 100}, {}), 0);
@@ -303,16 +345,19 @@ TEST(Tune, RefusesBadLimits) {
   Database database(tuned.database_file, Database::Access::Write);
   const auto message = [&](const TuneRules& rules) {
     try {
-      static_cast<void>(tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {}));
+      static_cast<void>(
+          tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {}));
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
       return std::string(error.what());
     }
     return std::string("nothing was thrown");
   };
-  EXPECT_EQ(message({.budget_seconds = 0}), "--budget is no time: give seconds, minutes or hours above 0, e.g. 10m");
+  EXPECT_EQ(message({.budget_seconds = 0}),
+            "--budget is no time: give seconds, minutes or hours above 0, e.g. 10m");
   EXPECT_EQ(message({.most_kernels = 0}),
-            "--max-kernels 0 is below the 1 regions of the model, each of which needs one kernel; give 1 or more");
+            "--max-kernels 0 is below the 1 regions of the model, each of which needs one kernel; "
+            "give 1 or more");
   EXPECT_EQ(trials, 0);
 }
 

@@ -21,7 +21,8 @@ constexpr CaseLimits limits{.first_seconds = 5, .then_seconds = 5};
 
 TEST(WorkerProcess, AnswersCaseByCase) {
   WorkerProcess worker(
-      script("while read line; do echo noise; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; "
+      script("while read line; do echo noise; echo '{\"begin\": \"a\"}'; echo '{\"at\": "
+             "\"compiled\", \"id\": \"a\"}'; "
              "echo '{\"end\": \"a\", \"value\": 7}'; done"));
   for (int i = 0; i < 3; ++i) {
     const CaseEnd end = worker.run(one_case, limits);
@@ -39,7 +40,9 @@ TEST(WorkerProcess, TellsHowItEnded) {
   EXPECT_EQ(segv.signal, SIGSEGV);
   EXPECT_FALSE(crash.running());
   EXPECT_EQ(classify(segv, "").outcome, Outcome::Crashed);
-  WorkerProcess exits(script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; exit 86"));
+  WorkerProcess exits(
+      script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; "
+             "exit 86"));
   const CaseEnd touched = exits.run(one_case, limits);
   EXPECT_EQ(touched.exit_code, forbidden_access_exit);
   EXPECT_EQ(classify(touched, "").outcome, Outcome::OutOfBounds);
@@ -57,7 +60,9 @@ TEST(WorkerProcess, ItsClockIsTheParents) {
   const CaseEnd compile = hangs.run(one_case, {.first_seconds = 0.2, .then_seconds = 5});
   EXPECT_EQ(compile.status, CaseEnd::Status::Hung);
   EXPECT_EQ(classify(compile, "").detail, "over its time limit while it was compiled");
-  WorkerProcess runs(script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; read never"));
+  WorkerProcess runs(
+      script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; "
+             "read never"));
   const CaseEnd run = runs.run(one_case, {.first_seconds = 50, .then_seconds = 0.2});
   EXPECT_EQ(classify(run, "").detail, "over its time limit while it ran");
   EXPECT_FALSE(runs.running());
@@ -66,7 +71,9 @@ TEST(WorkerProcess, ItsClockIsTheParents) {
 }
 
 TEST(WorkerProcess, DamagedAnswersAreNoTimes) {
-  WorkerProcess worker(script("while read line; do echo '{\"begin\": \"a\"}'; echo '{\"end\": \"a\", \"outcome\": \"ok\"}'; done"));
+  WorkerProcess worker(
+      script("while read line; do echo '{\"begin\": \"a\"}'; echo '{\"end\": \"a\", \"outcome\": "
+             "\"ok\"}'; done"));
   EXPECT_EQ(classify(worker.run(one_case, limits), "").detail, "its answer was damaged");
   CaseEnd refused;
   refused.said = {{"end", "a"}, {"error", "no memory"}, {"exit_code", 6}};
@@ -82,7 +89,9 @@ TEST(WorkerProcess, SaysWhyItCannotStart) {
     FAIL() << "it started";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Resource);
-    EXPECT_STREQ(error.what(), "the measuring process /nonexistent/anydim cannot be started: No such file or directory");
+    EXPECT_STREQ(
+        error.what(),
+        "the measuring process /nonexistent/anydim cannot be started: No such file or directory");
   }
 }
 

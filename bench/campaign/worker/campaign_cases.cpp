@@ -25,7 +25,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* empty_program = "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32] {\n  %y = add(%x, %x)\n  return %y\n}\n";
+constexpr const char* empty_program =
+    "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32] {\n  %y = add(%x, %x)\n  return %y\n}\n";
 
 ir::Module module_of(const nlohmann::json& wanted) {
   if (wanted.contains("model")) return load_model(wanted.at("model").get<std::string>());
@@ -40,18 +41,21 @@ ir::DType dtype_of(const nlohmann::json& wanted) {
 }
 
 // Numbers that are the same on every machine; integers in [0, below).
-std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const nlohmann::json& wanted) {
+std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs,
+                                    const nlohmann::json& wanted) {
   const nlohmann::json described = wanted.value("inputs", nlohmann::json::object());
   std::vector<ir::Tensor> tensors;
   for (const InputInfo& input : inputs) {
-    const nlohmann::json one = described.value(input.name, nlohmann::json{{"dims", std::vector<std::int64_t>(input.dims.size(), 1)}});
+    const nlohmann::json one = described.value(
+        input.name, nlohmann::json{{"dims", std::vector<std::int64_t>(input.dims.size(), 1)}});
     const auto dims = one.at("dims").get<std::vector<std::int64_t>>();
     ir::Tensor tensor = ir::random_tensor(input.dtype, dims, wanted.value("seed", 1), input.name);
     if (one.contains("lengths")) {  // a mask over the first tokens of each sequence
       const auto lengths = one.at("lengths").get<std::vector<std::int64_t>>();
       ir::Tensor mask(input.dtype, dims);
       for (std::int64_t i = 0; i < mask.elements(); ++i)
-        mask.set_integer(i, i % dims.at(1) < lengths.at(static_cast<std::size_t>(i / dims[1])) ? 1 : 0);
+        mask.set_integer(
+            i, i % dims.at(1) < lengths.at(static_cast<std::size_t>(i / dims[1])) ? 1 : 0);
       tensor = std::move(mask);
     } else if (one.value("ramp", false)) {  // every element its own position
       ir::Tensor ramp(input.dtype, dims);
@@ -59,7 +63,8 @@ std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const 
       tensor = std::move(ramp);
     } else if (one.contains("whole") || one.contains("times")) {
       const bool whole = one.contains("whole");
-      const double times = whole ? 16 * one.at("whole").get<double>() : one.at("times").get<double>();
+      const double times =
+          whole ? 16 * one.at("whole").get<double>() : one.at("times").get<double>();
       ir::Tensor spread(input.dtype, dims);
       for (std::int64_t i = 0; i < spread.elements(); ++i) {
         const double number = times * tensor.real_at(i);
@@ -69,7 +74,8 @@ std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const 
     } else if (ir::is_integer(input.dtype)) {
       const std::int64_t below = one.value("below", std::int64_t{2});
       ir::Tensor bounded(input.dtype, tensor.dims());
-      for (std::int64_t i = 0; i < tensor.elements(); ++i) bounded.set_integer(i, tensor.integer_at(i) % below);
+      for (std::int64_t i = 0; i < tensor.elements(); ++i)
+        bounded.set_integer(i, tensor.integer_at(i) % below);
       tensor = std::move(bounded);
     }
     tensors.push_back(std::move(tensor));
@@ -79,7 +85,8 @@ std::vector<ir::Tensor> draw_inputs(const std::vector<InputInfo>& inputs, const 
 
 double difference_of(const std::vector<ir::Tensor>& got, const std::vector<ir::Tensor>& want) {
   double largest = 0;
-  for (std::size_t o = 0; o < want.size(); ++o) largest = std::max(largest, largest_difference(got.at(o), want[o]));
+  for (std::size_t o = 0; o < want.size(); ++o)
+    largest = std::max(largest, largest_difference(got.at(o), want[o]));
   return largest;
 }
 
@@ -89,7 +96,8 @@ void note_difference(Json& result, double difference, double tolerance) {
   result["right"] = difference <= tolerance;
 }
 
-std::vector<ir::Tensor> expected_results(const nlohmann::json& wanted, const ir::Module& module, const std::vector<ir::Tensor>& inputs) {
+std::vector<ir::Tensor> expected_results(const nlohmann::json& wanted, const ir::Module& module,
+                                         const std::vector<ir::Tensor>& inputs) {
   if (!wanted.contains("expected")) return evaluate_reference(module, inputs);
   std::vector<ir::Tensor> results;
   for (const std::string& name : module.functions.at(0).result_names)
@@ -102,7 +110,9 @@ struct CalledProgram {
   std::shared_ptr<const Model> model;  // null: as it is
   std::shared_ptr<const runtime::Executable> executable;
 
-  std::vector<InputInfo> inputs() const { return model ? model->inputs() : inputs_of(executable->program()); }
+  std::vector<InputInfo> inputs() const {
+    return model ? model->inputs() : inputs_of(executable->program());
+  }
   // What the executable takes for a call's inputs.
   std::vector<ir::Tensor> call(const std::vector<ir::Tensor>& inputs) const {
     if (!model) return inputs;
@@ -113,14 +123,17 @@ struct CalledProgram {
   std::int64_t rows(const std::vector<ir::Tensor>& inputs) const {
     const ir::Tensor mask = row_truths(inputs);
     std::int64_t rows = 0;
-    for (std::int64_t i = 0; i < mask.elements(); ++i) rows += mask.integer_at(i) == model->packing()->kept ? 1 : 0;
+    for (std::int64_t i = 0; i < mask.elements(); ++i)
+      rows += mask.integer_at(i) == model->packing()->kept ? 1 : 0;
     return rows;
   }
   ir::Tensor row_truths(const std::vector<ir::Tensor>& inputs) const {
     return runtime::row_truths(*model->packing(), inputs.at(model->packing()->mask));
   }
-  // Up to `most` rows of each result that has rows, evenly spread over those that take part, as f16; other results as they are.
-  std::vector<ir::Tensor> sample(const std::vector<ir::Tensor>& results, const std::vector<ir::Tensor>& inputs, std::int64_t most) const {
+  // Up to `most` rows of each result that has rows, evenly spread over those that take part, as
+  // f16; other results as they are.
+  std::vector<ir::Tensor> sample(const std::vector<ir::Tensor>& results,
+                                 const std::vector<ir::Tensor>& inputs, std::int64_t most) const {
     std::vector<std::int64_t> kept;
     const std::optional<ir::Tensor> mask = model ? std::optional(row_truths(inputs)) : std::nullopt;
     for (std::int64_t i = 0; mask && i < mask->elements(); ++i)
@@ -136,8 +149,11 @@ struct CalledProgram {
       ir::Tensor& rows = samples.emplace_back(ir::DType::F16, std::vector{taken, width});
       for (std::int64_t i = 0; i < taken; ++i) {
         const std::int64_t row =
-            kept[taken == 1 ? 0 : static_cast<std::size_t>(i * (static_cast<std::int64_t>(kept.size()) - 1) / (taken - 1))];
-        for (std::int64_t e = 0; e < width; ++e) rows.set_real(i * width + e, result.real_at(row * width + e));
+            kept[taken == 1 ? 0
+                            : static_cast<std::size_t>(
+                                  i * (static_cast<std::int64_t>(kept.size()) - 1) / (taken - 1))];
+        for (std::int64_t e = 0; e < width; ++e)
+          rows.set_real(i * width + e, result.real_at(row * width + e));
       }
     }
     return samples;
@@ -155,22 +171,30 @@ struct CalledProgram {
   }
 };
 
-CalledProgram compiled_program(const CompileTarget& target, const nlohmann::json& wanted, CompileOptions options) {
-  if (!wanted.value("packed", false)) return {nullptr, compile_for(target, module_of(wanted), options)};
+CalledProgram compiled_program(const CompileTarget& target, const nlohmann::json& wanted,
+                               CompileOptions options) {
+  if (!wanted.value("packed", false))
+    return {nullptr, compile_for(target, module_of(wanted), options)};
   options.masked_rows = MaskedRows::Zero;
   auto model = Model::compile(target, module_of(wanted), options);
-  if (!model->packing()) throw Error(ErrorKind::Unsupported, "case: the program is not packed: " + model->padded_because());
+  if (!model->packing())
+    throw Error(ErrorKind::Unsupported,
+                "case: the program is not packed: " + model->padded_because());
   auto executable = model->packed();
   return {std::move(model), std::move(executable)};
 }
 
 Json microseconds(const GpuSample& sample) {
-  return {{"median_us", 1e6 * sample.median}, {"least_us", 1e6 * sample.least}, {"most_us", 1e6 * sample.most}};
+  return {{"median_us", 1e6 * sample.median},
+          {"least_us", 1e6 * sample.least},
+          {"most_us", 1e6 * sample.most}};
 }
 
-// A call's time on the device, and with all that the host does. `first`: seconds of the call of these inputs before: where its capacity is new, it launched on the stream, and
-// the next one captures a graph.
-Json timed_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repetitions, double first) {
+// A call's time on the device, and with all that the host does. `first`: seconds of the call of
+// these inputs before: where its capacity is new, it launched on the stream, and the next one
+// captures a graph.
+Json timed_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs, int repetitions,
+                double first) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> whole;
   for (int i = 0; i < repetitions; ++i) {
@@ -200,7 +224,8 @@ void write_expected(const std::filesystem::path& files, const std::vector<ir::Te
 
 std::vector<ir::Tensor> read_expected(const std::filesystem::path& files, std::size_t count) {
   std::vector<ir::Tensor> results;
-  for (std::size_t i = 0; i < count; ++i) results.push_back(read_npy(files.parent_path() / output_file_name(expected_name(files, i))));
+  for (std::size_t i = 0; i < count; ++i)
+    results.push_back(read_npy(files.parent_path() / output_file_name(expected_name(files, i))));
   return results;
 }
 
@@ -217,12 +242,14 @@ CampaignCases::CampaignCases(CompileOptions options, MakeTarget make, RawTarget 
 }
 CampaignCases::~CampaignCases() = default;
 
-CompileTarget CampaignCases::target_for(const nlohmann::json& wanted, std::shared_ptr<ChosenSchedules>& chosen) {
+CompileTarget CampaignCases::target_for(const nlohmann::json& wanted,
+                                        std::shared_ptr<ChosenSchedules>& chosen) {
   const bool checked = wanted.value("checked", false);
   CompileTarget& known = targets_[checked];
   if (known.backend == nullptr) known = make_(checked);
   std::optional<ScheduleFilter> filter;
-  if (wanted.contains("schedule")) filter = parse_schedule_filter(wanted.at("schedule").get<std::string>());
+  if (wanted.contains("schedule"))
+    filter = parse_schedule_filter(wanted.at("schedule").get<std::string>());
   std::vector<ScheduleFilter> avoided;
   for (const nlohmann::json& one : wanted.value("avoid", nlohmann::json::array()))
     avoided.push_back(parse_schedule_filter(one.get<std::string>()));
@@ -232,7 +259,8 @@ CompileTarget CampaignCases::target_for(const nlohmann::json& wanted, std::share
 
 CompileOptions CampaignCases::options_for(const nlohmann::json& wanted) const {
   CompileOptions options = options_;
-  options.policies.push_back(parse_policy(wanted.value("policy", wanted.contains("schedule") ? "symbolic" : "bucketed")));
+  options.policies.push_back(
+      parse_policy(wanted.value("policy", wanted.contains("schedule") ? "symbolic" : "bucketed")));
   options.background = false;
   return options;
 }
@@ -260,12 +288,14 @@ nlohmann::ordered_json CampaignCases::run_program(const nlohmann::json& wanted) 
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
 
   runtime::Context context(executable);
-  const std::vector<ir::Tensor> given = draw_inputs(program.inputs(), wanted), inputs = program.call(given);
+  const std::vector<ir::Tensor> given = draw_inputs(program.inputs(), wanted),
+                                inputs = program.call(given);
   std::vector<ir::Tensor> outputs;
   std::vector<double> host;
   double difference = 0;
   const bool compared = wanted.value("compare", true);
-  std::vector<ir::Tensor> want = compared ? expected_results(wanted, module_of(wanted), given) : std::vector<ir::Tensor>();
+  std::vector<ir::Tensor> want =
+      compared ? expected_results(wanted, module_of(wanted), given) : std::vector<ir::Tensor>();
   program.hide(want, given);
   for (int pass = 0; pass < wanted.value("passes", 3); ++pass) {
     const auto start = Clock::now();
@@ -278,20 +308,24 @@ nlohmann::ordered_json CampaignCases::run_program(const nlohmann::json& wanted) 
   if (compared) note_difference(result, difference, tolerance);
   // Other sizes of the same program, each compared before it is timed.
   for (const nlohmann::json& size : wanted.value("sizes", nlohmann::json::array())) {
-    const std::vector<ir::Tensor> drawn = draw_inputs(program.inputs(), size), more = program.call(drawn);
+    const std::vector<ir::Tensor> drawn = draw_inputs(program.inputs(), size),
+                                  more = program.call(drawn);
     const auto start = Clock::now();
     const std::vector<ir::Tensor> results = context.run(more);
     const double first = std::chrono::duration<double>(Clock::now() - start).count();
     Json call = {{"dims", drawn.at(0).dims()}};
     if (program.model) call["rows"] = program.rows(drawn);
     if (size.contains("expected")) {
-      const std::vector<ir::Tensor> samples = program.sample(results, drawn, size.value("sampled", std::int64_t{8}));
+      const std::vector<ir::Tensor> samples =
+          program.sample(results, drawn, size.value("sampled", std::int64_t{8}));
       if (wanted.value("record", false)) {
         write_expected(size.at("expected"), samples);
         result["calls"].push_back(std::move(call));
         continue;
       }
-      note_difference(call, difference_of(samples, read_expected(size.at("expected"), samples.size())), tolerance);
+      note_difference(call,
+                      difference_of(samples, read_expected(size.at("expected"), samples.size())),
+                      tolerance);
       result["right"] = result.value("right", true) && call["right"].get<bool>();
     }
     call.update(timed_call(context, more, wanted.value("repetitions", 15), first));
@@ -303,10 +337,12 @@ nlohmann::ordered_json CampaignCases::run_program(const nlohmann::json& wanted) 
   Json launches = Json::array();
   for (const runtime::LaunchRecord& launch : context.launches()) {
     const auto& kernel = executable->program().kernels[static_cast<std::size_t>(launch.kernel)];
-    launches.push_back({{"region", kernel.region.name},
-                        {"schedule", to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule)},
-                        {"blocks", launch.tasks},
-                        {"us", 1e6 * launch.seconds}});
+    launches.push_back(
+        {{"region", kernel.region.name},
+         {"schedule",
+          to_string(kernel.table.entries[static_cast<std::size_t>(launch.used)].schedule)},
+         {"blocks", launch.tasks},
+         {"us", 1e6 * launch.seconds}});
   }
   result["launches"] = std::move(launches);
   return result;
@@ -317,8 +353,8 @@ nlohmann::ordered_json CampaignCases::run_matmul(const nlohmann::json& wanted) {
   const CompileTarget target = target_for(wanted, chosen);
   std::vector<GpuMatmul> shapes;
   for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>())
-    shapes.push_back(
-        {m, wanted.at("n").get<std::int64_t>(), wanted.at("k").get<std::int64_t>(), dtype_of(wanted), wanted.value("copies", 12)});
+    shapes.push_back({m, wanted.at("n").get<std::int64_t>(), wanted.at("k").get<std::int64_t>(),
+                      dtype_of(wanted), wanted.value("copies", 12)});
   GpuBenchOptions bench;
   bench.library = wanted.value("cublas", false);
   bench.library_path = wanted.value("library_path", "");
@@ -332,15 +368,19 @@ nlohmann::ordered_json CampaignCases::run_matmul(const nlohmann::json& wanted) {
   Json rows = Json::array();
   const auto comparison = [&](const GpuComparison& times) {
     Json row = microseconds(times.ours);
-    if (bench.library) row.update(Json{{"heuristic_us", 1e6 * times.heuristic.median}, {"best_us", 1e6 * times.best.median}});
+    if (bench.library)
+      row.update(Json{{"heuristic_us", 1e6 * times.heuristic.median},
+                      {"best_us", 1e6 * times.best.median}});
     return row;
   };
   double largest = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    Json row = {{"m", shapes[i].m}, {"n", shapes[i].n}, {"k", shapes[i].k}, {"schedule", all[i].schedule}};
+    Json row = {
+        {"m", shapes[i].m}, {"n", shapes[i].n}, {"k", shapes[i].k}, {"schedule", all[i].schedule}};
     row.update(comparison(all[i].ring));
     if (bench.library) row["algorithms"] = all[i].algorithms;
-    if (bench.cache_extremes) row.update(Json{{"warm", comparison(all[i].warm)}, {"cold", comparison(all[i].cold)}});
+    if (bench.cache_extremes)
+      row.update(Json{{"warm", comparison(all[i].warm)}, {"cold", comparison(all[i].cold)}});
     note_difference(row, all[i].largest_difference, wanted.value("tolerance", 0.02));
     largest = std::max(largest, all[i].largest_difference);
     rows.push_back(std::move(row));
@@ -356,14 +396,19 @@ nlohmann::ordered_json CampaignCases::run_attention(const nlohmann::json& wanted
   const CompileTarget target = target_for(wanted, chosen);
   std::vector<GpuAttention> shapes;
   for (const auto& shape : wanted.value("shapes", std::vector<std::array<std::int64_t, 4>>()))
-    shapes.push_back({.batch = shape[0], .heads = shape[1], .length = shape[2], .head = shape[3], .dtype = dtype_of(wanted)});
+    shapes.push_back({.batch = shape[0],
+                      .heads = shape[1],
+                      .length = shape[2],
+                      .head = shape[3],
+                      .dtype = dtype_of(wanted)});
   for (const nlohmann::json& shape : wanted.value("ragged", nlohmann::json::array())) {
     shapes.push_back({.heads = shape.at("heads").get<std::int64_t>(),
                       .head = shape.at("head").get<std::int64_t>(),
                       .dtype = dtype_of(wanted),
                       .lengths = shape.at("lengths").get<std::vector<std::int64_t>>()});
   }
-  const auto all = time_attention(target, shapes, options_for(wanted), wanted.value("repetitions", 15));
+  const auto all =
+      time_attention(target, shapes, options_for(wanted), wanted.value("repetitions", 15));
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
   Json rows = Json::array();
   double largest = 0;
@@ -388,9 +433,11 @@ nlohmann::ordered_json CampaignCases::rank_schedules(const nlohmann::json& wante
   const std::string type(ir::name_of(dtype_of(wanted)));
   const std::int64_t n = wanted.at("n").get<std::int64_t>(), k = wanted.at("k").get<std::int64_t>();
   const std::string text = fmt::format(
-      "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  %w = constant({2} ({0}, {1}) "
+      "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  "
+      "%w = constant({2} ({0}, {1}) "
       "@random(1))\n"
-      "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return %y\n}}\n",
+      "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return "
+      "%y\n}}\n",
       k, n, type);
   CompileOptions options = options_for(wanted);
   options.policies = {parse_policy("bucketed")};  // every bucket offers what suits it
@@ -398,8 +445,11 @@ nlohmann::ordered_json CampaignCases::rank_schedules(const nlohmann::json& wante
   std::map<std::string, Json> best;
   for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>()) {
     const auto ranked = chosen->ranked("matmul", {m});
-    const std::size_t top = std::min<std::size_t>(ranked.size(), wanted.value("top", std::size_t{4}));
-    for (std::size_t i = 0; i < top; ++i) best[to_string(ranked[i].second)].push_back({{"m", m}, {"estimate_us", 1e6 * ranked[i].first}});
+    const std::size_t top =
+        std::min<std::size_t>(ranked.size(), wanted.value("top", std::size_t{4}));
+    for (std::size_t i = 0; i < top; ++i)
+      best[to_string(ranked[i].second)].push_back(
+          {{"m", m}, {"estimate_us", 1e6 * ranked[i].first}});
   }
   return {{"schedules", best}};
 }
@@ -411,7 +461,8 @@ nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
   const std::string file = wanted.at("source").get<std::string>();
   std::ifstream stream(file, std::ios::binary);
   kernel.source.assign(std::istreambuf_iterator<char>(stream), {});
-  if (kernel.source.empty()) throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be read, or is empty", file));
+  if (kernel.source.empty())
+    throw Error(ErrorKind::Malformed, fmt::format("{}: cannot be read, or is empty", file));
   const nlohmann::json& launch = wanted.at("launch");
   kernel.launch.entry = launch.at("entry").get<std::string>();
   kernel.launch.grid = {launch.value("grid", 1), 1, 1};
@@ -422,8 +473,10 @@ nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
     ir::TensorMap described;
     described.buffer = map.at("buffer").get<std::int32_t>();
     described.dtype = dtype_of(map);
-    for (const std::int64_t extent : map.at("dims").get<std::vector<std::int64_t>>()) described.dims.emplace_back(extent);
-    for (const std::int64_t stride : map.at("strides").get<std::vector<std::int64_t>>()) described.strides.emplace_back(stride);
+    for (const std::int64_t extent : map.at("dims").get<std::vector<std::int64_t>>())
+      described.dims.emplace_back(extent);
+    for (const std::int64_t stride : map.at("strides").get<std::vector<std::int64_t>>())
+      described.strides.emplace_back(stride);
     described.box = map.at("box").get<std::vector<std::int32_t>>();
     described.swizzle_bytes = map.value("swizzle_bytes", 0);
     kernel.launch.tensor_maps.push_back(std::move(described));
@@ -437,16 +490,19 @@ nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
   }
   kernel.inputs = draw_inputs(inputs, drawn);
   for (const nlohmann::json& output : wanted.at("outputs"))
-    kernel.outputs.emplace_back(dtype_of(output), output.at("dims").get<std::vector<std::int64_t>>());
+    kernel.outputs.emplace_back(dtype_of(output),
+                                output.at("dims").get<std::vector<std::int64_t>>());
 
-  const std::vector<ir::Tensor> results = run_raw_kernel(target_for(wanted, chosen), kernel, raw_.architecture, raw_.code);
+  const std::vector<ir::Tensor> results =
+      run_raw_kernel(target_for(wanted, chosen), kernel, raw_.architecture, raw_.code);
   if (wanted.contains("folder")) {
     std::vector<std::string> names;
     std::vector<ir::Tensor> all = kernel.inputs;
     all.insert(all.end(), results.begin(), results.end());
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool input = i < kernel.inputs.size();
-      names.push_back(fmt::format("{}.{}{}", kernel.name, input ? "in" : "out", input ? i : i - kernel.inputs.size()));
+      names.push_back(fmt::format("{}.{}{}", kernel.name, input ? "in" : "out",
+                                  input ? i : i - kernel.inputs.size()));
     }
     write_outputs(wanted.at("folder").get<std::string>(), names, all);
   }
@@ -456,7 +512,8 @@ nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
     bool right = true;
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ir::Tensor want = read_npy(folder / fmt::format("{}.out{}.npy", kernel.name, i));
-      right = right && want.dims() == results[i].dims() && std::ranges::equal(want.bytes(), results[i].bytes());
+      right = right && want.dims() == results[i].dims() &&
+              std::ranges::equal(want.bytes(), results[i].bytes());
     }
     result["right"] = right;
   }

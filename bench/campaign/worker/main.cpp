@@ -1,5 +1,5 @@
-// The GPU campaign's worker: carries out what bench/campaign asks for, so that whoever drives it survives what a kernel does to the device. Options as those of
-// `anydim worker`.
+// The GPU campaign's worker: carries out what bench/campaign asks for, so that whoever drives it
+// survives what a kernel does to the device. Options as those of `anydim worker`.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,13 +14,16 @@
 
 int main(int argc, char** argv) {
   using namespace anydim;
-  CLI::App app("Carries out cases of the GPU campaign, read from standard input, one JSON object a line.", "campaign_worker");
+  CLI::App app(
+      "Carries out cases of the GPU campaign, read from standard input, one JSON object a line.",
+      "campaign_worker");
   tools::CommonOptions common;
   tools::add_common_options(app, common);
   CLI11_PARSE(app, argc, argv);
   try {
     campaign::CampaignCases cases(tools::compile_options(common));
-    tuner::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); }, std::cin, stdout);
+    tuner::run_cases([&](const nlohmann::json& wanted, const auto&) { return cases.run(wanted); },
+                     std::cin, stdout);
     return 0;
   } catch (const Error& error) {
     tools::complain(fmt::format("campaign_worker: {}\n", error.what()));

@@ -1,4 +1,5 @@
-// usage: embed MODEL: runs an encoder with the inputs input_ids and attention_mask on two texts of different lengths.
+// usage: embed MODEL: runs an encoder with the inputs input_ids and attention_mask on two texts of
+// different lengths.
 #include <anydim/anydim.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,9 +22,11 @@ static int print_results(const anydim_results* results) {
     code = failed(api->results_tensor(results, i, &tensor));
     if (code != 0 || tensor.dtype != ANYDIM_F32) continue;
     printf("%s (", tensor.name);
-    for (uint32_t d = 0; d < tensor.rank; ++d) printf("%s%" PRId64, d == 0 ? "" : ", ", tensor.dims[d]);
+    for (uint32_t d = 0; d < tensor.rank; ++d)
+      printf("%s%" PRId64, d == 0 ? "" : ", ", tensor.dims[d]);
     printf(") =");
-    for (size_t e = 0; e < 4 && e < tensor.size / sizeof(float); ++e) printf(" %.5g", (double)((const float*)tensor.data)[e]);
+    for (size_t e = 0; e < 4 && e < tensor.size / sizeof(float); ++e)
+      printf(" %.5g", (double)((const float*)tensor.data)[e]);
     printf("\n");
   }
   return code;
@@ -34,8 +37,18 @@ static int embed(const anydim_model* model) {
   const int64_t ids[] = {2, 7, 11, 5, 3, 2, 9, 3, 0, 0};
   const int64_t mask[] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
   const anydim_input inputs[] = {
-      {.name = "input_ids", .dims = dims, .data = ids, .size = sizeof ids, .dtype = ANYDIM_I64, .rank = 2},
-      {.name = "attention_mask", .dims = dims, .data = mask, .size = sizeof mask, .dtype = ANYDIM_I64, .rank = 2},
+      {.name = "input_ids",
+       .dims = dims,
+       .data = ids,
+       .size = sizeof ids,
+       .dtype = ANYDIM_I64,
+       .rank = 2},
+      {.name = "attention_mask",
+       .dims = dims,
+       .data = mask,
+       .size = sizeof mask,
+       .dtype = ANYDIM_I64,
+       .rank = 2},
   };
   anydim_context* context = NULL;
   anydim_results* results = NULL;

@@ -1,13 +1,16 @@
-// usage: embed MODEL: runs an encoder with the inputs input_ids and attention_mask on two texts of different lengths.
+// usage: embed MODEL: runs an encoder with the inputs input_ids and attention_mask on two texts of
+// different lengths.
 #include <anydim/anydim.hpp>
 #include <cstdio>
 
 namespace {
 
 void embed(const anydim::Model& model) {
-  const std::vector<std::int64_t> ids{2, 7, 11, 5, 3, 2, 9, 3, 0, 0}, mask{1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+  const std::vector<std::int64_t> ids{2, 7, 11, 5, 3, 2, 9, 3, 0, 0},
+      mask{1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
   anydim::Context context(model);
-  const anydim::Results results = context.run({{"input_ids", {2, 5}, ids}, {"attention_mask", {2, 5}, mask}});
+  const anydim::Results results =
+      context.run({{"input_ids", {2, 5}, ids}, {"attention_mask", {2, 5}, mask}});
   for (std::size_t i = 0; i < results.size(); ++i) {
     const anydim::Tensor tensor = results.at(i);
     std::printf("%s (", tensor.name());

@@ -18,10 +18,12 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
   constexpr std::string_view option = "--reader=";
   for (int i = 1; i < *count; ++i) {
     const std::string_view argument = (*arguments)[i];
-    if (argument.starts_with(option)) chosen = anydim::fuzz::find_reader(argument.substr(option.size()));
+    if (argument.starts_with(option))
+      chosen = anydim::fuzz::find_reader(argument.substr(option.size()));
   }
   if (chosen != nullptr) return 0;
-  std::fputs("usage: fuzz_readers --reader=NAME [options of libFuzzer] FOLDER...; readers are", stderr);
+  std::fputs("usage: fuzz_readers --reader=NAME [options of libFuzzer] FOLDER...; readers are",
+             stderr);
   for (const anydim::fuzz::Reader& reader : anydim::fuzz::readers())
     std::fprintf(stderr, " %.*s", static_cast<int>(reader.name.size()), reader.name.data());
   std::fputs("\n", stderr);

@@ -15,9 +15,9 @@
 #include "frontends/onnx.h"
 #include "frontends/onnx_tensor.h"
 #include "ir/error.h"
-#include "ir/infer.h"
-#include "ir/parse.h"
-#include "ir/print.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "ir/verify.h"
 #include "runtime/kernel_file.h"
 #include "tools/tokens.h"
@@ -31,7 +31,9 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 [[noreturn]] void fault(const char* what) {
   std::fprintf(stderr, "a fault of ours: %s\n", what);
@@ -57,7 +59,8 @@ class File {
   explicit File(std::string_view suffix) : path_(folder() / fmt::format("bytes{}", suffix)) {}
   const std::filesystem::path& with(Bytes bytes) const {
     std::FILE* file = std::fopen(path_.c_str(), "wb");
-    if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() || std::fclose(file) != 0)
+    if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() ||
+        std::fclose(file) != 0)
       fault("a temporary file cannot be written");
     return path_;
   }
@@ -66,7 +69,8 @@ class File {
   struct Folder {
     std::filesystem::path path;
     Folder() {
-      std::string name = (std::filesystem::temp_directory_path() / "anydim-readers-XXXXXX").string();
+      std::string name =
+          (std::filesystem::temp_directory_path() / "anydim-readers-XXXXXX").string();
       if (mkdtemp(name.data()) == nullptr) fault("a temporary folder cannot be made");
       path = name;
     }
@@ -127,13 +131,16 @@ void read_kernel(Bytes bytes) {
   orderly([&] {
     const runtime::KernelKey key;
     runtime::decode_kernel(key, bytes);
-    const runtime::DecodedKernel decoded = runtime::decode_kernel(key, runtime::seal_payload(key, bytes));
-    if (decoded.kernel && !runtime::decode_kernel(key, runtime::encode_kernel(key, *decoded.kernel)).kernel)
+    const runtime::DecodedKernel decoded =
+        runtime::decode_kernel(key, runtime::seal_payload(key, bytes));
+    if (decoded.kernel &&
+        !runtime::decode_kernel(key, runtime::encode_kernel(key, *decoded.kernel)).kernel)
       fault("a kernel that was read cannot be written and read again");
   });
 }
 
-const tuner::Environment environment{.device = "d", .target = "t", .driver = "", .generator = "g", .precision = "f32", .threads = 2};
+const tuner::Environment environment{
+    .device = "d", .target = "t", .driver = "", .generator = "g", .precision = "f32", .threads = 2};
 
 void read_database(Bytes bytes) {
   static const File file(".db");
@@ -145,7 +152,8 @@ void read_database(Bytes bytes) {
   });
   orderly([&] {
     tuner::Database database(path, tuner::Database::Access::Write);
-    const tuner::Measurement one{.region = "r", .keys = {1}, .schedule = {.name = "map", .fields = {}}};
+    const tuner::Measurement one{
+        .region = "r", .keys = {1}, .schedule = {.name = "map", .fields = {}}};
     database.record(environment, {&one, 1});
     database.integrity();
   });
@@ -163,8 +171,10 @@ void read_export(Bytes bytes) {
   });
 }
 
-constexpr Reader all[] = {{"onnx", read_onnx},     {"text", read_text},     {"npy", read_npy},           {"tensor", read_tensor},
-                          {"tokens", read_tokens}, {"kernel", read_kernel}, {"database", read_database}, {"export", read_export}};
+constexpr Reader all[] = {{"onnx", read_onnx},         {"text", read_text},
+                          {"npy", read_npy},           {"tensor", read_tensor},
+                          {"tokens", read_tokens},     {"kernel", read_kernel},
+                          {"database", read_database}, {"export", read_export}};
 
 }  // namespace
 

@@ -9,7 +9,8 @@ namespace anydim::fuzz {
 
 struct Reader {
   std::string_view name;  // also of its folder of seeds
-  // Returns where the bytes are read, or refused as they should be; ends the process where they bring out a fault of ours.
+  // Returns where the bytes are read, or refused as they should be; ends the process where they
+  // bring out a fault of ours.
   void (*read)(std::span<const std::byte> bytes);
 };
 

@@ -14,7 +14,8 @@ namespace {
 TEST(Readers, ReadTheirSeeds) {
   for (const Reader& reader : readers()) {
     std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path("readers/seeds") / reader.name)) {
+    for (const auto& entry : std::filesystem::directory_iterator(
+             std::filesystem::path("readers/seeds") / reader.name)) {
       SCOPED_TRACE(entry.path().string());
       std::ifstream stream(entry.path(), std::ios::binary);
       const std::string bytes{std::istreambuf_iterator<char>(stream), {}};

@@ -1,4 +1,5 @@
-// Bulk copies without a tensor map, between the blocks of a cluster, reductions, and tensors of three dims.
+// Bulk copies without a tensor map, between the blocks of a cluster, reductions, and tensors of
+// three dims.
 #include <gtest/gtest.h>
 
 #include "tests/ptx/kernels/kernel_run.h"
@@ -42,14 +43,18 @@ TEST(Bulk, PlainCopiesAndReductions) {
     options.timing = run.timing;
     options.seed = run.seed;
     Machine machine(options);
-    const DeviceAddress source = upload(machine, input.values), target = machine.allocate(blocks * 4096);
+    const DeviceAddress source = upload(machine, input.values),
+                        target = machine.allocate(blocks * 4096);
     const DeviceAddress sums = upload(machine, std::vector<float>(1024, 1));
     Parameters parameters;
     parameters.add(source).add(target).add(sums);
     const Report report = machine.launch(
-        module, "plain", {.grid = {blocks, 1, 1}, .block = {128, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+        module, "plain",
+        {.grid = {blocks, 1, 1}, .block = {128, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0},
+        parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
-    const std::vector<float> output = download<float>(machine, target, blocks * 1024), total = download<float>(machine, sums, 1024);
+    const std::vector<float> output = download<float>(machine, target, blocks * 1024),
+                             total = download<float>(machine, sums, 1024);
     for (int i = 0; i < 1024; ++i) {
       float expected = 1;
       for (int block = 0; block < blocks; ++block) {
@@ -98,7 +103,9 @@ TEST(Bulk, BetweenBlocksOfACluster) {
     Parameters parameters;
     parameters.add(source).add(target);
     const Report report = machine.launch(
-        module, "exchange", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+        module, "exchange",
+        {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0},
+        parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> output = download<float>(machine, target, 128);
     for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(output[i], input.values[(i + 64) % 128]);
@@ -130,13 +137,20 @@ TEST(Bulk, BoxesOfThreeDims) {
   const Matrix input = integer_matrix(planes * rows, columns, 1);
   Machine machine(MachineOptions{});
   const DeviceAddress source = upload(machine, input.values), target = machine.allocate(192);
-  const TensorMapBytes map = encode_tensor_map(
-      {.dtype = ir::DType::F32, .address = source, .dims = {12, 5, 3}, .strides = {48, 240}, .box = {8, 3, 2}, .swizzle_bytes = 0});
-  for (const std::array<int, 3>& at : {std::array{0, 0, 0}, std::array{8, 3, 2}, std::array{-3, -1, 1}, std::array{12, 0, 0}}) {
+  const TensorMapBytes map = encode_tensor_map({.dtype = ir::DType::F32,
+                                                .address = source,
+                                                .dims = {12, 5, 3},
+                                                .strides = {48, 240},
+                                                .box = {8, 3, 2},
+                                                .swizzle_bytes = 0});
+  for (const std::array<int, 3>& at :
+       {std::array{0, 0, 0}, std::array{8, 3, 2}, std::array{-3, -1, 1}, std::array{12, 0, 0}}) {
     Parameters parameters;
     parameters.add(map).add(target).add(at[0]).add(at[1]).add(at[2]);
     const Report report = machine.launch(
-        module, "volume", {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+        module, "volume",
+        {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0},
+        parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> box = download<float>(machine, target, 48);
     for (int i = 0; i < 48; ++i) {

@@ -1,4 +1,5 @@
-// Ordinary CUDA C++ as NVRTC compiles it: mathematics, local arrays, device functions, integer division, warp and block reductions.
+// Ordinary CUDA C++ as NVRTC compiles it: mathematics, local arrays, device functions, integer
+// division, warp and block reductions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,18 +60,21 @@ extern "C" __global__ void sum(const float* x, float* y, int n) {
 }
 )";
 
-const LaunchShape one_block{.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0};
+const LaunchShape one_block{
+    .grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0};
 
 TEST(General, Mathematics) {
   const Module module = parse_ptx(compile_to_ptx(source));
   Machine machine(MachineOptions{});
   constexpr int count = 150;
   std::vector<float> x(count);
-  for (int i = 0; i < count; ++i) x[static_cast<std::size_t>(i)] = 0.07F * static_cast<float>(i - 75) + 0.003F;
+  for (int i = 0; i < count; ++i)
+    x[static_cast<std::size_t>(i)] = 0.07F * static_cast<float>(i - 75) + 0.003F;
   const DeviceAddress in = upload(machine, x), out = machine.allocate(count * 32);
   LaunchShape shape = one_block;
   shape.grid[0] = 5;
-  const Report report = machine.launch(module, "mathematics", shape, Parameters().add(in).add(out).add(count).bytes());
+  const Report report = machine.launch(module, "mathematics", shape,
+                                       Parameters().add(in).add(out).add(count).bytes());
   ASSERT_TRUE(report.ok()) << report.text();
   const std::vector<float> y = download<float>(machine, out, count * 8);
   for (std::size_t i = 0; i < count; ++i) {
@@ -84,7 +88,8 @@ TEST(General, Mathematics) {
                               1 / std::sqrt(std::fabs(v) + 1) / 3.1,
                               std::sqrt(std::fabs(v))};
     for (std::size_t k = 0; k < 8; ++k)
-      EXPECT_NEAR(y[8 * i + k], wanted[k], 4e-6 * std::fabs(wanted[k]) + 1e-6) << "x " << v << " function " << k;
+      EXPECT_NEAR(y[8 * i + k], wanted[k], 4e-6 * std::fabs(wanted[k]) + 1e-6)
+          << "x " << v << " function " << k;
   }
 }
 
@@ -104,7 +109,9 @@ TEST(General, Structure) {
   Machine machine(MachineOptions{});
   const DeviceAddress out = machine.allocate(32 * 8);
   const DeviceAddress left = upload(machine, a), right = upload(machine, b);
-  const Report report = machine.launch(module, "structure", one_block, Parameters().add(left).add(right).add(out).add(choice).bytes());
+  const Report report =
+      machine.launch(module, "structure", one_block,
+                     Parameters().add(left).add(right).add(out).add(choice).bytes());
   ASSERT_TRUE(report.ok()) << report.text();
   const std::vector<std::int64_t> y = download<std::int64_t>(machine, out, 32);
   for (int lane = 0; lane < 32; ++lane) {
@@ -118,7 +125,9 @@ TEST(General, Structure) {
       case 3: wanted ^= 0x55; break;
       case 4: wanted = -wanted; break;
       case 5: wanted += static_cast<std::int32_t>(a[i]) / 7; break;
-      default: wanted += lane < 15 ? 30 : static_cast<std::int64_t>(static_cast<float>(lane - 15) * table[2]);
+      default:
+        wanted +=
+            lane < 15 ? 30 : static_cast<std::int64_t>(static_cast<float>(lane - 15) * table[2]);
     }
     EXPECT_EQ(y[i], wanted) << "lane " << lane;
   }
@@ -129,14 +138,16 @@ TEST(General, SumOverBlockAndGrid) {
   constexpr int count = 1000;
   std::vector<float> x(count);
   float wanted = 0;
-  for (int i = 0; i < count; ++i) wanted += x[static_cast<std::size_t>(i)] = static_cast<float>(i % 17 - 8);
+  for (int i = 0; i < count; ++i)
+    wanted += x[static_cast<std::size_t>(i)] = static_cast<float>(i % 17 - 8);
   const auto run = [&](const Module& module, float& result) {
     Machine machine(MachineOptions{});
     const DeviceAddress in = upload(machine, x), out = upload(machine, std::vector<float>{0});
     LaunchShape shape = one_block;
     shape.grid[0] = 3;
     shape.block[0] = 256;
-    const Report report = machine.launch(module, "sum", shape, Parameters().add(in).add(out).add(count).bytes());
+    const Report report =
+        machine.launch(module, "sum", shape, Parameters().add(in).add(out).add(count).bytes());
     result = download<float>(machine, out, 1)[0];
     return report;
   };

@@ -5,8 +5,9 @@
 namespace anydim::ptx {
 
 std::string compile_to_ptx(std::string_view source, const std::string& architecture) {
-  const codegen_cuda::NvrtcOutput output = codegen_cuda::Nvrtc::open()->compile(std::string(device_helpers()) + std::string(source),
-                                                                                "test_kernel", architecture, codegen_cuda::CudaOutput::Ptx);
+  const codegen_cuda::NvrtcOutput output = codegen_cuda::Nvrtc::open()->compile(
+      std::string(device_helpers()) + std::string(source), "test_kernel", architecture,
+      codegen_cuda::CudaOutput::Ptx);
   std::string text(reinterpret_cast<const char*>(output.code.data()), output.code.size());
   while (!text.empty() && text.back() == '\0') text.pop_back();
   return text;
@@ -42,18 +43,23 @@ std::vector<std::uint16_t> to_bfloat16(const Matrix& matrix) {
   return values;
 }
 
-TensorMapBytes matrix_map(DeviceAddress address, const Matrix& matrix, std::uint32_t box_rows, std::uint32_t box_columns,
-                          int swizzle_bytes) {
+TensorMapBytes matrix_map(DeviceAddress address, const Matrix& matrix, std::uint32_t box_rows,
+                          std::uint32_t box_columns, int swizzle_bytes) {
   return encode_tensor_map({.dtype = ir::DType::BF16,
                             .address = address,
-                            .dims = {static_cast<std::uint64_t>(matrix.columns), static_cast<std::uint64_t>(matrix.rows)},
+                            .dims = {static_cast<std::uint64_t>(matrix.columns),
+                                     static_cast<std::uint64_t>(matrix.rows)},
                             .strides = {static_cast<std::uint64_t>(matrix.stride) * 2},
                             .box = {box_columns, box_rows},
                             .swizzle_bytes = swizzle_bytes});
 }
 
 std::vector<TimedRun> timed_runs() {
-  return {{Timing::ResultsLate, 1}, {Timing::OperandsLate, 1}, {Timing::Random, 1}, {Timing::Random, 2}, {Timing::Random, 3}};
+  return {{Timing::ResultsLate, 1},
+          {Timing::OperandsLate, 1},
+          {Timing::Random, 1},
+          {Timing::Random, 2},
+          {Timing::Random, 3}};
 }
 
 }  // namespace anydim::ptx

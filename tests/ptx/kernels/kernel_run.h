@@ -1,4 +1,5 @@
-// What tests of whole kernels share: CUDA source to PTX, parameter blocks, matrices of small integers.
+// What tests of whole kernels share: CUDA source to PTX, parameter blocks, matrices of small
+// integers.
 #pragma once
 
 #include <array>
@@ -29,7 +30,9 @@ class Parameters {
     bytes_.insert(bytes_.end(), begin, begin + sizeof value);
     return *this;
   }
-  Parameters& add(const TensorMapBytes& map) { return add<TensorMapBytes>(map, tensor_map_alignment); }
+  Parameters& add(const TensorMapBytes& map) {
+    return add<TensorMapBytes>(map, tensor_map_alignment);
+  }
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
@@ -47,10 +50,12 @@ struct Matrix {
       : rows(row_count), columns(column_count), stride(row_stride == 0 ? column_count : row_stride),
         values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(stride)) {}
   float& at(int row, int column) {
-    return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) + static_cast<std::size_t>(column)];
+    return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) +
+                  static_cast<std::size_t>(column)];
   }
   float at(int row, int column) const {
-    return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) + static_cast<std::size_t>(column)];
+    return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(stride) +
+                  static_cast<std::size_t>(column)];
   }
 };
 
@@ -76,8 +81,8 @@ std::vector<T> download(const Machine& machine, DeviceAddress address, std::size
 }
 
 // A bf16 matrix as a 2-D tensor map of boxes rows x columns.
-TensorMapBytes matrix_map(DeviceAddress address, const Matrix& matrix, std::uint32_t box_rows, std::uint32_t box_columns,
-                          int swizzle_bytes);
+TensorMapBytes matrix_map(DeviceAddress address, const Matrix& matrix, std::uint32_t box_rows,
+                          std::uint32_t box_columns, int swizzle_bytes);
 
 // The three timings, the last with some seeds.
 struct TimedRun {

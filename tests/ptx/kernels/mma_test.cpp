@@ -1,4 +1,5 @@
-// mma.sync, ldmatrix, stmatrix and movmatrix in small kernels, each result computed by plain loops here.
+// mma.sync, ldmatrix, stmatrix and movmatrix in small kernels, each result computed by plain loops
+// here.
 #include <gtest/gtest.h>
 
 #include "tests/ptx/kernels/kernel_run.h"
@@ -6,8 +7,9 @@
 namespace anydim::ptx {
 namespace {
 
-// D (16 x 8) = A (16 x 16) * B (16 x 8), by way of shared memory: A by ldmatrix.x4, B (k x n, row-major) by ldmatrix.x2.trans, D packed
-// in bf16 pairs by stmatrix.x2; `transposed` stores D^T by stmatrix.trans.
+// D (16 x 8) = A (16 x 16) * B (16 x 8), by way of shared memory: A by ldmatrix.x4, B (k x n,
+// row-major) by ldmatrix.x2.trans, D packed in bf16 pairs by stmatrix.x2; `transposed` stores D^T
+// by stmatrix.trans.
 constexpr std::string_view bfloat_source = R"(
 template <bool Transposed>
 __device__ void product(const u16* a, const u16* b, u16* d) {
@@ -46,26 +48,32 @@ TEST(Mma, BfloatThroughSharedMemory) {
   const Matrix a = integer_matrix(16, 16, 1), b = integer_matrix(16, 8, 2);
   for (const bool transposed : {false, true}) {
     Machine machine(MachineOptions{});
-    const DeviceAddress left = upload(machine, to_bfloat16(a)), right = upload(machine, to_bfloat16(b)), target = machine.allocate(256);
+    const DeviceAddress left = upload(machine, to_bfloat16(a)),
+                        right = upload(machine, to_bfloat16(b)), target = machine.allocate(256);
     Parameters parameters;
     parameters.add(left).add(right).add(target);
-    const Report report =
-        machine.launch(module, transposed ? "transposed" : "plain",
-                       {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+    const Report report = machine.launch(
+        module, transposed ? "transposed" : "plain",
+        {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0},
+        parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<std::uint16_t> values = download<std::uint16_t>(machine, target, 128);
     for (int row = 0; row < 16; ++row) {
       for (int column = 0; column < 8; ++column) {
         float expected = static_cast<float>(1 + column % 2 + 2 * (row / 8));  // the addend
         for (int k = 0; k < 16; ++k) expected += a.at(row, k) * b.at(k, column);
-        const std::size_t at = static_cast<std::size_t>(transposed ? column * 16 + row : row * 8 + column);
-        EXPECT_EQ(ir::bfloat16_to_float(values[at]), ir::bfloat16_to_float(ir::float_to_bfloat16(expected))) << row << "," << column;
+        const std::size_t at =
+            static_cast<std::size_t>(transposed ? column * 16 + row : row * 8 + column);
+        EXPECT_EQ(ir::bfloat16_to_float(values[at]),
+                  ir::bfloat16_to_float(ir::float_to_bfloat16(expected)))
+            << row << "," << column;
       }
     }
   }
 }
 
-// m16n8k8 of tf32 and m16n8k32 of bytes, registers loaded as the layouts say; movmatrix transposes what lanes hold.
+// m16n8k8 of tf32 and m16n8k32 of bytes, registers loaded as the layouts say; movmatrix transposes
+// what lanes hold.
 constexpr std::string_view register_source = R"(
 extern "C" __global__ void registers(const float* a, const float* b, float* d, const signed char* p, const signed char* q, int* s, u32* moved) {
   const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
@@ -95,14 +103,20 @@ TEST(Mma, RegistersOfOtherTypes) {
   MachineOptions options;
   options.architecture = "sm_80";
   Machine machine(options);
-  const Matrix a = integer_matrix(16, 8, 1), b = integer_matrix(8, 8, 2), p = integer_matrix(16, 32, 3), q = integer_matrix(8, 32, 4);
-  const auto bytes = [](const Matrix& matrix) { return std::vector<std::int8_t>(matrix.values.begin(), matrix.values.end()); };
-  const DeviceAddress reals = machine.allocate(512), integers = machine.allocate(512), moved = machine.allocate(128);
+  const Matrix a = integer_matrix(16, 8, 1), b = integer_matrix(8, 8, 2),
+               p = integer_matrix(16, 32, 3), q = integer_matrix(8, 32, 4);
+  const auto bytes = [](const Matrix& matrix) {
+    return std::vector<std::int8_t>(matrix.values.begin(), matrix.values.end());
+  };
+  const DeviceAddress reals = machine.allocate(512), integers = machine.allocate(512),
+                      moved = machine.allocate(128);
   Parameters parameters;
   parameters.add(upload(machine, a.values)).add(upload(machine, b.values)).add(reals);
   parameters.add(upload(machine, bytes(p))).add(upload(machine, bytes(q))).add(integers).add(moved);
   const Report report = machine.launch(
-      module, "registers", {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+      module, "registers",
+      {.grid = {1, 1, 1}, .block = {32, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0},
+      parameters.bytes());
   ASSERT_TRUE(report.ok()) << report.text();
   Matrix expected(16, 8);
   for (int row = 0; row < 16; ++row) {
@@ -112,7 +126,8 @@ TEST(Mma, RegistersOfOtherTypes) {
   }
   EXPECT_EQ(download<float>(machine, reals, 128), expected.values);
   const Matrix sums = product_of_rows(p, q);
-  EXPECT_EQ(download<std::int32_t>(machine, integers, 128), std::vector<std::int32_t>(sums.values.begin(), sums.values.end()));
+  EXPECT_EQ(download<std::int32_t>(machine, integers, 128),
+            std::vector<std::int32_t>(sums.values.begin(), sums.values.end()));
   const std::vector<std::uint32_t> lanes = download<std::uint32_t>(machine, moved, 32);
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t row = lane / 4, column = 2 * (lane % 4);  // of the transposed matrix

@@ -87,27 +87,38 @@ extern "C" __global__ void __launch_bounds__(256, 1) matmul(const __grid_constan
 
 std::string persistent_matmul_ptx() { return compile_to_ptx(source); }
 
-std::string run_persistent_matmul(const Module& module, const MachineOptions& options, const MatmulSize& size) {
+std::string run_persistent_matmul(const Module& module, const MachineOptions& options,
+                                  const MatmulSize& size) {
   Machine machine(options);
   const int stride = (size.k + 7) / 8 * 8;  // rows of whole 16 bytes
-  const Matrix a = integer_matrix(size.m, size.k, 1, stride), b = integer_matrix(size.n, size.k, 2, stride);
+  const Matrix a = integer_matrix(size.m, size.k, 1, stride),
+               b = integer_matrix(size.n, size.k, 2, stride);
   const Matrix expected = product_of_rows(a, b);
   const Matrix target(size.m, size.n);
-  const DeviceAddress left = upload(machine, to_bfloat16(a)), right = upload(machine, to_bfloat16(b));
+  const DeviceAddress left = upload(machine, to_bfloat16(a)),
+                      right = upload(machine, to_bfloat16(b));
   const DeviceAddress result = machine.allocate(static_cast<std::uint64_t>(size.m * size.n) * 2);
   Parameters parameters;
-  parameters.add(matrix_map(left, a, 64, 64, 128)).add(matrix_map(right, b, 32, 64, 128)).add(matrix_map(result, target, 64, 32, 64));
+  parameters.add(matrix_map(left, a, 64, 64, 128))
+      .add(matrix_map(right, b, 32, 64, 128))
+      .add(matrix_map(result, target, 64, 32, 64));
   parameters.add(size.m).add(size.n).add(size.k);
-  const Report report = machine.launch(
-      module, "matmul", {.grid = {2, 1, 1}, .block = {256, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 12288 + 4096 + 48},
-      parameters.bytes());
+  const Report report = machine.launch(module, "matmul",
+                                       {.grid = {2, 1, 1},
+                                        .block = {256, 1, 1},
+                                        .cluster = {1, 1, 1},
+                                        .shared_bytes = 3 * 12288 + 4096 + 48},
+                                       parameters.bytes());
   if (!report.ok()) return report.text();
-  const std::vector<std::uint16_t> values = download<std::uint16_t>(machine, result, static_cast<std::size_t>(size.m * size.n));
+  const std::vector<std::uint16_t> values =
+      download<std::uint16_t>(machine, result, static_cast<std::size_t>(size.m * size.n));
   for (int row = 0; row < size.m; ++row) {
     for (int column = 0; column < size.n; ++column) {
-      const float got = ir::bfloat16_to_float(values[static_cast<std::size_t>(row * size.n + column)]);
+      const float got =
+          ir::bfloat16_to_float(values[static_cast<std::size_t>(row * size.n + column)]);
       const float want = ir::bfloat16_to_float(ir::float_to_bfloat16(expected.at(row, column)));
-      if (got != want) return fmt::format("element {}, {} is {}, expected {}", row, column, got, want);
+      if (got != want)
+        return fmt::format("element {}, {} is {}, expected {}", row, column, got, want);
     }
   }
   return {};

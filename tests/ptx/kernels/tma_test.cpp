@@ -6,7 +6,8 @@
 namespace anydim::ptx {
 namespace {
 
-// One thread loads boxes of 16 rows x 64 columns through a ring of three stages; the 64 other threads copy them out as f32.
+// One thread loads boxes of 16 rows x 64 columns through a ring of three stages; the 64 other
+// threads copy them out as f32.
 constexpr std::string_view ring_source = R"(
 extern "C" __global__ void __launch_bounds__(96) ring(const __grid_constant__ Map input, float* output, int tiles) {
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -54,13 +55,17 @@ std::string run_ring(const Module& module, int tiles, const TimedRun& run) {
   Parameters parameters;
   parameters.add(matrix_map(source, input, 16, 64, 128)).add(target).add(tiles);
   const Report report = machine.launch(
-      module, "ring", {.grid = {1, 1, 1}, .block = {96, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 2048 + 48}, parameters.bytes());
+      module, "ring",
+      {.grid = {1, 1, 1}, .block = {96, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 3 * 2048 + 48},
+      parameters.bytes());
   if (!report.ok()) return report.text();
-  const std::vector<float> output = download<float>(machine, target, static_cast<std::size_t>(16 * tiles) * 64);
+  const std::vector<float> output =
+      download<float>(machine, target, static_cast<std::size_t>(16 * tiles) * 64);
   for (int row = 0; row < 16 * tiles; ++row) {
     for (int column = 0; column < 64; ++column) {
       const float expected = row < rows && column < 60 ? input.at(row, column) : 0;
-      if (output[static_cast<std::size_t>(row * 64 + column)] != expected) return "a wrong value in row " + std::to_string(row);
+      if (output[static_cast<std::size_t>(row * 64 + column)] != expected)
+        return "a wrong value in row " + std::to_string(row);
     }
   }
   return {};
@@ -70,11 +75,13 @@ TEST(Tma, RingOfEveryLength) {
   const Module module = parse_ptx(compile_to_ptx(ring_source));
   for (const int tiles : {1, 2, 3, 7}) {
     for (const TimedRun& run : timed_runs())
-      EXPECT_EQ(run_ring(module, tiles, run), "") << tiles << " tiles, timing " << static_cast<int>(run.timing);
+      EXPECT_EQ(run_ring(module, tiles, run), "")
+          << tiles << " tiles, timing " << static_cast<int>(run.timing);
   }
 }
 
-// A block writes a tile by ordinary stores, a thread stores or adds it by TMA; the tensor clips rows and columns.
+// A block writes a tile by ordinary stores, a thread stores or adds it by TMA; the tensor clips
+// rows and columns.
 constexpr std::string_view store_source = R"(
 extern "C" __global__ void __launch_bounds__(64) store(const __grid_constant__ Map output, int y, int times) {
   __shared__ __align__(1024) u16 tile[16 * 64];
@@ -108,20 +115,26 @@ TEST(Tma, StoresAndAddsAreClipped) {
       Parameters parameters;
       parameters.add(matrix_map(target, output, 16, 64, 128)).add(10).add(times);
       const Report report = machine.launch(
-          module, "store", {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+          module, "store",
+          {.grid = {1, 1, 1}, .block = {64, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 0},
+          parameters.bytes());
       ASSERT_TRUE(report.ok()) << report.text();
       const std::vector<std::uint16_t> values = download<std::uint16_t>(machine, target, 20 * 64);
       for (int row = 0; row < 20; ++row) {
         for (int column = 0; column < 64; ++column) {
-          const float expected = row >= 10 && column < 56 ? static_cast<float>(times * (row - 9)) : 0;
-          ASSERT_EQ(ir::bfloat16_to_float(values[static_cast<std::size_t>(row * 64 + column)]), expected) << row << "," << column;
+          const float expected =
+              row >= 10 && column < 56 ? static_cast<float>(times * (row - 9)) : 0;
+          ASSERT_EQ(ir::bfloat16_to_float(values[static_cast<std::size_t>(row * 64 + column)]),
+                    expected)
+              << row << "," << column;
         }
       }
     }
   }
 }
 
-// Two blocks of a cluster each load half of a tile into both; every thread adds what both halves hold.
+// Two blocks of a cluster each load half of a tile into both; every thread adds what both halves
+// hold.
 constexpr std::string_view multicast_source = R"(
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64) multicast(const __grid_constant__ Map input, float* output, int tiles) {
   __shared__ __align__(1024) u16 tile[32 * 64];
@@ -167,7 +180,9 @@ TEST(Tma, MulticastInAClusterOfTwo) {
     Parameters parameters;
     parameters.add(matrix_map(source, input, 16, 64, 128)).add(target).add(tiles);
     const Report report = machine.launch(
-        module, "multicast", {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0}, parameters.bytes());
+        module, "multicast",
+        {.grid = {2, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}, .shared_bytes = 0},
+        parameters.bytes());
     ASSERT_TRUE(report.ok()) << report.text();
     const std::vector<float> output = download<float>(machine, target, 128);
     for (int column = 0; column < 64; ++column) {

@@ -1,4 +1,5 @@
-// One wgmma tile in each arrangement of its operands, and a persistent matmul with a TMA ring, register reallocation and TMA stores.
+// One wgmma tile in each arrangement of its operands, and a persistent matmul with a TMA ring,
+// register reallocation and TMA stores.
 #include <gtest/gtest.h>
 
 #include "tests/ptx/kernels/kernel_run.h"
@@ -7,8 +8,8 @@
 namespace anydim::ptx {
 namespace {
 
-// D (64 x 32) = A (64 x 64) * B (64 x 32). Arrangement 0: A and B^T stored with K contiguous; 1: B stored with N contiguous; 2: A from
-// registers; 3: A stored with M contiguous.
+// D (64 x 32) = A (64 x 64) * B (64 x 32). Arrangement 0: A and B^T stored with K contiguous; 1: B
+// stored with N contiguous; 2: A from registers; 3: A stored with M contiguous.
 constexpr std::string_view tile_source = R"(
 template <int Arrangement>
 __device__ void tile(const Map* a, const Map* b, float* output) {
@@ -58,7 +59,8 @@ ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3)
 Matrix transposed(const Matrix& matrix) {
   Matrix result(matrix.columns, matrix.rows);
   for (int row = 0; row < matrix.rows; ++row) {
-    for (int column = 0; column < matrix.columns; ++column) result.at(column, row) = matrix.at(row, column);
+    for (int column = 0; column < matrix.columns; ++column)
+      result.at(column, row) = matrix.at(row, column);
   }
   return result;
 }
@@ -73,18 +75,25 @@ TEST(Wgmma, OneTileInEveryArrangement) {
       options.timing = run.timing;
       options.seed = run.seed;
       Machine machine(options);
-      const Matrix stored_a = arrangement == 3 ? transposed(a) : a, stored_b = arrangement == 1 ? transposed(b) : b;
-      const DeviceAddress left = upload(machine, to_bfloat16(stored_a)), right = upload(machine, to_bfloat16(stored_b));
+      const Matrix stored_a = arrangement == 3 ? transposed(a) : a,
+                   stored_b = arrangement == 1 ? transposed(b) : b;
+      const DeviceAddress left = upload(machine, to_bfloat16(stored_a)),
+                          right = upload(machine, to_bfloat16(stored_b));
       const DeviceAddress target = machine.allocate(64 * 32 * 4);
       Parameters parameters;
       parameters.add(matrix_map(left, stored_a, 64, 64, 128));
-      parameters.add(arrangement == 1 ? matrix_map(right, stored_b, 64, 32, 64) : matrix_map(right, stored_b, 32, 64, 128));
+      parameters.add(arrangement == 1 ? matrix_map(right, stored_b, 64, 32, 64)
+                                      : matrix_map(right, stored_b, 32, 64, 128));
       parameters.add(target);
       const Report report = machine.launch(module, "tile" + std::to_string(arrangement),
-                                           {.grid = {1, 1, 1}, .block = {128, 1, 1}, .cluster = {1, 1, 1}, .shared_bytes = 8192 + 4096 + 8},
+                                           {.grid = {1, 1, 1},
+                                            .block = {128, 1, 1},
+                                            .cluster = {1, 1, 1},
+                                            .shared_bytes = 8192 + 4096 + 8},
                                            parameters.bytes());
       ASSERT_TRUE(report.ok()) << "arrangement " << arrangement << "\n" << report.text();
-      EXPECT_EQ(download<float>(machine, target, 64 * 32), expected.values) << "arrangement " << arrangement;
+      EXPECT_EQ(download<float>(machine, target, 64 * 32), expected.values)
+          << "arrangement " << arrangement;
     }
   }
 }
@@ -96,8 +105,10 @@ TEST(Wgmma, PersistentMatmulWithEveryNumberOfTiles) {
       MachineOptions options;
       options.timing = run.timing;
       options.seed = run.seed;
-      EXPECT_EQ(run_persistent_matmul(module, options, {.m = 150, .n = 64, .k = 64 * k_tiles - 8}), "")
-          << k_tiles << " k-tiles, timing " << static_cast<int>(run.timing) << ", seed " << run.seed;
+      EXPECT_EQ(run_persistent_matmul(module, options, {.m = 150, .n = 64, .k = 64 * k_tiles - 8}),
+                "")
+          << k_tiles << " k-tiles, timing " << static_cast<int>(run.timing) << ", seed "
+          << run.seed;
     }
   }
 }

@@ -17,7 +17,8 @@ namespace anydim::ptx {
 namespace {
 
 // What the first timing that fails says; empty: the mutant survived.
-std::string run_all_timings(const MutationCase& mutation_case, const Module& module, std::vector<bool>* executed_lines = nullptr) {
+std::string run_all_timings(const MutationCase& mutation_case, const Module& module,
+                            std::vector<bool>* executed_lines = nullptr) {
   for (const TimedRun& run : timed_runs()) {
     MachineOptions options;
     options.timing = run.timing;
@@ -46,13 +47,17 @@ MutationResult run_mutants(const MutationCase& mutation_case, int threads) {
   result.baseline = run_all_timings(mutation_case, parse_ptx(mutation_case.ptx), &executed);
   if (!result.baseline.empty()) return result;
   std::vector<Mutant> mutants = mutants_of(mutation_case.ptx);
-  result.unreached = std::erase_if(mutants, [&](const Mutant& mutant) { return !is_reached(mutant, executed); });
+  result.unreached =
+      std::erase_if(mutants, [&](const Mutant& mutant) { return !is_reached(mutant, executed); });
   result.mutants = mutants.size();
   std::vector<char> survived(mutants.size(), 0);
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < mutants.size(); i = next++) {
-      survived[i] = run_all_timings(mutation_case, parse_ptx(mutated(mutants[i], mutation_case.ptx))).empty() ? 1 : 0;
+      survived[i] =
+          run_all_timings(mutation_case, parse_ptx(mutated(mutants[i], mutation_case.ptx))).empty()
+              ? 1
+              : 0;
     }
   };
   std::vector<std::thread> workers;
@@ -64,21 +69,24 @@ MutationResult run_mutants(const MutationCase& mutation_case, int threads) {
   return result;
 }
 
-std::vector<std::pair<std::string, std::string>> listed_survivors(const std::string& path, const std::string& case_name) {
+std::vector<std::pair<std::string, std::string>> listed_survivors(const std::string& path,
+                                                                  const std::string& case_name) {
   std::vector<std::pair<std::string, std::string>> listed;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with(case_name + ": ")) continue;
     const std::string rest = line.substr(case_name.size() + 2);
     const std::size_t colon = rest.find(": ");
-    listed.emplace_back(rest.substr(0, colon), colon == std::string::npos ? "" : rest.substr(colon + 2));
+    listed.emplace_back(rest.substr(0, colon),
+                        colon == std::string::npos ? "" : rest.substr(colon + 2));
   }
   return listed;
 }
 
 namespace {
 
-void rewrite_case(const MutationResult& result, const std::string& path, const std::string& case_name) {
+void rewrite_case(const MutationResult& result, const std::string& path,
+                  const std::string& case_name) {
   std::map<std::string, std::string> reasons;
   for (const auto& [mutant, reason] : listed_survivors(path, case_name)) reasons[mutant] = reason;
   std::string text;
@@ -86,13 +94,15 @@ void rewrite_case(const MutationResult& result, const std::string& path, const s
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with(case_name + ": ")) text += line + "\n";
   }
-  for (const Survivor& survivor : result.survivors) text += fmt::format("{}: {}: {}\n", case_name, survivor.name, reasons[survivor.name]);
+  for (const Survivor& survivor : result.survivors)
+    text += fmt::format("{}: {}: {}\n", case_name, survivor.name, reasons[survivor.name]);
   std::ofstream(path) << text;
 }
 
 }  // namespace
 
-std::string compare_survivors(const MutationResult& result, const std::string& path, const std::string& case_name) {
+std::string compare_survivors(const MutationResult& result, const std::string& path,
+                              const std::string& case_name) {
   if (!result.baseline.empty()) return "the kernel itself fails: " + result.baseline;
   if (std::getenv("ANYDIM_UPDATE_TESTS") != nullptr) rewrite_case(result, path, case_name);
   std::map<std::string, std::string> listed;
@@ -100,12 +110,16 @@ std::string compare_survivors(const MutationResult& result, const std::string& p
   std::string differences;
   for (const Survivor& survivor : result.survivors) {
     const auto found = listed.find(survivor.name);
-    if (found == listed.end()) differences += fmt::format("survived, not listed: {} (line {})\n", survivor.name, survivor.line);
+    if (found == listed.end())
+      differences +=
+          fmt::format("survived, not listed: {} (line {})\n", survivor.name, survivor.line);
     else if (found->second.empty())
-      differences += fmt::format("survived, listed without a reason: {} (line {})\n", survivor.name, survivor.line);
+      differences += fmt::format("survived, listed without a reason: {} (line {})\n", survivor.name,
+                                 survivor.line);
     if (found != listed.end()) listed.erase(found);
   }
-  for (const auto& [mutant, reason] : listed) differences += fmt::format("listed, but caught or not there: {}\n", mutant);
+  for (const auto& [mutant, reason] : listed)
+    differences += fmt::format("listed, but caught or not there: {}\n", mutant);
   return differences;
 }
 

@@ -1,11 +1,12 @@
-// Every fence, wait, count, descriptor, swizzle and bound of a kernel matters, or its survivor is listed with the reason (survivors.txt).
+// Every fence, wait, count, descriptor, swizzle and bound of a kernel matters, or its survivor is
+// listed with the reason (survivors.txt).
 #include <functional>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "codegen_cuda/attention_skeletons.h"
-#include "codegen_cuda/matmul_skeletons.h"
+#include "codegen_cuda/attention/attention_kinds.h"
+#include "codegen_cuda/matmul/matmul_kinds.h"
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/attention_cases.h"
 #include "tests/codegen_cuda/kernel_case.h"
@@ -16,7 +17,7 @@
 namespace anydim::ptx {
 namespace {
 
-using codegen_cuda::Skeleton;
+using codegen_cuda::KernelKind;
 using codegen_cuda::testing::CaseOptions;
 using codegen_cuda::testing::CaseRun;
 using codegen_cuda::testing::KernelCase;
@@ -39,7 +40,8 @@ void expect_caught(const MutationCase& mutation_case, Score& score) {
 void expect_95_percent(const Score& score) {
   testing::Test::RecordProperty("mutants", static_cast<int>(score.mutants));
   testing::Test::RecordProperty("survivors", static_cast<int>(score.survivors));
-  EXPECT_LE(score.survivors * 20, score.mutants) << score.survivors << " of " << score.mutants << " mutants survived";
+  EXPECT_LE(score.survivors * 20, score.mutants)
+      << score.survivors << " of " << score.mutants << " mutants survived";
 }
 
 struct Shape {
@@ -53,7 +55,8 @@ struct Generated {
   double tolerance = 0;       // 0: small integers, whose sums are exact
   std::size_t keys = 1;
   std::function<void(std::vector<ir::Tensor>&)> fill{};  // changes the inputs
-  bool check_uninitialised = false;                      // no byte that nothing wrote is read, not even for results that go nowhere
+  // no byte that nothing wrote is read, not even for results that go nowhere
+  bool check_uninitialised = false;
 };
 
 // What one shape's call is given, and what it should compute.
@@ -63,15 +66,17 @@ struct Call {
   std::uint64_t instructions = 0;
 };
 
-void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& score) {
+void expect_caught(const Generated& generated, const KernelKind& kind, Score& score) {
   using namespace codegen_cuda::testing;
   const codegen_cuda::CudaTarget target = small_target(generated.part);
   const auto region = make_region(generated.region);
-  const KernelCase kernel = build_case(region, target, skeleton, bucket_of(std::vector<ir::BucketInterval>(generated.keys)),
-                                       ir::parse_schedule(generated.schedule));
+  const KernelCase kernel =
+      build_case(region, target, kind, bucket_of(std::vector<ir::BucketInterval>(generated.keys)),
+                 ir::parse_schedule(generated.schedule));
   std::vector<Call> calls;
   for (const Shape& shape : generated.shapes) {
-    auto inputs = generated.tolerance == 0 ? integer_inputs(*region, shape.symbols) : real_inputs(*region, shape.symbols);
+    auto inputs = generated.tolerance == 0 ? integer_inputs(*region, shape.symbols)
+                                           : real_inputs(*region, shape.symbols);
     if (generated.fill) generated.fill(inputs);
     auto expected = reference(*region, inputs);
     calls.push_back({shape, std::move(inputs), std::move(expected)});
@@ -90,7 +95,10 @@ void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& 
                      [&](const Module& module, const MachineOptions& machine) {
                        for (const Call& call : calls) {
                          const CaseRun got = run(module, machine, call);
-                         std::string wrong = got.findings.empty() ? compare(got.outputs, call.expected, generated.tolerance) : got.findings;
+                         std::string wrong =
+                             got.findings.empty()
+                                 ? compare(got.outputs, call.expected, generated.tolerance)
+                                 : got.findings;
                          if (!wrong.empty()) return wrong;
                        }
                        return std::string();
@@ -98,15 +106,19 @@ void expect_caught(const Generated& generated, const Skeleton& skeleton, Score& 
                 score);
 }
 
-// Tails of rows and k, more k-tiles than stages, three tiles a block; then fewer tiles than blocks and a k of 1.
+// Tails of rows and k, more k-tiles than stages, three tiles a block; then fewer tiles than blocks
+// and a k of 1.
 TEST(Mutation, HandWrittenPersistentMatmul) {
   Score score;
   expect_caught({.name = "persistent_matmul",
                  .ptx = persistent_matmul_ptx(),
                  .run =
                      [](const Module& module, const MachineOptions& options) {
-                       const std::string wrong = run_persistent_matmul(module, options, {.m = 150, .n = 64, .k = 248});
-                       return wrong.empty() ? run_persistent_matmul(module, options, {.m = 64, .n = 32, .k = 1}) : wrong;
+                       const std::string wrong =
+                           run_persistent_matmul(module, options, {.m = 150, .n = 64, .k = 248});
+                       return wrong.empty() ? run_persistent_matmul(module, options,
+                                                                    {.m = 64, .n = 32, .k = 1})
+                                            : wrong;
                      },
                  .instructions = 20'000},
                 score);
@@ -131,96 +143,124 @@ fn @main(%x: Tensor[(n, {1}), bf16], %w: Tensor[({0}, {1}), bf16], %bias: Tensor
 
 TEST(Mutation, GeneratedMatmul) {
   Score score;
-  expect_caught({.name = "matmul_mma",
-                 .part = "a100",
-                 .schedule = "matmul_mma bm=64 bn=32 bk=32 stages=3 down=2 across=1 group=2 whole=0 split=1",
-                 .region = linear(72, 200),
-                 .shapes = {{{{"n", 70}}}, {{{"n", 16}}}, {{{"n", 32}}}, {{{"n", 48}}}, {{{"n", 64}}}, {{{"n", 1}}, {{"n", 100}}}}},
-                *codegen_cuda::make_matmul_mma_skeleton(), score);
+  expect_caught(
+      {.name = "matmul_mma",
+       .part = "a100",
+       .schedule = "matmul_mma bm=64 bn=32 bk=32 stages=3 down=2 across=1 group=2 whole=0 split=1",
+       .region = linear(72, 200),
+       .shapes = {{{{"n", 70}}},
+                  {{{"n", 16}}},
+                  {{{"n", 32}}},
+                  {{{"n", 48}}},
+                  {{{"n", 64}}},
+                  {{{"n", 1}}, {{"n", 100}}}}},
+      *codegen_cuda::make_matmul_mma_kind(), score);
   for (const int swap : {0, 1}) {
-    expect_caught({.name = fmt::format("matmul_wgmma swap={}", swap),
-                   .part = "h200",
-                   .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap={} persistent=1 split=1", swap),
-                   .region = linear(72, 200),
-                   .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
-                  *codegen_cuda::make_matmul_wgmma_skeleton(), score);
+    expect_caught(
+        {.name = fmt::format("matmul_wgmma swap_ab={}", swap),
+         .part = "h200",
+         .schedule = fmt::format(
+             "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab={} persistent=1 split=1",
+             swap),
+         .region = linear(72, 200),
+         .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
+        *codegen_cuda::make_matmul_wgmma_kind(), score);
   }
   expect_95_percent(score);
 }
 
-// Results that leave as boxes, of whole rows and at the end; and blocks that bring operands to each other.
+// Results that leave as boxes, of whole rows and at the end; and blocks that bring operands to each
+// other.
 TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
   Score score;
-  const auto skeleton = codegen_cuda::make_matmul_wgmma_skeleton();
-  expect_caught({.name = "matmul_wgmma boxed",
+  const auto kind = codegen_cuda::make_matmul_wgmma_kind();
+  expect_caught({.name = "matmul_wgmma tma_store",
                  .part = "h200",
-                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 boxed=4",
+                 .schedule = "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab=0 "
+                             "persistent=1 split=1 tma_store=4",
                  .region = codegen_cuda::testing::matmul_text(
-                     {.columns = 72, .depth = 200, .epilogue = codegen_cuda::testing::MatmulEpilogue::Residual}),
+                     {.columns = 72,
+                      .depth = 200,
+                      .epilogue = codegen_cuda::testing::MatmulEpilogue::Residual}),
                  .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}}},
-                *skeleton, score);
+                *kind, score);
   for (const char* shared : {"multicast", "beside"}) {
     expect_caught({.name = fmt::format("matmul_wgmma {}", shared),
                    .part = "h200",
-                   .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap=0 persistent=1 split=1 {}=2", shared),
+                   .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 "
+                                           "swap_ab=0 persistent=1 split=1 {}=2",
+                                           shared),
                    .region = linear(72, 200),
                    .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}}},
-                  *skeleton, score);
+                  *kind, score);
   }
   expect_95_percent(score);
 }
 
-// Blocks of a cluster that add their sums: unequal shares of depth, 2 * stages + 1 tiles and one fewer.
+// Blocks of a cluster that add their sums: unequal shares of depth, 2 * stages + 1 tiles and one
+// fewer.
 TEST(Mutation, GeneratedMatmulOfSharedDepth) {
   Score score;
-  const auto sums = [&](const std::string& name, const std::string& schedule, int depth, const Skeleton& skeleton) {
+  const auto sums = [&](const std::string& name, const std::string& schedule, int depth,
+                        const KernelKind& kind) {
     expect_caught({.name = name,
                    .part = "h200",
                    .schedule = schedule,
                    .region = linear(72, depth),
                    .shapes = {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}},
                    .check_uninitialised = true},
-                  skeleton, score);
+                  kind, score);
   };
-  const auto wgmma = codegen_cuda::make_matmul_wgmma_skeleton();
+  const auto wgmma = codegen_cuda::make_matmul_wgmma_kind();
   for (const int swap : {0, 1}) {
-    sums(fmt::format("matmul_wgmma split=2 swap={}", swap),
-         fmt::format("matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=2 swap={} persistent=0 split=2", swap), 9 * 64 - 8, *wgmma);
+    sums(fmt::format("matmul_wgmma split=2 swap_ab={}", swap),
+         fmt::format(
+             "matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=2 swap_ab={} persistent=0 split=2",
+             swap),
+         9 * 64 - 8, *wgmma);
   }
-  sums("matmul_mma split=3", "matmul_mma bm=32 bn=32 bk=16 stages=3 down=2 across=1 group=2 whole=0 split=3", 20 * 16 - 8,
-       *codegen_cuda::make_matmul_mma_skeleton());
+  sums("matmul_mma split=3",
+       "matmul_mma bm=32 bn=32 bk=16 stages=3 down=2 across=1 group=2 whole=0 split=3", 20 * 16 - 8,
+       *codegen_cuda::make_matmul_mma_kind());
   expect_95_percent(score);
 }
 
 // Blocks of a cluster that hold whole rows for a layer norm.
 TEST(Mutation, GeneratedMatmulOfRowsInACluster) {
   Score score;
-  const auto rows = [&](const std::string& name, const std::string& schedule, int depth, const std::vector<Shape>& shapes,
-                        const Skeleton& skeleton) {
+  const auto rows = [&](const std::string& name, const std::string& schedule, int depth,
+                        const std::vector<Shape>& shapes, const KernelKind& kind) {
     expect_caught({.name = name,
                    .part = "h200",
                    .schedule = schedule,
                    .region = codegen_cuda::testing::matmul_text(
-                       {.columns = 72, .depth = depth, .epilogue = codegen_cuda::testing::MatmulEpilogue::LayerNorm}),
+                       {.columns = 72,
+                        .depth = depth,
+                        .epilogue = codegen_cuda::testing::MatmulEpilogue::LayerNorm}),
                    .shapes = shapes,
                    .tolerance = 1e-3,
                    .check_uninitialised = true},
-                  skeleton, score);
+                  kind, score);
   };
-  rows("matmul_wgmma whole=2", "matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=1 swap=0 persistent=0 split=1 whole=2", 5 * 64 - 8,
-       {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}}, *codegen_cuda::make_matmul_wgmma_skeleton());
-  rows("matmul_mma whole=2", "matmul_mma bm=16 bn=32 bk=32 stages=3 down=1 across=2 group=1 whole=2 split=1", 7 * 32 - 8,
-       {{{{"n", 20}}}, {{{"n", 1}}, {{"n", 100}}}}, *codegen_cuda::make_matmul_mma_skeleton());
+  rows("matmul_wgmma whole=2",
+       "matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=1 swap_ab=0 persistent=0 split=1 whole=2",
+       5 * 64 - 8, {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}},
+       *codegen_cuda::make_matmul_wgmma_kind());
+  rows("matmul_mma whole=2",
+       "matmul_mma bm=16 bn=32 bk=32 stages=3 down=1 across=2 group=1 whole=2 split=1", 7 * 32 - 8,
+       {{{{"n", 20}}}, {{{"n", 1}}, {{"n", 100}}}}, *codegen_cuda::make_matmul_mma_kind());
   expect_95_percent(score);
 }
 
-// Texts whose length is no multiple of 16 see only their first and last key, so that a key too many weighs as much as those; others all but some.
+// Texts whose length is no multiple of 16 see only their first and last key, so that a key too many
+// weighs as much as those; others all but some.
 void fill_mask(std::vector<ir::Tensor>& inputs) {
   ir::Tensor& mask = inputs[1];
   const std::int64_t batch = mask.dims()[0], length = mask.dims()[1];
   for (std::int64_t b = 0; b < batch; ++b)
     for (std::int64_t j = 0; j < length; ++j)
-      mask.set_integer(b * length + j, (length % 16 != 0 ? j == 0 || j == length - 1 : j % 7 != 3) ? 1 : 0);
+      mask.set_integer(b * length + j,
+                       (length % 16 != 0 ? j == 0 || j == length - 1 : j % 7 != 3) ? 1 : 0);
 }
 
 std::string padded_attention(int heads, int depth) {
@@ -228,7 +268,8 @@ std::string padded_attention(int heads, int depth) {
   return merged_attention({.heads = heads, .depth = depth, .mask = AttentionMask::Padding});
 }
 
-// Fewer keys than a tile, a whole tile, several tiles, some with tails, and more blocks than there is work for.
+// Fewer keys than a tile, a whole tile, several tiles, some with tails, and more blocks than there
+// is work for.
 std::vector<Shape> texts(const std::vector<std::int64_t>& longer) {
   std::vector<Shape> shapes;
   for (const std::int64_t length : {5, 16, 64}) shapes.push_back({{{"b", 1}, {"s", length}}});
@@ -239,8 +280,9 @@ std::vector<Shape> texts(const std::vector<std::int64_t>& longer) {
 
 TEST(Mutation, GeneratedAttention) {
   Score score;
-  const auto attention = [&](const std::string& name, const std::string& part, const std::string& schedule, const std::string& region,
-                             const std::vector<std::int64_t>& longer, const Skeleton& skeleton) {
+  const auto attention = [&](const std::string& name, const std::string& part,
+                             const std::string& schedule, const std::string& region,
+                             const std::vector<std::int64_t>& longer, const KernelKind& kind) {
     expect_caught({.name = name,
                    .part = part,
                    .schedule = schedule,
@@ -249,14 +291,18 @@ TEST(Mutation, GeneratedAttention) {
                    .tolerance = 1.2e-2,
                    .keys = 0,
                    .fill = fill_mask},
-                  skeleton, score);
+                  kind, score);
   };
-  const auto mma = codegen_cuda::make_attention_mma_skeleton(), wgmma = codegen_cuda::make_attention_wgmma_skeleton();
-  attention("attention_mma", "a100", "attention_mma warps=2 points=1 tiles=1 keys=16 stages=2", padded_attention(1, 32), {70}, *mma);
+  const auto mma = codegen_cuda::make_attention_mma_kind(),
+             wgmma = codegen_cuda::make_attention_wgmma_kind();
+  attention("attention_mma", "a100", "attention_mma warps=2 points=1 tiles=1 keys=16 stages=2",
+            padded_attention(1, 32), {70}, *mma);
   // Three heads, two to a block: one place is left over.
-  attention("attention_mma points=2", "a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1", padded_attention(3, 32), {70},
-            *mma);
-  attention("attention_wgmma", "h200", "attention_wgmma groups=1 keys=32 stages=2", padded_attention(1, 64), {88, 130}, *wgmma);
+  attention("attention_mma points=2", "a100",
+            "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1", padded_attention(3, 32),
+            {70}, *mma);
+  attention("attention_wgmma", "h200", "attention_wgmma groups=1 keys=32 stages=2",
+            padded_attention(1, 64), {88, 130}, *wgmma);
   expect_95_percent(score);
 }
 

@@ -21,11 +21,14 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 
 bool is_deleted(std::string_view opcode) {
   return starts_with_any(
-      opcode, {"fence.", "membar.", "bar.", "barrier.", "mbarrier.arrive", "cp.async.commit_group", "cp.async.wait_",
-               "cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"});
+      opcode, {"fence.", "membar.", "bar.", "barrier.", "mbarrier.arrive", "cp.async.commit_group",
+               "cp.async.wait_", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group",
+               "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"});
 }
 
-bool is_mbarrier_wait(std::string_view opcode) { return starts_with_any(opcode, {"mbarrier.try_wait", "mbarrier.test_wait"}); }
+bool is_mbarrier_wait(std::string_view opcode) {
+  return starts_with_any(opcode, {"mbarrier.try_wait", "mbarrier.test_wait"});
+}
 
 class Mutator {
  public:
@@ -67,42 +70,57 @@ class Mutator {
     return fmt::format("{}{} {};", statement_->guard, statement_->opcode, fmt::join(changed, ", "));
   }
 
-  // The statement with the operand run through an instruction first: `operation` d, operand, `argument`.
-  std::string with_changed_operand(std::size_t index, std::string_view type, std::string_view operation, std::string_view argument) const {
-    return fmt::format("{{ .reg .{} %mutated; {} %mutated, {}, {}; {} }}", type, operation, operands()[index], argument,
-                       with_operand(index, "%mutated"));
+  // The statement with the operand run through an instruction first: `operation` d, operand,
+  // `argument`.
+  std::string with_changed_operand(std::size_t index, std::string_view type,
+                                   std::string_view operation, std::string_view argument) const {
+    return fmt::format("{{ .reg .{} %mutated; {} %mutated, {}, {}; {} }}", type, operation,
+                       operands()[index], argument, with_operand(index, "%mutated"));
   }
 
   void deletions() {
     if (is_deleted(statement_->opcode)) add(MutationKind::Delete, "delete", "");
     if (is_mbarrier_wait(statement_->opcode)) {
-      add(MutationKind::Delete, "pass", fmt::format("{}setp.eq.u32 {}, 0, 0;", statement_->guard, operands()[0]));
+      add(MutationKind::Delete, "pass",
+          fmt::format("{}setp.eq.u32 {}, 0, 0;", statement_->guard, operands()[0]));
     }
   }
 
   void parities() {
-    if (is_mbarrier_wait(statement_->opcode) && statement_->opcode.find(".parity") != std::string::npos) {
+    if (is_mbarrier_wait(statement_->opcode) &&
+        statement_->opcode.find(".parity") != std::string::npos) {
       add(MutationKind::Parity, "invert parity of", with_changed_operand(2, "b32", "xor.b32", "1"));
     }
   }
 
   void wait_counts() {
-    if (!starts_with_any(statement_->opcode, {"cp.async.wait_group", "cp.async.bulk.wait_group", "wgmma.wait_group"})) return;
-    add(MutationKind::WaitCount, "wait for one less in", with_operand(0, fmt::format("{}", std::stoi(operands()[0]) + 1)));
+    if (!starts_with_any(statement_->opcode,
+                         {"cp.async.wait_group", "cp.async.bulk.wait_group", "wgmma.wait_group"}))
+      return;
+    add(MutationKind::WaitCount, "wait for one less in",
+        with_operand(0, fmt::format("{}", std::stoi(operands()[0]) + 1)));
   }
 
   void counts() {
     const std::string& opcode = statement_->opcode;
     if (opcode.find(".expect_tx") != std::string::npos) {
       const std::size_t count = operands().size() - 1;
-      add(MutationKind::Transactions, "16 bytes more in", with_changed_operand(count, "b32", "add.u32", "16"));
-      add(MutationKind::Transactions, "16 bytes fewer in", with_changed_operand(count, "b32", "add.u32", "-16"));
+      add(MutationKind::Transactions, "16 bytes more in",
+          with_changed_operand(count, "b32", "add.u32", "16"));
+      add(MutationKind::Transactions, "16 bytes fewer in",
+          with_changed_operand(count, "b32", "add.u32", "-16"));
     } else if (opcode.starts_with("mbarrier.init")) {
-      add(MutationKind::Arrivals, "one arrival more in", with_changed_operand(1, "b32", "add.u32", "1"));
-      add(MutationKind::Arrivals, "one arrival fewer in", with_changed_operand(1, "b32", "add.u32", "-1"));
-    } else if (starts_with_any(opcode, {"bar.sync", "bar.arrive", "barrier.sync", "barrier.arrive"}) && operands().size() == 2) {
-      add(MutationKind::Arrivals, "a warp more in", with_changed_operand(1, "b32", "add.u32", "32"));
-      add(MutationKind::Arrivals, "a warp fewer in", with_changed_operand(1, "b32", "add.u32", "-32"));
+      add(MutationKind::Arrivals, "one arrival more in",
+          with_changed_operand(1, "b32", "add.u32", "1"));
+      add(MutationKind::Arrivals, "one arrival fewer in",
+          with_changed_operand(1, "b32", "add.u32", "-1"));
+    } else if (starts_with_any(opcode,
+                               {"bar.sync", "bar.arrive", "barrier.sync", "barrier.arrive"}) &&
+               operands().size() == 2) {
+      add(MutationKind::Arrivals, "a warp more in",
+          with_changed_operand(1, "b32", "add.u32", "32"));
+      add(MutationKind::Arrivals, "a warp fewer in",
+          with_changed_operand(1, "b32", "add.u32", "-32"));
     }
   }
 
@@ -116,17 +134,20 @@ class Mutator {
 
   void ranks() {
     if (!statement_->opcode.starts_with("mapa.")) return;
-    add(MutationKind::Rank, "exchange the block of", with_changed_operand(2, "b32", "xor.b32", "1"));
+    add(MutationKind::Rank, "exchange the block of",
+        with_changed_operand(2, "b32", "xor.b32", "1"));
   }
 
   void releases() {
     const std::string& opcode = statement_->opcode;
     constexpr std::string_view release = ".release";
     const std::size_t at = opcode.find(release);
-    if (at == std::string::npos || !starts_with_any(opcode, {"barrier.cluster.arrive", "mbarrier.arrive"})) return;
+    if (at == std::string::npos ||
+        !starts_with_any(opcode, {"barrier.cluster.arrive", "mbarrier.arrive"}))
+      return;
     add(MutationKind::Release, "relax",
-        fmt::format("{}{}.relaxed{} {};", statement_->guard, opcode.substr(0, at), opcode.substr(at + release.size()),
-                    fmt::join(operands(), ", ")));
+        fmt::format("{}{}.relaxed{} {};", statement_->guard, opcode.substr(0, at),
+                    opcode.substr(at + release.size()), fmt::join(operands(), ", ")));
   }
 
   void descriptors() {
@@ -135,7 +156,8 @@ class Mutator {
       if (operands()[index].starts_with("{")) continue;
       const char* which = index == 1 ? "A" : "B";
       const auto change = [&](const char* what, const char* operation, const char* argument) {
-        add(MutationKind::Descriptor, fmt::format("{} of {} in", what, which), with_changed_operand(index, "b64", operation, argument));
+        add(MutationKind::Descriptor, fmt::format("{} of {} in", what, which),
+            with_changed_operand(index, "b64", operation, argument));
       };
       change("address", "xor.b64", "2");
       change("stride", "add.s64", "0x1000000000");
@@ -146,19 +168,25 @@ class Mutator {
   void swizzles() {
     if (!starts_with_any(statement_->opcode, {"xor.b32", "xor.b64"})) return;
     add(MutationKind::Swizzle, "leave out",
-        fmt::format("{}mov.{} {}, {};", statement_->guard, statement_->opcode.substr(4), operands()[0], operands()[1]));
+        fmt::format("{}mov.{} {}, {};", statement_->guard, statement_->opcode.substr(4),
+                    operands()[0], operands()[1]));
   }
 
-  // Compilers write one comparison of the source more than once, also as its opposite (a < b here, a >= b there): all change together.
+  // Compilers write one comparison of the source more than once, also as its opposite (a < b here,
+  // a >= b there): all change together.
   void comparisons() {
     const std::string& opcode = statement_->opcode;
-    if (!opcode.starts_with("setp.") || opcode.find(".f") != std::string::npos || opcode.find(".bf") != std::string::npos) return;
+    if (!opcode.starts_with("setp.") || opcode.find(".f") != std::string::npos ||
+        opcode.find(".bf") != std::string::npos)
+      return;
     const std::string relation = opcode.substr(5, 2);
     const bool below = relation == "lt" || relation == "le";
     if (!below && relation != "gt" && relation != "ge") return;
-    const std::string ignoring = fmt::format("{}setp.{}.u32 {}, 0, 0;", statement_->guard, below ? "eq" : "ne", operands()[0]);
+    const std::string ignoring = fmt::format("{}setp.{}.u32 {}, 0, 0;", statement_->guard,
+                                             below ? "eq" : "ne", operands()[0]);
     const bool strict = relation == "lt" || relation == "ge";  // the bound itself lies outside
-    const std::string key = fmt::format("{} {} {} {}", operands()[1], operands()[2], strict, opcode.substr(8));
+    const std::string key =
+        fmt::format("{} {} {} {}", operands()[1], operands()[2], strict, opcode.substr(8));
     const auto [found, is_new] = compared_.try_emplace(key, mutants_.size());
     if (is_new) return add(MutationKind::Comparison, "ignore the bound of", ignoring);
     mutants_[found->second].lines.push_back(statement_->line);

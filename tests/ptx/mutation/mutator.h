@@ -22,7 +22,7 @@ enum class MutationKind {
   Comparison,    // an integer comparison takes or leaves its bound
 };
 
-// A stretch of the text and what stands there instead.
+// A part of the text and what stands there instead.
 struct Edit {
   std::size_t begin = 0, end = 0;
   std::string replacement;
@@ -30,7 +30,8 @@ struct Edit {
 };
 
 struct Mutant {
-  std::string name;  // kind, opcode and its number among the file's instructions of that opcode: "delete bar.sync #2"
+  std::string name;  // kind, opcode and its number among the file's instructions of that opcode:
+                     // "delete bar.sync #2"
   MutationKind kind = MutationKind::Delete;
   std::vector<int> lines;   // of the original, one for each edit
   std::vector<Edit> edits;  // in the order of the text

@@ -64,23 +64,30 @@ std::string replacement(std::string_view name) {
 
 TEST(Mutator, EveryKind) {
   EXPECT_EQ(replacement("ignore the bound of setp.lt.s32 #1"), "setp.eq.u32 %p1, 0, 0;");
-  EXPECT_EQ(replacement("pass mbarrier.try_wait.parity.shared::cta.b64 #1"), "setp.eq.u32 P, 0, 0;");
+  EXPECT_EQ(replacement("pass mbarrier.try_wait.parity.shared::cta.b64 #1"),
+            "setp.eq.u32 P, 0, 0;");
   EXPECT_EQ(replacement("invert parity of mbarrier.try_wait.parity.shared::cta.b64 #1"),
-            "{ .reg .b32 %mutated; xor.b32 %mutated, %r4, 1; mbarrier.try_wait.parity.shared::cta.b64 P, [%r3], %mutated; }");
+            "{ .reg .b32 %mutated; xor.b32 %mutated, %r4, 1; "
+            "mbarrier.try_wait.parity.shared::cta.b64 P, [%r3], %mutated; }");
   EXPECT_EQ(replacement("delete mbarrier.arrive.expect_tx.shared::cta.b64 #1"), "");
   EXPECT_EQ(replacement("16 bytes fewer in mbarrier.arrive.expect_tx.shared::cta.b64 #1"),
-            "{ .reg .b32 %mutated; add.u32 %mutated, 4096, -16; @%p2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], %mutated; }");
-  EXPECT_EQ(replacement("a warp more in bar.sync #1"), "{ .reg .b32 %mutated; add.u32 %mutated, 128, 32; bar.sync 1, %mutated; }");
+            "{ .reg .b32 %mutated; add.u32 %mutated, 4096, -16; @%p2 "
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], %mutated; }");
+  EXPECT_EQ(replacement("a warp more in bar.sync #1"),
+            "{ .reg .b32 %mutated; add.u32 %mutated, 128, 32; bar.sync 1, %mutated; }");
   EXPECT_EQ(replacement("leave out xor.b32 #1"), "mov.b32 %r5, %r6;");
   EXPECT_EQ(replacement("stride of B in wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 #1"),
             "{ .reg .b64 %mutated; add.s64 %mutated, %rd2, 0x1000000000; "
-            "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, %rd1, %mutated, 1, 1, 1, 0, 0; }");
+            "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, %rd1, "
+            "%mutated, 1, 1, 1, 0, 0; }");
   EXPECT_EQ(replacement("wait for one less in cp.async.wait_group #1"), "cp.async.wait_group 3;");
   EXPECT_EQ(replacement("exchange the block of mapa.shared::cluster.u32 #1"),
-            "{ .reg .b32 %mutated; xor.b32 %mutated, %r8, 1; mapa.shared::cluster.u32 %r7, %r3, %mutated; }");
+            "{ .reg .b32 %mutated; xor.b32 %mutated, %r8, 1; mapa.shared::cluster.u32 %r7, %r3, "
+            "%mutated; }");
   EXPECT_EQ(replacement("relax mbarrier.arrive.release.cluster.shared::cluster.b64 #1"),
             "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r7];");
-  EXPECT_EQ(replacement("relax barrier.cluster.arrive.release.aligned #1"), "barrier.cluster.arrive.relaxed.aligned ;");
+  EXPECT_EQ(replacement("relax barrier.cluster.arrive.release.aligned #1"),
+            "barrier.cluster.arrive.relaxed.aligned ;");
   EXPECT_EQ(mutants_of(text).size(), 23u);
 }
 
@@ -107,7 +114,8 @@ TEST(Mutator, OppositeComparisonsChangeTogether) {
   const std::vector<Mutant> mutants = mutants_of(pair);
   ASSERT_EQ(mutants.size(), 2u);
   EXPECT_EQ(mutants[0].lines, (std::vector<int>{3, 4}));
-  EXPECT_NE(mutated(mutants[0], pair).find("setp.eq.u32 %p1, 0, 0;\n  setp.ne.u32 %p2, 0, 0;"), std::string::npos);
+  EXPECT_NE(mutated(mutants[0], pair).find("setp.eq.u32 %p1, 0, 0;\n  setp.ne.u32 %p2, 0, 0;"),
+            std::string::npos);
   EXPECT_EQ(mutants[1].lines, (std::vector<int>{5}));
 }
 

@@ -6,11 +6,16 @@ namespace anydim::ptx {
 
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%' || c == '.'; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%' ||
+         c == '.';
+}
 
 std::string trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0)
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
+    text.remove_suffix(1);
   return std::string(text);
 }
 
@@ -42,9 +47,13 @@ class Scanner {
   }
 
   void skip_to(std::size_t place) {
-    for (place = std::min(place, text_.size()); at_ < place; ++at_) line_ += text_[at_] == '\n' ? 1 : 0;
+    for (place = std::min(place, text_.size()); at_ < place; ++at_)
+      line_ += text_[at_] == '\n' ? 1 : 0;
   }
-  void skip_past(char end) { skip_to(text_.find(end, at_) == std::string_view::npos ? text_.size() : text_.find(end, at_) + 1); }
+  void skip_past(char end) {
+    skip_to(text_.find(end, at_) == std::string_view::npos ? text_.size()
+                                                           : text_.find(end, at_) + 1);
+  }
 
   void open() {
     ++depth_;
@@ -70,7 +79,8 @@ class Scanner {
   bool label() {
     std::size_t end = at_;
     while (end < text_.size() && is_word(text_[end])) ++end;
-    if (end == at_ || end >= text_.size() || text_[end] != ':' || text_.substr(end, 2) == "::") return false;
+    if (end == at_ || end >= text_.size() || text_[end] != ':' || text_.substr(end, 2) == "::")
+      return false;
     skip_to(end + 1);
     return true;
   }

@@ -1,4 +1,5 @@
-// PTX text cut into its instructions, with their places in the text, so that one can be replaced and all else stays as it was.
+// PTX text cut into its instructions, with their places in the text, so that one can be replaced
+// and all else stays as it was.
 #pragma once
 
 #include <cstddef>

@@ -43,13 +43,15 @@ Coordinates operand_b_element(ElementFormat format, int lane, int reg, int part)
 
 Coordinates accumulator_element(int thread, int index) {
   const int lane = thread % 32;
-  return {16 * (thread / 32) + lane / 4 + 8 * ((index >> 1) & 1), 8 * (index >> 2) + 2 * (lane & 3) + (index & 1)};
+  return {16 * (thread / 32) + lane / 4 + 8 * ((index >> 1) & 1),
+          8 * (index >> 2) + 2 * (lane & 3) + (index & 1)};
 }
 
 namespace {
 
 // Row `row` of A x B, each element summed from k = 0 up.
-std::vector<double> row_of_product(std::span<const double> a, std::span<const double> b, int row, int columns, int k) {
+std::vector<double> row_of_product(std::span<const double> a, std::span<const double> b, int row,
+                                   int columns, int k) {
   std::vector<double> sums(columns, 0.0);
   for (int i = 0; i < k; ++i) {
     const double left = a[std::size_t(row) * k + i];
@@ -61,7 +63,8 @@ std::vector<double> row_of_product(std::span<const double> a, std::span<const do
 
 // The values of one operand as a matrix; `element` says where a lane's parts belong.
 template <typename Element>
-std::vector<double> gather(const WarpRegisters& registers, ElementFormat format, int rows, int columns, Element element) {
+std::vector<double> gather(const WarpRegisters& registers, ElementFormat format, int rows,
+                           int columns, Element element) {
   const int bits = element_bits(format);
   const std::uint32_t mask = bits == 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << bits) - 1;
   std::vector<double> matrix(std::size_t(rows) * columns);
@@ -69,7 +72,8 @@ std::vector<double> gather(const WarpRegisters& registers, ElementFormat format,
     for (int reg = 0; reg < registers.count; ++reg) {
       for (int part = 0; part < 32 / bits; ++part) {
         const Coordinates at = element(format, lane, reg, part);
-        matrix[std::size_t(at.row) * columns + at.column] = element_value(format, (registers.at(lane, reg) >> (part * bits)) & mask);
+        matrix[std::size_t(at.row) * columns + at.column] =
+            element_value(format, (registers.at(lane, reg) >> (part * bits)) & mask);
       }
     }
   }
@@ -78,8 +82,8 @@ std::vector<double> gather(const WarpRegisters& registers, ElementFormat format,
 
 }  // namespace
 
-void multiply_accumulate(std::span<const double> a, std::span<const double> b, std::span<float> accumulators, int rows, int columns,
-                         int k) {
+void multiply_accumulate(std::span<const double> a, std::span<const double> b,
+                         std::span<float> accumulators, int rows, int columns, int k) {
   for (int row = 0; row < rows; ++row) {
     const std::vector<double> sums = row_of_product(a, b, row, columns, k);
     for (int column = 0; column < columns; ++column) {
@@ -89,24 +93,33 @@ void multiply_accumulate(std::span<const double> a, std::span<const double> b, s
   }
 }
 
-void multiply_accumulate(std::span<const double> a, std::span<const double> b, std::span<std::int32_t> accumulators, int rows, int columns,
-                         int k, bool saturate) {
+void multiply_accumulate(std::span<const double> a, std::span<const double> b,
+                         std::span<std::int32_t> accumulators, int rows, int columns, int k,
+                         bool saturate) {
   using Limits = std::numeric_limits<std::int32_t>;
   for (int row = 0; row < rows; ++row) {
     const std::vector<double> sums = row_of_product(a, b, row, columns, k);
     for (int column = 0; column < columns; ++column) {
       std::int32_t& target = accumulators[std::size_t(row) * columns + column];
       const std::int64_t sum = static_cast<std::int64_t>(sums[column]) + target;
-      target = static_cast<std::int32_t>(saturate ? std::clamp<std::int64_t>(sum, Limits::min(), Limits::max()) : sum);
+      target = static_cast<std::int32_t>(
+          saturate ? std::clamp<std::int64_t>(sum, Limits::min(), Limits::max()) : sum);
     }
   }
 }
 
-int operand_a_registers(const MmaShape& shape) { return 16 * shape.k * element_bits(shape.a) / (32 * 32); }
-int operand_b_registers(const MmaShape& shape) { return 8 * shape.k * element_bits(shape.b) / (32 * 32); }
-int accumulator_registers(const MmaShape& shape) { return shape.accumulator == AccumulatorFormat::F16 ? 2 : 4; }
+int operand_a_registers(const MmaShape& shape) {
+  return 16 * shape.k * element_bits(shape.a) / (32 * 32);
+}
+int operand_b_registers(const MmaShape& shape) {
+  return 8 * shape.k * element_bits(shape.b) / (32 * 32);
+}
+int accumulator_registers(const MmaShape& shape) {
+  return shape.accumulator == AccumulatorFormat::F16 ? 2 : 4;
+}
 
-WarpRegisters mma_sync(const MmaShape& shape, const WarpRegisters& a, const WarpRegisters& b, const WarpRegisters& c) {
+WarpRegisters mma_sync(const MmaShape& shape, const WarpRegisters& a, const WarpRegisters& b,
+                       const WarpRegisters& c) {
   internal_check(a.count == operand_a_registers(shape), "mma.sync: registers of A");
   internal_check(b.count == operand_b_registers(shape), "mma.sync: registers of B");
   internal_check(c.count == accumulator_registers(shape), "mma.sync: registers of C");
@@ -124,27 +137,37 @@ WarpRegisters mma_sync(const MmaShape& shape, const WarpRegisters& a, const Warp
   switch (shape.accumulator) {
     case AccumulatorFormat::F32: {
       std::vector<float> sums(16 * 8);
-      each([&](int lane, int index, std::size_t at) { sums[at] = std::bit_cast<float>(c.at(lane, index)); });
+      each([&](int lane, int index, std::size_t at) {
+        sums[at] = std::bit_cast<float>(c.at(lane, index));
+      });
       multiply_accumulate(left, right, sums, 16, 8, shape.k);
-      each([&](int lane, int index, std::size_t at) { d.at(lane, index) = std::bit_cast<std::uint32_t>(sums[at]); });
+      each([&](int lane, int index, std::size_t at) {
+        d.at(lane, index) = std::bit_cast<std::uint32_t>(sums[at]);
+      });
       break;
     }
     case AccumulatorFormat::F16: {
       std::vector<float> sums(16 * 8);
       each([&](int lane, int index, std::size_t at) {
-        sums[at] = ir::half_to_float(static_cast<std::uint16_t>(c.at(lane, index / 2) >> (index % 2 * 16)));
+        sums[at] = ir::half_to_float(
+            static_cast<std::uint16_t>(c.at(lane, index / 2) >> (index % 2 * 16)));
       });
       multiply_accumulate(left, right, sums, 16, 8, shape.k);
       each([&](int lane, int index, std::size_t at) {
-        d.at(lane, index / 2) |= static_cast<std::uint32_t>(ir::float_to_half(sums[at])) << (index % 2 * 16);
+        d.at(lane, index / 2) |= static_cast<std::uint32_t>(ir::float_to_half(sums[at]))
+                                 << (index % 2 * 16);
       });
       break;
     }
     case AccumulatorFormat::S32: {
       std::vector<std::int32_t> sums(16 * 8);
-      each([&](int lane, int index, std::size_t at) { sums[at] = static_cast<std::int32_t>(c.at(lane, index)); });
+      each([&](int lane, int index, std::size_t at) {
+        sums[at] = static_cast<std::int32_t>(c.at(lane, index));
+      });
       multiply_accumulate(left, right, sums, 16, 8, shape.k, shape.saturate);
-      each([&](int lane, int index, std::size_t at) { d.at(lane, index) = static_cast<std::uint32_t>(sums[at]); });
+      each([&](int lane, int index, std::size_t at) {
+        d.at(lane, index) = static_cast<std::uint32_t>(sums[at]);
+      });
       break;
     }
   }

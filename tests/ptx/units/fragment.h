@@ -1,5 +1,6 @@
-// Which element of a matrix each lane holds in the registers of mma.sync and wgmma, and the arithmetic of both.
-// Source of the layouts: PTX ISA (mma and wgmma fragments); restated in docs/cuda.md and compared with it in tests.
+// Which element of a matrix each lane holds in the registers of mma.sync and wgmma, and the
+// arithmetic of both. Source of the layouts: PTX ISA (mma and wgmma fragments); restated in
+// docs/cuda.md and compared with it in tests.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +18,34 @@ struct Coordinates {
 enum class ElementFormat { F16, BF16, TF32, S8, U8 };
 int element_bits(ElementFormat format);
 
-// The element's value, exact. TF32 takes a 32-bit pattern and ignores its low 13 bits, as the tensor core does.
+// The element's value, exact. TF32 takes a 32-bit pattern and ignores its low 13 bits, as the
+// tensor core does.
 double element_value(ElementFormat format, std::uint32_t bits);
 
-// Operand A (16 x k, row-major) and B (k x 8, column-major) of mma.sync: the element of 32-bit register `reg`, part `part` counted from
-// the low end. For B `row` is the k index. Holds for every m16n8 shape whose k spans 128, 256 bits a row (k8 and k16 of 16-bit types,
-// k4 and k8 of tf32, k16 and k32 of bytes). wgmma's A from registers is the same with `lane` replaced by the warp's lane and rows
-// shifted by 16 x warp.
+// Operand A (16 x k, row-major) and B (k x 8, column-major) of mma.sync: the element of 32-bit
+// register `reg`, part `part` counted from the low end. For B `row` is the k index. Holds for every
+// m16n8 shape whose k spans 128, 256 bits a row (k8 and k16 of 16-bit types, k4 and k8 of tf32, k16
+// and k32 of bytes). wgmma's A from registers is the same with `lane` replaced by the warp's lane
+// and rows shifted by 16 x warp.
 Coordinates operand_a_element(ElementFormat format, int lane, int reg, int part);
 Coordinates operand_b_element(ElementFormat format, int lane, int reg, int part);
 
-// Accumulators of mma.sync (n = 8: index 0..3) and of wgmma (index 0..n/2-1, `thread` of the warpgroup): row and column of element
-// `index` of a thread. For mma.sync thread is the lane.
+// Accumulators of mma.sync (n = 8: index 0..3) and of wgmma (index 0..n/2-1, `thread` of the
+// warpgroup): row and column of element `index` of a thread. For mma.sync thread is the lane.
 Coordinates accumulator_element(int thread, int index);
 
-// One dense tile product as the interpreter promises it: for every element, the products of all k and the addend are summed in f64, from
-// k = 0 up with the addend last, and rounded once to f32 (to nearest even). Products of these formats are exact in f64. Hardware sums in
-// an order and with a rounding it doesn't state, so only tests whose sums are exact may compare bits.
+// One dense tile product as the interpreter promises it: for every element, the products of all k
+// and the addend are summed in f64, from k = 0 up with the addend last, and rounded once to f32 (to
+// nearest even). Products of these formats are exact in f64. Hardware sums in an order and with a
+// rounding it doesn't state, so only tests whose sums are exact may compare bits.
 // a: rows x k, b: k x columns, accumulators: rows x columns, all row-major values.
-void multiply_accumulate(std::span<const double> a, std::span<const double> b, std::span<float> accumulators, int rows, int columns, int k);
+void multiply_accumulate(std::span<const double> a, std::span<const double> b,
+                         std::span<float> accumulators, int rows, int columns, int k);
 
 // The same on integers: sums wrap at 32 bits, or are clamped to the range when `saturate` is given.
-void multiply_accumulate(std::span<const double> a, std::span<const double> b, std::span<std::int32_t> accumulators, int rows, int columns,
-                         int k, bool saturate);
+void multiply_accumulate(std::span<const double> a, std::span<const double> b,
+                         std::span<std::int32_t> accumulators, int rows, int columns, int k,
+                         bool saturate);
 
 // Registers of one warp for mma.sync: [lane][register], flattened; `count` registers a lane.
 struct WarpRegisters {
@@ -64,7 +70,9 @@ int operand_a_registers(const MmaShape& shape);
 int operand_b_registers(const MmaShape& shape);
 int accumulator_registers(const MmaShape& shape);  // 4 for f32 and s32, 2 for f16 pairs
 
-// D = A x B + C of mma.sync.aligned.m16n8kK.row.col. With f16 accumulators each sum is rounded to f32 and then to f16.
-WarpRegisters mma_sync(const MmaShape& shape, const WarpRegisters& a, const WarpRegisters& b, const WarpRegisters& c);
+// D = A x B + C of mma.sync.aligned.m16n8kK.row.col. With f16 accumulators each sum is rounded to
+// f32 and then to f16.
+WarpRegisters mma_sync(const MmaShape& shape, const WarpRegisters& a, const WarpRegisters& b,
+                       const WarpRegisters& c);
 
 }  // namespace anydim::ptx

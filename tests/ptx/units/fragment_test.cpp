@@ -18,7 +18,9 @@ struct Case {
 
 std::uint32_t half_bits(int value) { return ir::float_to_half(static_cast<float>(value)); }
 std::uint32_t bfloat_bits(int value) { return ir::float_to_bfloat16(static_cast<float>(value)); }
-std::uint32_t float_bits(int value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)); }
+std::uint32_t float_bits(int value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
 std::uint32_t byte_bits(int value) { return static_cast<std::uint8_t>(value); }
 
 std::vector<Case> cases() {
@@ -112,7 +114,8 @@ TEST(Fragment, MmaEqualsPlainProduct) {
   for (const Case& each : cases()) {
     const MmaShape& shape = each.shape;
     const int bits = element_bits(shape.a);
-    WarpRegisters a(operand_a_registers(shape)), b(operand_b_registers(shape)), c(accumulator_registers(shape));
+    WarpRegisters a(operand_a_registers(shape)), b(operand_b_registers(shape)),
+        c(accumulator_registers(shape));
     const bool pairs = shape.accumulator == AccumulatorFormat::F16;
     for (int lane = 0; lane < 32; ++lane) {
       for (int part = 0; part < 32 / bits; ++part) {
@@ -129,7 +132,10 @@ TEST(Fragment, MmaEqualsPlainProduct) {
         const Coordinates at = accumulator_element(lane, index);
         const int value = addend(at.row, at.column);
         if (pairs) c.at(lane, index / 2) |= half_bits(value) << (index % 2 * 16);
-        else c.at(lane, index) = shape.accumulator == AccumulatorFormat::S32 ? static_cast<std::uint32_t>(value) : float_bits(value);
+        else
+          c.at(lane, index) = shape.accumulator == AccumulatorFormat::S32
+                                  ? static_cast<std::uint32_t>(value)
+                                  : float_bits(value);
       }
     }
     const WarpRegisters d = mma_sync(shape, a, b, c);
@@ -137,11 +143,14 @@ TEST(Fragment, MmaEqualsPlainProduct) {
       for (int index = 0; index < 4; ++index) {
         const Coordinates at = accumulator_element(lane, index);
         int expected = addend(at.row, at.column);
-        for (int k = 0; k < shape.k; ++k) expected += left_value(at.row, k) * right_value(k, at.column);
-        const std::uint32_t got = pairs ? (d.at(lane, index / 2) >> (index % 2 * 16)) & 0xffff : d.at(lane, index);
-        const std::uint32_t want = pairs                                         ? half_bits(expected)
-                                   : shape.accumulator == AccumulatorFormat::S32 ? static_cast<std::uint32_t>(expected)
-                                                                                 : float_bits(expected);
+        for (int k = 0; k < shape.k; ++k)
+          expected += left_value(at.row, k) * right_value(k, at.column);
+        const std::uint32_t got =
+            pairs ? (d.at(lane, index / 2) >> (index % 2 * 16)) & 0xffff : d.at(lane, index);
+        const std::uint32_t want = pairs ? half_bits(expected)
+                                   : shape.accumulator == AccumulatorFormat::S32
+                                       ? static_cast<std::uint32_t>(expected)
+                                       : float_bits(expected);
         ASSERT_EQ(got, want) << "lane " << lane << " index " << index;
       }
     }

@@ -1,4 +1,5 @@
-// ldmatrix and stmatrix: 8 x 8 matrices of 16-bit elements between shared memory and the registers of one warp.
+// ldmatrix and stmatrix: 8 x 8 matrices of 16-bit elements between shared memory and the registers
+// of one warp.
 #pragma once
 
 #include <array>
@@ -12,8 +13,8 @@ inline constexpr int matrix_row_bytes = 16;
 // Matrix `matrix`'s row `row` is addressed by this lane.
 constexpr int row_address_lane(int matrix, int row) { return 8 * matrix + row; }
 
-// Element `part` (0 low, 1 high) of a lane's register: row lane / 4, column 2 (lane % 4) + part; rows and columns exchanged when
-// `transposed`.
+// Element `part` (0 low, 1 high) of a lane's register: row lane / 4, column 2 (lane % 4) + part;
+// rows and columns exchanged when `transposed`.
 struct MatrixElement {
   int row = 0;
   int column = 0;
@@ -23,7 +24,8 @@ constexpr MatrixElement matrix_element(int lane, int part, bool transposed) {
   return transposed ? MatrixElement{plain.column, plain.row} : plain;
 }
 
-using MatrixRows = std::array<std::array<std::uint16_t, 8>, 8>;  // [row][column] as the rows lie in memory
+// [row][column] as the rows lie in memory
+using MatrixRows = std::array<std::array<std::uint16_t, 8>, 8>;
 using LaneValues = std::array<std::uint32_t, 32>;
 
 // One matrix as the 32 registers that ldmatrix gives, and back as stmatrix writes it.

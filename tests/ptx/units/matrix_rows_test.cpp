@@ -10,14 +10,16 @@ namespace {
 MatrixRows numbered() {
   MatrixRows rows{};
   for (int row = 0; row < 8; ++row) {
-    for (int column = 0; column < 8; ++column) rows[row][column] = static_cast<std::uint16_t>(8 * row + column);
+    for (int column = 0; column < 8; ++column)
+      rows[row][column] = static_cast<std::uint16_t>(8 * row + column);
   }
   return rows;
 }
 
 TEST(MatrixRows, LanesHoldPairsOfARow) {
   const LaneValues lanes = distribute_matrix(numbered(), false);
-  for (std::uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(lanes[lane], (2 * lane + 1) << 16 | 2 * lane);
+  for (std::uint32_t lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(lanes[lane], (2 * lane + 1) << 16 | 2 * lane);
 }
 
 TEST(MatrixRows, TransposedLanesHoldPairsOfAColumn) {
@@ -27,7 +29,8 @@ TEST(MatrixRows, TransposedLanesHoldPairsOfAColumn) {
 }
 
 TEST(MatrixRows, StoringReversesLoading) {
-  for (const bool transposed : {false, true}) EXPECT_EQ(collect_matrix(distribute_matrix(numbered(), transposed), transposed), numbered());
+  for (const bool transposed : {false, true})
+    EXPECT_EQ(collect_matrix(distribute_matrix(numbered(), transposed), transposed), numbered());
 }
 
 TEST(MatrixRows, RowAddresses) {
@@ -35,8 +38,8 @@ TEST(MatrixRows, RowAddresses) {
   EXPECT_EQ(row_address_lane(3, 7), 31);
 }
 
-// ldmatrix.x4 of row-major A (matrices: rows 0-7, rows 8-15, then the same of columns 8-15) gives mma's operand A, plain; .trans of
-// row-major V (k x n) gives operand B.
+// ldmatrix.x4 of row-major A (matrices: rows 0-7, rows 8-15, then the same of columns 8-15) gives
+// mma's operand A, plain; .trans of row-major V (k x n) gives operand B.
 TEST(MatrixRows, AgreesWithMmaOperands) {
   for (int lane = 0; lane < 32; ++lane) {
     for (int part = 0; part < 2; ++part) {

@@ -39,10 +39,12 @@ std::string mbarrier_init(Mbarrier& barrier, std::int64_t arrivals) {
 
 std::string mbarrier_arrive(Mbarrier& barrier, std::int64_t arrivals) {
   if (arrivals < 1 || arrivals > mbarrier_count_limit) {
-    return fmt::format("an arrival counts for {}, not within 1..{}", arrivals, mbarrier_count_limit);
+    return fmt::format("an arrival counts for {}, not within 1..{}", arrivals,
+                       mbarrier_count_limit);
   }
   if (arrivals > barrier.pending) {
-    return fmt::format("{} arrivals where the phase waits for {} of {} only", arrivals, barrier.pending, barrier.expected);
+    return fmt::format("{} arrivals where the phase waits for {} of {} only", arrivals,
+                       barrier.pending, barrier.expected);
   }
   barrier.pending -= arrivals;
   advance_when_complete(barrier);
@@ -50,12 +52,15 @@ std::string mbarrier_arrive(Mbarrier& barrier, std::int64_t arrivals) {
 }
 
 std::string mbarrier_arrive_drop(Mbarrier& barrier, std::int64_t arrivals) {
-  if (arrivals > barrier.expected) return fmt::format("{} arrivals dropped of {} expected", arrivals, barrier.expected);
+  if (arrivals > barrier.expected)
+    return fmt::format("{} arrivals dropped of {} expected", arrivals, barrier.expected);
   barrier.expected -= arrivals;
   return mbarrier_arrive(barrier, arrivals);
 }
 
-std::string mbarrier_expect(Mbarrier& barrier, std::int64_t bytes) { return change_transactions(barrier, bytes); }
+std::string mbarrier_expect(Mbarrier& barrier, std::int64_t bytes) {
+  return change_transactions(barrier, bytes);
+}
 
 std::string mbarrier_complete(Mbarrier& barrier, std::int64_t bytes) {
   std::string wrong = change_transactions(barrier, -bytes);
@@ -72,7 +77,8 @@ bool mbarrier_test_parity(const Mbarrier& barrier, bool parity) { return barrier
 
 std::uint64_t encode_mbarrier(const Mbarrier& barrier) {
   return tag | static_cast<std::uint64_t>(barrier.parity) << 61 |
-         (static_cast<std::uint64_t>(barrier.transactions) & transaction_mask) << 40 | static_cast<std::uint64_t>(barrier.pending) << 20 |
+         (static_cast<std::uint64_t>(barrier.transactions) & transaction_mask) << 40 |
+         static_cast<std::uint64_t>(barrier.pending) << 20 |
          static_cast<std::uint64_t>(barrier.expected);
 }
 

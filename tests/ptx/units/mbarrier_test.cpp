@@ -65,7 +65,8 @@ TEST(Mbarrier, Faults) {
   EXPECT_EQ(mbarrier_arrive_drop(barrier, 2), "2 arrivals dropped of 1 expected");
   EXPECT_EQ(mbarrier_arrive_expect(barrier, 16), "");
   EXPECT_EQ(mbarrier_arrive(barrier, 1), "1 arrivals where the phase waits for 0 of 1 only");
-  EXPECT_EQ(mbarrier_expect(barrier, mbarrier_count_limit), "the transaction count would be 1048591, outside ±1048575");
+  EXPECT_EQ(mbarrier_expect(barrier, mbarrier_count_limit),
+            "the transaction count would be 1048591, outside ±1048575");
 }
 
 TEST(Mbarrier, WordsKeepTheState) {

@@ -16,15 +16,18 @@ std::string check_value(int count) {
 }  // namespace
 
 int registers_at_launch(int threads, int blocks_per_multiprocessor, int largest_request) {
-  return std::min(registers_per_multiprocessor / (threads * blocks_per_multiprocessor) / 8 * 8, largest_request);
+  return std::min(registers_per_multiprocessor / (threads * blocks_per_multiprocessor) / 8 * 8,
+                  largest_request);
 }
 
-RegisterPool::RegisterPool(int warps, int registers_per_thread) : held_(static_cast<std::size_t>(warps), registers_per_thread) {}
+RegisterPool::RegisterPool(int warps, int registers_per_thread)
+    : held_(static_cast<std::size_t>(warps), registers_per_thread) {}
 
 std::string RegisterPool::release(int warp, int count) {
   std::string wrong = check_value(count);
   if (!wrong.empty()) return wrong;
-  if (count > held_[warp]) return fmt::format("setmaxnreg.dec to {} where the warp has {} registers", count, held_[warp]);
+  if (count > held_[warp])
+    return fmt::format("setmaxnreg.dec to {} where the warp has {} registers", count, held_[warp]);
   available_ += held_[warp] - count;
   held_[warp] = count;
   return {};
@@ -33,7 +36,8 @@ std::string RegisterPool::release(int warp, int count) {
 std::string RegisterPool::check_acquire(int warp, int count) const {
   std::string wrong = check_value(count);
   if (!wrong.empty()) return wrong;
-  if (count < held_[warp]) return fmt::format("setmaxnreg.inc to {} where the warp has {} registers", count, held_[warp]);
+  if (count < held_[warp])
+    return fmt::format("setmaxnreg.inc to {} where the warp has {} registers", count, held_[warp]);
   return {};
 }
 

@@ -13,7 +13,8 @@ TEST(RegisterPool, RegistersAtLaunch) {
   EXPECT_EQ(registers_at_launch(512, 1, 160), 128);
 }
 
-// One producer and consumers, all warps of a warpgroup alike: whether every .inc is met once all .dec are done.
+// One producer and consumers, all warps of a warpgroup alike: whether every .inc is met once all
+// .dec are done.
 bool fits(int threads, int blocks, int producer, int consumer) {
   RegisterPool pool(threads / 32, registers_at_launch(threads, blocks, consumer));
   for (int warp = 0; warp < 4; ++warp) EXPECT_EQ(pool.release(warp, producer), "");
@@ -38,7 +39,8 @@ TEST(RegisterPool, KnownPairs) {
 TEST(RegisterPool, Faults) {
   RegisterPool pool(1, 128);
   EXPECT_EQ(pool.release(0, 30), "30 registers: the count must be a multiple of 8 within 24..256");
-  EXPECT_EQ(pool.release(0, 264), "264 registers: the count must be a multiple of 8 within 24..256");
+  EXPECT_EQ(pool.release(0, 264),
+            "264 registers: the count must be a multiple of 8 within 24..256");
   EXPECT_EQ(pool.release(0, 136), "setmaxnreg.dec to 136 where the warp has 128 registers");
   EXPECT_EQ(pool.check_acquire(0, 120), "setmaxnreg.inc to 120 where the warp has 128 registers");
 }

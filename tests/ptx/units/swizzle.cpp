@@ -18,7 +18,9 @@ std::uint32_t chunk_mask(int span_bytes) {
 
 }  // namespace
 
-std::uint32_t swizzle_address(std::uint32_t address, int span_bytes) { return address ^ (((address >> 7) & chunk_mask(span_bytes)) << 4); }
+std::uint32_t swizzle_address(std::uint32_t address, int span_bytes) {
+  return address ^ (((address >> 7) & chunk_mask(span_bytes)) << 4);
+}
 
 int swizzle_period(int span_bytes) { return chunk_mask(span_bytes) == 0 ? 16 : 8 * span_bytes; }
 

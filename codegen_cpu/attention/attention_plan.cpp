@@ -1,0 +1,154 @@
+// Which attention schedules to consider, and what they cost.
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cpu/attention/attention_schedule.h"
+#include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+constexpr double clock = 3.7e9;
+constexpr double row_overhead = 60;  // cycles: reductions, rescaling of one row in one key block
+constexpr double task_overhead = 300;
+constexpr double softmax_cycles = 14;  // of a vector of scores
+constexpr double pack_cycles = 6;      // of a vector of keys or values
+
+std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent,
+                      std::span<const std::int64_t> keys) {
+  if (const auto constant = extent.constant()) return *constant;
+  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i) {
+    if (inputs.region.keys[i] == extent) return keys[i];
+  }
+  internal_error("every varying extent of attention is a key of its region");
+}
+
+double rounded(double value, double to) { return std::ceil(value / to) * to; }
+
+}  // namespace
+
+AttentionSchedule AttentionSchedule::from(const ir::Schedule& schedule) {
+  return {.rows = schedule.field("rows"),
+          .columns = schedule.field("columns"),
+          .block_rows = schedule.field("block_rows"),
+          .block_keys = schedule.field("block_keys")};
+}
+
+ir::Schedule AttentionSchedule::schedule() const {
+  return {.name = "attention",
+          .fields = {{"rows", rows},
+                     {"columns", columns},
+                     {"block_rows", block_rows},
+                     {"block_keys", block_keys}}};
+}
+
+namespace {
+
+class AttentionKind final : public KindOf<ir::AttentionForm> {
+ public:
+  std::string_view name() const override { return "attention"; }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const ir::DType dtype = compute_dtype(form_of(inputs.form).score.steps.back().dtype);
+    const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
+                       panel = panel_columns(Product::of(dtype));
+    // Two vectors of columns: short sequences end soon after a multiple of a panel.
+    const std::int64_t columns = 2 * lanes;
+    const std::int64_t rows = inputs.target.level == Level::Avx512 ? 8 : 6;
+    const std::int64_t group = std::max(columns, panel);
+    std::vector<ir::Schedule> schedules;
+    for (const auto& [block_rows, block_keys] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {64, 8}, {128, 8}, {256, 16}, {32, 4}, {64, 16}}) {
+      schedules.push_back(AttentionSchedule{.rows = rows,
+                                            .columns = columns,
+                                            .block_rows = block_rows,
+                                            .block_keys = block_keys * std::max(panel, group)}
+                              .schedule());
+    }
+    return schedules;
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const ir::DType dtype = compute_dtype(form_of(inputs.form).score.steps.back().dtype);
+    const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
+                       panel = panel_columns(Product::of(dtype));
+    const std::int64_t registers = inputs.target.level == Level::Avx512 ? 32 : 16;
+    std::vector<ir::Schedule> schedules;
+    for (const std::int64_t vectors : {1, 2, 3, 4}) {
+      const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
+      if (group % columns != 0 || group % panel != 0) continue;
+      for (const std::int64_t rows : {4, 6, 8, 12, 16}) {
+        if (rows * vectors + vectors + 1 > registers) continue;
+        for (const std::int64_t block_rows : {16, 32, 64, 128, 256}) {
+          for (const std::int64_t groups : {2, 4, 8, 16, 32}) {
+            if (block_rows < rows) continue;
+            schedules.push_back(AttentionSchedule{.rows = rows,
+                                                  .columns = columns,
+                                                  .block_rows = block_rows,
+                                                  .block_keys = groups * group}
+                                    .schedule());
+          }
+        }
+      }
+    }
+    return schedules;
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> extents) const override {
+    const ir::AttentionForm& form = form_of(inputs.form);
+    const AttentionSchedule fields = AttentionSchedule::from(schedule);
+    const auto extent = [&](const ir::Dim& dim) {
+      return static_cast<double>(value_of(inputs, dim, extents));
+    };
+    ir::Dim points = 1;
+    for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
+    const double batch = extent(points), rows = extent(form.row.extent),
+                 all_keys = extent(form.key.extent), depth = extent(form.depth.extent),
+                 width = extent(form.width.extent);
+    if (batch == 0 || rows == 0) return 0;
+    const double keys = form.segments ? std::min<double>(all_keys, typical_segment_rows) : all_keys;
+    const ir::DType dtype = compute_dtype(form.score.steps.back().dtype);
+    const double lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
+                 panel = static_cast<double>(panel_columns(Product::of(dtype)));
+    const double multiply = inputs.target.level == Level::Avx2 ? 0.5 : 1;
+    const double row_blocks = std::ceil(rows / static_cast<double>(fields.block_rows)),
+                 key_blocks = std::ceil(keys / static_cast<double>(fields.block_keys));
+    const double task_rows = rows / row_blocks, padded_keys = rounded(keys, panel),
+                 padded_width = rounded(width, panel);
+    const double at_once = static_cast<double>(attention_product(inputs.target, form).depths());
+    const double products =
+        task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
+    const double softmax = task_rows * (padded_keys / lanes * softmax_cycles +
+                                        key_blocks * (row_overhead + padded_width / lanes * 3));
+    const double packing = (padded_keys * depth + keys * padded_width) / lanes * pack_cycles;
+    return std::ceil(batch * row_blocks / inputs.threads) *
+           (task_overhead + products + softmax + packing) / clock;
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    // Beyond one block of rows the split of rows into tasks matters; below, every schedule is the
+    // same.
+    const ir::AttentionForm& form = form_of(inputs.form);
+    std::vector<std::vector<std::int64_t>> edges;
+    for (const ir::Dim& key : inputs.region.keys)
+      edges.push_back(key == form.row.extent ? std::vector<std::int64_t>{65, 257}
+                                             : std::vector<std::int64_t>{});
+    return edges;
+  }
+
+ protected:
+  EmittedKernel emit_form(KernelBuilder& kernel, const ir::AttentionForm& form,
+                          const ir::Schedule& schedule) const override {
+    return emit_attention(kernel, form, schedule);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_attention_kind() { return std::make_unique<AttentionKind>(); }
+
+}  // namespace anydim::codegen_cpu

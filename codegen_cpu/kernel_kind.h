@@ -1,0 +1,100 @@
+// The interface that every kind of kernel implements, and what can be decided about a region
+// without generating code: schedules, costs, layouts. No LLVM behind these.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "codegen_cpu/target.h"
+#include "ir/backend.h"
+#include "ir/kernel_kind.h"
+#include "ir/loops/loop_form.h"
+
+namespace anydim::codegen_cpu {
+
+class AccessStrides;
+class KernelBuilder;
+
+struct PlanInputs {
+  const Target& target;
+  const ir::Region& region;
+  const ir::LoopForm& form;  // as prepared() gives it
+  AccessStrides& strides;    // of this form
+  int threads = 1;           // that an estimate is for
+};
+
+struct EmittedKernel {
+  ir::Dim tasks;  // over the region's symbols
+  ir::Dim scratch_bytes;
+};
+
+class KernelKind : public ir::KernelKind<PlanInputs> {
+ public:
+  // As ir::Backend::packed_layout and ir::Backend::pack, which is asked where there is a layout.
+  virtual std::optional<ir::PackedLayout> packed_layout(const PlanInputs& inputs,
+                                                        std::size_t parameter) const;
+  virtual ir::Tensor pack(const PlanInputs& inputs, std::size_t parameter,
+                          const ir::PackedLayout& layout, const ir::Tensor& weight,
+                          const ir::Backend::Allocate& allocate) const;
+  // Fills a kernel and says how many tasks and how much scratch it has.
+  virtual EmittedKernel emit(KernelBuilder& kernel, const ir::LoopForm& form,
+                             const ir::Schedule& schedule) const = 0;
+};
+
+// A kind that computes every form of one alternative of ir::LoopForm::kind.
+template <typename Form>
+class KindOf : public KernelKind {
+ public:
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<Form>(inputs.form.kind);
+  }
+  EmittedKernel emit(KernelBuilder& kernel, const ir::LoopForm& form,
+                     const ir::Schedule& schedule) const override {
+    return emit_form(kernel, form_of(form), schedule);
+  }
+
+ protected:
+  static const Form& form_of(const ir::LoopForm& form) { return std::get<Form>(form.kind); }
+  virtual EmittedKernel emit_form(KernelBuilder& kernel, const Form& form,
+                                  const ir::Schedule& schedule) const = 0;
+};
+
+std::unique_ptr<KernelKind> make_map_kind();
+std::unique_ptr<KernelKind> make_rows_kind();
+std::unique_ptr<KernelKind> make_ordered_kind();
+std::unique_ptr<KernelKind> make_compact_kind();
+std::unique_ptr<KernelKind> make_sort_kind();
+std::unique_ptr<KernelKind> make_matmul_kind();
+std::unique_ptr<KernelKind> make_attention_kind();
+
+// The one that computes the form, of all there are (kernel_kinds.cpp): every form has one.
+const KernelKind& kernel_kind_of(const PlanInputs& inputs);
+
+// Emitters that stand in files of their own; the others are methods of their kinds.
+EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form,
+                       const ir::Schedule& schedule);
+EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
+                        const ir::Schedule& schedule);
+EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form,
+                          const ir::Schedule& schedule);
+EmittedKernel emit_attention(KernelBuilder& kernel, const ir::AttentionForm& form,
+                             const ir::Schedule& schedule);
+EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
+                           const ir::Schedule& schedule);
+
+// The loop form of `region` as this folder's plans and emitters read it.
+ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopForm form);
+
+// What cost models take for the rows of a segment (ir::Segments): only the run tells.
+inline constexpr std::int64_t typical_segment_rows = 64;
+
+// Value of a product of extents (of a loop form's iteration space, in order): constants are
+// themselves, the others the region's keys, and a middling size where the region has no keys.
+double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
+                 std::span<const std::int64_t> keys);
+
+}  // namespace anydim::codegen_cpu

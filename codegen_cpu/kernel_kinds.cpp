@@ -1,0 +1,33 @@
+#include "codegen_cpu/kernel_kind.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+std::optional<ir::PackedLayout> KernelKind::packed_layout(const PlanInputs&, std::size_t) const {
+  return std::nullopt;
+}
+
+ir::Tensor KernelKind::pack(const PlanInputs&, std::size_t, const ir::PackedLayout&,
+                            const ir::Tensor&, const ir::Backend::Allocate&) const {
+  internal_error("this kind of kernel packs no weights");
+}
+
+const KernelKind& kernel_kind_of(const PlanInputs& inputs) {
+  // The one table that a new kind of kernel is added to.
+  static const auto kinds = [] {
+    std::vector<std::unique_ptr<KernelKind>> all;
+    all.push_back(make_map_kind());
+    all.push_back(make_rows_kind());
+    all.push_back(make_matmul_kind());
+    all.push_back(make_attention_kind());
+    all.push_back(make_ordered_kind());
+    all.push_back(make_compact_kind());
+    all.push_back(make_sort_kind());
+    return all;
+  }();
+  for (const auto& kind : kinds)
+    if (kind->accepts(inputs)) return *kind;
+  internal_error("no kind of kernel computes a form of " + std::string(ir::kind_name(inputs.form)));
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,107 @@
+// Schedules of maps: `map vector=LANES unroll=VECTORS grain=ELEMENTS` (elements of one task).
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/work_estimate.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::MapForm;
+
+// Elements whose work is worth handing to another worker.
+std::int64_t grain_for(double cycles) {
+  constexpr double task_cycles = 6000;
+  const double elements = std::clamp(task_cycles / cycles, 64.0, 16384.0);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(elements)));
+}
+
+const ir::Iteration* last_of(const ir::MapPart& part) {
+  return part.space.empty() ? nullptr : &part.space.back();
+}
+
+double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes) {
+  const ir::Iteration* last = last_of(part);
+  return point_cycles(inputs, part.program, part.stores, last ? last->variable : ir::DimLeaf(),
+                      lanes);
+}
+
+class MapKind final : public KindOf<ir::MapForm> {
+ public:
+  std::string_view name() const override { return "map"; }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const auto& form = form_of(inputs.form);
+    int lanes = 1;
+    double cycles = 0;
+    std::int64_t longest = 1;
+    std::size_t steps = 0;
+    for (const ir::MapPart& part : form.parts) {
+      lanes = std::max(lanes, natural_lanes(inputs.target, part.program));
+      const ir::Iteration* last = last_of(part);
+      longest = std::max(longest, last ? ir::bounds(last->extent, inputs.form.symbols).high : 1);
+      steps += part.program.steps.size();
+    }
+    // No wider than a row of elements.
+    if (longest < lanes)
+      lanes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+    for (const ir::MapPart& part : form.parts)
+      cycles = std::max(cycles, part_cycles(inputs, part, lanes));
+    const std::int64_t unroll = steps > 24 || longest < 2 * lanes ? 1 : 2;
+    return {{.name = "map",
+             .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs,
+                                  const ir::Bucket& bucket) const override {
+    const ir::Schedule likely = candidates(inputs, bucket).front();
+    const std::int64_t lanes = likely.field("vector");
+    std::vector<ir::Schedule> schedules;
+    for (const std::int64_t vector : {lanes, lanes / 2}) {
+      if (vector < 1) continue;
+      for (const std::int64_t unroll : {1, 2, 4}) {
+        for (std::int64_t grain = 64; grain <= 65536; grain *= 4)
+          schedules.push_back(
+              {.name = "map",
+               .fields = {{"vector", vector}, {"unroll", unroll}, {"grain", grain}}});
+      }
+    }
+    return schedules;
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    const auto& form = form_of(inputs.form);
+    const auto lanes = static_cast<double>(schedule.field("vector"));
+    double cycles = 0, points = 0;
+    for (const ir::MapPart& part : form.parts) {
+      const double part_points = points_at(inputs, part.space, keys);
+      const ir::Iteration* last = last_of(part);
+      // Where the length of a row isn't known, rows are taken for long.
+      const double length = part.space.size() == 1 ? part_points
+                            : last ? static_cast<double>(last->extent.constant().value_or(256))
+                                   : 1;
+      const double rows = length > 0 ? part_points / length : 0;
+      cycles += rows * (10 + std::ceil(length / lanes) * lanes *
+                                 part_cycles(inputs, part, static_cast<int>(lanes)));
+      points += part_points;
+    }
+    return launch_seconds(cycles, traffic_bytes(inputs, points),
+                          points / static_cast<double>(schedule.field("grain")), inputs.threads);
+  }
+
+ protected:
+  EmittedKernel emit_form(KernelBuilder& kernel, const ir::MapForm& form,
+                          const ir::Schedule& schedule) const override {
+    return emit_map(kernel, form, schedule);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_map_kind() { return std::make_unique<MapKind>(); }
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,39 @@
+// A model of a matmul's time, fitted to measurements (see the constants in matmul_cost.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
+#include "codegen_cpu/target.h"
+
+namespace anydim::codegen_cpu {
+
+struct MatmulExtents {
+  std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
+};
+
+class MatmulCost {
+ public:
+  MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands);
+  // Of one launch.
+  double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
+
+ private:
+  double task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows,
+                     double task_columns, int threads) const;
+
+  std::int64_t lanes_, panel_;
+  double step_depths_;       // depths in a step
+  double left_bytes_;        // of a step of a row
+  double result_bytes_;      // of a result
+  double step_bytes_;        // of a step of a column
+  double multiply_cycles_;   // of a step of a vector
+  double unpack_cycles_;     // of a vector of the right operand, or of a broadcast one, in a step
+  double epilogue_cycles_;   // of a vector's epilogue
+  double conflicting_rows_;  // more of them than this, read in place, put each other's lines out of
+                             // the first-level cache
+  bool left_in_place_, left_panels_, weight_, turned_results_;
+};
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,593 @@
+#include <algorithm>
+
+#include "codegen_cpu/emitters.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
+#include "codegen_cpu/matmul/micro_kernel.h"
+#include "codegen_cpu/matmul/pack_emitter.h"
+#include "codegen_cpu/matmul/tile_kernel.h"
+#include "codegen_cpu/scalars/index_emitter.h"
+#include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/task_split.h"
+#include "codegen_cpu/vector_loop.h"
+#include "ir/dims/affine.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using llvm::Value;
+
+class MatmulEmitter {
+ public:
+  MatmulEmitter(KernelBuilder& kernel, ir::MatmulForm form, const ir::Schedule& schedule)
+      : kernel_(kernel), form_(std::move(form)), schedule_(MatmulSchedule::from(schedule)),
+        operands_(matmul_operands(kernel.target(), kernel.region(), form_, kernel.symbols())),
+        product_(operands_.product), dtype_(form_.accumulate), element_(kernel.value_type(dtype_)),
+        lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
+        panel_(panel_columns(product_)) {
+    // A micro-kernel's rows are one panel.
+    left_panels_ = operands_.left_panels && schedule_.rows <= panel_;
+    form_.left = in_product_dtype(form_.left, product_.left);
+    if (!operands_.scales) form_.right = in_product_dtype(form_.right, product_.right);
+    const std::int64_t group = std::max(schedule_.columns, panel_);
+    internal_check(
+        schedule_.columns % lanes_ == 0 && group % schedule_.columns == 0 && group % panel_ == 0 &&
+            schedule_.block_columns % group == 0,
+        "a matmul schedule's columns are whole vectors that fill panels or are filled by them");
+    internal_check(
+        !schedule_.tiles || (product_.in_tiles(kernel.target()) && schedule_.columns % panel_ == 0),
+        "tile registers multiply narrow operands in whole panels");
+    turns_results_ = form_.rows.empty() &&
+                     !stores_along(kernel.region(), form_, form_.n, kernel.symbols()) &&
+                     stores_along(kernel.region(), form_, form_.m, kernel.symbols());
+    internal_check(form_.rows.empty() || schedule_.block_columns == 0,
+                   "a matmul with row stages computes whole rows in one task");
+  }
+
+  EmittedKernel run() {
+    Scope& root = kernel_.root();
+    row_count_ = emit_index(kernel_, root, form_.m.extent);
+    column_count_ = emit_index(kernel_, root, form_.n.extent);
+    depth_ = emit_index(kernel_, root, form_.k.extent);
+    steps_ = emit_index(kernel_, root, steps_of(product_, form_.k.extent));
+    panel_steps_ = emit_index(kernel_, root, panel_steps());
+    row_blocks_ = emit_index(kernel_, root, schedule_.row_blocks(form_));
+    column_blocks_ = emit_index(kernel_, root, schedule_.column_blocks(form_));
+    plan_scratch(root);
+    plan_multiply();
+    kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1,
+                      [&](Scope& task, Value* number) { emit_task(task, number); });
+    if (schedule_.tiles) release_tiles(kernel_, root, tiles_set_);
+
+    Dim tasks = schedule_.row_blocks(form_) * schedule_.column_blocks(form_);
+    for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
+    return {.tasks = tasks, .scratch_bytes = scratch_.bytes()};
+  }
+
+ private:
+  std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
+  Dim block_rows() const {
+    return schedule_.block_rows == 0 ? form_.m.extent : Dim(schedule_.block_rows);
+  }
+  Dim block_columns() const {
+    return schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
+  }
+  Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
+  Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
+  // Elements of a row of the packed left operand: whole cache lines.
+  Dim left_stride() const {
+    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_.left));
+    return ir::ceil_div(form_.k.extent, line) * line;
+  }
+
+  void plan_scratch(Scope& root) {
+    const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
+    const std::int64_t tile_height =
+        turns_results_ ? (schedule_.rows + lanes_ - 1) / lanes_ * lanes_ : schedule_.rows;
+    tile_ = reserve(tile_height * std::max(schedule_.columns, panel_) * element_bytes());
+    if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
+    if (!operands_.left) {
+      const Dim panels =
+          (ir::ceil_div(block_rows(), schedule_.rows) * panel_ * panel_steps() + panel_ * panel_) *
+          element_bytes();
+      const Dim rows =
+          block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_.left));
+      left_panel_ = reserve(left_panels_ ? panels : rows);
+      packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
+    }
+    if (!operands_.weight) {
+      right_panel_ =
+          reserve((rounded(block_columns()) * panel_steps() + panel_ * panel_) * element_bytes());
+      packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
+    }
+    auto& builder = kernel_.at(root);
+    if (schedule_.tiles) {
+      tile_settings_ = reserve(64);
+      tiles_set_ = kernel_.variable(kernel_.here().getInt64Ty(), "tiles_set");
+      kernel_.at(root).CreateStore(kernel_.constant(0), tiles_set_);
+    }
+    kernel_.at(root);
+    for (Value* packed : {packed_left_, packed_right_}) {
+      if (packed) builder.CreateStore(kernel_.constant(-1), packed);
+    }
+    for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
+      const Dim row =
+          rounded(form_.n.extent) * static_cast<std::int64_t>(ir::size_of(form_.scratch[slot]));
+      row_bytes_.push_back(emit_index(kernel_, root, row));
+      row_slots_.push_back(reserve(slot == 0 ? block_rows() * row : row));
+    }
+  }
+
+  bool whole_groups() const {
+    const auto columns = form_.n.extent.constant();
+    return schedule_.columns <= panel_ ||
+           (columns && (*columns + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
+  }
+
+  void plan_multiply() {
+    std::vector<std::int64_t> widths{schedule_.columns};
+    if (!whole_groups()) widths.push_back(panel_);
+    if (schedule_.tiles) {
+      TileKernel tiles{.product = product_,
+                       .tile_stride = 0,
+                       .left_stride = {},
+                       .panel_stride = {},
+                       .steps = panel_steps().constant()};
+      if (tiles.steps) tiles.panel_stride = *tiles.steps * panel_;
+      if (operands_.left) tiles.left_stride = operands_.left->row_stride.constant();
+      else tiles.left_stride = left_stride().constant();
+      multiply_ = emit_tile_multiply(kernel_.module(), kernel_.target(), "multiply", tiles, widths,
+                                     schedule_.rows > tile_rows);
+      return;
+    }
+    MicroKernel micro{.multiply = multiply_of(kernel_.target(), product_),
+                      .depths = product_.depths(),
+                      .element = element_,
+                      .fused_multiply_add =
+                          kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(),
+                      .lanes = lanes_,
+                      .rows = 0,
+                      .vectors = 0,
+                      .panel = panel_,
+                      .tile_stride = 0,
+                      .fetches = 0,
+                      .left_stride = {},
+                      .panel_stride = {},
+                      .right_stride = {},
+                      .depth = {}};
+    micro.depth = steps_of(product_, form_.k.extent).constant();
+    micro.right_stride = panel_;
+    if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
+    if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
+    else if (left_panels_) micro.left_stride = product_.depths();
+    else if (micro.depth) micro.left_stride = left_stride().constant();
+    if (left_panels_) micro.left_step = panel_;
+    const ir::Interval extent = kernel_.interval_of(form_.m.extent);
+    // With one block of rows there is no time to fetch in that the processor's own prefetching
+    // would not use.
+    if (operands_.scales) micro.block = operands_.scales->block;
+    else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
+      const std::int64_t lines = schedule_.columns / panel_;
+      const std::int64_t blocks =
+          (schedule_.fewest_rows(extent) + schedule_.rows - 1) / schedule_.rows;
+      fetches_ = (lines + blocks - 1) / blocks;
+      micro.fetches = fetches_;
+    }
+    const auto counts = schedule_.row_counts(extent);
+    multiply_ =
+        emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro, counts, widths);
+  }
+
+  void emit_task(Scope& task, Value* number) {
+    auto& builder = kernel_.at(task);
+    const bool columns_outer = schedule_.order == MatmulSchedule::Order::ColumnsOuter;
+    Value* inner_count = columns_outer ? row_blocks_ : column_blocks_;
+    Value* outer_count = columns_outer ? column_blocks_ : row_blocks_;
+    Value* inner = builder.CreateURem(number, inner_count);
+    Value* rest = builder.CreateUDiv(number, inner_count);
+    Value* outer = builder.CreateURem(rest, outer_count);
+    Value* point = builder.CreateUDiv(rest, outer_count);
+    Value* row_block = columns_outer ? inner : outer;
+    Value* column_block = columns_outer ? outer : inner;
+    define_batch(kernel_, task, form_.batch, point);
+
+    const Share share = even_share(kernel_, task, row_count_, row_blocks_, row_block);
+    first_row_ = share.first;
+    task_rows_ = share.count;
+    auto& b = kernel_.at(task);
+    first_column_ = kernel_.constant(0);
+    task_columns_ = column_count_;
+    if (schedule_.block_columns != 0) {
+      first_column_ =
+          b.CreateMul(column_block, kernel_.constant(schedule_.block_columns), "first_column");
+      Value* remaining = b.CreateSub(column_count_, first_column_);
+      task_columns_ = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, remaining,
+                                              kernel_.constant(schedule_.block_columns));
+    }
+
+    once_for(task, packed_left_, b.CreateAdd(b.CreateMul(point, row_blocks_), row_block),
+             [&](Scope& scope) { pack_left(scope); });
+    auto& again = kernel_.at(task);
+    once_for(task, packed_right_,
+             again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
+             [&](Scope& scope) { pack_right(scope); });
+    emit_groups(task);
+    if (!form_.rows.empty()) emit_rows_of(task);
+  }
+
+  // Consecutive tasks of one call often share a packed block.
+  void once_for(Scope& task, llvm::AllocaInst* done, Value* key, const KernelBuilder::Body& pack) {
+    if (!done) return;
+    auto& builder = kernel_.at(task);
+    Value* fresh = builder.CreateICmpNE(builder.CreateLoad(key->getType(), done), key);
+    kernel_.guarded(task, fresh, [&](Scope& scope) {
+      kernel_.at(scope).CreateStore(key, done);
+      pack(scope);
+    });
+  }
+
+  void pack_left(Scope& scope) {
+    if (left_panels_) {
+      for_even_blocks(kernel_, scope, task_rows_, schedule_.rows,
+                      [&](Scope& block, const Share& rows) {
+                        auto& builder = kernel_.at(block);
+                        PackPanels pack{.program = form_.left,
+                                        .dtype = product_.left,
+                                        .depths_of_step = product_.depths(),
+                                        .column = form_.m,
+                                        .depth = form_.k,
+                                        .first_column = builder.CreateAdd(first_row_, rows.first),
+                                        .first_depth = kernel_.constant(0),
+                                        .columns = rows.count,
+                                        .depths = depth_,
+                                        .steps = panel_steps_,
+                                        .to = left_block(block, rows.number),
+                                        .whole_depth = true,
+                                        .any_columns = true};
+                        emit_pack_panels(kernel_, block, pack);
+                      });
+      return;
+    }
+    PackRows pack{.program = form_.left,
+                  .dtype = product_.left,
+                  .zeros_behind = product_.depths() != 1,
+                  .row = form_.m.variable,
+                  .inner = form_.k,
+                  .first_row = first_row_,
+                  .rows = task_rows_,
+                  .to = left_panel_,
+                  .row_stride = left_stride()};
+    emit_pack_rows(kernel_, scope, pack);
+  }
+
+  // A block's panel of the packed left operand.
+  Value* left_block(Scope& scope, Value* number) {
+    Value* steps = kernel_.at(scope).CreateMul(
+        number, kernel_.at(scope).CreateMul(panel_steps_, kernel_.constant(panel_)));
+    return kernel_.element_pointer(left_panel_, dtype_,
+                                   steps);  // a step is as large as an accumulator
+  }
+
+  void pack_right(Scope& scope) {
+    PackPanels pack{.program = form_.right,
+                    .dtype = product_.right,
+                    .depths_of_step = product_.depths(),
+                    .column = form_.n,
+                    .depth = form_.k,
+                    .first_column = first_column_,
+                    .first_depth = kernel_.constant(0),
+                    .columns = task_columns_,
+                    .depths = depth_,
+                    .steps = panel_steps_,
+                    .to = right_panel_,
+                    .whole_depth = true,
+                    .transposed = lies_transposed(kernel_.region(), form_.right, form_.n, form_.k,
+                                                  kernel_.symbols())};
+    emit_pack_panels(kernel_, scope, pack);
+  }
+
+  // Column groups are `columns` wide while panels last, then one panel wide.
+  void emit_groups(Scope& task) {
+    auto& builder = kernel_.at(task);
+    const std::int64_t unit = std::min(schedule_.columns, panel_);
+    Value* padded = builder.CreateMul(
+        builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(unit - 1)),
+                           kernel_.constant(unit)),
+        kernel_.constant(unit));
+    Value* wide = builder.CreateUDiv(padded, kernel_.constant(schedule_.columns));
+    Value* wide_columns = builder.CreateMul(wide, kernel_.constant(schedule_.columns));
+    const bool narrow = !whole_groups();
+    Value* groups = wide;
+    if (narrow)
+      groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns),
+                                                          kernel_.constant(panel_)));
+
+    if (fetches_ != 0) {
+      Value* blocks =
+          builder.CreateUDiv(builder.CreateAdd(task_rows_, kernel_.constant(schedule_.rows - 1)),
+                             kernel_.constant(schedule_.rows));
+      constexpr std::int64_t line = 64;
+      // Rounded up, so that nothing is left out.
+      Value* all = kernel_.constant(line * (schedule_.columns / panel_));
+      Value* times = builder.CreateMul(blocks, kernel_.constant(fetches_));
+      fetch_step_ = builder.CreateUDiv(
+          builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);
+    }
+    if (schedule_.tiles) {
+      Value* rows = kernel_.at(task).CreateBinaryIntrinsic(llvm::Intrinsic::umin, task_rows_,
+                                                           kernel_.constant(tile_rows));
+      set_tiles(kernel_, task, tile_settings_, tiles_set_, rows);
+    }
+    ProgramEmitter program(kernel_, form_.epilogue, task);
+    kernel_.loop(task, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
+      auto& b = kernel_.at(group);
+      Group g;
+      g.width = kernel_.constant(schedule_.columns);
+      g.offset = b.CreateMul(index, g.width);
+      g.variant = kernel_.constant(0);
+      if (narrow) {
+        Value* is_wide = b.CreateICmpULT(index, wide);
+        Value* narrow_offset = b.CreateAdd(
+            wide_columns, b.CreateMul(b.CreateSub(index, wide), kernel_.constant(panel_)));
+        g.offset = b.CreateSelect(is_wide, g.offset, narrow_offset);
+        g.width = b.CreateSelect(is_wide, g.width, kernel_.constant(panel_));
+        g.variant = b.CreateSelect(is_wide, kernel_.constant(0), kernel_.constant(1));
+      }
+      g.columns = g.width;
+      if (!form_.n.extent.constant() || *form_.n.extent.constant() % unit != 0) {
+        g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width,
+                                            b.CreateSub(task_columns_, g.offset));
+      }
+      g.right = right_pointer(group, g.offset);
+      if (operands_.scales) {
+        Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
+        g.scales = place_in_panels(group, column, kernel_.constant(operands_.scales->blocks));
+      }
+      const auto block = [&](Scope& scope, const Share& rows) {
+        emit_block(scope, program, g, rows);
+      };
+      if (schedule_.tiles) for_tile_blocks(kernel_, group, task_rows_, schedule_.rows, block);
+      else for_even_blocks(kernel_, group, task_rows_, schedule_.rows, block);
+    });
+  }
+
+  struct Group {
+    Value *offset, *width, *columns, *variant,
+        *right;               // offset from the task's first column; columns that exist of `width`
+    Value* scales = nullptr;  // place of the first column's
+  };
+
+  Value* right_pointer(Scope& group, Value* offset) {
+    Value* base = right_panel_;
+    Value* column = offset;
+    if (operands_.weight) {
+      const PackedWeight& weight = *operands_.weight;
+      base = kernel_.buffer(static_cast<std::size_t>(weight.buffer));
+      column = kernel_.at(group).CreateAdd(offset, first_column_);
+      Dim point = 0;
+      for (std::size_t i = 0; i < weight.batch.size(); ++i)
+        point = point * weight.batch_extents[i] + Dim::of(weight.batch[i]);
+      base = emit_pointer(kernel_, group, base, step_dtype(),
+                          point * (rounded(weight.columns) * weight.packed_steps));
+    }
+    return kernel_.element_pointer(base, step_dtype(),
+                                   place_in_panels(group, column, panel_steps_));
+  }
+
+  // Of a column's first step: whole panels, then columns within one.
+  Value* place_in_panels(Scope& group, Value* column, Value* steps) {
+    auto& builder = kernel_.at(group);
+    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
+    return builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), steps), within);
+  }
+  // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.
+  ir::DType step_dtype() const { return operands_.scales ? product_.right : dtype_; }
+
+  void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
+    Value *before = share.first, *rows = share.count;
+    auto& builder = kernel_.at(block);
+    Value* row = builder.CreateAdd(first_row_, before);
+    block.define(form_.m.variable, row);
+    Value *left = nullptr, *left_stride = nullptr;
+    if (operands_.left) {
+      const RowsInPlace& place = *operands_.left;
+      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)),
+                          product_.left, place.offset + form_.m.index() * place.row_stride);
+      left_stride = emit_index(kernel_, block, place.row_stride);
+    } else if (left_panels_) {
+      left_stride = kernel_.constant(product_.depths());
+      left = left_block(block, share.number);
+    } else {
+      left_stride = emit_index(kernel_, kernel_.root(), this->left_stride());
+      left = kernel_.element_pointer(left_panel_, product_.left,
+                                     kernel_.at(block).CreateMul(before, left_stride));
+    }
+    prefetch_stores(block, row, rows, group);
+    auto& b = kernel_.at(block);
+    Value* panel_stride = b.CreateMul(panel_steps_, kernel_.constant(panel_));
+    const Ahead fetch = ahead(group, share.number);
+    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride,
+                             kernel_.constant(panel_), schedule_.tiles ? panel_steps_ : steps_,
+                             tile_, fetch.place, fetch.step});
+
+    if (turns_results_) return emit_turned(block, program, group, row, rows);
+    const ir::DimLeaf& column = form_.n.variable;
+    Value* first = b.CreateAdd(first_column_, group.offset);
+    const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
+    for_vectors(
+        kernel_, block,
+        {.variable = column,
+         .first = first,
+         .count = group.columns,
+         .width = lanes_,
+         .may_end_early = masks},
+        [&](Scope& vectors, Value* c) {
+          Value* first_row = share.done ? share.done : kernel_.constant(0);
+          kernel_.loop(vectors, first_row, rows, 1, [&](Scope& point, Value* r) {
+            auto& inner = kernel_.at(point);
+            point.define(form_.m.variable, inner.CreateAdd(row, r));
+            Value* place = kernel_.element_pointer(
+                tile_, dtype_, inner.CreateAdd(inner.CreateMul(r, group.width), c));
+            auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+            Value* product = inner.CreateAlignedLoad(
+                type, place, llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes())));
+            program.set_accumulated(0, product, point);
+            for (const ir::Store& store : form_.stores) program.store(point, store);
+            if (!form_.rows.empty())
+              keep_row(point, program, inner.CreateAdd(before, r), c, group.offset);
+          });
+        });
+  }
+
+  // The epilogue along rows, where results lie next to each other: squares of the tile, turned in
+  // registers.
+  void emit_turned(Scope& block, ProgramEmitter& program, const Group& group, Value* row,
+                   Value* rows) {
+    auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+    const auto align = llvm::Align(static_cast<std::uint64_t>(lanes_ * element_bytes()));
+    kernel_.loop(block, kernel_.constant(0), group.columns, lanes_, [&](Scope& square, Value* c) {
+      auto& outer = kernel_.at(square);
+      Value* columns = outer.CreateBinaryIntrinsic(
+          llvm::Intrinsic::umin, outer.CreateSub(group.columns, c), kernel_.constant(lanes_));
+      Value* first = outer.CreateAdd(first_column_, outer.CreateAdd(group.offset, c));
+      for_vectors(
+          kernel_, square,
+          {.variable = form_.m.variable, .first = row, .count = rows, .width = lanes_},
+          [&](Scope& vectors, Value* r) {
+            auto& b = kernel_.at(vectors);
+            std::vector<Value*> lines;
+            for (std::int64_t i = 0; i < lanes_; ++i) {
+              Value* line = b.CreateMul(b.CreateAdd(r, kernel_.constant(i)), group.width);
+              lines.push_back(b.CreateAlignedLoad(
+                  type, kernel_.element_pointer(tile_, dtype_, b.CreateAdd(line, c)), align));
+            }
+            transpose(kernel_, lines);
+            for (std::int64_t i = 0; i < lanes_; ++i)
+              b.CreateAlignedStore(
+                  lines[static_cast<std::size_t>(i)],
+                  kernel_.element_pointer(turned_, dtype_, kernel_.constant(i * lanes_)), align);
+            kernel_.loop(vectors, kernel_.constant(0), columns, 1, [&](Scope& point, Value* i) {
+              auto& inner = kernel_.at(point);
+              point.define(form_.n.variable, inner.CreateAdd(first, i));
+              Value* place = kernel_.element_pointer(turned_, dtype_,
+                                                     inner.CreateMul(i, kernel_.constant(lanes_)));
+              program.set_accumulated(0, inner.CreateAlignedLoad(type, place, align), point);
+              for (const ir::Store& store : form_.stores) program.store(point, store);
+            });
+          });
+    });
+  }
+
+  // Weights come from memory: while rows pass under one group of panels, they fetch the next group,
+  // each block of rows an equal part.
+  struct Ahead {
+    Value *place, *step;
+  };
+  Ahead ahead(const Group& group, Value* block) {
+    if (operands_.scales) {
+      Value* scales = kernel_.buffer(static_cast<std::size_t>(operands_.scales->buffer));
+      return {kernel_.element_pointer(scales, dtype_, group.scales),
+              kernel_.constant(operands_.scales->blocks * panel_)};
+    }
+    if (fetches_ == 0) return {group.right, kernel_.constant(0)};
+    auto& builder = kernel_.here();
+    const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k
+    Value* part = builder.CreateMul(builder.CreateMul(block, steps_),
+                                    builder.CreateMul(fetch_step_, kernel_.constant(fetches_)));
+    Value* next = kernel_.element_pointer(
+        group.right, dtype_, builder.CreateMul(panel_steps_, kernel_.constant(lines * panel_)));
+    return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
+  }
+
+  // Results are written in bursts, a tile at a time: their lines are on the way while the tile is
+  // computed.
+  void prefetch_stores(Scope& block, Value* row, Value* rows, const Group& group) {
+    for (const ir::Store& store : form_.stores) {
+      const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
+      const Dim offset = ir::linear_offset(store.index, type.dims, kernel_.symbols());
+      const auto along = ir::affine_in(offset, form_.n.variable);
+      if (!along || !along->stride.is_constant(1)) continue;
+      kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
+        point.define(form_.m.variable, kernel_.at(point).CreateAdd(row, r));
+        point.define(form_.n.variable, kernel_.at(point).CreateAdd(first_column_, group.offset));
+        Value* place =
+            emit_pointer(kernel_, point, kernel_.output(static_cast<std::size_t>(store.output)),
+                         type.dtype, offset);
+        auto& inner = kernel_.at(point);
+        const std::int64_t bytes =
+            schedule_.columns * static_cast<std::int64_t>(ir::size_of(type.dtype));
+        for (std::int64_t at = 0; at < bytes; at += 64) {
+          Value* line =
+              inner.CreateConstGEP1_64(inner.getInt8Ty(), place, static_cast<std::uint64_t>(at));
+          inner.CreateIntrinsic(llvm::Intrinsic::prefetch, {inner.getPtrTy()},
+                                {line, inner.getInt32(1), inner.getInt32(3), inner.getInt32(1)});
+        }
+      });
+    }
+  }
+
+  void keep_row(Scope& point, ProgramEmitter& program, Value* row, Value* c, Value* group_offset) {
+    Value* value = program.value(point, form_.epilogue_step);
+    auto& builder = kernel_.at(point);
+    value =
+        narrow(kernel_, form_.scratch.front(), kernel_.splat(value, static_cast<unsigned>(lanes_)));
+    Value* base = builder.CreateInBoundsGEP(builder.getInt8Ty(), row_slots_.front(),
+                                            builder.CreateMul(row, row_bytes_.front()));
+    Value* place =
+        kernel_.element_pointer(base, form_.scratch.front(), builder.CreateAdd(group_offset, c));
+    builder.CreateAlignedStore(value, place, llvm::Align(ir::size_of(form_.scratch.front())));
+  }
+
+  void emit_rows_of(Scope& task) {
+    const std::vector<ir::Iteration> inner{form_.n};
+    kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
+      auto& builder = kernel_.at(row);
+      row.define(form_.m.variable, builder.CreateAdd(first_row_, r));
+      RowStages stages{.inner = inner,
+                       .stages = form_.rows,
+                       .scratch = form_.scratch,
+                       .accumulators = form_.accumulators,
+                       .scratch_bases = row_slots_,
+                       .width = static_cast<unsigned>(lanes_),
+                       .unroll = 2};
+      stages.scratch_bases.front() = builder.CreateInBoundsGEP(
+          builder.getInt8Ty(), row_slots_.front(), builder.CreateMul(r, row_bytes_.front()));
+      emit_row_stages(kernel_, row, stages);
+    });
+  }
+
+  KernelBuilder& kernel_;
+  ir::MatmulForm form_;
+  MatmulSchedule schedule_;
+  MatmulOperands operands_;
+  Product product_;
+  ir::DType dtype_;  // sums
+  llvm::Type* element_;
+  std::int64_t lanes_, panel_, fetches_ = 0;
+  bool left_panels_ = false;    // the packed left operand is a panel for each micro-kernel's rows
+  bool turns_results_ = false;  // results lie next to each other along rows
+  ScratchLayout scratch_;
+  llvm::Function* multiply_ = nullptr;
+  llvm::AllocaInst* tiles_set_ = nullptr;  // rows that tile registers are set to; 0: not set
+  Value* tile_settings_ = nullptr;
+  Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr,
+        *panel_steps_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
+  Value *tile_ = nullptr, *turned_ = nullptr, *left_panel_ = nullptr, *right_panel_ = nullptr;
+  llvm::AllocaInst *packed_left_ = nullptr, *packed_right_ = nullptr;
+  std::vector<Value*> row_slots_, row_bytes_;
+  // Of the task being emitted
+  Value *fetch_step_ = nullptr, *first_row_ = nullptr, *task_rows_ = nullptr,
+        *first_column_ = nullptr, *task_columns_ = nullptr;
+};
+
+}  // namespace
+
+EmittedKernel emit_matmul(KernelBuilder& kernel, const ir::MatmulForm& form,
+                          const ir::Schedule& schedule) {
+  return MatmulEmitter(kernel, widened(form), schedule).run();
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,385 @@
+#include "codegen_cpu/matmul/matmul_operands.h"
+
+#include <algorithm>
+
+#include "ir/dims/affine.h"
+#include "ir/error.h"
+#include "ir/loops/scalar_program.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using ir::ScalarStep;
+
+const ScalarStep* load_of(const ScalarStep& step) {
+  return step.kind == ScalarStep::Kind::Load ? &step : nullptr;
+}
+
+// A step of the program, or what it converts.
+const ScalarStep& behind_conversion(const ir::ScalarProgram& program, const ScalarStep& step) {
+  if (step.kind != ScalarStep::Kind::Apply || step.op != ir::Op::cast) return step;
+  return program.steps[static_cast<std::size_t>(step.operands.front())];
+}
+
+// The program's only load, where the program is that load or a conversion of it to `dtype`.
+const ScalarStep* plain_load(const ir::ScalarProgram& program, ir::DType dtype, bool convertible) {
+  if (program.steps.empty() || program.steps.back().dtype != dtype) return nullptr;
+  const ScalarStep& last = program.steps.back();
+  return load_of(convertible ? behind_conversion(program, last) : last);
+}
+
+Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
+  const ir::ValueId parameter =
+      region.body.body.parameters.at(static_cast<std::size_t>(load.buffer));
+  return ir::linear_offset(load.index, region.body.tensor_type(parameter).dims, symbols);
+}
+
+// Where an index comes from another load (a gather) the operand has no fixed place.
+bool mentions_steps(const Dim& dim) {
+  const auto leaves = dim.leaves();
+  return std::any_of(leaves.begin(), leaves.end(),
+                     [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); });
+}
+
+std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) {
+  return static_cast<std::int32_t>(
+      std::count_if(program.steps.begin(), program.steps.end(), [&](const ScalarStep& step) {
+        return step.kind == ScalarStep::Kind::Load && step.buffer == buffer;
+      }));
+}
+
+bool is_weight(const ir::Region& region, const ScalarStep& load) {
+  return std::ranges::find(region.weights, static_cast<std::uint32_t>(load.buffer)) !=
+         region.weights.end();
+}
+
+// Whether this load alone reads its buffer; another reader needs a weight as it is.
+bool is_only_reader(const ir::MatmulForm& form, const ScalarStep& load) {
+  std::int32_t uses = count_loads(form.left, load.buffer) + count_loads(form.right, load.buffer) +
+                      count_loads(form.epilogue, load.buffer);
+  for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, load.buffer);
+  return uses == 1;
+}
+
+// The right operand as i8 made real (f32) times a scale, both of them weights.
+struct ScaledLoads {
+  const ScalarStep *integers = nullptr, *scale = nullptr;
+};
+std::optional<ScaledLoads> scaled_loads(const ir::Region& region, const ir::ScalarProgram& right) {
+  const ScalarStep& last = right.steps.back();
+  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::mul ||
+      last.dtype != ir::DType::F32)
+    return std::nullopt;
+  const auto step = [&](std::int32_t position) -> const ScalarStep& {
+    return right.steps[static_cast<std::size_t>(position)];
+  };
+  for (const std::size_t side : {0U, 1U}) {
+    const ScalarStep &real = step(last.operands[side]), &scale = step(last.operands[1 - side]);
+    if (real.kind != ScalarStep::Kind::Apply || real.op != ir::Op::cast ||
+        scale.kind != ScalarStep::Kind::Load)
+      continue;
+    const ScalarStep& integers = step(real.operands.front());
+    if (integers.kind == ScalarStep::Kind::Load && integers.dtype == ir::DType::I8 &&
+        scale.dtype == ir::DType::F32 && is_weight(region, integers) && is_weight(region, scale) &&
+        integers.buffer != scale.buffer)
+      return ScaledLoads{&integers, &scale};
+  }
+  return std::nullopt;
+}
+
+std::optional<PackedWeight> placed_weight(const Target& target, const Product& product,
+                                          const ir::Region& region, const ir::MatmulForm& form,
+                                          const ScalarStep& load, const ir::SymbolTable& symbols) {
+  if (!is_weight(region, load) || !is_only_reader(form, load)) return std::nullopt;
+  PackedWeight weight;
+  weight.buffer = load.buffer;
+  Dim rest = offset_of(region, load, symbols);
+  const auto constant_stride = [&](const ir::Iteration& iteration, std::int64_t& stride,
+                                   std::int64_t& extent) {
+    const auto along = ir::affine_in(rest, iteration.variable);
+    if (!along || !along->stride.constant() || !iteration.extent.constant()) return false;
+    stride = *along->stride.constant();
+    extent = *iteration.extent.constant();
+    rest = along->base;
+    return true;
+  };
+  if (!constant_stride(form.k, weight.depth_stride, weight.depth) ||
+      !constant_stride(form.n, weight.column_stride, weight.columns))
+    return std::nullopt;
+  for (const ir::Iteration& iteration : form.batch) {
+    if (!rest.mentions(iteration.variable)) continue;
+    std::int64_t stride = 0, extent = 0;
+    if (!constant_stride(iteration, stride, extent)) return std::nullopt;
+    weight.batch.push_back(iteration.variable);
+    weight.batch_extents.push_back(extent);
+    weight.batch_strides.push_back(stride);
+  }
+  if (!rest.constant()) return std::nullopt;
+  weight.base = *rest.constant();
+  weight.packed_steps = packed_steps(target, product, weight.depth).constant().value();
+  return weight;
+}
+
+std::optional<PackedWeight> packed_weight(const Target& target, const Product& product,
+                                          const ir::Region& region, const ir::MatmulForm& form,
+                                          const ir::SymbolTable& symbols) {
+  const ir::ScalarProgram right = in_product_dtype(form.right, product.right);
+  const ScalarStep* load = plain_load(right, product.right, true);
+  return load != nullptr ? placed_weight(target, product, region, form, *load, symbols)
+                         : std::nullopt;
+}
+
+// The weight and its scales, where these stand for blocks of the depth.
+bool place_scaled(const Target& target, const ir::Region& region, const ir::MatmulForm& form,
+                  const ir::SymbolTable& symbols, MatmulOperands& operands) {
+  const auto loads = scaled_loads(region, form.right);
+  if (!loads || form.accumulate != ir::DType::F32 || !is_only_reader(form, *loads->scale))
+    return false;
+  const Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
+  auto weight = placed_weight(target, product, region, form, *loads->integers, symbols);
+  const auto along = ir::affine_in(offset_of(region, *loads->scale, symbols), form.n.variable);
+  if (!weight || !weight->batch.empty() || !along || !along->stride.constant()) return false;
+  for (std::int64_t block = 8; block <= 4096; block *= 2) {
+    const std::int64_t blocks = (weight->depth + block - 1) / block;
+    if (*along->stride.constant() != blocks) continue;
+    const Dim place =
+        weight->depth <= block ? Dim(0) : ir::floor_div(Dim::of(form.k.variable), block);
+    if (ir::prove_equal(along->base, place, symbols) != ir::Proof::Yes) continue;
+    operands.product = product;
+    operands.weight = std::move(weight);
+    operands.scales = BlockScales{.buffer = loads->scale->buffer, .block = block, .blocks = blocks};
+    return true;
+  }
+  return false;
+}
+
+// The packed layout's fields in order: depth, columns, base, depth stride, column stride, packed
+// steps, then extent and stride of each batch iteration.
+constexpr std::size_t fixed_fields = 6;
+
+}  // namespace
+
+bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program,
+                     const ir::Iteration& row, const ir::Iteration& inner,
+                     const ir::SymbolTable& symbols) {
+  const ScalarStep* load = plain_load(program, program.steps.back().dtype, true);
+  if (!load) return false;
+  const Dim offset = offset_of(region, *load, symbols);
+  const auto along = ir::affine_in(offset, inner.variable),
+             across = ir::affine_in(offset, row.variable);
+  return along && along->stride.is_constant(1) && !(across && across->stride.is_constant(1));
+}
+
+std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::ScalarProgram& program,
+                                         ir::DType dtype, const ir::Iteration& row,
+                                         const ir::Iteration& inner,
+                                         const ir::SymbolTable& symbols) {
+  const ScalarStep* load = plain_load(program, dtype, false);
+  if (!load) return std::nullopt;
+  const auto along = ir::affine_in(offset_of(region, *load, symbols), inner.variable);
+  if (!along || !(along->stride.is_constant(1) || inner.extent.is_constant(1)) ||
+      mentions_steps(along->base))
+    return std::nullopt;
+  const auto between = ir::affine_in(along->base, row.variable);
+  if (!between) return std::nullopt;
+  return RowsInPlace{
+      .buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
+}
+
+MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
+                               const ir::MatmulForm& narrow, const ir::SymbolTable& symbols) {
+  const ir::MatmulForm form = widened(narrow);
+  const Product product = product_of(target, form.accumulate, form.left, form.right);
+  MatmulOperands operands{.product = product,
+                          .left = {},
+                          .weight = packed_weight(target, product, region, form, symbols),
+                          .scales = {}};
+  if (!operands.weight) place_scaled(target, region, form, symbols, operands);
+  // Whole steps are read of each row.
+  const auto depth = form.k.extent.constant();
+  const std::int64_t whole = packed_steps(target, product, 1).constant().value() * product.depths();
+  if (whole == 1 || (depth && *depth % whole == 0))
+    operands.left = rows_in_place(region, in_product_dtype(form.left, product.left), product.left,
+                                  form.m, form.k, symbols);
+  operands.left_panels = !operands.left && !product.in_tiles(target) &&
+                         std::ranges::none_of(form.left.steps, [&](const ScalarStep& step) {
+                           if (step.kind != ScalarStep::Kind::Load) return false;
+                           const auto along =
+                               ir::affine_in(offset_of(region, step, symbols), form.k.variable);
+                           return along && along->stride.is_constant(1);
+                         });
+  return operands;
+}
+
+bool stores_along(const ir::Region& region, const ir::MatmulForm& form,
+                  const ir::Iteration& iteration, const ir::SymbolTable& symbols) {
+  return !form.stores.empty() && std::ranges::all_of(form.stores, [&](const ir::Store& store) {
+    const ir::ValueId result = region.body.body.results.at(static_cast<std::size_t>(store.output));
+    const auto along =
+        ir::affine_in(ir::linear_offset(store.index, region.body.tensor_type(result).dims, symbols),
+                      iteration.variable);
+    return along && along->stride.is_constant(1);
+  });
+}
+
+ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& region,
+                                        ir::MatmulForm form, const ir::SymbolTable& symbols) {
+  // Turning a tile costs about as much as this many steps of its product; shorter sums are not
+  // worth it.
+  constexpr std::int64_t shortest = 512;
+  const auto depth = form.k.extent.constant();
+  if (!form.rows.empty() || !depth || *depth < shortest ||
+      !stores_along(region, form, form.n, symbols))
+    return form;
+  ir::MatmulForm turned = form;
+  std::swap(turned.m, turned.n);
+  std::swap(turned.left, turned.right);
+  const auto product = [&](const ir::MatmulForm& either) {
+    return product_of(target, compute_dtype(either.accumulate), either.left, either.right);
+  };
+  if (product(turned).in_tiles(target))
+    return form;  // tile registers read rows of the left operand
+  const bool weight_right =
+      packed_weight(target, product(form), region, widened(form), symbols).has_value();
+  return !weight_right && packed_weight(target, product(turned), region, widened(turned), symbols)
+             ? turned
+             : form;
+}
+
+LikelyOperands likely_operands(const Target& target, const ir::Region& region,
+                               const ir::MatmulForm& form) {
+  Product product = product_of(target, compute_dtype(form.accumulate), form.left, form.right);
+  const ScalarStep& left_element = element_of(form.left, product.left);
+  const ScalarStep* left = left_element.dtype == product.left ? load_of(left_element) : nullptr;
+  const ScalarStep* right =
+      load_of(behind_conversion(form.right, element_of(form.right, product.right)));
+  if (const auto scaled = scaled_loads(region, form.right)) {
+    product.right = ir::DType::I8;
+    right = scaled->integers;
+  }
+  const auto along_depth = [&](const ScalarStep* load) {
+    if (load == nullptr || load->index.empty()) return false;
+    const auto along = ir::affine_in(load->index.back(), form.k.variable);
+    return along && along->stride.is_constant(1);
+  };
+  const auto stored_along = [&](const ir::Iteration& iteration) {
+    return form.rows.empty() && std::ranges::all_of(form.stores, [&](const ir::Store& store) {
+             const auto along = store.index.empty()
+                                    ? std::nullopt
+                                    : ir::affine_in(store.index.back(), iteration.variable);
+             return along && along->stride.is_constant(1);
+           });
+  };
+  const bool in_place = along_depth(left);
+  std::optional<std::int64_t> row;
+  if (in_place) {
+    const ir::ValueId parameter =
+        region.body.body.parameters.at(static_cast<std::size_t>(left->buffer));
+    row = region.body.tensor_type(parameter).dims.back().constant();
+  }
+  return {.product = product,
+          .left_in_place = in_place,
+          .left_panels = !in_place && std::ranges::none_of(form.left.steps,
+                                                           [&](const ScalarStep& step) {
+                                                             return step.kind ==
+                                                                        ScalarStep::Kind::Load &&
+                                                                    along_depth(&step);
+                                                           }),
+          .weight = right != nullptr && is_weight(region, *right),
+          .turned_results = !stored_along(form.n) && stored_along(form.m),
+          .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(product.left))};
+}
+
+PackedWeight weight_of(const BlockScales& scales, std::int64_t columns) {
+  PackedWeight weight;
+  weight.buffer = scales.buffer;
+  weight.packed_steps = weight.depth = weight.column_stride = scales.blocks;
+  weight.columns = columns;
+  weight.depth_stride = 1;
+  return weight;
+}
+
+ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product) {
+  ir::PackedLayout layout;
+  layout.name = "panels" + std::to_string(panel_columns(product)) + " " +
+                std::string(ir::name_of(product.right));
+  if (product.scaled()) layout.name += " alone";  // a step is one of them
+  layout.fields = {weight.depth,        weight.columns,       weight.base,
+                   weight.depth_stride, weight.column_stride, weight.packed_steps};
+  for (std::size_t i = 0; i < weight.batch.size(); ++i) {
+    layout.fields.push_back(weight.batch_extents[i]);
+    layout.fields.push_back(weight.batch_strides[i]);
+  }
+  return layout;
+}
+
+ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
+                       const ir::Tensor& weight, const ir::Backend::Allocate& allocate) {
+  internal_check(
+      layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
+      "a packed layout made by packed_layout");
+  const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
+  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4],
+                     steps = layout.fields[5];
+  const std::int64_t panel = panel_columns(product), pair = product.depths();
+  const std::int64_t panels = (columns + panel - 1) / panel;
+  std::vector<std::int64_t> bases{layout.fields[2]};
+  std::vector<std::int64_t> dims;
+  for (std::size_t field = fixed_fields; field < layout.fields.size(); field += 2) {
+    std::vector<std::int64_t> next;
+    for (const std::int64_t base : bases) {
+      for (std::int64_t i = 0; i < layout.fields[field]; ++i)
+        next.push_back(base + i * layout.fields[field + 1]);
+    }
+    bases = std::move(next);
+    dims.push_back(layout.fields[field]);
+  }
+  dims.insert(dims.end(), {panels, steps, panel});
+  if (pair != 1) dims.push_back(pair);
+
+  const ir::DType dtype = product.right;
+  ir::Tensor packed = allocate(dtype, dims);
+  const auto pack = [&](const auto& copy) {
+    std::int64_t place = 0;
+    for (const std::int64_t base : bases) {
+      for (std::int64_t first = 0; first < columns; first += panel) {
+        const std::int64_t width = std::min(panel, columns - first);
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const std::int64_t row = place + k / pair * panel * pair + k % pair;
+          for (std::int64_t c = 0; c < width; ++c)
+            copy(row + c * pair, base + k * depth_stride + (first + c) * column_stride);
+        }
+        place += steps * panel * pair;
+      }
+    }
+  };
+  const auto pack_from = [&]<typename From, typename To>(From, To) {
+    const auto from = weight.as<From>();
+    const auto to = packed.mutable_as<To>();
+    pack([&](std::int64_t place, std::int64_t source) {
+      to[static_cast<std::size_t>(place)] = static_cast<To>(from[static_cast<std::size_t>(source)]);
+    });
+  };
+  if (dtype == weight.dtype() && dtype == ir::DType::F32) {
+    pack_from(float{}, float{});
+  } else if (dtype == weight.dtype() && dtype == ir::DType::BF16) {
+    pack_from(std::uint16_t{}, std::uint16_t{});
+  } else if (weight.dtype() == ir::DType::I8 && dtype == ir::DType::I8) {
+    pack_from(std::int8_t{}, std::int8_t{});
+  } else if (weight.dtype() == ir::DType::I8 && dtype == ir::DType::I16) {
+    pack_from(std::int8_t{}, std::int16_t{});
+  } else if (ir::is_float(dtype)) {
+    pack([&](std::int64_t place, std::int64_t source) {
+      packed.set_real(place, weight.real_at(source));
+    });
+  } else {
+    pack([&](std::int64_t place, std::int64_t source) {
+      packed.set_integer(place, weight.integer_at(source));
+    });
+  }
+  return packed;
+}
+
+}  // namespace anydim::codegen_cpu

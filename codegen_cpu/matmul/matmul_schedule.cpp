@@ -1,0 +1,102 @@
+#include "codegen_cpu/matmul/matmul_schedule.h"
+
+#include <algorithm>
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+// Row extents beyond this many are covered by an argument instead of being tried one by one.
+constexpr std::int64_t most_tried = 4096;
+
+std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) {
+  return block == 0 ? ir::min(extent, 1) : ir::ceil_div(extent, block);
+}
+
+}  // namespace
+
+MatmulSchedule MatmulSchedule::from(const ir::Schedule& schedule) {
+  MatmulSchedule result;
+  result.rows = schedule.field("rows");
+  result.columns = schedule.field("columns");
+  result.block_rows = schedule.field("block_rows");
+  result.block_columns = schedule.field("block_columns");
+  result.order = schedule.field("order") == 0 ? Order::ColumnsOuter : Order::RowsOuter;
+  result.split = schedule.field("split");
+  result.tiles = schedule.find("tiles").value_or(0) != 0;
+  return result;
+}
+
+ir::Schedule MatmulSchedule::schedule() const {
+  ir::Schedule schedule{.name = "matmul",
+                        .fields = {{"rows", rows},
+                                   {"columns", columns},
+                                   {"block_rows", block_rows},
+                                   {"block_columns", block_columns},
+                                   {"order", order == Order::ColumnsOuter ? 0 : 1},
+                                   {"split", split}}};
+  if (tiles) schedule.fields.emplace_back("tiles", 1);
+  return schedule;
+}
+
+ir::Dim MatmulSchedule::row_blocks(const ir::MatmulForm& form) const {
+  const ir::Dim blocks = blocks_of(form.m.extent, block_rows);
+  return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, form.m.extent);
+}
+
+std::int64_t MatmulSchedule::row_blocks(std::int64_t rows_of_form) const {
+  const std::int64_t blocks =
+      block_rows == 0 ? std::min<std::int64_t>(rows_of_form, 1) : ceiling(rows_of_form, block_rows);
+  return std::min(ceiling(blocks, split) * split, rows_of_form);
+}
+
+std::int64_t MatmulSchedule::fewest_rows(ir::Interval extent) const {
+  const std::int64_t low = std::max<std::int64_t>(extent.low, 1);
+  const std::int64_t blocks = row_blocks(low);
+  // Of larger extents, the first with one more round of blocks has the smallest.
+  const std::int64_t next =
+      block_rows == 0 ? low : std::max(low, ceiling(blocks, split) * split * block_rows + 1);
+  return std::max<std::int64_t>(
+      1, std::min(low / blocks, next <= extent.high ? next / row_blocks(next) : low));
+}
+
+ir::Dim MatmulSchedule::column_blocks(const ir::MatmulForm& form) const {
+  return blocks_of(form.n.extent, block_columns);
+}
+
+std::set<std::int64_t> MatmulSchedule::row_counts(ir::Interval extent) const {
+  std::set<std::int64_t> counts;
+  const auto share = [](std::int64_t total, std::int64_t parts, const auto& use) {
+    use(total / parts);
+    use(ceiling(total, parts));
+  };
+  const auto task = [&](std::int64_t task_rows) {
+    share(task_rows, ceiling(task_rows, rows), [&](std::int64_t count) { counts.insert(count); });
+  };
+  const std::int64_t low = std::max<std::int64_t>(extent.low, 1);
+  extent.high = std::max(extent.high, low);  // an extent of 0 has a micro-kernel that nothing calls
+  const std::int64_t tried = std::min(extent.high, low + most_tried);
+  for (std::int64_t total = low; total <= tried; ++total) {
+    if (static_cast<std::int64_t>(counts.size()) == rows) return counts;
+    share(total, row_blocks(total), task);
+  }
+  if (tried >= extent.high) return counts;
+  if (block_rows == 0) {
+    // Every count occurs for some extent as far as this function knows.
+    for (std::int64_t count = 1; count <= rows; ++count) counts.insert(count);
+    return counts;
+  }
+  // Of an extent with t blocks before they are rounded up by at most split - 1, a task has at least
+  // block_rows (t - 1) / (t + split - 1) rows.
+  const std::int64_t blocks = ceiling(tried, block_rows);
+  for (std::int64_t task_rows =
+           std::max<std::int64_t>(1, block_rows * (blocks - 1) / (blocks + split - 1));
+       task_rows <= block_rows; ++task_rows) {
+    task(task_rows);
+  }
+  return counts;
+}
+
+}  // namespace anydim::codegen_cpu

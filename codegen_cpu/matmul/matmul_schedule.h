@@ -1,0 +1,52 @@
+// The schedules of a matmul, as a struct.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "ir/dims/dim.h"
+#include "ir/dims/symbols.h"
+#include "ir/loops/loop_form.h"
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cpu {
+
+// Of a tile register: rows of results or of left operands, and steps
+// (codegen_cpu/matmul/matmul_operands.h) of right ones.
+inline constexpr std::int64_t tile_rows = 16, tile_steps = 16;
+
+// `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`, on tile registers with
+// `tiles=1` at the end
+//
+// A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch
+// point; inside, column groups are outermost and row blocks pass under each of them, so that a
+// group of the right operand's panels stays in a cache while rows stream.
+struct MatmulSchedule {
+  enum class Order : std::uint8_t {
+    ColumnsOuter,
+    RowsOuter
+  };  // which blocks consecutive tasks share
+  std::int64_t rows = 1;      // of the micro-kernel, at most: rows of a task are split evenly
+  std::int64_t columns = 16;  // of the micro-kernel
+  std::int64_t block_rows = 0;
+  std::int64_t block_columns = 0;
+  Order order = Order::ColumnsOuter;
+  bool tiles = false;      // the micro-kernel works on tile registers: rows are 16 or 32, columns
+                           // panels, up to four tiles of results in all
+  std::int64_t split = 1;  // row blocks are made as many as a multiple of this, so that as many
+                           // threads get even shares
+
+  // internal error where a field is missing
+  static MatmulSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  ir::Dim row_blocks(const ir::MatmulForm& form) const;
+  ir::Dim column_blocks(const ir::MatmulForm& form) const;
+  std::int64_t row_blocks(std::int64_t rows_of_form) const;  // of a concrete extent
+  // The fewest rows of a task for a row extent within `extent`; at least 1.
+  std::int64_t fewest_rows(ir::Interval extent) const;
+  // Row counts that micro-kernels are called with for a row extent within `extent`.
+  std::set<std::int64_t> row_counts(ir::Interval extent) const;
+};
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,361 @@
+#include "codegen_cpu/matmul/micro_kernel.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
+
+#include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/matmul/multiply_variants.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+// Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row
+// counts too. More would cost compile time; short loops get it, whose every start and end weighs.
+constexpr std::int64_t body_operations = 8;
+constexpr std::int64_t short_body_operations = 64;
+constexpr std::int64_t short_depth = 64;  // steps
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const Target& target, const std::string& name,
+          const MicroKernel& kernel)
+      : kernel_(kernel), builder_(module.getContext()), index_(builder_.getInt64Ty()) {
+    auto* pointer = builder_.getPtrTy();
+    auto* type = llvm::FunctionType::get(
+        builder_.getVoidTy(),
+        {pointer, index_, pointer, index_, index_, index_, pointer, pointer, index_}, false);
+    function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+    function_->addFnAttr(llvm::Attribute::NoInline);
+    set_function_attributes(*function_, target);
+    for (unsigned argument : {0u, 2u, 6u})
+      function_->addParamAttr(argument, llvm::Attribute::NoAlias);
+    vector_ = llvm::FixedVectorType::get(kernel.element, static_cast<unsigned>(kernel.lanes));
+    left_ = function_->getArg(0);
+    right_ = function_->getArg(2);
+    left_stride_ = known(kernel.left_stride, 1);
+    panel_stride_ = known(kernel.panel_stride, 3);
+    right_stride_ = known(kernel.right_stride, 4);
+    depth_ = known(kernel.depth, 5);
+  }
+
+  llvm::Function* run() {
+    auto& context = function_->getContext();
+    auto* entry = llvm::BasicBlock::Create(context, "entry", function_);
+    builder_.SetInsertPoint(entry);
+    std::vector<llvm::Value*> sums(static_cast<std::size_t>(kernel_.rows * kernel_.vectors),
+                                   llvm::Constant::getNullValue(vector_));
+    if (kernel_.block != 0) {
+      blocks(sums);
+    } else {
+      const std::int64_t operations = kernel_.rows * kernel_.vectors;
+      const std::int64_t wanted =
+          kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
+      std::int64_t steps = kernel_.depth ? std::max<std::int64_t>(wanted / operations, 1) : 1;
+      while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
+      llvm::Value* start = builder_.getInt64(0);
+      if (steps > 1) {
+        auto* whole = builder_.CreateSub(
+            depth_,
+            builder_.CreateURem(depth_, builder_.getInt64(static_cast<std::uint64_t>(steps))));
+        loop(start, whole, steps, sums);
+        start = whole;
+      }
+      if (steps == 1 || !kernel_.depth) loop(start, depth_, 1, sums);
+    }
+    const std::int64_t stride =
+        kernel_.tile_stride == 0 ? kernel_.vectors * kernel_.lanes : kernel_.tile_stride;
+    for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+      for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+        auto* place = builder_.CreateConstInBoundsGEP1_64(
+            kernel_.element, function_->getArg(6),
+            static_cast<std::uint64_t>(row * stride + vector * kernel_.lanes));
+        builder_.CreateAlignedStore(sums[static_cast<std::size_t>(row * kernel_.vectors + vector)],
+                                    place, llvm::Align(lane_bytes()));
+      }
+    }
+    builder_.CreateRetVoid();
+    return function_;
+  }
+
+ private:
+  llvm::Value* known(const std::optional<std::int64_t>& constant, unsigned argument) {
+    if (constant) return builder_.getInt64(static_cast<std::uint64_t>(*constant));
+    return function_->getArg(argument);
+  }
+  std::uint64_t element_bytes() const { return kernel_.element->getScalarSizeInBits() / 8; }
+  std::uint64_t lane_bytes() const {
+    return element_bytes() * static_cast<std::uint64_t>(kernel_.lanes);
+  }
+
+  // body(k, values) for k = begin, begin + step, .. below end: `values` are the sums as they are
+  // then, and what it leaves there comes next.
+  void carried(llvm::Value* begin, llvm::Value* end, std::int64_t step,
+               std::vector<llvm::Value*>& sums,
+               const std::function<void(llvm::Value*, std::vector<llvm::Value*>&)>& body) {
+    auto& context = function_->getContext();
+    auto* before = builder_.GetInsertBlock();
+    auto* block = llvm::BasicBlock::Create(context, "body", function_);
+    auto* after = llvm::BasicBlock::Create(context, "after", function_);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), block, after);
+    builder_.SetInsertPoint(block);
+    auto* k = builder_.CreatePHI(index_, 2, "k");
+    k->addIncoming(begin, before);
+    std::vector<llvm::PHINode*> running;
+    for (auto* sum : sums) {
+      auto* phi = builder_.CreatePHI(vector_, 2);
+      phi->addIncoming(sum, before);
+      running.push_back(phi);
+    }
+    std::vector<llvm::Value*> values(running.begin(), running.end());
+    body(k, values);
+    auto* next =
+        builder_.CreateAdd(k, builder_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
+    auto* last = builder_.GetInsertBlock();
+    k->addIncoming(next, last);
+    for (std::size_t i = 0; i < running.size(); ++i) running[i]->addIncoming(values[i], last);
+    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), block, after);
+    builder_.SetInsertPoint(after);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      auto* phi = builder_.CreatePHI(vector_, 2);
+      phi->addIncoming(sums[i], before);
+      phi->addIncoming(values[i], last);
+      sums[i] = phi;
+    }
+  }
+
+  void loop(llvm::Value* begin, llvm::Value* end, std::int64_t steps,
+            std::vector<llvm::Value*>& sums) {
+    carried(begin, end, steps, sums, [&](llvm::Value* k, std::vector<llvm::Value*>& values) {
+      auto* first =
+          builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(left_step())));
+      auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
+      auto* right =
+          builder_.CreateInBoundsGEP(right_step(), right_, builder_.CreateMul(k, right_stride_));
+      for (std::int64_t step = 0; step < steps; ++step) {
+        fetch(k, step);
+        multiply(left, right, step, values);
+      }
+    });
+  }
+
+  // Of each block of the depth its sums, then these times the block's scales.
+  void blocks(std::vector<llvm::Value*>& sums) {
+    const auto constant = [&](std::int64_t number) {
+      return builder_.getInt64(static_cast<std::uint64_t>(number));
+    };
+    carried(
+        constant(0), depth_, kernel_.block, sums,
+        [&](llvm::Value* first, std::vector<llvm::Value*>& values) {
+          auto* end = builder_.CreateBinaryIntrinsic(
+              llvm::Intrinsic::smin, builder_.CreateAdd(first, constant(kernel_.block)), depth_);
+          std::vector<llvm::Value*> inner(values.size(), llvm::Constant::getNullValue(vector_));
+          constexpr std::int64_t together = 4;
+          const bool whole =
+              kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0;
+          loop(first, end, whole ? together : 1, inner);
+          auto* number = builder_.CreateUDiv(first, constant(kernel_.block));
+          for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+            const std::int64_t column = vector * kernel_.lanes;
+            auto* panel =
+                builder_.CreateMul(constant(column / kernel_.panel), function_->getArg(8));
+            auto* within = builder_.CreateAdd(builder_.CreateMul(number, constant(kernel_.panel)),
+                                              constant(column % kernel_.panel));
+            auto* place = builder_.CreateInBoundsGEP(kernel_.element, function_->getArg(7),
+                                                     builder_.CreateAdd(panel, within));
+            auto* scales = builder_.CreateAlignedLoad(vector_, place, llvm::Align(element_bytes()));
+            for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+              const auto i = static_cast<std::size_t>(row * kernel_.vectors + vector);
+              values[i] = accumulate(inner[i], scales, values[i]);
+            }
+          }
+        });
+  }
+
+  void fetch(llvm::Value* k, std::int64_t step) {
+    for (std::int64_t i = 0; i < kernel_.fetches; ++i) {
+      auto* number = builder_.CreateAdd(
+          builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(kernel_.fetches))),
+          builder_.getInt64(static_cast<std::uint64_t>(step * kernel_.fetches + i)));
+      auto* place = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(7),
+                                       builder_.CreateMul(number, function_->getArg(8)));
+      constexpr std::uint32_t read = 0, second_level = 2, data = 1;
+      builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                               {place, builder_.getInt32(read), builder_.getInt32(second_level),
+                                builder_.getInt32(data)});
+    }
+  }
+
+  std::int64_t left_step() const { return kernel_.left_step * kernel_.depths; }  // elements
+  unsigned step_bits() const { return kernel_.element->getScalarSizeInBits(); }
+  llvm::Type* left_element() {
+    return kernel_.depths == 1
+               ? kernel_.element
+               : builder_.getIntNTy(step_bits() / static_cast<unsigned>(kernel_.depths));
+  }
+  // What strides of the right operand count.
+  llvm::Type* right_step() { return kernel_.block == 0 ? kernel_.element : builder_.getInt8Ty(); }
+  llvm::Type* step_type() {
+    return kernel_.depths == 1 ? kernel_.element : builder_.getIntNTy(step_bits());
+  }
+
+  void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step,
+                std::vector<llvm::Value*>& values) {
+    auto* steps = llvm::FixedVectorType::get(step_type(), static_cast<unsigned>(kernel_.lanes));
+    std::vector<llvm::Value*> columns;
+    auto* offset =
+        builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(step)), right_stride_);
+    for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+      const std::int64_t column = vector * kernel_.lanes;
+      auto* panel = builder_.CreateMul(
+          builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), panel_stride_);
+      auto* place =
+          builder_.CreateAdd(builder_.CreateAdd(offset, panel),
+                             builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
+      auto* pointer = builder_.CreateInBoundsGEP(right_step(), right, place);
+      if (kernel_.block == 0) {
+        columns.push_back(builder_.CreateAlignedLoad(steps, pointer, llvm::Align(element_bytes())));
+        continue;
+      }
+      auto* bytes =
+          llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(kernel_.lanes));
+      auto* wide =
+          llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(kernel_.lanes));
+      auto* integers =
+          builder_.CreateSExt(builder_.CreateAlignedLoad(bytes, pointer, llvm::Align(1)), wide);
+      columns.push_back(builder_.CreateSIToFP(integers, vector_));
+    }
+    for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+      auto* place = builder_.CreateAdd(
+          builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_),
+          builder_.getInt64(static_cast<std::uint64_t>(step * left_step())));
+      auto* scalar = builder_.CreateAlignedLoad(
+          step_type(), builder_.CreateInBoundsGEP(left_element(), left, place),
+          llvm::Align(left_element()->getScalarSizeInBits() / 8));
+      auto* splat = builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);
+      for (std::size_t column = 0; column < columns.size(); ++column) {
+        auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + column];
+        sum = accumulate_step(splat, columns[column], sum);
+      }
+    }
+  }
+
+  llvm::Value* accumulate_step(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    switch (kernel_.multiply) {
+      case Multiply::Elements: return accumulate(a, b, sum);
+      case Multiply::Pairs: {
+        auto* brains = llvm::FixedVectorType::get(builder_.getBFloatTy(),
+                                                  static_cast<unsigned>(2 * kernel_.lanes));
+        return builder_.CreateIntrinsic(
+            llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
+            {sum, builder_.CreateBitCast(a, brains), builder_.CreateBitCast(b, brains)});
+      }
+      case Multiply::WidenedPairs: {
+        // Lower element, then upper; equal expressions of a row or column are found by the
+        // optimiser.
+        const auto lower = [&](llvm::Value* pair) {
+          return builder_.CreateBitCast(builder_.CreateShl(pair, 16), vector_);
+        };
+        const auto upper = [&](llvm::Value* pair) {
+          return builder_.CreateBitCast(builder_.CreateAnd(pair, 0xffff0000U), vector_);
+        };
+        return accumulate(upper(a), upper(b), accumulate(lower(a), lower(b), sum));
+      }
+      case Multiply::IntegerPairs: {
+        auto* shorts = llvm::FixedVectorType::get(builder_.getInt16Ty(),
+                                                  static_cast<unsigned>(2 * kernel_.lanes));
+        const llvm::Intrinsic::ID products =
+            by_vector_bytes(llvm::Intrinsic::x86_sse2_pmadd_wd, llvm::Intrinsic::x86_avx2_pmadd_wd,
+                            llvm::Intrinsic::x86_avx512_pmaddw_d_512);
+        return builder_.CreateAdd(
+            sum, builder_.CreateIntrinsic(
+                     products, {},
+                     {builder_.CreateBitCast(a, shorts), builder_.CreateBitCast(b, shorts)}));
+      }
+      case Multiply::Bytes: {
+        const llvm::Intrinsic::ID dots = by_vector_bytes(llvm::Intrinsic::x86_avx512_vpdpbusd_128,
+                                                         llvm::Intrinsic::x86_avx512_vpdpbusd_256,
+                                                         llvm::Intrinsic::x86_avx512_vpdpbusd_512);
+        return builder_.CreateIntrinsic(dots, {}, {sum, a, b});
+      }
+    }
+    internal_error("steps are multiplied in one of five ways");
+  }
+
+  llvm::Intrinsic::ID by_vector_bytes(llvm::Intrinsic::ID sixteen, llvm::Intrinsic::ID thirty_two,
+                                      llvm::Intrinsic::ID sixty_four) const {
+    switch (lane_bytes()) {
+      case 16: return sixteen;
+      case 32: return thirty_two;
+      case 64: return sixty_four;
+    }
+    internal_error("a vector register has 16, 32 or 64 bytes");
+  }
+
+  llvm::Value* accumulate(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    if (!kernel_.element->isFloatingPointTy())
+      return builder_.CreateAdd(builder_.CreateMul(a, b), sum);
+    if (kernel_.fused_multiply_add)
+      return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {a, b, sum});
+    return builder_.CreateFAdd(builder_.CreateFMul(a, b), sum);
+  }
+
+  const MicroKernel& kernel_;
+  llvm::IRBuilder<> builder_;
+  llvm::Type* index_;
+  llvm::FixedVectorType* vector_;
+  llvm::Function* function_;
+  llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
+};
+
+}  // namespace
+
+Multiply multiply_of(const Target& target, const Product& product) {
+  if (product.depths() == 1) return Multiply::Elements;
+  if (product.right == ir::DType::BF16)
+    return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
+  return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;
+}
+
+llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
+                                  const std::string& name, const MicroKernel& kernel) {
+  return Emitter(module, target, name, kernel).run();
+}
+
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name,
+                              MicroKernel micro, const std::set<std::int64_t>& row_counts,
+                              const std::vector<std::int64_t>& widths) {
+  MultiplyVariants variants(module, target, name);
+  auto& builder = variants.builder();
+  llvm::Function* function = variants.function();
+  const std::int64_t step = *row_counts.rbegin() + 1;
+  llvm::Value* choice = function->getArg(1);
+  if (widths.size() > 1)
+    choice = builder.CreateAdd(
+        choice,
+        builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
+  variants.choose(choice, row_counts.size() * widths.size());
+  std::vector<llvm::Value*> arguments;
+  for (unsigned argument = 2; argument < 11; ++argument)
+    arguments.push_back(function->getArg(argument));
+  for (std::size_t variant = 0; variant < widths.size(); ++variant) {
+    for (const std::int64_t rows : row_counts) {
+      micro.rows = rows;
+      micro.vectors = widths[variant] / micro.lanes;
+      llvm::Function* kernel = emit_micro_kernel(
+          module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]),
+          micro);
+      variants.add(static_cast<std::uint64_t>(rows + static_cast<std::int64_t>(variant) * step),
+                   kernel, arguments);
+    }
+  }
+  return function;
+}
+
+}  // namespace anydim::codegen_cpu

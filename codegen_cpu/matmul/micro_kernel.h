@@ -1,0 +1,78 @@
+// Micro-kernel: a small block of a product, held in registers while it runs over k.
+//
+//   tile[r * tile_stride + c] = sum over k of left[r * left_stride + k * left_step] * right[(c /
+//   panel) * panel_stride + k * right_stride + c % panel]
+//
+// for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (left_step =
+// 1) or as a panel of its rows, step by step, the right operand as column panels of `panel`
+// elements. With k = 0 the tile is zero.
+//
+// Where operands are narrower than sums, k counts steps of D depths (codegen_cpu/matmul/product.h):
+// a step of the right operand and of panels is D of its elements in place of one, and step k of a
+// row of the left operand is its elements D k to D k + D - 1. Strides of the left operand are in
+// its own elements.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen_cpu/matmul/product.h"
+#include "codegen_cpu/target.h"
+
+namespace llvm {
+class Function;
+class Module;
+class Type;
+}  // namespace llvm
+
+namespace anydim::codegen_cpu {
+
+enum class Multiply : std::uint8_t {
+  Elements,      // a multiply-add of each element
+  Pairs,         // the processor's dot product of bf16 pairs (denormals count as zero)
+  WidenedPairs,  // both elements of a pair widened to f32, which is exact, and multiplied one after
+                 // the other
+  IntegerPairs,  // the processor's sum of two products of 16-bit integers
+  Bytes,         // the processor's dot product of four u8 and four i8, which keeps all bits
+};
+Multiply multiply_of(const Target& target, const Product& product);
+
+struct MicroKernel {
+  Multiply multiply = Multiply::Elements;
+  std::int64_t depths = 1;        // of a step
+  llvm::Type* element = nullptr;  // of accumulators and tile, and of operands of one depth a step:
+                                  // a float or an integer type
+  bool fused_multiply_add = false;  // the target has it for `element`
+  std::int64_t lanes = 0;           // elements in a vector register
+  std::int64_t rows = 0;
+  std::int64_t vectors = 0;
+  std::int64_t panel = 0;        // elements; a multiple of lanes
+  std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
+  std::int64_t left_step = 1;    // steps
+  // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
+  std::int64_t block = 0;
+  std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
+                             // cache, ahead_step bytes apart from `ahead` on
+  // Constants where known; they override the arguments.
+  std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
+};
+
+// An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile,
+// ahead, ahead_step); strides in elements (of the left operand) and in elements or steps (of the
+// right one), pointers aligned to an element. `ahead` is any address. With blocks it is the scales,
+// f32, of the first column and block, those of the next block a panel behind; ahead_step is their
+// panel stride in elements.
+llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
+                                  const std::string& name, const MicroKernel& kernel);
+
+// All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride,
+// right, panel_stride, right_stride, depth, tile, ahead, ahead_step), where `variant` is a position
+// in `widths` (columns, i64) and `rows` one of `row_counts`. `micro` gives everything else.
+llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name,
+                              MicroKernel micro, const std::set<std::int64_t>& row_counts,
+                              const std::vector<std::int64_t>& widths);
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,399 @@
+#include "codegen_cpu/matmul/pack_emitter.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/scalars/index_emitter.h"
+#include "codegen_cpu/scalars/scalar_emitter.h"
+#include "codegen_cpu/vector_loop.h"
+#include "ir/loops/digits.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+using llvm::Value;
+
+std::int64_t lanes_of(KernelBuilder& kernel, ir::DType dtype) {
+  return kernel.target().lanes(static_cast<int>(ir::size_of(dtype)));
+}
+
+// Of one step: as many columns fill a vector.
+std::int64_t step_lanes(KernelBuilder& kernel, const PackPanels& pack) {
+  return lanes_of(kernel, pack.dtype) / pack.depths_of_step;
+}
+// Columns of a panel.
+std::int64_t panel_of(const PackPanels& pack) {
+  return 64 / (pack.depths_of_step * static_cast<std::int64_t>(ir::size_of(pack.dtype)));
+}
+
+llvm::Align vector_align(KernelBuilder& kernel) {
+  return llvm::Align(static_cast<std::uint64_t>(kernel.target().vector_bytes()));
+}
+
+// `zeros`: lanes that don't exist are 0.
+Value* stored_vector(KernelBuilder& kernel, Scope& scope, ir::DType dtype, bool zeros, Value* value,
+                     std::int64_t lanes) {
+  kernel.at(scope);
+  value = narrow(kernel, dtype, kernel.splat(value, static_cast<unsigned>(lanes)));
+  Value* mask = scope.lanes().mask;
+  if (!zeros || mask == nullptr || static_cast<std::int64_t>(scope.lanes().width) != lanes)
+    return value;
+  return kernel.here().CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
+}
+
+// The element of the program's last step at the scope's point.
+Value* element(KernelBuilder& kernel, Scope& scope, const ir::ScalarProgram& steps) {
+  ProgramEmitter program(kernel, steps, scope);
+  return program.value(scope, static_cast<std::int32_t>(steps.steps.size()) - 1);
+}
+
+// A step of several depths is as large as an i32.
+Value* step_pointer(KernelBuilder& kernel, const PackPanels& pack, Value* step) {
+  return kernel.element_pointer(pack.to, pack.depths_of_step == 1 ? pack.dtype : ir::DType::I32,
+                                step);
+}
+
+// A program whose loop variables have been taken apart into digits (ir/loops/digits.h).
+struct PackedRun {
+  ir::ScalarProgram program;
+  ir::Iteration run;  // the columns' innermost digit: along it elements lie at a constant distance
+  std::optional<ir::Iteration> rest;  // what counts the runs, where there is more than one
+  std::vector<ir::Iteration> depths;  // in the order of their loops
+  Dim depth;                          // over them
+};
+
+// Digits that decide whether there is an element come first, so that the others' loops need not ask
+// again.
+void put_conditions_first(const ir::ScalarProgram& program, std::vector<ir::Iteration>& digits) {
+  const auto decides = [&](const ir::Iteration& digit) {
+    return std::ranges::any_of(program.steps, [&](const ir::ScalarStep& step) {
+      return std::ranges::any_of(step.conditions, [&](const ir::ScalarStep::Condition& condition) {
+        return condition.left.mentions(digit.variable) || condition.right.mentions(digit.variable);
+      });
+    });
+  };
+  std::vector<ir::Iteration> ordered;
+  std::ranges::copy_if(digits, std::back_inserter(ordered), decides);
+  std::ranges::copy_if(digits, std::back_inserter(ordered), std::not_fn(decides));
+  digits = std::move(ordered);
+}
+
+PackedRun packed_run(KernelBuilder& kernel, const PackPanels& pack) {
+  PackedRun result{.program = pack.program,
+                   .run = pack.column,
+                   .rest = {},
+                   .depths = {pack.depth},
+                   .depth = pack.depth.index()};
+  if (!pack.whole_depth || pack.depths_of_step != 1) return result;
+  ir::SymbolTable& symbols = kernel.symbols();
+  const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
+  const std::vector<Dim> depths = ir::digit_extents(result.program, pack.depth.variable, symbols);
+  if (!depths.empty() &&
+      ir::simplify(ir::mod(pack.depth.extent, depths.back()), symbols).is_constant(0)) {
+    const ir::Digits digits = ir::split(pack.depth, depths, fresh, symbols);
+    result.program = ir::over_digits(result.program, digits, symbols);
+    result.depths = digits.digits;
+    result.depth = digits.value;
+  }
+  if (const std::vector<Dim> columns =
+          ir::digit_extents(result.program, pack.column.variable, symbols);
+      !columns.empty()) {
+    const ir::Digits digits = ir::split(pack.column, {columns.front()}, fresh, symbols);
+    result.program = ir::over_digits(result.program, digits, symbols);
+    result.rest = digits.digits.front();
+    result.run = digits.digits.back();
+  }
+  put_conditions_first(result.program, result.depths);
+  return result;
+}
+
+void for_digits(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> digits,
+                const std::function<void(Scope&)>& body) {
+  if (digits.empty()) return body(scope);
+  llvm::Value* extent = emit_index(kernel, kernel.root(), digits.front().extent);
+  kernel.for_range(scope, kernel.constant(0), extent, 1, [&](Scope& inner, llvm::Value* index) {
+    inner.define(digits.front().variable, index);
+    for_digits(kernel, inner, digits.subspan(1), body);
+  });
+}
+
+// Vectors of columns that lie in one run, each within one vector of its panel. body(vectors,
+// position of the first column).
+void for_runs(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, const PackedRun& packed,
+              std::int64_t lanes, const KernelBuilder::LoopBody& body) {
+  auto& builder = kernel.at(scope);
+  const auto smaller = [&](Scope& at, Value* a, Value* b) {
+    return kernel.at(at).CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
+  };
+  const auto larger = [&](Scope& at, Value* a, Value* b) {
+    return kernel.at(at).CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
+  };
+  Value* extent = emit_index(kernel, kernel.root(), packed.run.extent);
+  Value* end = kernel.at(scope).CreateAdd(pack.first_column, pack.columns);
+  Value* first_run = builder.CreateUDiv(pack.first_column, extent);
+  Value* last_run = builder.CreateUDiv(builder.CreateSub(end, kernel.constant(1)), extent);
+  kernel.loop(
+      scope, first_run, builder.CreateAdd(last_run, kernel.constant(1)), 1,
+      [&](Scope& run, Value* number) {
+        run.define(packed.rest->variable, number);
+        auto& at = kernel.at(run);
+        Value* start = at.CreateMul(number, extent);
+        Value* from = at.CreateSub(larger(run, start, pack.first_column), pack.first_column);
+        Value* to = at.CreateSub(smaller(run, at.CreateAdd(start, extent), end), pack.first_column);
+        Value* width = kernel.constant(lanes);
+        Value* last = at.CreateUDiv(at.CreateAdd(to, kernel.constant(lanes - 1)), width);
+        kernel.loop(run, at.CreateUDiv(from, width), last, 1, [&](Scope& piece, Value* index) {
+          auto& inner = kernel.at(piece);
+          Value* vector = inner.CreateMul(index, width);
+          Value* position = larger(piece, vector, from);
+          Value* count =
+              inner.CreateSub(smaller(piece, inner.CreateAdd(vector, width), to), position);
+          piece.define(packed.run.variable,
+                       inner.CreateSub(inner.CreateAdd(pack.first_column, position), start));
+          piece.set_lanes({.variable = packed.run.variable,
+                           .width = static_cast<unsigned>(lanes),
+                           .mask = lanes_below(kernel, piece, lanes, count)});
+          body(piece, position);
+        });
+      });
+}
+
+// One vector at a time along the columns.
+void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
+  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack),
+                     together = pack.depths_of_step;
+  const PackedRun packed = packed_run(kernel, pack);
+  const auto place_of = [&](Scope& vectors, Value* c) {
+    auto& builder = kernel.at(vectors);
+    Value* within = builder.CreateURem(c, kernel.constant(panel));
+    return builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
+  };
+  if (packed.rest) {
+    for_runs(kernel, scope, pack, packed, lanes, [&](Scope& vectors, Value* c) {
+      Value* base = place_of(vectors, c);
+      for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
+        Value* value = element(kernel, point, packed.program);
+        value = narrow(kernel, pack.dtype, kernel.splat(value, static_cast<unsigned>(lanes)));
+        Value* step = emit_index(kernel, point, packed.depth * panel);
+        auto& inner = kernel.at(point);
+        inner.CreateMaskedStore(value, step_pointer(kernel, pack, inner.CreateAdd(base, step)),
+                                llvm::Align(ir::size_of(pack.dtype)), vectors.lanes().mask);
+      });
+    });
+    return;
+  }
+  const auto columns = pack.column.extent.constant();
+  const VectorLoop loop{.variable = pack.column.variable,
+                        .first = pack.first_column,
+                        .count = pack.columns,
+                        .width = lanes,
+                        .may_end_early = pack.any_columns || !columns || *columns % lanes != 0};
+  for_vectors(kernel, scope, loop, [&](Scope& vectors, Value* c) {
+    auto& builder = kernel.at(vectors);
+    Value* base = place_of(vectors, c);
+    const auto at_depth = [&](Scope& point, Value* k) {
+      Scope depth(point);
+      depth.define(pack.depth.variable, kernel.at(point).CreateAdd(pack.first_depth, k));
+      return stored_vector(kernel, depth, pack.dtype, together != 1,
+                           element(kernel, depth, pack.program), lanes);
+    };
+    const auto store = [&](Scope& point, Value* value, Value* step) {
+      auto& inner = kernel.at(point);
+      Value* place = step_pointer(
+          kernel, pack, inner.CreateAdd(base, inner.CreateMul(step, kernel.constant(panel))));
+      inner.CreateAlignedStore(value, place, vector_align(kernel));
+    };
+    if (packed.depths.size() > 1) {
+      for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
+        Value* value = stored_vector(kernel, point, pack.dtype, together != 1,
+                                     element(kernel, point, packed.program), lanes);
+        store(point, value, emit_index(kernel, point, packed.depth));
+      });
+      return;
+    }
+    if (together == 1) {
+      kernel.for_range(vectors, kernel.constant(0), pack.depths, 1,
+                       [&](Scope& point, Value* k) { store(point, at_depth(point, k), k); });
+      return;
+    }
+    auto* type = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
+    // The elements of a step, the first in the lowest bits. `exist`: how many there are; null: all.
+    const auto step_of = [&](Scope& point, Value* k, Value* exist) {
+      const std::int64_t bits = 32 / together;
+      Value* joined = nullptr;
+      for (std::int64_t i = 0; i < together; ++i) {
+        Value* number = kernel.constant(i);
+        if (exist != nullptr)
+          number = kernel.at(point).CreateBinaryIntrinsic(
+              llvm::Intrinsic::umin, number, kernel.at(point).CreateSub(exist, kernel.constant(1)));
+        Value* one = at_depth(point, kernel.at(point).CreateAdd(k, number));
+        auto& inner = kernel.at(point);
+        one = inner.CreateShl(inner.CreateZExt(one, type), static_cast<std::uint64_t>(bits * i));
+        if (exist != nullptr)
+          one = inner.CreateSelect(inner.CreateICmpULT(kernel.constant(i), exist), one,
+                                   llvm::Constant::getNullValue(type));
+        joined = joined == nullptr ? one : inner.CreateOr(joined, one);
+      }
+      return joined;
+    };
+    Value* whole = kernel.at(vectors).CreateUDiv(pack.depths, kernel.constant(together));
+    kernel.for_range(vectors, kernel.constant(0), whole, 1, [&](Scope& point, Value* step) {
+      store(point,
+            step_of(point, kernel.at(point).CreateMul(step, kernel.constant(together)), nullptr),
+            step);
+    });
+    auto& after = kernel.at(vectors);
+    Value* exist = after.CreateURem(pack.depths, kernel.constant(together));
+    Value* ends_within = after.CreateICmpNE(exist, kernel.constant(0));
+    kernel.guarded(vectors, ends_within, [&](Scope& point) {
+      store(point,
+            step_of(point, kernel.at(point).CreateMul(whole, kernel.constant(together)), exist),
+            whole);
+    });
+    auto& behind = kernel.at(vectors);
+    Value* begin = behind.CreateAdd(whole, behind.CreateZExt(ends_within, behind.getInt64Ty()));
+    kernel.for_range(vectors, begin, pack.steps, 1, [&](Scope& point, Value* step) {
+      store(point, llvm::Constant::getNullValue(type), step);
+    });
+  });
+}
+
+// Squares of vectors of steps: read along the depth, stored along the columns. Columns beyond the
+// last repeat it; steps beyond the last are written as zeros where the next panel, or the slack
+// behind the last one, comes after.
+void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
+  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack),
+                     together = pack.depths_of_step;
+  Value* last = kernel.at(scope).CreateSub(pack.columns, kernel.constant(1));
+  kernel.loop(scope, kernel.constant(0), pack.columns, lanes, [&](Scope& group, Value* c) {
+    auto& builder = kernel.at(group);
+    Value* within = builder.CreateURem(c, kernel.constant(panel));
+    Value* base =
+        builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
+    std::vector<Value*> columns;
+    for (std::int64_t i = 0; i < lanes; ++i) {
+      Value* column = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
+                                                    builder.CreateAdd(c, kernel.constant(i)), last);
+      columns.push_back(builder.CreateAdd(pack.first_column, column));
+    }
+    const auto store = [&](Scope& point, Value* value, Value* step) {
+      Value* place =
+          step_pointer(kernel, pack,
+                       kernel.at(point).CreateAdd(
+                           base, kernel.at(point).CreateMul(step, kernel.constant(panel))));
+      kernel.at(point).CreateAlignedStore(value, place, vector_align(kernel));
+    };
+    const auto depth = pack.depth.extent.constant();
+    const VectorLoop loop{.variable = pack.depth.variable,
+                          .first = pack.first_depth,
+                          .count = pack.depths,
+                          .width = lanes * together,
+                          .may_end_early = !depth || *depth % (lanes * together) != 0};
+    for_vectors(kernel, group, loop, [&](Scope& vectors, Value* k) {
+      std::vector<Value*> rows;
+      for (Value* column : columns) {
+        Scope one(vectors);
+        one.define(pack.column.variable, column);
+        Value* row = stored_vector(kernel, one, pack.dtype, together != 1,
+                                   element(kernel, one, pack.program), lanes * together);
+        if (together != 1) {
+          auto& inner = kernel.at(one);
+          row = inner.CreateBitCast(
+              row, llvm::FixedVectorType::get(inner.getInt32Ty(), static_cast<unsigned>(lanes)));
+        }
+        rows.push_back(row);
+      }
+      auto& inner = kernel.at(vectors);
+      transpose(kernel, rows);
+      Value* step = inner.CreateUDiv(k, kernel.constant(together));
+      for (std::int64_t i = 0; i < lanes; ++i)
+        store(vectors, rows[static_cast<std::size_t>(i)],
+              inner.CreateAdd(step, kernel.constant(i)));
+    });
+    if (together == 1) return;
+    auto* type = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
+    auto& after = kernel.at(group);
+    Value* width = kernel.constant(lanes * together);
+    Value* begin = after.CreateMul(
+        after.CreateUDiv(after.CreateAdd(pack.depths, after.CreateSub(width, kernel.constant(1))),
+                         width),
+        kernel.constant(lanes));
+    kernel.for_range(group, begin, pack.steps, 1, [&](Scope& point, Value* step) {
+      store(point, llvm::Constant::getNullValue(type), step);
+    });
+  });
+}
+
+}  // namespace
+
+// One bit of a position at a time.
+
+void transpose(KernelBuilder& kernel, std::vector<Value*>& rows) {
+  auto& builder = kernel.here();
+  const std::size_t size = rows.size();
+  for (std::size_t bit = 1; bit < size; bit *= 2) {
+    std::vector<int> even, odd;
+    for (std::size_t lane = 0; lane < size; ++lane) {
+      const bool second = (lane & bit) != 0;
+      even.push_back(static_cast<int>(second ? (lane ^ bit) + size : lane));
+      odd.push_back(static_cast<int>(second ? lane + size : lane ^ bit));
+    }
+    for (std::size_t row = 0; row < size; ++row) {
+      if ((row & bit) != 0) continue;
+      Value *a = rows[row], *b = rows[row | bit];
+      rows[row] = builder.CreateShuffleVector(a, b, even);
+      rows[row | bit] = builder.CreateShuffleVector(a, b, odd);
+    }
+  }
+}
+
+void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack) {
+  const std::int64_t lanes = lanes_of(kernel, pack.dtype);
+  Value* count = emit_index(kernel, kernel.root(), pack.inner.extent);
+  Value* stride = emit_index(kernel, kernel.root(), pack.row_stride);
+  kernel.loop(scope, kernel.constant(0), pack.rows, 1, [&](Scope& row, Value* r) {
+    auto& builder = kernel.at(row);
+    row.define(pack.row, builder.CreateAdd(pack.first_row, r));
+    Value* base = builder.CreateMul(r, stride);
+    const auto extent = pack.inner.extent.constant();
+    const VectorLoop loop{.variable = pack.inner.variable,
+                          .first = kernel.constant(0),
+                          .count = count,
+                          .width = lanes,
+                          .may_end_early = !extent || *extent % lanes != 0};
+    for_vectors(kernel, row, loop, [&](Scope& vectors, Value* position) {
+      Value* value = stored_vector(kernel, vectors, pack.dtype, pack.zeros_behind,
+                                   element(kernel, vectors, pack.program), lanes);
+      auto& inner = kernel.at(vectors);
+      Value* place = kernel.element_pointer(pack.to, pack.dtype, inner.CreateAdd(base, position));
+      inner.CreateAlignedStore(value, place, vector_align(kernel));
+    });
+    if (!pack.zeros_behind) return;
+    // The last vector ended in zeros; what is left of its cache line on machines with shorter ones.
+    auto& after = kernel.at(row);
+    Value* width = kernel.constant(lanes);
+    Value* begin = after.CreateMul(
+        after.CreateUDiv(after.CreateAdd(count, after.CreateSub(width, kernel.constant(1))), width),
+        width);
+    auto* type =
+        llvm::FixedVectorType::get(kernel.storage_type(pack.dtype), static_cast<unsigned>(lanes));
+    kernel.for_range(row, begin, stride, lanes, [&](Scope& rest, Value* position) {
+      auto& inner = kernel.at(rest);
+      Value* place = kernel.element_pointer(pack.to, pack.dtype, inner.CreateAdd(base, position));
+      inner.CreateAlignedStore(llvm::Constant::getNullValue(type), place, vector_align(kernel));
+    });
+  });
+}
+
+void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
+  if (pack.transposed) pack_transposed(kernel, scope, pack);
+  else pack_columns(kernel, scope, pack);
+}
+
+}  // namespace anydim::codegen_cpu

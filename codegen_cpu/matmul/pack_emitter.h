@@ -1,0 +1,52 @@
+// Copies operands through their scalar programs into the forms that micro-kernels read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codegen_cpu/kernel_builder.h"
+#include "ir/loops/loop_form.h"
+
+namespace anydim::codegen_cpu {
+
+// to[r * row_stride + i] = program at (first_row + r, i) for r in [0, rows) and i over `inner`.
+// Whole vectors are written: row_stride is rounded up to a cache line's elements.
+struct PackRows {
+  const ir::ScalarProgram& program;  // its last step has `dtype`
+  ir::DType dtype{};
+  bool zeros_behind = false;  // a row, as far as its last cache line reaches
+  ir::DimLeaf row;
+  ir::Iteration inner;
+  llvm::Value* first_row = nullptr;
+  llvm::Value* rows = nullptr;  // at least 1
+  llvm::Value* to = nullptr;
+  ir::Dim row_stride;
+};
+void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack);
+
+// Column panels as a micro-kernel reads them, in steps (codegen_cpu/matmul/product.h) of D depths:
+// to[(((c / P) * steps + k / D) * P + c % P) * D + k % D] = program at (first_depth + k,
+// first_column + c) for c in [0, columns) and k in [0, depths), with P columns in a cache line; 0
+// for other k below steps * D. Columns that fill up the last panel hold any value, and P * P steps
+// behind the last panel may be written.
+struct PackPanels {
+  const ir::ScalarProgram& program;
+  ir::DType dtype{};
+  std::int64_t depths_of_step = 1;  // of 4 bytes where more than 1
+  ir::Iteration column, depth;
+  llvm::Value *first_column = nullptr, *first_depth = nullptr;
+  llvm::Value *columns = nullptr, *depths = nullptr;  // columns: at least 1
+  llvm::Value* steps = nullptr;                       // of a panel
+  llvm::Value* to = nullptr;
+  bool whole_depth = false;  // first_depth is 0 and depths the depth's extent
+  // `columns` may be no multiple of a vector though the iteration's extent is
+  bool any_columns = false;
+  // lies_transposed(columns, depth): read along the depth and turn in registers
+  bool transposed = false;
+};
+void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);
+
+// Of as many vectors as each has lanes, a power of two: rows become columns, at here().
+void transpose(KernelBuilder& kernel, std::vector<llvm::Value*>& rows);
+
+}  // namespace anydim::codegen_cpu

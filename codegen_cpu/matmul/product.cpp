@@ -1,0 +1,104 @@
+#include "codegen_cpu/matmul/product.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::DType;
+using ir::Op;
+using ir::ScalarStep;
+
+bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
+
+// The dtype of the elements that the program converts to `compute` last; `compute` where it
+// computes them in that.
+DType narrow_dtype(const ir::ScalarProgram& program, DType compute) {
+  const ScalarStep& last = program.steps.back();
+  if (last.dtype != compute) return last.dtype;
+  if (last.kind != ScalarStep::Kind::Apply || last.op != Op::cast) return compute;
+  return program.steps[static_cast<std::size_t>(last.operands.front())].dtype;
+}
+
+}  // namespace
+
+std::int64_t Product::depths() const {
+  return static_cast<std::int64_t>(ir::size_of(sum) / ir::size_of(left));
+}
+
+Product product_of(const Target& target, DType compute, const ir::ScalarProgram& left,
+                   const ir::ScalarProgram& right) {
+  const DType a = narrow_dtype(left, compute), b = narrow_dtype(right, compute);
+  if (compute == DType::F32 && a == DType::BF16 && b == DType::BF16) return {a, b, compute};
+  const auto fits_16_bits = [](DType dtype) { return is_byte(dtype) || dtype == DType::I16; };
+  if (compute == DType::I32 && fits_16_bits(a) && fits_16_bits(b)) {
+    if (a == DType::U8 && b == DType::I8 && target.byte_dots) return {a, b, compute};
+    return {DType::I16, DType::I16, compute};
+  }
+  return Product::of(compute);
+}
+
+const ScalarStep& element_of(const ir::ScalarProgram& program, DType dtype) {
+  const ScalarStep& last = program.steps.back();
+  if (last.dtype == dtype || last.kind != ScalarStep::Kind::Apply || last.op != Op::cast)
+    return last;
+  const ScalarStep& operand = program.steps[static_cast<std::size_t>(last.operands.front())];
+  return operand.dtype == dtype ? operand : last;
+}
+
+ir::ScalarProgram in_product_dtype(const ir::ScalarProgram& program, DType dtype) {
+  if (program.steps.back().dtype == dtype) return program;
+  const auto narrow = static_cast<std::size_t>(program.steps.back().operands.front());
+  ir::ScalarProgram result = program;
+  if (program.steps[narrow].dtype == dtype) result.steps.resize(narrow + 1);
+  else result.steps.back().dtype = dtype;  // bytes widened to 16 bits in place of 32
+  return result;
+}
+
+ir::Dim steps_of(const Product& product, const ir::Dim& depth) {
+  const std::int64_t depths = product.depths();
+  return depths == 1 ? depth : ir::ceil_div(depth, depths);
+}
+
+ir::Dim packed_steps(const Target& target, const Product& product, const ir::Dim& depth) {
+  constexpr std::int64_t rows_of_tile = 16;
+  const ir::Dim steps = steps_of(product, depth);
+  return product.in_tiles(target) ? ir::ceil_div(steps, rows_of_tile) * rows_of_tile : steps;
+}
+
+std::int64_t panel_columns(const Product& product) {
+  return 64 / static_cast<std::int64_t>(ir::size_of(product.sum));
+}
+
+DType compute_dtype(DType accumulate) { return ir::is_half(accumulate) ? DType::F32 : accumulate; }
+
+ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, DType dtype) {
+  ir::ScalarProgram result = program;
+  if (program.steps.back().dtype == dtype) return result;
+  ScalarStep cast;
+  cast.kind = ScalarStep::Kind::Apply;
+  cast.op = Op::cast;
+  cast.dtype = dtype;
+  cast.operands = {static_cast<std::int32_t>(program.steps.size()) - 1};
+  result.steps.push_back(cast);
+  return result;
+}
+
+ir::MatmulForm widened(const ir::MatmulForm& form) {
+  ir::MatmulForm result = form;
+  result.accumulate = compute_dtype(form.accumulate);
+  result.left = with_dtype(form.left, result.accumulate);
+  result.right = with_dtype(form.right, result.accumulate);
+  return result;
+}
+
+Product attention_product(const Target& target, const ir::AttentionForm& form) {
+  const DType compute = compute_dtype(form.score.steps.back().dtype);
+  const auto is_brain = [&](const ir::ScalarProgram& program) {
+    return narrow_dtype(program, compute) == DType::BF16;
+  };
+  const bool pairs = target.avx512_bf16 && compute == DType::F32 && is_brain(form.q) &&
+                     is_brain(form.k) && is_brain(form.v);
+  return pairs ? Product{DType::BF16, DType::BF16, compute} : Product::of(compute);
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,152 @@
+// Schedules of rows: `rows vector=LANES unroll=VECTORS grain=ELEMENTS across=0|1`. across=0: lanes
+// run along a row; across=1: along the last outer iteration, every lane a row of its own.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/work_estimate.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::RowForm;
+
+int lanes_of(const PlanInputs& inputs, const RowForm& form) {
+  int lanes = inputs.target.lanes(1);
+  for (const ir::RowStage& stage : form.stages)
+    lanes = std::min(lanes, natural_lanes(inputs.target, stage.program));
+  return lanes;
+}
+
+int contiguity_along(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf& variable) {
+  int balance = 0;
+  for (const ir::RowStage& stage : form.stages) {
+    if (!stage.per_row) balance += contiguity(inputs, stage.program, stage.stores, variable);
+  }
+  return balance;
+}
+
+std::int64_t narrowed(int lanes, std::int64_t longest) {
+  return longest >= lanes ? lanes
+                          : static_cast<std::int64_t>(std::bit_ceil(
+                                static_cast<std::uint64_t>(std::max<std::int64_t>(longest, 1))));
+}
+
+std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) {
+  return ir::bounds(iteration.extent, inputs.form.symbols).high;
+}
+
+std::optional<std::int64_t> constant_points(const std::vector<ir::Iteration>& space) {
+  ir::Dim points(1);
+  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
+  return points.constant();
+}
+
+class RowsKind final : public KindOf<ir::RowForm> {
+ public:
+  std::string_view name() const override { return "rows"; }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const auto& form = form_of(inputs.form);
+    const int lanes = lanes_of(inputs, form);
+    const ir::Iteration& inner = form.inner.back();
+    const std::int64_t along = narrowed(lanes, highest(inputs, inner));
+    const std::int64_t turns =
+        inner.extent.constant().value_or(0) / std::max<std::int64_t>(along, 1);
+    const std::int64_t unroll = turns > 0 && turns % 4 == 0 ? 4 : turns == 1 ? 1 : 2;
+    const ir::Schedule rows{
+        .name = "rows",
+        .fields = {{"vector", along}, {"unroll", unroll}, {"grain", 2048}, {"across", 0}}};
+    // Lanes may be rows of one segment's results, but not segments.
+    if (form.outer.size() == (form.segments ? 1 : 0)) return {rows};
+    const ir::Iteration& last = form.outer.back();
+    const std::int64_t side = narrowed(lanes, highest(inputs, last));
+    // Rows of few points, several vectors of them a task.
+    std::int64_t grain = side;
+    if (const auto points = constant_points(form.inner)) {
+      constexpr std::int64_t points_of_a_task = 4096;
+      grain *=
+          std::max<std::int64_t>(1, points_of_a_task / std::max<std::int64_t>(*points, 1) / side);
+    }
+    const ir::Schedule columns{
+        .name = "rows",
+        .fields = {{"vector", side}, {"unroll", 1}, {"grain", grain}, {"across", 1}}};
+    const int gain = contiguity_along(inputs, form, last.variable) -
+                     contiguity_along(inputs, form, inner.variable);
+    if (gain > 0 && side > 1) return {columns, rows};
+    // A run along the row that is shorter than a vector, as of a window, may take longer than one
+    // along the rows.
+    if (side > along) return {rows, columns};
+    return {rows};
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const auto& form = form_of(inputs.form);
+    const int lanes = lanes_of(inputs, form);
+    std::vector<ir::Schedule> schedules;
+    const auto add = [&](std::int64_t vector, std::int64_t unroll, std::int64_t grain,
+                         std::int64_t across) {
+      schedules.push_back(
+          {.name = "rows",
+           .fields = {
+               {"vector", vector}, {"unroll", unroll}, {"grain", grain}, {"across", across}}});
+    };
+    const std::int64_t along = narrowed(lanes, highest(inputs, form.inner.back()));
+    for (const std::int64_t vector : {along, along / 2}) {
+      if (vector < 1) continue;
+      for (const std::int64_t unroll : {1, 2, 4})
+        for (std::int64_t grain = 256; grain <= 32768; grain *= 2) add(vector, unroll, grain, 0);
+    }
+    if (form.outer.size() == (form.segments ? 1 : 0)) return schedules;
+    const std::int64_t side = narrowed(lanes, highest(inputs, form.outer.back()));
+    if (side > 1)
+      for (const std::int64_t times : {1, 2, 4, 8}) add(side, 1, side * times, 1);
+    return schedules;
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    const auto& form = form_of(inputs.form);
+    const auto lanes = static_cast<double>(schedule.field("vector"));
+    const bool across = schedule.field("across") != 0 && !form.outer.empty();
+    const ir::Iteration& run = across ? form.outer.back() : form.inner.back();
+    const double rows = points_at(inputs, form.outer, keys),
+                 all = points_at(inputs, form.inner, keys);
+    const double inner = form.segments ? std::min<double>(all, typical_segment_rows) : all;
+    const bool only = across ? form.outer.size() == 1 : form.inner.size() == 1;
+    const double length =
+        only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
+    const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
+    double cycles = rows * 10;
+    for (const ir::RowStage& stage : form.stages) {
+      const double point =
+          point_cycles(inputs, stage.program, stage.stores, run.variable, static_cast<int>(lanes));
+      // A horizontal sum at the end of every row, and the latency of the chain of additions.
+      const double reduction =
+          stage.reductions.empty() ? 0
+          : across                 ? 4 * inner / lanes
+                   : 20 + 4 * inner / lanes / static_cast<double>(schedule.field("unroll"));
+      cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
+    }
+    const double tasks =
+        std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain"))
+                             : rows * inner / static_cast<double>(schedule.field("grain")));
+    return launch_seconds(cycles, traffic_bytes(inputs, rows * inner), std::min(tasks, rows),
+                          inputs.threads);
+  }
+
+ protected:
+  EmittedKernel emit_form(KernelBuilder& kernel, const ir::RowForm& form,
+                          const ir::Schedule& schedule) const override {
+    return emit_rows(kernel, form, schedule);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_rows_kind() { return std::make_unique<RowsKind>(); }
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,67 @@
+#include "codegen_cpu/scalars/element_vectors.h"
+
+#include <vector>
+
+namespace anydim::codegen_cpu {
+
+using llvm::Value;
+
+Value* reduce_lanes(KernelBuilder& kernel, Value* vector,
+                    const std::function<Value*(Value*, Value*)>& combine) {
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+  for (unsigned width = lanes / 2; width >= 1; width /= 2) {
+    std::vector<int> low, high;
+    for (unsigned lane = 0; lane < width; ++lane) {
+      low.push_back(static_cast<int>(lane));
+      high.push_back(static_cast<int>(lane + width));
+    }
+    vector = combine(kernel.here().CreateShuffleVector(vector, low),
+                     kernel.here().CreateShuffleVector(vector, high));
+  }
+  return kernel.here().CreateExtractElement(vector, std::uint64_t{0});
+}
+
+ElementVectors::ElementVectors(KernelBuilder& kernel, ir::DType dtype)
+    : kernel_(kernel), dtype_(dtype), element_(kernel.value_type(dtype)),
+      lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype)))) {}
+
+llvm::FixedVectorType* ElementVectors::type() const {
+  return llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
+}
+
+llvm::Align ElementVectors::vector_align() const {
+  return llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes()));
+}
+
+llvm::Align ElementVectors::element_align() const { return llvm::Align(ir::size_of(dtype_)); }
+
+Value* ElementVectors::load(Value* base, Value* offset) {
+  return kernel_.here().CreateAlignedLoad(type(), kernel_.element_pointer(base, dtype_, offset),
+                                          vector_align());
+}
+
+void ElementVectors::store(Value* base, Value* offset, Value* vector) {
+  kernel_.here().CreateAlignedStore(vector, kernel_.element_pointer(base, dtype_, offset),
+                                    vector_align());
+}
+
+Value* ElementVectors::load_one(Value* base, Value* offset) {
+  return kernel_.here().CreateAlignedLoad(element_, kernel_.element_pointer(base, dtype_, offset),
+                                          element_align());
+}
+
+void ElementVectors::store_one(Value* base, Value* offset, Value* value) {
+  kernel_.here().CreateAlignedStore(value, kernel_.element_pointer(base, dtype_, offset),
+                                    element_align());
+}
+
+Value* ElementVectors::splat(Value* value) {
+  return kernel_.splat(value, static_cast<unsigned>(lanes_));
+}
+
+Value* ElementVectors::larger(Value* a, Value* b) {
+  auto& builder = kernel_.here();
+  return builder.CreateSelect(builder.CreateFCmpOGT(a, b), a, b);
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,271 @@
+#include <llvm/IR/PatternMatch.h>
+
+#include <bit>
+
+#include "codegen_cpu/scalars/scalar_emitter.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::DType;
+
+unsigned width_of(llvm::Value* value) {
+  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  return type ? type->getNumElements() : 1;
+}
+
+llvm::Type* like(llvm::Value* value, llvm::Type* element) {
+  return width_of(value) == 1 ? element : llvm::FixedVectorType::get(element, width_of(value));
+}
+
+llvm::Constant* bits(llvm::Type* type, std::uint64_t value) {
+  return llvm::ConstantInt::get(type, value);
+}
+
+// IEEE half to float by integer arithmetic, where the processor has no conversion: the exponent is
+// rebased, infinities and NaNs get the largest exponent, and denormals are normalised by
+// subtracting the smallest normal as a float.
+llvm::Value* half_to_float(llvm::IRBuilder<>& at, llvm::Value* half) {
+  auto* i32 = like(half, at.getInt32Ty());
+  auto* f32 = like(half, at.getFloatTy());
+  auto* wide = at.CreateZExt(half, i32);
+  auto* sign = at.CreateShl(at.CreateAnd(wide, bits(i32, 0x8000)), 16);
+  auto* body = at.CreateShl(at.CreateAnd(wide, bits(i32, 0x7fff)), 13);
+  auto* exponent = at.CreateAnd(body, bits(i32, 0x0f800000));
+  auto* normal = at.CreateAdd(body, bits(i32, std::uint64_t{127 - 15} << 23));
+  auto* special = at.CreateAdd(normal, bits(i32, std::uint64_t{128 - 16} << 23));
+  auto* smallest = at.CreateBitCast(bits(i32, std::uint64_t{127 - 14} << 23), f32);
+  auto* shifted = at.CreateBitCast(at.CreateAdd(normal, bits(i32, std::uint64_t{1} << 23)), f32);
+  auto* denormal = at.CreateBitCast(at.CreateFSub(shifted, smallest), i32);
+  auto* is_special = at.CreateICmpEQ(exponent, bits(i32, 0x0f800000));
+  auto* is_small = at.CreateICmpEQ(exponent, bits(i32, 0));
+  auto* magnitude =
+      at.CreateSelect(is_special, special, at.CreateSelect(is_small, denormal, normal));
+  return at.CreateBitCast(at.CreateOr(magnitude, sign), f32);
+}
+
+// The other way, to nearest even: adding a float whose last place is the half's last place rounds
+// denormals; the rest is rounded in the bits.
+llvm::Value* float_to_half(llvm::IRBuilder<>& at, llvm::Value* value) {
+  auto* i32 = like(value, at.getInt32Ty());
+  auto* f32 = like(value, at.getFloatTy());
+  auto* whole = at.CreateBitCast(value, i32);
+  auto* sign = at.CreateAnd(whole, bits(i32, 0x80000000));
+  auto* magnitude = at.CreateXor(whole, sign);
+  auto* magic = bits(i32, std::uint64_t{(127 - 15) + (23 - 10) + 1} << 23);
+  auto* small_sum = at.CreateFAdd(at.CreateBitCast(magnitude, f32), at.CreateBitCast(magic, f32));
+  auto* small = at.CreateSub(at.CreateBitCast(small_sum, i32), magic);
+  auto* odd = at.CreateAnd(at.CreateLShr(magnitude, 13), bits(i32, 1));
+  auto* rebased = at.CreateAdd(at.CreateAdd(magnitude, bits(i32, 0xc8000fff)), odd);
+  auto* normal = at.CreateLShr(rebased, 13);
+  auto* special = at.CreateSelect(at.CreateICmpUGT(magnitude, bits(i32, 0x7f800000)),
+                                  bits(i32, 0x7e00), bits(i32, 0x7c00));
+  auto* finite = at.CreateSelect(at.CreateICmpULT(magnitude, bits(i32, 0x38800000)), small, normal);
+  auto* result =
+      at.CreateSelect(at.CreateICmpUGE(magnitude, bits(i32, 0x47800000)), special, finite);
+  return at.CreateTrunc(at.CreateOr(result, at.CreateLShr(sign, 16)), like(value, at.getInt16Ty()));
+}
+
+llvm::Value* float_to_bfloat16(llvm::IRBuilder<>& at, llvm::Value* value) {
+  auto* i32 = like(value, at.getInt32Ty());
+  auto* whole = at.CreateBitCast(value, i32);
+  auto* odd = at.CreateAnd(at.CreateLShr(whole, 16), bits(i32, 1));
+  auto* rounded = at.CreateLShr(at.CreateAdd(at.CreateAdd(whole, bits(i32, 0x7fff)), odd), 16);
+  auto* quiet = at.CreateOr(at.CreateLShr(whole, 16), bits(i32, 0x40));
+  return at.CreateTrunc(at.CreateSelect(at.CreateFCmpUNO(value, value), quiet, rounded),
+                        like(value, at.getInt16Ty()));
+}
+
+// What `value` was widened from, where it is a bf16 widened: loaded, or rounded by a cast that a
+// store follows.
+llvm::Value* bfloat16_widened(llvm::Value* value) {
+  namespace match = llvm::PatternMatch;
+  llvm::Value* stored = nullptr;
+  if (!match::match(value, match::m_BitCast(match::m_Shl(match::m_ZExt(match::m_Value(stored)),
+                                                         match::m_SpecificInt(16)))))
+    return nullptr;
+  return stored->getType()->getScalarType()->isIntegerTy(16) ? stored : nullptr;
+}
+
+// Both masks where there are two; null is "all".
+llvm::Value* both(KernelBuilder& kernel, Scope& scope, llvm::Value* a, llvm::Value* b) {
+  if (a == nullptr) return b;
+  if (b == nullptr) return a;
+  auto& at = kernel.at(scope);
+  const unsigned width = std::max(width_of(a), width_of(b));
+  return at.CreateAnd(kernel.splat(a, width), kernel.splat(b, width));
+}
+
+// One pointer a lane.
+llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
+                           const ir::Dim& offset) {
+  const unsigned width = scope.lanes().width;
+  if (const auto stride = lane_stride(scope, offset, kernel.symbols())) {
+    llvm::Value* first = emit_pointer(kernel, scope, base, dtype, offset);
+    llvm::Value* step = emit_index(kernel, scope, *stride);
+    auto& at = kernel.at(scope);
+    std::vector<llvm::Constant*> numbers;
+    for (unsigned lane = 0; lane < width; ++lane) numbers.push_back(at.getInt64(lane));
+    auto* steps =
+        at.CreateMul(at.CreateVectorSplat(width, step), llvm::ConstantVector::get(numbers));
+    return kernel.element_pointer(first, dtype, steps);
+  }
+  llvm::Value* offsets = emit_index_lanes(kernel, scope, offset);
+  kernel.at(scope);
+  return kernel.element_pointer(base, dtype, kernel.splat(offsets, width));
+}
+
+// Distances up to which reading what lies between is less work than a gather.
+constexpr std::int64_t most_interleaved = 4;
+
+// Elements 0, step, 2 step, ... from `pointer`, read as whole vectors in which only those lanes are
+// touched. At here().
+llvm::Value* load_every(KernelBuilder& kernel, llvm::Type* element, llvm::Value* pointer,
+                        unsigned width, unsigned step, llvm::Align alignment, llvm::Value* mask) {
+  auto& at = kernel.here();
+  auto* type = llvm::FixedVectorType::get(element, width);
+  auto* none = llvm::Constant::getNullValue(type);
+  if (mask == nullptr)
+    mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  auto* no_lane = llvm::Constant::getNullValue(mask->getType());
+  llvm::Value* result = none;
+  for (unsigned part = 0; part < step; ++part) {
+    // Lane j of this vector is element part * width + j; of the result, lane l comes from element l
+    // * step.
+    std::vector<int> wanted(width, static_cast<int>(width)), order(width);
+    for (unsigned lane = 0; lane < width; ++lane) {
+      const unsigned from = lane * step;
+      const bool here = from / width == part;
+      if (here) wanted[from % width] = static_cast<int>(lane);
+      order[lane] = static_cast<int>(here ? width + from % width : lane);
+    }
+    llvm::Value* touched = at.CreateShuffleVector(mask, no_lane, wanted);
+    llvm::Value* place = at.CreateConstGEP1_64(element, pointer, std::uint64_t{part} * width);
+    llvm::Value* loaded = at.CreateMaskedLoad(type, place, alignment, touched, none);
+    result = at.CreateShuffleVector(result, loaded, order);
+  }
+  return result;
+}
+
+llvm::Align element_alignment(DType dtype) { return llvm::Align(ir::size_of(dtype)); }
+
+}  // namespace
+
+llvm::Value* widen(KernelBuilder& kernel, DType dtype, llvm::Value* stored) {
+  auto& at = kernel.here();
+  if (dtype == DType::Bool)
+    return at.CreateICmpNE(stored, llvm::Constant::getNullValue(stored->getType()));
+  if (dtype == DType::BF16) {
+    auto* wide = at.CreateZExt(stored, like(stored, at.getInt32Ty()));
+    return at.CreateBitCast(at.CreateShl(wide, 16), like(stored, at.getFloatTy()));
+  }
+  if (dtype == DType::F16) {
+    if (kernel.target().level == Level::Baseline) return half_to_float(at, stored);
+    return at.CreateFPExt(at.CreateBitCast(stored, like(stored, at.getHalfTy())),
+                          like(stored, at.getFloatTy()));
+  }
+  return stored;
+}
+
+llvm::Value* narrow(KernelBuilder& kernel, DType dtype, llvm::Value* value) {
+  auto& at = kernel.here();
+  if (dtype == DType::Bool) return at.CreateZExt(value, like(value, at.getInt8Ty()));
+  if (dtype == DType::BF16) {
+    if (llvm::Value* stored = bfloat16_widened(value)) return stored;
+    // Not by the processor's conversion, which takes denormals for zero.
+    return float_to_bfloat16(at, value);
+  }
+  if (dtype == DType::F16) {
+    if (kernel.target().level == Level::Baseline) return float_to_half(at, value);
+    return at.CreateBitCast(at.CreateFPTrunc(value, like(value, at.getHalfTy())),
+                            like(value, at.getInt16Ty()));
+  }
+  return value;
+}
+
+llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
+                           const ir::Dim& offset, llvm::Value* mask, bool constant_memory) {
+  auto* element = kernel.storage_type(dtype);
+  const llvm::Align alignment = element_alignment(dtype);
+  const auto finish = [&](llvm::Value* loaded) {
+    if (constant_memory) {
+      if (auto* instruction = llvm::dyn_cast<llvm::LoadInst>(loaded)) {
+        instruction->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                                 llvm::MDNode::get(kernel.context(), {}));
+      }
+    }
+    return widen(kernel, dtype, loaded);
+  };
+  const unsigned width = scope.lanes().width;
+  const bool vector =
+      differs_between_lanes(scope, offset) || (mask != nullptr && mask->getType()->isVectorTy());
+  if (!vector) {
+    llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+    auto& at = kernel.at(scope);
+    if (mask == nullptr) return finish(at.CreateAlignedLoad(element, pointer, alignment));
+    // Where the condition fails the address may be anywhere: a zero on the stack is read instead.
+    auto* zero = kernel.variable(element, "zero");
+    at.CreateStore(llvm::Constant::getNullValue(element), zero);
+    return widen(kernel, dtype,
+                 at.CreateAlignedLoad(element, at.CreateSelect(mask, pointer, zero), alignment));
+  }
+  mask = both(kernel, scope, mask, scope.lanes().mask);
+  auto* type = llvm::FixedVectorType::get(element, width);
+  const auto stride = lane_stride(scope, offset, kernel.symbols());
+  if (stride && stride->is_constant(1)) {
+    llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+    auto& at = kernel.at(scope);
+    if (mask == nullptr) return finish(at.CreateAlignedLoad(type, pointer, alignment));
+    return finish(at.CreateMaskedLoad(type, pointer, alignment, kernel.splat(mask, width),
+                                      llvm::Constant::getNullValue(type)));
+  }
+  if (stride && kernel.target().level != Level::Baseline && ir::size_of(dtype) == 4) {
+    const std::int64_t step = stride->constant().value_or(0);
+    if (step >= 2 && step <= most_interleaved) {
+      llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+      kernel.at(scope);
+      return finish(load_every(kernel, element, pointer, width, static_cast<unsigned>(step),
+                               alignment, mask ? kernel.splat(mask, width) : nullptr));
+    }
+  }
+  llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
+  auto& at = kernel.at(scope);
+  llvm::Value* lanes =
+      mask ? kernel.splat(mask, width)
+           : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  return finish(
+      at.CreateMaskedGather(type, pointers, alignment, lanes, llvm::Constant::getNullValue(type)));
+}
+
+void store_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
+                    const ir::Dim& offset, llvm::Value* value) {
+  const llvm::Align alignment = element_alignment(dtype);
+  const unsigned width = scope.lanes().width;
+  if (!differs_between_lanes(scope, offset) && !value->getType()->isVectorTy()) {
+    llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+    auto& at = kernel.at(scope);
+    at.CreateAlignedStore(narrow(kernel, dtype, value), pointer, alignment);
+    return;
+  }
+  llvm::Value* mask = scope.lanes().mask;
+  const auto stride = lane_stride(scope, offset, kernel.symbols());
+  if (stride && stride->is_constant(1)) {
+    llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+    auto& at = kernel.at(scope);
+    llvm::Value* stored = narrow(kernel, dtype, kernel.splat(value, width));
+    if (mask == nullptr) at.CreateAlignedStore(stored, pointer, alignment);
+    else at.CreateMaskedStore(stored, pointer, alignment, mask);
+    return;
+  }
+  llvm::Value* pointers = lane_pointers(kernel, scope, base, dtype, offset);
+  auto& at = kernel.at(scope);
+  llvm::Value* lanes =
+      mask ? mask
+           : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
+  at.CreateMaskedScatter(narrow(kernel, dtype, kernel.splat(value, width)), pointers, alignment,
+                         lanes);
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,446 @@
+// Bodies of elementwise ops on registers; their meaning is ir/scalar.h's.
+#include <cmath>
+#include <functional>
+#include <span>
+
+#include "codegen_cpu/scalars/math_f32.h"
+#include "codegen_cpu/scalars/scalar_emitter.h"
+#include "ir/error.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/real_body.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::DType;
+using ir::Op;
+
+class Elementwise {
+ public:
+  Elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step, DType operand_dtype,
+              const std::vector<llvm::Value*>& operands, llvm::Value* mask)
+      : kernel_(kernel), scope_(scope), step_(step), dtype_(operand_dtype), operands_(operands),
+        mask_(mask), type_(operands.at(0)->getType()) {
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    width_ = vector ? vector->getNumElements() : 1;
+  }
+
+  llvm::Value* emit() {
+    kernel_.at(scope_);
+    if (step_.op == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
+    if (step_.op == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
+    if (dtype_ == DType::Bool) return on_bools();
+    return ir::is_float(dtype_)
+               ? ir::RealBody(*this, ir::scalar_op(step_), std::span<const Value>(operands_))
+                     .value()
+               : on_integers();
+  }
+
+  // ---- steps of ir::RealBody ----
+
+  using Value = llvm::Value*;
+
+  Value real(double value) { return llvm::ConstantFP::get(type_, value); }
+  bool is_literal(Value value, double number) {
+    const auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+    if (constant != nullptr && constant->getType()->isVectorTy())
+      constant = constant->getSplatValue();
+    const auto* literal = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+    return literal != nullptr && literal->isExactlyValue(number);
+  }
+  Value arithmetic(Op op, Value x, Value y) {
+    return op == Op::add   ? at().CreateFAdd(x, y)
+           : op == Op::sub ? at().CreateFSub(x, y)
+           : op == Op::mul ? at().CreateFMul(x, y)
+                           : at().CreateFDiv(x, y);
+  }
+  Value multiply_add(Value x, Value y, Value z) {
+    return codegen_cpu::multiply_add(kernel_, x, y, z);
+  }
+  Value compare(Op op, Value x, Value y) {
+    return at().CreateFCmp(op == Op::equal        ? llvm::CmpInst::FCMP_OEQ
+                           : op == Op::less       ? llvm::CmpInst::FCMP_OLT
+                           : op == Op::greater    ? llvm::CmpInst::FCMP_OGT
+                           : op == Op::less_equal ? llvm::CmpInst::FCMP_OLE
+                                                  : llvm::CmpInst::FCMP_OGE,
+                           x, y);
+  }
+  Value is_nan(Value x) { return at().CreateFCmpUNO(x, x); }
+  Value never() { return llvm::Constant::getNullValue(like(at().getInt1Ty())); }
+  Value differ(Value x, Value y) { return at().CreateXor(x, y); }
+  Value select(Value condition, Value x, Value y) { return at().CreateSelect(condition, x, y); }
+  Value negate(Value x) { return at().CreateFNeg(x); }
+  Value magnitude(Value x) { return at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value copy_sign(Value x, Value sign) {
+    return at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign);
+  }
+  Value integral(Op op, Value x) {
+    return op == Op::floor
+               ? round_to(llvm::Intrinsic::floor, x)
+               : round_to(op == Op::ceil ? llvm::Intrinsic::ceil : llvm::Intrinsic::roundeven, x);
+  }
+  Value square_root(Value x) { return at().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
+  // The machine's minimum and maximum give the second operand where one is NaN; a NaN first operand
+  // is put back.
+  Value extreme(Op op, Value x, Value y) {
+    auto* better = select(compare(op == Op::min ? Op::less : Op::greater, x, y), x, y);
+    return select(is_nan(x), x, better);
+  }
+  Value function(ir::LibraryFunction function, std::span<const Value> operands) {
+    if (!doubles()) {
+      switch (function) {  // NOLINT: others are not worth a vector implementation
+        case ir::LibraryFunction::exp: return exp_f32(kernel_, operands[0]);
+        case ir::LibraryFunction::log: return log_f32(kernel_, operands[0]);
+        case ir::LibraryFunction::tanh: return tanh_f32(kernel_, operands[0]);
+        case ir::LibraryFunction::erf: return erf_f32(kernel_, operands[0]);
+        default: break;
+      }
+    }
+    return host(function, operands);
+  }
+  Value with(Value value, auto body) { return body(value); }
+
+ private:
+  llvm::IRBuilder<>& at() { return kernel_.here(); }
+  llvm::Value* a() { return operands_[0]; }
+  llvm::Value* b() { return operands_.at(1); }
+  llvm::Value* integer(std::int64_t value) {
+    return llvm::ConstantInt::get(type_, static_cast<std::uint64_t>(value), true);
+  }
+  llvm::Type* like(llvm::Type* element) { return kernel_.vector_of(element, width_); }
+  bool doubles() const { return type_->getScalarType()->isDoubleTy(); }
+
+  llvm::Value* cast(llvm::Value* value, DType from, DType to) {
+    if (from == to) return value;
+    auto* type = like(kernel_.value_type(to));
+    if (ir::is_float(from)) {
+      if (to == DType::Bool)
+        return at().CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
+      if (from == DType::F64 && ir::is_half(to)) return rounded(to_odd_float(value), to);
+      if (ir::is_float(to)) return rounded(at().CreateFPCast(value, type), to);
+      if (ir::size_of(to) <= 2) return to_narrow_integer(value, to);
+      const auto intrinsic =
+          ir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+      return at().CreateIntrinsic(intrinsic, {type, value->getType()}, {value});
+    }
+    const bool is_signed = from != DType::Bool && ir::is_signed(from);
+    if (to == DType::Bool)
+      return at().CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+    if (ir::is_float(to))
+      return rounded(is_signed ? at().CreateSIToFP(value, type) : at().CreateUIToFP(value, type),
+                     to);
+    return at().CreateIntCast(value, type, is_signed);
+  }
+
+  // Saturating, NaN is 0. LLVM's own conversion goes lane by lane where integers are narrower than
+  // what the processor converts to.
+  llvm::Value* to_narrow_integer(llvm::Value* value, DType to) {
+    const auto bits = static_cast<unsigned>(8 * ir::size_of(to));
+    const double most = std::ldexp(1.0, static_cast<int>(ir::is_signed(to) ? bits - 1 : bits)) - 1,
+                 least = ir::is_signed(to) ? -most - 1 : 0;
+    const auto bound = [&](double number) {
+      return llvm::ConstantFP::get(value->getType(), number);
+    };
+    // The forms of the processor's maximum and minimum, whose second operand is the result where
+    // the first is NaN.
+    if (ir::is_signed(to))
+      value = at().CreateSelect(at().CreateFCmpORD(value, value), value, bound(0));
+    value = at().CreateSelect(at().CreateFCmpOGT(value, bound(least)), value, bound(least));
+    value = at().CreateSelect(at().CreateFCmpOLT(value, bound(most)), value, bound(most));
+    return at().CreateTrunc(at().CreateFPToSI(value, like(at().getInt32Ty())),
+                            like(kernel_.value_type(to)));
+  }
+
+  // Double to float, to the odd neighbour where it is inexact: rounding that once more to a
+  // narrower type is as good as rounding once.
+  llvm::Value* to_odd_float(llvm::Value* value) {
+    auto* bits_type = like(at().getInt32Ty());
+    auto* nearest = at().CreateFPTrunc(value, like(at().getFloatTy()));
+    auto* back = at().CreateFPExt(nearest, value->getType());
+    auto* away = at().CreateFCmpOGT(at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                    at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
+    auto* inexact = at().CreateFCmpONE(back, value);
+    auto* bits =
+        at().CreateSub(at().CreateBitCast(nearest, bits_type), at().CreateZExt(away, bits_type));
+    return at().CreateBitCast(at().CreateOr(bits, at().CreateZExt(inexact, bits_type)),
+                              nearest->getType());
+  }
+
+  // A number of a narrow float type, kept in a wider register.
+  llvm::Value* rounded(llvm::Value* value, DType to) {
+    return ir::is_half(to) ? widen(kernel_, to, narrow(kernel_, to, value)) : value;
+  }
+
+  llvm::Value* on_bools() {
+    switch (step_.op) {  // NOLINT: other ops aren't defined on bools
+      case Op::logical_not:
+      case Op::bit_not: return at().CreateNot(a());
+      case Op::logical_and:
+      case Op::bit_and:
+      case Op::min:
+      case Op::mul: return at().CreateAnd(a(), b());
+      case Op::logical_or:
+      case Op::bit_or:
+      case Op::max:
+      case Op::add: return at().CreateOr(a(), b());
+      case Op::logical_xor:
+      case Op::bit_xor: return at().CreateXor(a(), b());
+      case Op::equal: return at().CreateICmpEQ(a(), b());
+      case Op::less: return at().CreateICmpULT(a(), b());
+      case Op::less_equal: return at().CreateICmpULE(a(), b());
+      case Op::greater: return at().CreateICmpUGT(a(), b());
+      case Op::greater_equal: return at().CreateICmpUGE(a(), b());
+      default: undefined();
+    }
+  }
+
+  // ---- integers ----
+
+  llvm::Value* on_integers() {
+    const bool is_signed = ir::is_signed(dtype_);
+    const auto compare = [&](llvm::CmpInst::Predicate with_sign, llvm::CmpInst::Predicate without) {
+      return at().CreateICmp(is_signed ? with_sign : without, a(), b());
+    };
+    const auto extreme = [&](llvm::Intrinsic::ID with_sign, llvm::Intrinsic::ID without,
+                             llvm::Value* other) {
+      return at().CreateBinaryIntrinsic(is_signed ? with_sign : without, a(), other);
+    };
+    switch (step_.op) {  // NOLINT: other ops aren't defined on integers
+      case Op::abs:
+        return is_signed ? at().CreateBinaryIntrinsic(llvm::Intrinsic::abs, a(), at().getFalse())
+                         : a();
+      case Op::neg: return at().CreateNeg(a());
+      case Op::sign: {
+        auto* positive = at().CreateZExt(at().CreateICmpNE(a(), integer(0)), type_);
+        if (!is_signed) return positive;
+        return at().CreateSelect(at().CreateICmpSLT(a(), integer(0)), integer(-1), positive);
+      }
+      case Op::relu:
+        return is_signed ? at().CreateBinaryIntrinsic(llvm::Intrinsic::smax, a(), integer(0)) : a();
+      case Op::floor:
+      case Op::ceil:
+      case Op::round: return a();
+      case Op::bit_not: return at().CreateNot(a());
+      case Op::add: return at().CreateAdd(a(), b());
+      case Op::sub: return at().CreateSub(a(), b());
+      case Op::mul: return at().CreateMul(a(), b());
+      case Op::div: return quotient(is_signed);
+      case Op::mod: return remainder(is_signed);
+      case Op::pow:
+        return lanes([&](const std::vector<llvm::Value*>& scalars) {
+          return integer_power(scalars[0], scalars[1], is_signed);
+        });
+      case Op::min: return extreme(llvm::Intrinsic::smin, llvm::Intrinsic::umin, b());
+      case Op::max: return extreme(llvm::Intrinsic::smax, llvm::Intrinsic::umax, b());
+      case Op::bit_and: return at().CreateAnd(a(), b());
+      case Op::bit_or: return at().CreateOr(a(), b());
+      case Op::bit_xor: return at().CreateXor(a(), b());
+      case Op::shift_left: {
+        llvm::Value* shifted =
+            at().CreateShl(a(), at().CreateSelect(counts_bits(), b(), integer(0)));
+        return at().CreateSelect(counts_bits(), shifted, integer(0));
+      }
+      case Op::shift_right: {
+        if (is_signed)
+          return at().CreateAShr(
+              a(), at().CreateBinaryIntrinsic(llvm::Intrinsic::umin, b(), integer(bits() - 1)));
+        llvm::Value* shifted =
+            at().CreateLShr(a(), at().CreateSelect(counts_bits(), b(), integer(0)));
+        return at().CreateSelect(counts_bits(), shifted, integer(0));
+      }
+      case Op::equal: return at().CreateICmpEQ(a(), b());
+      case Op::less: return compare(llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_ULT);
+      case Op::less_equal: return compare(llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_ULE);
+      case Op::greater: return compare(llvm::CmpInst::ICMP_SGT, llvm::CmpInst::ICMP_UGT);
+      case Op::greater_equal: return compare(llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_UGE);
+      default: undefined();
+    }
+  }
+
+  std::int64_t bits() const { return static_cast<std::int64_t>(type_->getScalarSizeInBits()); }
+  // A shift by as many bits as there are, or more, has no value on the machine.
+  llvm::Value* counts_bits() { return at().CreateICmpULT(b(), integer(bits())); }
+
+  // The divisor, 1 in place of 0 (which is reported) so that the processor doesn't trap. No select:
+  // see the same in index_emitter.cpp.
+  llvm::Value* checked_divisor(llvm::Value*& is_zero) {
+    is_zero = at().CreateICmpEQ(b(), integer(0));
+    if (step_.check >= 0) {
+      report_where(kernel_, scope_, is_zero, mask_, step_.check,
+                   llvm::ConstantInt::get(like(at().getInt64Ty()), 0));
+      kernel_.at(scope_);
+    }
+    return at().CreateBinaryIntrinsic(llvm::Intrinsic::umax, b(), integer(1));
+  }
+
+  llvm::Value* quotient(bool is_signed) {
+    llvm::Value* is_zero = nullptr;
+    llvm::Value* divisor = checked_divisor(is_zero);
+    llvm::Value* result = nullptr;
+    if (is_signed) {
+      // The lowest value divided by -1 traps too.
+      auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+      result = at().CreateSDiv(a(), at().CreateSelect(minus_one, integer(1), divisor));
+      result = at().CreateSelect(minus_one, at().CreateNeg(a()), result);
+    } else {
+      result = at().CreateUDiv(a(), divisor);
+    }
+    return at().CreateSelect(is_zero, integer(0), result);
+  }
+
+  llvm::Value* remainder(bool is_signed) {
+    llvm::Value* is_zero = nullptr;
+    llvm::Value* divisor = checked_divisor(is_zero);
+    if (!is_signed) return at().CreateURem(a(), divisor);
+    auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+    llvm::Value* result = at().CreateSRem(a(), at().CreateSelect(minus_one, integer(1), divisor));
+    if (ir::scalar_op(step_).truncate) return result;
+    auto* off = at().CreateAnd(at().CreateICmpNE(result, integer(0)),
+                               at().CreateICmpSLT(at().CreateXor(result, divisor), integer(0)));
+    return at().CreateSelect(off, at().CreateAdd(result, divisor), result);
+  }
+
+  llvm::Value* integer_power(llvm::Value* base, llvm::Value* exponent, bool is_signed) {
+    auto* i64 = at().getInt64Ty();
+    auto* result = at().CreateCall(
+        power_function(is_signed),
+        {at().CreateIntCast(base, i64, is_signed), at().CreateIntCast(exponent, i64, is_signed)});
+    return at().CreateTrunc(result, type_->getScalarType());
+  }
+
+  // i64 power by squaring; a negative exponent gives the reciprocal truncated: 1, -1 or 0.
+  llvm::Function* power_function(bool is_signed) {
+    const char* name = is_signed ? "power" : "unsigned_power";
+    if (auto* known = kernel_.module().getFunction(name)) return known;
+    auto* i64 = at().getInt64Ty();
+    auto* function =
+        llvm::Function::Create(llvm::FunctionType::get(i64, {i64, i64}, false),
+                               llvm::GlobalValue::InternalLinkage, name, kernel_.module());
+    set_function_attributes(*function, kernel_.target());
+    function->addFnAttr(llvm::Attribute::NoInline);
+    auto& context = kernel_.context();
+    auto* entry = llvm::BasicBlock::Create(context, "entry", function);
+    auto* loop = llvm::BasicBlock::Create(context, "loop", function);
+    auto* done = llvm::BasicBlock::Create(context, "done", function);
+    auto *base = function->getArg(0), *exponent = function->getArg(1);
+    llvm::IRBuilder<> code(entry);
+    auto* one = code.getInt64(1);
+    auto* zero = code.getInt64(0);
+    code.CreateBr(loop);
+    code.SetInsertPoint(loop);
+    auto* power = code.CreatePHI(i64, 2);
+    auto* factor = code.CreatePHI(i64, 2);
+    auto* rest = code.CreatePHI(i64, 2);
+    auto* next_power = code.CreateSelect(code.CreateICmpNE(code.CreateAnd(rest, one), zero),
+                                         code.CreateMul(power, factor), power);
+    auto* next_factor = code.CreateMul(factor, factor);
+    auto* next_rest = code.CreateLShr(rest, 1);
+    power->addIncoming(one, entry);
+    power->addIncoming(next_power, loop);
+    factor->addIncoming(base, entry);
+    factor->addIncoming(next_factor, loop);
+    rest->addIncoming(exponent, entry);
+    rest->addIncoming(next_rest, loop);
+    code.CreateCondBr(code.CreateICmpNE(next_rest, zero), loop, done);
+    code.SetInsertPoint(done);
+    llvm::Value* result = next_power;
+    if (is_signed) {
+      auto* minus_one = code.getInt64(static_cast<std::uint64_t>(-1));
+      auto* odd = code.CreateICmpNE(code.CreateAnd(exponent, one), zero);
+      auto* flipped = code.CreateSelect(code.CreateICmpEQ(base, minus_one),
+                                        code.CreateSelect(odd, minus_one, one), zero);
+      auto* reciprocal = code.CreateSelect(code.CreateICmpEQ(base, one), one, flipped);
+      result = code.CreateSelect(code.CreateICmpSLT(exponent, zero), reciprocal, result);
+    }
+    code.CreateRet(result);
+    return function;
+  }
+
+  llvm::Value* round_to(llvm::Intrinsic::ID intrinsic, llvm::Value* x) {
+    if (kernel_.target().level != Level::Baseline) return at().CreateUnaryIntrinsic(intrinsic, x);
+    // SSE2 has no rounding: adding and subtracting 2^23 (2^52) rounds to even what is smaller;
+    // larger numbers have no fraction.
+    auto* magic = real(doubles() ? 0x1p52 : 0x1p23);
+    auto* magnitude = at().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+    llvm::Value* nearest = at().CreateFSub(at().CreateFAdd(magnitude, magic), magic);
+    nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, x);
+    if (intrinsic == llvm::Intrinsic::floor) {
+      nearest = at().CreateFSub(
+          nearest, at().CreateSelect(at().CreateFCmpOGT(nearest, x), real(1), real(0)));
+    } else if (intrinsic == llvm::Intrinsic::ceil) {
+      nearest = at().CreateFAdd(
+          nearest, at().CreateSelect(at().CreateFCmpOLT(nearest, x), real(1), real(0)));
+      nearest = at().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, x);
+    }
+    return at().CreateSelect(at().CreateFCmpOLT(magnitude, magic), nearest, x);
+  }
+
+  // ---- one lane after the other ----
+
+  llvm::Value* lanes(const std::function<llvm::Value*(const std::vector<llvm::Value*>&)>& body) {
+    if (width_ == 1) return body(operands_);
+    llvm::Value* result = llvm::PoisonValue::get(type_);
+    for (unsigned lane = 0; lane < width_; ++lane) {
+      std::vector<llvm::Value*> scalars;
+      for (llvm::Value* operand : operands_)
+        scalars.push_back(at().CreateExtractElement(operand, lane));
+      result = at().CreateInsertElement(result, body(scalars), lane);
+    }
+    return result;
+  }
+
+  // A libm function, in double; one shared loop over the lanes a kernel, function and width.
+  llvm::Value* host(ir::LibraryFunction function, std::span<llvm::Value* const> values) {
+    const auto position = static_cast<unsigned>(function);
+    std::vector<llvm::Value*> memory;
+    auto* f64 = at().getDoubleTy();
+    for (llvm::Value* value : values) {
+      auto* wide = at().CreateFPCast(value, like(f64));
+      if (width_ == 1) {
+        memory.push_back(wide);
+        continue;
+      }
+      auto* array = kernel_.variable(wide->getType(), "lanes");
+      at().CreateStore(wide, array);
+      memory.push_back(array);
+    }
+    if (width_ == 1) return at().CreateFPCast(kernel_.call_host(position, memory), type_);
+    auto* results = kernel_.variable(like(f64), "results");
+    kernel_.loop(scope_, kernel_.constant(0), kernel_.constant(width_), 1,
+                 [&](Scope& body, llvm::Value* lane) {
+                   auto& code = kernel_.at(body);
+                   std::vector<llvm::Value*> scalars;
+                   for (llvm::Value* array : memory)
+                     scalars.push_back(code.CreateLoad(f64, code.CreateGEP(f64, array, lane)));
+                   llvm::Value* result = kernel_.call_host(position, scalars);
+                   code.CreateStore(result, code.CreateGEP(f64, results, lane));
+                 });
+    kernel_.at(scope_);
+    return at().CreateFPCast(at().CreateLoad(like(f64), results), type_);
+  }
+
+  [[noreturn]] void undefined() {
+    internal_error("the op " + std::string(ir::info(step_.op).text) + " has a body for " +
+                   std::string(ir::name_of(dtype_)));
+  }
+
+  KernelBuilder& kernel_;
+  Scope& scope_;
+  const ir::ScalarStep& step_;
+  DType dtype_;
+  std::vector<llvm::Value*> operands_;
+  llvm::Value* mask_;
+  llvm::Type* type_;
+  unsigned width_ = 1;
+};
+
+}  // namespace
+
+llvm::Value* emit_elementwise(KernelBuilder& kernel, Scope& scope, const ir::ScalarStep& step,
+                              DType operand_dtype, const std::vector<llvm::Value*>& operands,
+                              llvm::Value* mask) {
+  return Elementwise(kernel, scope, step, operand_dtype, operands, mask).emit();
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cuda/attention/attention_schedule.h"
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/occupancy.h"
+#include "codegen_cuda/work.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+// Estimates until measured (docs: gpu campaign); cycles unless said otherwise.
+constexpr double start_seconds = 2e-6;
+constexpr double block_latency = 1800;  // first loads, last stores
+// barriers, shuffles, exponentials of one tile that nothing hides
+constexpr double tile_latency = 350;
+constexpr double shared_bytes_per_cycle = 128;
+constexpr double exponentials_per_cycle = 16;
+constexpr double lanes_per_cycle = 128;
+constexpr double operations_per_score = 6;   // scale, maximum, subtract, sum, convert
+constexpr double overlap_loss = 0.2;         // of the work that hides behind the dominant kind
+constexpr double mma_share_of_wgmma = 0.62;  // rate of mma.sync on parts with wgmma
+constexpr double simt_efficiency = 0.35;     // of the f32 rate, in the fallback
+
+double rounded(double value, double to) { return std::ceil(value / to) * to; }
+
+double moved_bytes(const AttentionSizes& sizes) {
+  return sizes.points * (sizes.rows + sizes.keys) * (sizes.depth + sizes.width) *
+         sizes.element_bytes;
+}
+
+// Blocks with `busy` cycles of a multiprocessor's work each, of which one alone takes `alone`
+// cycles.
+double launch_time(const CudaTarget& target, double blocks, double resident, double busy,
+                   double alone, double bytes) {
+  const double share = std::ceil(blocks / target.multiprocessors);
+  const double cycles = std::max(share * busy, std::ceil(share / resident) * alone);
+  return start_seconds + std::max(cycles / target.clock, bytes / target.memory_bandwidth);
+}
+
+}  // namespace
+
+AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
+  const ir::AttentionForm& form = attention_form(inputs);
+  constexpr double middling = 128;
+  AttentionSizes sizes{.points = extent_at(inputs, inputs.facts->points, keys, middling),
+                       .rows = extent_at(inputs, form.row.extent, keys, middling),
+                       .keys = extent_at(inputs, form.key.extent, keys, middling),
+                       .depth = extent_at(inputs, form.depth.extent, keys, middling),
+                       .width = extent_at(inputs, form.width.extent, keys, middling)};
+  if (form.segments) {
+    // As many sequences of a typical length as there are rows for.
+    constexpr double typical = 64;
+    const double length = std::min(typical, sizes.rows);
+    sizes.points *= length > 0 ? sizes.rows / length : 0;
+    sizes.rows = sizes.keys = length;
+  }
+  const KeyRange& range = inputs.facts->key_range;
+  if (!range.begins.empty() || !range.ends.empty()) sizes.visible = 0.5;
+  const ir::DType stored = form.k.steps.front().dtype;
+  sizes.element_bytes = ir::is_float(stored) ? static_cast<double>(ir::size_of(stored)) : 4;
+  return sizes;
+}
+
+double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
+                             const AttentionSizes& sizes, bool column) {
+  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const auto depth = static_cast<std::int64_t>(sizes.depth),
+             width = static_cast<std::int64_t>(sizes.width);
+  const double block_rows = static_cast<double>(schedule.block_rows()),
+               block_keys = static_cast<double>(schedule.keys);
+  const double row_blocks = std::ceil(sizes.rows / block_rows);
+  // A row block sees at least the keys beside itself.
+  const double seen =
+      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
+  const double tiles = std::ceil(seen / block_keys);
+  const double warps = static_cast<double>(schedule.warps * schedule.points);
+  // of one tile of the block
+  const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
+  const double rate = target.tensor_flops * (target.has_wgmma() ? mma_share_of_wgmma : 1);
+  const double products = 2 * scores * (sizes.depth + sizes.width) / rate;
+  // Every warp reads the tile; copying it in is one more write a batch point.
+  const double passes = warps + static_cast<double>(schedule.points);
+  const double shared =
+      passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
+  const double exponentials = scores / exponentials_per_cycle,
+               rescaling = scores / block_keys * sizes.width / lanes_per_cycle;
+  const double issue = scores * operations_per_score / lanes_per_cycle + rescaling;
+  const double most = std::max({products, shared, exponentials, issue});
+  const double busy =
+      tiles * (most + overlap_loss * (products + shared + exponentials + issue - most));
+  // One block alone keeps only its own warps in flight: four sub-processors share its work
+  // unevenly.
+  const double crowd = std::min(1.0, warps / 4);
+  const double loads =
+      schedule.stages == 1 ? block_latency / 3 : 0;  // of a tile that is not fetched ahead
+  const double alone = block_latency + tiles * (tile_latency + loads) + busy / crowd;
+  const auto resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
+  const double blocks = row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
+  return launch_time(target, blocks, resident, busy + block_latency / 8, alone, moved_bytes(sizes));
+}
+
+double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
+                               const AttentionSizes& sizes, bool column) {
+  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const auto depth = static_cast<std::int64_t>(sizes.depth),
+             width = static_cast<std::int64_t>(sizes.width);
+  const double block_rows = static_cast<double>(schedule.block_rows()),
+               block_keys = static_cast<double>(schedule.keys);
+  const double groups = static_cast<double>(schedule.groups);
+  const double row_blocks = std::ceil(sizes.rows / block_rows);
+  const double seen =
+      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
+  const double tiles = std::ceil(seen / block_keys);
+  const double scores = block_rows * block_keys;
+  const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
+  // Each warpgroup's multiplications read the tile, and the first product its queries.
+  const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 /
+                        shared_bytes_per_cycle;
+  const double exponentials = scores / exponentials_per_cycle;
+  const double issue =
+      scores * operations_per_score / lanes_per_cycle + block_rows * sizes.width / lanes_per_cycle;
+  const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
+  // Within a warpgroup the values of one tile are summed beside the weights of the next; other
+  // warpgroups and blocks fill what is left.
+  const double resident =
+      static_cast<double>(schedule.resident_blocks(target, depth, width, column));
+  const double hidden = groups * resident > 1 ? overlap_loss : 0.5;
+  const double busy = tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
+  const double alone = block_latency + tiles * tile_latency + tiles * (multiply + weigh);
+  return launch_time(target, row_blocks * sizes.points, resident, busy + block_latency / 4, alone,
+                     moved_bytes(sizes));
+}
+
+double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes) {
+  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const double row_blocks = std::ceil(sizes.rows / 16), width_blocks = std::ceil(sizes.width / 128);
+  const double tiles = std::ceil(std::max(1.0, sizes.visible * sizes.keys) / 32);
+  const double scores = 16.0 * 32;
+  const double work = scores *
+                          (rounded(sizes.depth, 32) + rounded(sizes.width, 32) / width_blocks) /
+                          (lanes_per_cycle * simt_efficiency) +
+                      scores / exponentials_per_cycle;
+  const double busy = tiles * work;
+  constexpr std::int64_t threads = 128;
+  const auto resident = static_cast<double>(streaming_blocks(target, threads));
+  return launch_time(target, sizes.points * row_blocks * width_blocks, resident, busy,
+                     block_latency + tiles * 2 * block_latency + busy, moved_bytes(sizes));
+}
+
+std::vector<ir::Schedule> cheapest(const KernelKind& kind, const PlanInputs& inputs,
+                                   const ir::Bucket& bucket, std::vector<ir::Schedule> schedules) {
+  constexpr std::size_t most = 8;
+  if (schedules.size() <= most) return schedules;
+  std::vector<double> costs(schedules.size(), 0);
+  for (const bool upper : {false, true}) {
+    std::vector<std::int64_t> keys;
+    for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
+      const ir::BucketInterval interval =
+          i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+      const std::int64_t low = std::max<std::int64_t>(interval.low, 1);
+      // An open bucket is judged where most work is.
+      keys.push_back(
+          upper ? std::max(low, std::min(interval.high, std::max<std::int64_t>(4 * low, 512)))
+                : low);
+    }
+    std::vector<double> seconds;
+    for (const ir::Schedule& schedule : schedules)
+      seconds.push_back(kind.estimate(inputs, schedule, keys));
+    const double best = *std::min_element(seconds.begin(), seconds.end());
+    for (std::size_t i = 0; i < schedules.size(); ++i) costs[i] += seconds[i] / best;
+  }
+  std::vector<std::pair<double, std::size_t>> ranked;
+  for (std::size_t i = 0; i < schedules.size(); ++i) ranked.emplace_back(i == 0 ? 0 : costs[i], i);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<ir::Schedule> result;
+  for (std::size_t i = 0; i < most; ++i) result.push_back(std::move(schedules[ranked[i].second]));
+  return result;
+}
+
+std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs) {
+  const ir::AttentionForm& form = attention_form(inputs);
+  const std::int64_t processors = inputs.target.multiprocessors;
+  std::vector<std::vector<std::int64_t>> edges;
+  for (const ir::Dim& key : inputs.region.keys) {
+    if (key == form.row.extent || key == form.key.extent)
+      edges.push_back({17, 33, 65, 129, 257, 513, 1025});
+    else if (key == inputs.facts->points)
+      edges.push_back(
+          {processors / 2 + 1, processors + 1, 4 * processors + 1, 16 * processors + 1});
+    else edges.emplace_back();
+  }
+  return edges;
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,251 @@
+#include "codegen_cuda/attention/attention_entry.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/work.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+void write_function(CodeScope& scope, const std::string& header,
+                    const std::function<void(CodeScope&)>& body) {
+  CodeScope inner(&scope);
+  body(inner);
+  scope.line(header + " {");
+  scope.append(inner.text());
+  scope.line("};");
+}
+
+void declare_below(KernelWriter& kernel, const ir::DimLeaf& leaf, const Dim& below) {
+  ir::SymbolInfo info;
+  info.below = below;
+  kernel.symbols().declare(leaf, std::move(info));
+}
+
+// Their blocks are begun first.
+bool later_rows_see_more(const KernelWriter& kernel) {
+  const KeyRange& range = kernel.inputs().facts->key_range;
+  return !range.ends.empty() && range.begins.empty();
+}
+
+std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows,
+                     const std::string& pointer) {
+  const auto buffer = static_cast<std::size_t>(rows.buffer);
+  const std::string offset =
+      write_offset(kernel, scope, rows.offset, kernel.buffer_type(buffer).dims);
+  const std::string stride = write_index(kernel, scope, rows.stride);
+  return fmt::format("{{reinterpret_cast<{}>({}) + {}, {}}}", pointer, kernel.buffer(buffer),
+                     offset, stride);
+}
+
+}  // namespace
+
+void reserve_attention_names(KernelWriter& kernel) {
+  for (const char* name :
+       {"rows",    "keys",        "depth",         "width",    "row_blocks",   "width_blocks",
+        "place",   "point",       "first_row",     "last_row", "first_column", "first_key",
+        "end_key", "query",       "key",           "value",    "output",       "score",
+        "added",   "score_value", "write_element", "row",      "column",       "key_row",
+        "element", "product"})
+    kernel.fresh(name);
+}
+
+Dim batch_points(const ir::AttentionForm& form) { return points_of(form.batch); }
+
+void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                        const IndexVariable& point) {
+  const ir::DimLeaf number = ir::loop_leaf(ir::LoopRole::Made);
+  declare_below(kernel, number, batch_points(form));
+  scope.define(number, point);
+  Dim rest = Dim::of(number);
+  for (std::size_t i = form.batch.size(); i-- > 0;) {
+    const ir::Iteration& iteration = form.batch[i];
+    const Dim value = i == 0 ? rest : ir::mod(rest, iteration.extent);
+    rest = ir::floor_div(rest, iteration.extent);
+    scope.define(iteration.variable,
+                 name_index(kernel, scope, value, to_string(iteration.variable)));
+  }
+}
+
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                      const KeyRange& range, const BlockNames& names, bool wide) {
+  const auto define = [&](const ir::DimLeaf& leaf, const std::string& name, const Dim& below) {
+    declare_below(kernel, leaf, below);
+    scope.define(leaf, {name, wide});
+    return Dim::of(leaf);
+  };
+  define(first_row_leaf, names.first_row, form.row.extent);
+  define(last_row_leaf, names.last_row, form.row.extent);
+  Dim first = 0, last = form.key.extent;
+  if (form.segments) {
+    first = define(ir::loop_leaf(ir::LoopRole::Bound, 2), names.first, form.key.extent + 1);
+    last = define(ir::loop_leaf(ir::LoopRole::Bound, 3), names.end, form.key.extent + 1);
+  }
+  Dim end = last;
+  const Dim start = first;
+  for (const Dim& begin : range.begins) first = ir::max(first, begin);
+  for (const Dim& limit : range.ends) end = ir::min(end, limit);
+  if (!range.ends.empty()) end = ir::max(end, start);
+  if (!range.begins.empty()) first = ir::min(first, last);
+  scope.line(fmt::format("const {} first_key = {}, end_key = {};", index_type(wide),
+                         write_index(kernel, scope, first), write_index(kernel, scope, end)));
+}
+
+void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                    const std::string& batch_points, const std::string& block_rows,
+                    const std::string& points, const std::string& slot) {
+  const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
+                    count = write_index(kernel, scope, form.segments->count),
+                    rows = write_index(kernel, scope, form.row.extent);
+  scope.line(fmt::format("check_offsets({}, {}, {}, error, {});", offsets, count, rows,
+                         form.segments->check));
+  std::string work = "nullptr";
+  if (form.segments->work >= 0) {
+    work = kernel.buffer(static_cast<std::size_t>(form.segments->work));
+    scope.line(fmt::format("check_work({}, {}, {}, error, {});", offsets, work, count,
+                           form.segments->work_check));
+  }
+  scope.line(fmt::format(
+      "const BlockPlace place = place_segment_block({}, {}, {}, {}, {}, {}, {}, {}, {});", offsets,
+      work, count, rows, batch_points, block_rows, points, slot, later_rows_see_more(kernel)));
+  scope.line("if (!place.any) return;");
+}
+
+Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows) {
+  if (!form.segments) return ir::ceil_div(form.row.extent, block_rows);
+  return ir::floor_div(form.row.extent, block_rows) + form.segments->count +
+         1;  // device/attention_blocks.cuh; one to check the offsets
+}
+
+void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function,
+                            const ir::ScalarProgram& program) {
+  std::string parameters;
+  for (const ElementParameter& parameter : function.parameters)
+    parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", index_type(function.wide),
+                              parameter.name);
+  if (!function.product.empty())
+    parameters += fmt::format(", {} {}", function.type, function.product);
+  write_function(
+      scope, fmt::format("const auto {} = [&]({}) -> {}", function.name, parameters, function.type),
+      [&](CodeScope& body) {
+        for (const ElementParameter& parameter : function.parameters)
+          body.define(parameter.leaf, {parameter.name, function.wide});
+        ScalarWriter writer(kernel, program, body);
+        if (!function.product.empty()) writer.set_accumulated(0, function.product, body);
+        const std::string value =
+            writer.value(body, static_cast<std::int32_t>(program.steps.size()) - 1);
+        body.line(fmt::format("return {};", value));
+      });
+}
+
+void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::string& name,
+                          const std::string& type, const ir::AttentionForm& form, bool wide) {
+  const std::string index = index_type(wide);
+  write_function(
+      scope,
+      fmt::format("const auto {} = [&]({} row, {} column, {} value)", name, index, index, type),
+      [&](CodeScope& body) {
+        body.define(form.row.variable, {"row", wide});
+        body.define(form.width.variable, {"column", wide});
+        std::vector<std::int32_t> roots;
+        for (const ir::Store& store : form.stores) roots.push_back(store.step);
+        ScalarWriter writer(kernel, form.epilogue, body, roots);
+        writer.set_accumulated(0, "value", body);
+        for (const ir::Store& store : form.stores) writer.store(body, store);
+      });
+}
+
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {
+  return place_of(kernel, scope, rows, "const unsigned short*");
+}
+
+namespace {
+
+std::string name_of(ScoreForm form) {
+  static constexpr const char* names[] = {"scaled", "column", "element", "plain"};
+  return fmt::format("ScoreForm::{}", names[static_cast<int>(form)]);
+}
+
+std::string name_of(OutputForm form) {
+  static constexpr const char* names[] = {"narrow", "wide", "program"};
+  return fmt::format("OutputForm::{}", names[static_cast<int>(form)]);
+}
+
+}  // namespace
+
+std::string form_members(const AttentionOperands& operands, const AttentionScore& score) {
+  constexpr double log2_e = 1.4426950408889634;
+  return fmt::format(
+      R"(  static constexpr int depth = {}, width = {};  // of a head's queries and keys, of its values
+  static constexpr bool brain = {}, output_brain = {};  // bf16, else f16
+  static constexpr ScoreForm score = {};
+  static constexpr float scale = {:.9g}f;  // of a product, for exp2
+  static constexpr OutputForm output = {};
+)",
+      operands.depth, operands.width, operands.dtype == ir::DType::BF16,
+      operands.output_dtype == ir::DType::BF16, name_of(score.form), score.scale * log2_e,
+      name_of(operands.output_form));
+}
+
+void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                 const std::string& block_rows, const std::string& points,
+                 const std::string& slot) {
+  const KeyRange& range = kernel.inputs().facts->key_range;
+  const Dim count = batch_points(form);
+  if (form.segments) {
+    place_segments(kernel, scope, form, write_index(kernel, scope, count), block_rows, points,
+                   slot);
+    scope.line("const int rows = place.end, keys = place.end - place.first;");
+  } else {
+    scope.line(fmt::format("const int rows = {}, keys = {};",
+                           write_index(kernel, scope, form.row.extent),
+                           write_index(kernel, scope, form.key.extent)));
+    scope.line(fmt::format("const BlockPlace place = place_block(rows, {}, {}, {}, {}, {});",
+                           write_index(kernel, scope, count), block_rows, points, slot,
+                           later_rows_see_more(kernel)));
+    scope.line("if (!place.any) return;");
+  }
+  const bool wide = !kernel.fits_int(count);
+  scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
+  define_batch_point(kernel, scope, form, {"point", wide});
+  define_key_range(kernel, scope, form, range,
+                   {"place.first_row", "place.last_row", "place.first", "place.end"}, false);
+}
+
+void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                         const AttentionOperands& operands, const AttentionScore& score) {
+  if (score.form == ScoreForm::Column) {
+    write_element_function(
+        kernel, scope,
+        {.name = "added", .type = "float", .parameters = {{form.key.variable, "key"}}},
+        score.program);
+  } else {
+    scope.line("const auto added = [](int) { return 0.0f; };");
+  }
+  if (score.form == ScoreForm::Element || score.form == ScoreForm::Plain) {
+    const std::vector<ElementParameter> parameters{{form.row.variable, "row"},
+                                                   {form.key.variable, "key"}};
+    write_element_function(
+        kernel, scope,
+        {.name = "score_value", .type = "float", .parameters = parameters, .product = "product"},
+        score.program);
+  } else {
+    scope.line("const auto score_value = [](int, int, float product) { return product; };");
+  }
+  std::string output = "{nullptr, 0}";
+  if (operands.output_form == OutputForm::Program) {
+    write_store_function(kernel, scope, "write_element", "float", form, false);
+  } else {
+    scope.line("const auto write_element = [](int, int, float) {};");
+    output = place_of(kernel, scope, operands.output, storage_type(operands.output_dtype) + "*");
+  }
+  scope.line(fmt::format("const OutputRows output{};", output));
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,80 @@
+// What surrounds the device function of every attention kernel: the batch point, the keys that its
+// rows may see, functions that give single elements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen_cuda/attention/attention_operands.h"
+#include "codegen_cuda/attention/attention_score.h"
+#include "codegen_cuda/kernel_writer.h"
+#include "codegen_cuda/scalars/scalar_writer.h"
+
+namespace anydim::codegen_cuda {
+
+// Takes the names that attention kernels give to variables, so that nothing else is called like
+// them. Before begin_entry.
+void reserve_attention_names(KernelWriter& kernel);
+
+// Product of the batch extents.
+ir::Dim batch_points(const ir::AttentionForm& form);
+
+// Defines the batch variables from `point`, a variable with the number of the batch point.
+void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                        const IndexVariable& point);
+
+// Defines first_key and end_key: [first_key, end_key) lies within the block's sequence and holds
+// all that the block's rows may see. `wide`: they and the variables of `names` are long long.
+struct BlockNames {
+  std::string first_row, last_row;  // of the block
+  std::string first, end;           // of its sequence (forms with segments)
+};
+void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                      const KeyRange& range, const BlockNames& names, bool wide);
+
+// For forms with segments: reports offsets and a list of work that break their rules and defines
+// `place`; blocks without work return. `batch_points`, `block_rows`, `points`, `slot`: arguments of
+// place_segment_block.
+void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                    const std::string& batch_points, const std::string& block_rows,
+                    const std::string& points, const std::string& slot);
+// Blocks of the grid along the rows of a batch point.
+ir::Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows);
+
+struct ElementParameter {
+  ir::DimLeaf leaf;  // a loop variable
+  std::string name;  // what the function calls it
+};
+// `const auto NAME = [&](INDEX a, INDEX b, ...) -> TYPE { ... };`: the program's last step at a
+// point. `product`: a last parameter of that type, the program's Accumulated slot 0; empty: there
+// is none.
+struct ElementFunction {
+  std::string name, type;
+  std::vector<ElementParameter> parameters;
+  std::string product{};
+  bool wide = false;  // INDEX is long long, else int
+};
+void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function,
+                            const ir::ScalarProgram& program);
+// The same for the epilogue: stores every result of one output element, `value` being Accumulated
+// slot 0.
+void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::string& name,
+                          const std::string& type, const ir::AttentionForm& form, bool wide);
+
+// `{pointer, stride}` of rows at the current batch point.
+std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows);
+
+// ---- Shared by the kernels on tensor cores (device/attention.cuh) ----
+
+// Members of struct Attention that say what is computed, not how.
+std::string form_members(const AttentionOperands& operands, const AttentionScore& score);
+// Defines rows, keys, place, the batch point, first_key and end_key; blocks without work return.
+// `block_rows`, `points`, `slot`: arguments of place_block.
+void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                 const std::string& block_rows, const std::string& points, const std::string& slot);
+// Defines added, score_value, write_element and output.
+void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                         const AttentionOperands& operands, const AttentionScore& score);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,102 @@
+#include "codegen_cuda/attention/attention_operands.h"
+
+#include "codegen_cuda/matmul/matmul_operands.h"
+#include "ir/dims/affine.h"
+#include "ir/loops/scalar_program.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+using ir::DType;
+using ir::ScalarStep;
+
+constexpr std::int64_t piece_bytes = 16;
+constexpr std::int64_t widest_head = 128;
+
+std::optional<AttentionRows> rows_at(const Dim& offset, std::int32_t buffer, std::int64_t piece,
+                                     const ir::Iteration& row, const ir::Iteration& column,
+                                     const ir::SymbolTable& symbols) {
+  const auto along = ir::affine_in(offset, column.variable);
+  if (!along || !along->stride.is_constant(1)) return std::nullopt;
+  const auto between = ir::affine_in(along->base, row.variable);
+  if (!between || depends_on_values(between->base) || depends_on_values(between->stride))
+    return std::nullopt;
+  if (ir::divisor(between->base, symbols) % piece != 0 ||
+      ir::divisor(between->stride, symbols) % piece != 0)
+    return std::nullopt;
+  return AttentionRows{.buffer = buffer, .offset = between->base, .stride = between->stride};
+}
+
+struct Operand {
+  DType dtype;
+  AttentionRows rows;
+};
+
+std::optional<Operand> operand(const ir::Region& region, const ir::ScalarProgram& written,
+                               const ir::Iteration& row, const ir::Iteration& column,
+                               const ir::SymbolTable& symbols) {
+  const ir::ScalarProgram program = ir::without_widening(written);
+  const ScalarStep& load = program.steps.back();
+  if (load.kind != ScalarStep::Kind::Load ||
+      (load.dtype != DType::F16 && load.dtype != DType::BF16))
+    return std::nullopt;
+  const auto rows = rows_at(load_offset(region, load, symbols), load.buffer, piece_bytes / 2, row,
+                            column, symbols);
+  if (!rows) return std::nullopt;
+  return Operand{load.dtype, *rows};
+}
+
+// The epilogue is the output itself, or a conversion of it.
+void find_output(AttentionOperands& operands, const ir::Region& region,
+                 const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
+  if (form.stores.size() != 1) return;
+  const ir::Store& store = form.stores.front();
+  const ScalarStep* step = &form.epilogue.steps[static_cast<std::size_t>(store.step)];
+  const DType dtype = step->dtype;
+  if (step->kind == ScalarStep::Kind::Apply && step->op == ir::Op::cast)
+    step = &form.epilogue.steps[static_cast<std::size_t>(step->operands.front())];
+  if (step->kind != ScalarStep::Kind::Accumulated) return;
+  const bool narrow = ir::is_half(dtype);
+  if (!narrow && dtype != DType::F32) return;
+  const ir::Block& body = region.body.body;
+  const auto output = static_cast<std::size_t>(store.output);
+  const Dim offset =
+      ir::linear_offset(store.index, region.body.tensor_type(body.results[output]).dims, symbols);
+  const auto rows = rows_at(offset, static_cast<std::int32_t>(body.parameters.size() + output),
+                            narrow ? piece_bytes / 2 : 2, form.row, form.width, symbols);
+  if (!rows) return;
+  operands.output_form = narrow ? OutputForm::Narrow : OutputForm::Wide;
+  operands.output = *rows;
+  operands.output_dtype = dtype;
+}
+
+}  // namespace
+
+std::optional<AttentionOperands> attention_operands(const ir::Region& region,
+                                                    const ir::AttentionForm& form,
+                                                    const ir::SymbolTable& symbols) {
+  const auto depth = form.depth.extent.constant(), width = form.width.extent.constant();
+  if (!depth || !width || *depth <= 0 || *width <= 0 || *depth > widest_head ||
+      *width > widest_head || *depth % 16 != 0 || *width % 16 != 0)
+    return std::nullopt;
+  const DType scores = form.score.steps.back().dtype;
+  if (scores != DType::F32 && scores != DType::F16 && scores != DType::BF16) return std::nullopt;
+  const auto query = operand(region, form.q, form.row, form.depth, symbols),
+             key = operand(region, form.k, form.key, form.depth, symbols),
+             value = operand(region, form.v, form.key, form.width, symbols);
+  if (!query || !key || !value || query->dtype != key->dtype || key->dtype != value->dtype)
+    return std::nullopt;
+  AttentionOperands operands{.dtype = query->dtype,
+                             .depth = *depth,
+                             .width = *width,
+                             .query = query->rows,
+                             .key = key->rows,
+                             .value = value->rows,
+                             .output = {}};
+  find_output(operands, region, form, symbols);
+  return operands;
+}
+
+}  // namespace anydim::codegen_cuda

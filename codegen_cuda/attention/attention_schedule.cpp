@@ -1,0 +1,78 @@
+#include "codegen_cuda/attention/attention_schedule.h"
+
+#include <algorithm>
+
+#include "codegen_cuda/occupancy.h"
+
+namespace anydim::codegen_cuda {
+
+AttentionMmaSchedule AttentionMmaSchedule::from(const ir::Schedule& schedule) {
+  return {.warps = schedule.field("warps"),
+          .points = schedule.field("points"),
+          .tiles = schedule.field("tiles"),
+          .keys = schedule.field("keys"),
+          .stages = schedule.field("stages")};
+}
+
+ir::Schedule AttentionMmaSchedule::schedule() const {
+  return {.name = "attention_mma",
+          .fields = {{"warps", warps},
+                     {"points", points},
+                     {"tiles", tiles},
+                     {"keys", keys},
+                     {"stages", stages}}};
+}
+
+std::int64_t AttentionMmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width,
+                                                bool column) const {
+  // device/attention_mma.cuh: 16 spare bytes end each row
+  const std::int64_t row = 2 * depth + 16 + 2 * width + 16;
+  return points * stages * keys * (row + (column ? 4 : 0));
+}
+
+std::int64_t AttentionMmaSchedule::registers(std::int64_t depth, std::int64_t width) const {
+  const std::int64_t queries = depth / 4, outputs = width / 2, scores = keys / 2,
+                     weights = keys / 4;  // of one tile of 16 rows
+  constexpr std::int64_t addresses = 60;
+  return tiles * (queries + outputs + scores + weights) + addresses;
+}
+
+std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth,
+                                                   std::int64_t width, bool column) const {
+  return codegen_cuda::resident_blocks(target, threads(), shared_bytes(depth, width, column),
+                                       registers(depth, width));
+}
+
+AttentionWgmmaSchedule AttentionWgmmaSchedule::from(const ir::Schedule& schedule) {
+  return {.groups = schedule.field("groups"),
+          .keys = schedule.field("keys"),
+          .stages = schedule.field("stages")};
+}
+
+ir::Schedule AttentionWgmmaSchedule::schedule() const {
+  return {.name = "attention_wgmma",
+          .fields = {{"groups", groups}, {"keys", keys}, {"stages", stages}}};
+}
+
+std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width,
+                                                  bool column) const {
+  const std::int64_t queries = groups * 64 * depth * 2, tiles = stages * keys * (depth + width) * 2;
+  const std::int64_t columns = column ? groups * 2 * keys * 4 : 0, barriers = 8 * (1 + 4 * stages);
+  return queries + tiles + columns + barriers;
+}
+
+std::int64_t AttentionWgmmaSchedule::registers(std::int64_t, std::int64_t width) const {
+  const std::int64_t scores = keys / 2, weights = keys / 4, outputs = width / 2;
+  constexpr std::int64_t addresses = 32;
+  return scores + weights + outputs + addresses;
+}
+
+std::int64_t AttentionWgmmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth,
+                                                     std::int64_t width, bool column) const {
+  constexpr std::int64_t reserved = 1024;
+  const std::int64_t by_memory =
+      target.shared_per_multiprocessor / (shared_bytes(depth, width, column) + reserved);
+  return std::clamp<std::int64_t>(by_memory, 1, intended_blocks());
+}
+
+}  // namespace anydim::codegen_cuda

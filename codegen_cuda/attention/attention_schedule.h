@@ -1,0 +1,99 @@
+// The schedules of attention as structs, what they use, and what they cost.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "codegen_cuda/attention/attention_score.h"
+#include "codegen_cuda/kernel_kind.h"
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cuda {
+
+// `attention_mma warps=4 points=1 tiles=1 keys=64 stages=2`
+//
+// A block computes `points` batch points side by side, each by `warps` warps of `tiles` times 16
+// queries that share the batch point's keys and values, which pass through shared memory `keys` at
+// a time in a ring of `stages`.
+struct AttentionMmaSchedule {
+  std::int64_t warps = 4;
+  std::int64_t points = 1;
+  std::int64_t tiles = 1;
+  std::int64_t keys = 64;  // a multiple of 16
+  std::int64_t stages = 2;
+
+  // internal error where a field is missing
+  static AttentionMmaSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return 32 * warps * points; }
+  std::int64_t block_rows() const { return 16 * tiles * warps; }  // of one batch point
+  // Dynamic shared memory of a block; `column`: the score adds something for a key.
+  std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
+  // Of a thread, from above for what the accumulators and fragments take.
+  std::int64_t registers(std::int64_t depth, std::int64_t width) const;
+  // Blocks that one multiprocessor holds at a time, at least 1.
+  std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width,
+                               bool column) const;
+};
+
+// `attention_wgmma groups=2 keys=128 stages=2`
+//
+// A block computes `groups` times 64 queries of one batch point, a warpgroup each; another
+// warpgroup fetches keys and values, `keys` at a time, into a ring of `stages`.
+struct AttentionWgmmaSchedule {
+  std::int64_t groups = 2;  // 1 to 3
+  std::int64_t keys = 128;  // a multiple of 16, at most 256
+  std::int64_t stages = 2;
+
+  // internal error where a field is missing
+  static AttentionWgmmaSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return 128 * (groups + 1); }
+  std::int64_t block_rows() const { return 64 * groups; }
+  // Blocks that registers are shared out for: the second launch bound. Without it registers cannot
+  // be traded between warpgroups.
+  std::int64_t intended_blocks() const { return groups == 1 ? 2 : 1; }
+  // After the trade, of a thread: what all hold together is what the launch bounds give, rounded
+  // down to 8 (504, 512 or twice 256 for a block's warpgroups).
+  std::int64_t fetching_registers() const { return groups == 3 ? 32 : 24; }
+  std::int64_t computing_registers() const { return groups == 1 ? 232 : groups == 2 ? 240 : 160; }
+  std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
+  std::int64_t registers(std::int64_t depth,
+                         std::int64_t width) const;  // that a computing thread needs, about
+  std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width,
+                               bool column) const;
+};
+
+// Concrete sizes of one launch.
+struct AttentionSizes {
+  double points = 0, rows = 0, keys = 0;
+  double depth = 0, width = 0;
+  double visible = 1;        // share of the keys that lie in a row's key range
+  double element_bytes = 2;  // of an operand's element
+};
+// At values of the region's keys. Extents that are no key count as a middling size.
+AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys);
+
+// Seconds of one launch.
+double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
+                             const AttentionSizes& sizes, bool column);
+double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
+                               const AttentionSizes& sizes, bool column);
+double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes);
+
+// The few schedules that are cheapest at both ends of the bucket, the first of `schedules` always
+// among them and first.
+std::vector<ir::Schedule> cheapest(const KernelKind& kind, const PlanInputs& inputs,
+                                   const ir::Bucket& bucket, std::vector<ir::Schedule> schedules);
+
+// Of attention's keys, the same for each of its kernel kinds: where a query tile, a block or a wave
+// fills up.
+std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs);
+
+inline const ir::AttentionForm& attention_form(const PlanInputs& inputs) {
+  return std::get<ir::AttentionForm>(inputs.form.kind);
+}
+
+}  // namespace anydim::codegen_cuda

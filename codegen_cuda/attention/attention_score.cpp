@@ -1,0 +1,315 @@
+#include "codegen_cuda/attention/attention_score.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "ir/dims/affine.h"
+#include "ir/loops/derive.h"
+#include "ir/loops/kernel_program.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+using ir::DType;
+using ir::Op;
+using ir::ScalarProgram;
+using ir::ScalarStep;
+using Kind = ScalarStep::Kind;
+
+const ScalarStep& at(const ScalarProgram& program, std::int32_t step) {
+  return program.steps[static_cast<std::size_t>(step)];
+}
+std::int32_t last_step(const ScalarProgram& program) {
+  return static_cast<std::int32_t>(program.steps.size()) - 1;
+}
+
+bool reads_product(const ScalarProgram& program, std::int32_t step) {
+  const ScalarStep& here = at(program, step);
+  if (here.kind == Kind::Accumulated) return true;
+  if (std::any_of(here.operands.begin(), here.operands.end(),
+                  [&](std::int32_t operand) { return reads_product(program, operand); }))
+    return true;
+  for (const Dim& dim : here.index)
+    for (const std::int32_t index : ir::steps_mentioned(dim))
+      if (reads_product(program, index)) return true;
+  return false;
+}
+
+// scale * product + sum of factor * step
+struct Sum {
+  double scale = 1;
+  struct Term {
+    std::int32_t step;
+    double factor;
+  };
+  std::vector<Term> added;
+
+  void multiply(double by) {
+    scale *= by;
+    for (Term& term : added) term.factor *= by;
+  }
+};
+
+std::optional<Sum> as_sum(const ScalarProgram& program, std::int32_t step) {
+  const ScalarStep& here = at(program, step);
+  if (here.dtype != DType::F32) return std::nullopt;
+  if (here.kind == Kind::Accumulated) return Sum{};
+  if (here.kind != Kind::Apply || here.operands.size() != 2) return std::nullopt;
+  const bool first = reads_product(program, here.operands[0]);
+  if (first && reads_product(program, here.operands[1])) return std::nullopt;
+  const std::int32_t other = here.operands[first ? 1 : 0];
+  const ScalarStep& beside = at(program, other);
+  auto sum = as_sum(program, here.operands[first ? 0 : 1]);
+  if (!sum) return std::nullopt;
+  if (here.op == Op::mul && beside.kind == Kind::Constant) {
+    sum->multiply(beside.real);
+  } else if (here.op == Op::div && first && beside.kind == Kind::Constant && beside.real != 0) {
+    sum->multiply(1 / beside.real);
+  } else if (here.op == Op::add) {
+    sum->added.push_back({other, 1});
+  } else if (here.op == Op::sub) {
+    if (!first) sum->multiply(-1);
+    sum->added.push_back({other, first ? -1.0 : 1.0});
+  } else {
+    return std::nullopt;
+  }
+  return sum;
+}
+
+std::int32_t push(ScalarProgram& program, ScalarStep step) {
+  program.steps.push_back(std::move(step));
+  return last_step(program);
+}
+
+ScalarProgram added_program(const ScalarProgram& score, const std::vector<Sum::Term>& added) {
+  ScalarProgram program = score;
+  std::int32_t total = -1;
+  const auto apply = [&](Op op, std::int32_t a, std::int32_t b) {
+    ScalarStep step;
+    step.kind = Kind::Apply;
+    step.dtype = DType::F32;
+    step.op = op;
+    step.operands = {a, b};
+    return push(program, std::move(step));
+  };
+  for (const Sum::Term& term : added) {
+    std::int32_t value = term.step;
+    if (term.factor != 1) {
+      ScalarStep factor;
+      factor.dtype = DType::F32;
+      factor.real = term.factor;
+      const std::int32_t constant = push(program, factor);
+      value = apply(Op::mul, value, constant);
+    }
+    total = total < 0 ? value : apply(Op::add, total, value);
+  }
+  ir::derive::prune(program, {&total});
+  program.steps.resize(static_cast<std::size_t>(total) + 1);
+  return program;
+}
+
+// ---- Which keys a row can see ----
+
+// A condition left <= right (or left < right) that holds wherever a score isn't masked.
+using Condition = ScalarStep::Condition;
+
+struct Visibility {
+  std::vector<Condition> conditions;
+  bool complete = true;  // nothing else hides a key
+  void join(Visibility other) {
+    conditions.insert(conditions.end(), other.conditions.begin(), other.conditions.end());
+    complete = complete && other.complete;
+  }
+};
+
+std::optional<Dim> integer_of(const ScalarProgram& program, std::int32_t step) {
+  const ScalarStep& here = at(program, step);
+  if (here.kind == Kind::Extent) return here.index.front();
+  if (here.kind == Kind::Constant && !ir::is_float(here.dtype)) return Dim(here.integer);
+  // Indices are below 2^31: conversions to wider integers keep them.
+  if (here.kind == Kind::Apply && here.op == Op::cast &&
+      (here.dtype == DType::I32 || here.dtype == DType::I64))
+    return integer_of(program, here.operands[0]);
+  return std::nullopt;
+}
+
+// What holds where the bool `step` is `wanted`.
+Visibility holds(const ScalarProgram& program, std::int32_t step, bool wanted) {
+  const Visibility unknown{.conditions = {}, .complete = false};
+  const ScalarStep& here = at(program, step);
+  if (here.kind != Kind::Apply) return unknown;
+  if (here.op == Op::logical_not) return holds(program, here.operands[0], !wanted);
+  if (here.op == Op::cast && at(program, here.operands[0]).dtype == DType::Bool)
+    return holds(program, here.operands[0], wanted);
+  if ((here.op == Op::logical_and && wanted) || (here.op == Op::logical_or && !wanted)) {
+    Visibility both = holds(program, here.operands[0], wanted);
+    both.join(holds(program, here.operands[1], wanted));
+    return both;
+  }
+  if (here.operands.size() != 2) return unknown;
+  const auto left = integer_of(program, here.operands[0]),
+             right = integer_of(program, here.operands[1]);
+  if (!left || !right) return unknown;
+  using enum ir::Comparison;
+  switch (here.op) {
+    case Op::less:
+      return {{wanted ? Condition{Less, *left, *right} : Condition{LessEqual, *right, *left}},
+              true};
+    case Op::less_equal:
+      return {{wanted ? Condition{LessEqual, *left, *right} : Condition{Less, *right, *left}},
+              true};
+    case Op::greater:
+      return {{wanted ? Condition{Less, *right, *left} : Condition{LessEqual, *left, *right}},
+              true};
+    case Op::greater_equal:
+      return {{wanted ? Condition{LessEqual, *right, *left} : Condition{Less, *left, *right}},
+              true};
+    default: return unknown;
+  }
+}
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+// Adding it to a score leaves itself, and the exponential of its distance from any score that was
+// not masked is 0.
+constexpr double masks_below = -3e38;
+
+bool masks(const ScalarStep& step, double& weakest) {
+  if (step.kind != Kind::Constant || step.real > masks_below) return false;
+  weakest = std::max(weakest, step.real);
+  return true;
+}
+
+// where(seen, score, fill) as score + where(seen, 0, fill), of a fill that masks.
+ScalarProgram with_choice_added(ScalarProgram program) {
+  const ScalarStep last = program.steps.back();
+  double weakest = 0;
+  if (last.kind != Kind::Apply || last.op != Op::where ||
+      !masks(at(program, last.operands[2]), weakest))
+    return program;
+  const std::int32_t zero = push(program, {.kind = Kind::Constant, .dtype = last.dtype});
+  const std::int32_t added =
+      push(program, {.kind = Kind::Apply,
+                     .dtype = last.dtype,
+                     .op = Op::where,
+                     .operands = {last.operands[0], zero, last.operands[2]}});
+  push(program, {.kind = Kind::Apply,
+                 .dtype = last.dtype,
+                 .op = Op::add,
+                 .operands = {last.operands[1], added}});
+  return program;
+}
+
+// What holds where the added value `step` doesn't mask.
+Visibility visible(const ScalarProgram& program, std::int32_t step, double& weakest) {
+  const ScalarStep& here = at(program, step);
+  if (here.kind == Kind::Apply && here.op == Op::where) {
+    const ScalarStep &then = at(program, here.operands[1]),
+                     &otherwise = at(program, here.operands[2]);
+    if (masks(otherwise, weakest)) {
+      Visibility found = holds(program, here.operands[0], true);
+      found.complete = found.complete && then.kind == Kind::Constant;
+      return found;
+    }
+    if (masks(then, weakest)) {
+      Visibility found = holds(program, here.operands[0], false);
+      found.complete = found.complete && otherwise.kind == Kind::Constant;
+      return found;
+    }
+  }
+  if (here.kind == Kind::Guarded && masks(at(program, here.operands[1]), weakest)) {
+    Visibility found{.conditions = {},
+                     .complete = at(program, here.operands[0]).kind == Kind::Constant};
+    for (const Condition& condition : here.conditions) {
+      if (condition.comparison == ir::Comparison::Less ||
+          condition.comparison == ir::Comparison::LessEqual)
+        found.conditions.push_back(condition);
+      else found.complete = false;
+    }
+    return found;
+  }
+  return {.conditions = {}, .complete = here.kind == Kind::Constant};
+}
+
+// left - right, less one where equality is excluded too: the condition is that this isn't positive.
+Dim excess(const Condition& condition) {
+  return condition.left - condition.right +
+         (condition.comparison == ir::Comparison::Less ? Dim(1) : Dim(0));
+}
+
+bool row_surely_sees(const std::vector<Condition>& conditions, const ir::AttentionForm& form,
+                     const ir::SymbolTable& symbols) {
+  std::vector<Dim> keys{Dim(0)};
+  if (form.row.extent == form.key.extent) keys.push_back(form.row.index());
+  return std::any_of(keys.begin(), keys.end(), [&](const Dim& key) {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+      const Dim here =
+          excess(condition).substitute(std::map<ir::DimLeaf, Dim>{{form.key.variable, key}});
+      return ir::prove_less_equal(here, 0, symbols) == ir::Proof::Yes;
+    });
+  });
+}
+
+}  // namespace
+
+AttentionScore attention_score(const ir::AttentionForm& form) {
+  const ScalarProgram program = with_choice_added(form.score);
+  const auto sum = as_sum(program, last_step(program));
+  if (!sum || !(sum->scale > 0))
+    return {.form = ScoreForm::Plain, .scale = 1, .program = form.score};
+  if (sum->added.empty()) return {.form = ScoreForm::Scaled, .scale = sum->scale, .program = {}};
+  AttentionScore score{.form = ScoreForm::Column,
+                       .scale = sum->scale,
+                       .program = added_program(program, sum->added)};
+  if (ir::varies(score.program.steps, last_step(score.program), form.row.variable))
+    score.form = ScoreForm::Element;
+  return score;
+}
+
+KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
+  const ScalarProgram program = with_choice_added(form.score);
+  const auto sum = as_sum(program, last_step(program));
+  if (!sum) return {};
+  Visibility all;
+  double weakest = -infinity;
+  for (const Sum::Term& term : sum->added) {
+    if (term.factor == 1) all.join(visible(program, term.step, weakest));
+    else all.complete = false;
+  }
+  // -infinity gives weight 0 beside anything; a finite value does only beside a key that isn't
+  // masked too.
+  if (weakest != -infinity && !(all.complete && row_surely_sees(all.conditions, form, symbols)))
+    return {};
+
+  KeyRange range;
+  std::set<ir::DimLeaf> batch;
+  for (const ir::Iteration& iteration : form.batch) batch.insert(iteration.variable);
+  for (const Condition& condition : all.conditions) {
+    const auto along_key = ir::affine_in(excess(condition), form.key.variable);
+    if (!along_key) continue;
+    const bool from_above = along_key->stride.is_constant(1);
+    if (!from_above && !along_key->stride.is_constant(-1)) continue;
+    const auto along_row = ir::affine_in(along_key->base, form.row.variable);
+    if (!along_row || !along_row->stride.constant()) continue;
+    // excess = +-key + slope * row + base <= 0. The bound's loosest value over the rows counts.
+    const std::int64_t slope = *along_row->stride.constant();
+    const auto bound = [&](bool last) {
+      return Dim(slope) * Dim::of(last ? last_row_leaf : first_row_leaf) + along_row->base;
+    };
+    const Dim limit = from_above ? Dim(1) - bound(slope < 0) : bound(slope < 0);
+    const auto leaves = limit.leaves();
+    if (std::any_of(leaves.begin(), leaves.end(),
+                    [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); }))
+      continue;
+    for (const ir::DimLeaf& leaf : leaves)
+      range.depends_on_batch = range.depends_on_batch || batch.contains(leaf);
+    (from_above ? range.ends : range.begins).push_back(limit);
+  }
+  return range;
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,259 @@
+// Attention on wgmma and tensor memory access: sm_90a.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen_cuda/attention/attention_entry.h"
+#include "codegen_cuda/attention/attention_kinds.h"
+#include "codegen_cuda/attention/attention_schedule.h"
+#include "codegen_cuda/form_facts.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+// Rows seen as a matrix of whole strides: where row 0 of a batch point lies in it.
+struct MappedRows {
+  ir::TensorMap map;
+  Dim column, row;
+};
+
+// nullopt where the rows are no part of such a matrix: their stride isn't known, or a row may run
+// over a stride's end.
+std::optional<MappedRows> mapped(const ir::Region& region, const AttentionRows& rows,
+                                 ir::DType dtype, std::int64_t columns, std::int64_t box_rows,
+                                 const ir::SymbolTable& symbols) {
+  const auto stride = rows.stride.constant();
+  if (!stride || *stride < columns) return std::nullopt;
+  const ir::ValueId parameter =
+      region.body.body.parameters.at(static_cast<std::size_t>(rows.buffer));
+  const Dim elements = ir::product(region.body.tensor_type(parameter).dims);
+  if (ir::divisor(elements, symbols) % *stride != 0) return std::nullopt;
+  MappedRows result;
+  result.column = ir::simplify(ir::mod(rows.offset, *stride), symbols);
+  result.row = ir::simplify(ir::floor_div(rows.offset, *stride), symbols);
+  const ir::Interval first = ir::bounds(result.column, symbols);
+  if (first.low < 0 || first.high > *stride - columns) return std::nullopt;
+  const std::int64_t part = std::min<std::int64_t>(columns, 64);
+  result.map = {
+      .buffer = rows.buffer,
+      .dtype = dtype,
+      // No map has an empty dim; of nothing, no row is read.
+      .dims = {Dim(*stride), ir::max(ir::simplify(ir::floor_div(elements, *stride), symbols), 1)},
+      .strides = {Dim(*stride * 2)},
+      .box = {static_cast<std::int32_t>(part), static_cast<std::int32_t>(box_rows)},
+      .swizzle_bytes = static_cast<std::int32_t>(part * 2)};
+  return result;
+}
+
+struct MappedOperands {
+  AttentionOperands operands;
+  MappedRows query, key, value;
+};
+
+std::optional<MappedOperands> mapped_operands(const PlanInputs& inputs, std::int64_t tile_keys) {
+  const ir::SymbolTable& symbols = inputs.form.symbols;
+  const auto& operands = inputs.facts->attention;
+  if (!operands) return std::nullopt;
+  const auto fits = [](std::int64_t columns) {
+    return columns == 32 || columns == 64 || columns == 128;
+  };
+  if (!fits(operands->depth) || !fits(operands->width)) return std::nullopt;
+  const auto rows = [&](const AttentionRows& of, std::int64_t columns, std::int64_t box_rows) {
+    return mapped(inputs.region, of, operands->dtype, columns, box_rows, symbols);
+  };
+  auto query = rows(operands->query, operands->depth, 64),
+       key = rows(operands->key, operands->depth, tile_keys),
+       value = rows(operands->value, operands->width, tile_keys);
+  if (!query || !key || !value) return std::nullopt;
+  return MappedOperands{*operands, *query, *key, *value};
+}
+
+// One asynchronous multiplication of 64 rows. Its sums are fragments of 8 columns; `left` is a
+// descriptor, or a fragment in registers.
+std::string multiplication(const std::string& name, std::int64_t columns, bool brain,
+                           bool left_in_registers) {
+  const std::int64_t sums = columns / 2;
+  std::string outputs, operands;
+  for (std::int64_t i = 0; i < sums; ++i) {
+    outputs += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    operands += fmt::format("{}\"+f\"(sums[{}][{}])", i == 0 ? "" : ", ", i / 4, i % 4);
+  }
+  const std::string instruction = fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}",
+                                              columns, brain ? "bf16.bf16" : "f16.f16");
+  if (left_in_registers) {
+    return fmt::format(
+        R"(  // sums += left right, left in registers, the depth of right running down its rows.
+  static __device__ __forceinline__ void {}(float (&sums)[{}][4], const unsigned (&left)[4], unsigned long long right) {{
+    asm volatile(
+        "{} {{{}}}, {{%{}, %{}, %{}, %{}}}, %{}, 1, 1, 1, 1;"
+        : {}
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));
+  }}
+)",
+        name, columns / 8, instruction, outputs, sums, sums + 1, sums + 2, sums + 3, sums + 4,
+        operands);
+  }
+  return fmt::format(R"(  // sums = left right, added to what sums held where `add`.
+  static __device__ __forceinline__ void {}(float (&sums)[{}][4], unsigned long long left, unsigned long long right, bool add) {{
+    asm volatile(
+        "{{ .reg .pred add; setp.ne.b32 add, %{}, 0; {} {{{}}}, %{}, %{}, add, 1, 1, 0, 0; }}"
+        : {}
+        : "l"(left), "l"(right), "r"(static_cast<int>(add)));
+  }}
+)",
+                     name, columns / 8, sums + 2, instruction, outputs, sums, sums + 1, operands);
+}
+
+class AttentionWgmma final : public KernelKind {
+ public:
+  std::string_view name() const override { return "attention_wgmma"; }
+
+  bool accepts(const PlanInputs& inputs) const override {
+    return inputs.target.has_wgmma() &&
+           std::holds_alternative<ir::AttentionForm>(inputs.form.kind) &&
+           mapped_operands(inputs, 64).has_value();
+  }
+  bool takes_segments() const override { return true; }
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
+                                       const ir::Bucket& bucket) const override {
+    return cheapest(*this, inputs, bucket, space(inputs, bucket));
+  }
+  std::vector<ir::Schedule> space(const PlanInputs& inputs,
+                                  const ir::Bucket& bucket) const override;
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    return attention_wgmma_seconds(inputs.target, AttentionWgmmaSchedule::from(schedule),
+                                   attention_sizes(inputs, keys), has_column(inputs));
+  }
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    return attention_edges(inputs);
+  }
+  std::optional<std::string> misfit(const PlanInputs& inputs,
+                                    const ir::Schedule& schedule) const override;
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool checked) const override;
+
+ private:
+  static bool has_column(const PlanInputs& inputs) {
+    return inputs.facts->score.form == ScoreForm::Column;
+  }
+};
+
+std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,
+                                                const ir::Bucket& bucket) const {
+  // Shorter sequences leave most of 64 queries idle.
+  if (extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent).high <= 32) return {};
+  std::vector<ir::Schedule> schedules;
+  for (const std::int64_t groups : {2, 1, 3}) {
+    for (const std::int64_t keys : {128, 64, 176, 192}) {
+      for (const std::int64_t stages : {2, 3}) {
+        ir::Schedule schedule =
+            AttentionWgmmaSchedule{.groups = groups, .keys = keys, .stages = stages}.schedule();
+        if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+      }
+    }
+  }
+  return schedules;
+}
+
+std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
+                                                  const ir::Schedule& schedule) const {
+  const AttentionWgmmaSchedule fields = AttentionWgmmaSchedule::from(schedule);
+  const ir::AttentionForm& form = attention_form(inputs);
+  const std::int64_t depth = *form.depth.extent.constant(), width = *form.width.extent.constant();
+  if (fields.groups < 1 || fields.groups > 3 || fields.stages < 1 || fields.keys < 16 ||
+      fields.keys > 256 || fields.keys % 16 != 0)
+    return "groups are 1 to 3, stages at least 1, keys a multiple of 16 and at most 256";
+  if (fields.registers(depth, width) > fields.computing_registers())
+    return fmt::format("about {} registers a thread; {} are there", fields.registers(depth, width),
+                       fields.computing_registers());
+  const std::int64_t shared = fields.shared_bytes(depth, width, has_column(inputs));
+  if (shared > inputs.target.shared_per_block)
+    return fmt::format("{} bytes of shared memory; a block may have {}", shared,
+                       inputs.target.shared_per_block);
+  return std::nullopt;
+}
+
+// The struct that the device function takes its numbers and multiplications from.
+std::string numbers(const AttentionWgmmaSchedule& fields, const AttentionOperands& operands,
+                    const AttentionScore& score, bool checked) {
+  const bool brain = operands.dtype == ir::DType::BF16;
+  return fmt::format(R"(
+struct Attention {{
+{}  static constexpr int groups = {};  // warpgroups that compute 64 queries each
+  static constexpr int keys = {}, stages = {};  // of a tile, tiles in shared memory
+  static constexpr int fetching_registers = {}, computing_registers = {};  // of a thread
+  static constexpr bool checked = {};  // waits are bounded and report where they stand
+{}{}}};
+using Kernel = AttentionWgmma<Attention>;
+)",
+                     form_members(operands, score), fields.groups, fields.keys, fields.stages,
+                     fields.fetching_registers(), fields.computing_registers(), checked,
+                     multiplication("multiply_keys", fields.keys, brain, false),
+                     multiplication("multiply_values", operands.width, brain, true));
+}
+
+EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                                   const ir::Schedule& schedule, bool checked) const {
+  const AttentionWgmmaSchedule fields = AttentionWgmmaSchedule::from(schedule);
+  const ir::AttentionForm& form = attention_form(inputs);
+  const auto mapped = mapped_operands(inputs, fields.keys);
+  internal_check(mapped.has_value(), "attention_wgmma emits what it accepts");
+  const AttentionScore& score = inputs.facts->score;
+
+  KernelWriter kernel(inputs, bucket,
+                      fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule),
+                                  checked ? ", checked" : ""));
+  for (const char* piece : {"report", "tensor_cores", "checked_wait", "barriers", "wgmma",
+                            "attention_blocks", "attention", "attention_wgmma"})
+    kernel.use(piece);
+  kernel.declare(numbers(fields, mapped->operands, score, checked));
+  reserve_attention_names(kernel);
+  const EntryOptions options{.name = "attention",
+                             .threads = static_cast<int>(fields.threads()),
+                             .blocks = static_cast<int>(fields.intended_blocks()),
+                             .tensor_maps = 3,
+                             .dependent = true};
+  CodeScope& scope = kernel.begin_entry(options);
+  begin_block(kernel, scope, form, "Kernel::block_rows", "1", "0");
+  write_row_functions(kernel, scope, form, mapped->operands, score);
+  const auto place = [&](const char* name, const MappedRows& rows) {
+    const std::string column = write_index(kernel, scope, rows.column),
+                      row = write_index(kernel, scope, rows.row);
+    scope.line(fmt::format("const MapPlace {}{{static_cast<int>({}), static_cast<int>({})}};", name,
+                           column, row));
+  };
+  place("query", mapped->query);
+  place("key", mapped->key);
+  place("value", mapped->value);
+  scope.line(
+      "Kernel::run(place, tensor_map0, tensor_map1, tensor_map2, query, key, value, output, rows, "
+      "keys, first_key, end_key, error, added,");
+  scope.line("            score_value, write_element);");
+  kernel.end_entry();
+
+  ir::DeviceLaunch launch;
+  launch.entry = options.name;
+  launch.grid[0] = row_blocks(form, fields.block_rows()) * batch_points(form);
+  launch.block[0] = options.threads;
+  launch.shared_bytes = fields.shared_bytes(mapped->operands.depth, mapped->operands.width,
+                                            score.form == ScoreForm::Column);
+  launch.tensor_maps = {mapped->query.map, mapped->key.map, mapped->value.map};
+  launch.dependent = true;
+  return {.source = kernel.finish(),
+          .launches = {std::move(launch)},
+          .waits = true,
+          .entries = kernel.entries()};
+}
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_attention_wgmma_kind() {
+  return std::make_unique<AttentionWgmma>();
+}
+
+}  // namespace anydim::codegen_cuda

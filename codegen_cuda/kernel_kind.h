@@ -1,0 +1,82 @@
+// The interface that every way to compute a loop form implements: map, rows, ordered, compact,
+// sort, matmul_*, attention_*.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen_cuda/target.h"
+#include "ir/backend.h"
+#include "ir/kernel_kind.h"
+#include "ir/loops/loop_form.h"
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cuda {
+
+// What kernel kinds derive from a form whatever the schedule and the shape (form_facts.h).
+struct FormFacts;
+std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region,
+                                              const ir::LoopForm& form);
+
+// What is asked about: the form of one region on one device. Keys are values of Region::keys, in
+// order. The facts may be handed on from one question to the next about the same target, region and
+// form.
+struct PlanInputs {
+  const CudaTarget& target;
+  const ir::Region& region;
+  const ir::LoopForm& form;
+  std::shared_ptr<const FormFacts> facts = derive_facts(target, region, form);
+};
+
+// What the schedule counts on, of one entry: so many blocks share a multiprocessor if a thread has
+// no more registers than this. What the assembler is told (launch bounds) and what the cost model
+// takes for occupancy.
+struct EntryPlan {
+  std::string name;
+  std::int64_t threads = 0, blocks = 0, registers = 0;
+};
+
+struct EmittedKernel {
+  std::string source{};  // CUDA C++, whole (KernelWriter::finish)
+  std::vector<ir::DeviceLaunch> launches{};
+  ir::Dim workspace_bytes{};  // over the region's symbols
+  bool waits = false;         // as ir::CudaLaunches::waits
+  std::vector<EntryPlan> entries{};
+};
+
+// One way to compute a loop form. Estimates go by waves, bandwidth and occupancy; space() has the
+// cheapest few of every kind of schedule.
+class KernelKind : public ir::KernelKind<PlanInputs> {
+ public:
+  // Whether it also computes forms over rows laid end to end (ir::Segments); accepts() is not asked
+  // about one otherwise.
+  virtual bool takes_segments() const { return false; }
+  // Why the schedule does not fit the device (shared memory, registers, threads); nothing where it
+  // does.
+  virtual std::optional<std::string> misfit(const PlanInputs& inputs,
+                                            const ir::Schedule& schedule) const = 0;
+  // `checked`: the twin whose waits are bounded and report where they stand
+  // (device/checked_wait.cuh).
+  virtual EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                             const ir::Schedule& schedule, bool checked) const = 0;
+};
+
+// Why a block cannot have so many threads; nothing where it can.
+std::optional<std::string> threads_misfit(std::int64_t threads);
+
+std::unique_ptr<KernelKind> make_map_kind();
+std::unique_ptr<KernelKind> make_rows_kind();
+std::unique_ptr<KernelKind> make_ordered_kind();
+std::unique_ptr<KernelKind> make_compact_kind();
+std::unique_ptr<KernelKind> make_sort_kind();
+
+// Every kernel kind there is, preferred ones first: the one table that a new kernel kind is added
+// to (kernel_kinds.cpp).
+std::vector<std::unique_ptr<KernelKind>> all_kernel_kinds();
+
+}  // namespace anydim::codegen_cuda

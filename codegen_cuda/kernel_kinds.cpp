@@ -1,0 +1,32 @@
+#include "codegen_cuda/attention/attention_kinds.h"
+#include "codegen_cuda/kernel_kind.h"
+#include "codegen_cuda/matmul/library_product.h"
+#include "codegen_cuda/matmul/matmul_kinds.h"
+
+namespace anydim::codegen_cuda {
+
+std::optional<std::string> threads_misfit(std::int64_t threads) {
+  if (threads < 32 || threads > 1024 || threads % 32 != 0)
+    return "a block has 32 to 1024 threads, in whole warps";
+  return std::nullopt;
+}
+
+std::vector<std::unique_ptr<KernelKind>> all_kernel_kinds() {
+  std::vector<std::unique_ptr<KernelKind>> kinds;
+  kinds.push_back(make_map_kind());
+  kinds.push_back(make_rows_kind());
+  kinds.push_back(make_ordered_kind());
+  kinds.push_back(make_compact_kind());
+  kinds.push_back(make_sort_kind());
+  kinds.push_back(make_matmul_mma_kind());
+  kinds.push_back(make_matmul_wgmma_kind());
+  kinds.push_back(make_matmul_tf32_kind());
+  kinds.push_back(make_matmul_simt_kind());
+  kinds.push_back(make_library_kind());
+  kinds.push_back(make_attention_wgmma_kind());
+  kinds.push_back(make_attention_mma_kind());
+  kinds.push_back(make_attention_simt_kind());
+  return kinds;
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,286 @@
+// Compactions: `compact threads=THREADS items=POINTS split=BLOCKS`. A warp votes on 32 neighbouring
+// points at a time, `items` times a tile; what a point's number is among the chosen follows from
+// the votes, the warps before and the tiles before. With `split`, blocks share the points after a
+// launch that finds how many each block's part has. Places are the same whatever the timing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cuda/occupancy.h"
+#include "codegen_cuda/rows/row_parts.h"
+#include "codegen_cuda/scalars/scalar_writer.h"
+#include "codegen_cuda/work.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::CompactForm;
+using ir::Dim;
+
+struct CompactFields {
+  std::int64_t threads = 256, items = 8, split = 1;
+};
+CompactFields fields_of(const ir::Schedule& schedule) {
+  return {.threads = schedule.field("threads"),
+          .items = schedule.field("items"),
+          .split = schedule.field("split")};
+}
+ir::Schedule schedule_of(const CompactFields& fields) {
+  return {
+      .name = "compact",
+      .fields = {{"threads", fields.threads}, {"items", fields.items}, {"split", fields.split}}};
+}
+
+class CompactWriter {
+ public:
+  CompactWriter(KernelWriter& kernel, const CompactForm& form, const CompactFields& fields)
+      : kernel_(kernel), form_(form), fields_(fields), warps_(fields.threads / 32) {}
+
+  // How many chosen points each part has, to the workspace.
+  ir::DeviceLaunch write_totals() {
+    return entry("compact_totals", [&](CodeScope& scope, CodeScope& part) {
+      const std::string mine = kernel_.fresh("mine");
+      part.line(fmt::format("long long {} = 0;", mine));
+      kernel_.block(part,
+                    fmt::format("for ({0} {1} = {2} + threadIdx.x; {1} < {3}; {1} += {4})",
+                                index_type(parts_.wide), parts_.point, parts_.first, parts_.last,
+                                fields_.threads),
+                    [&](CodeScope& at) { at.line(fmt::format("{} += {};", mine, chosen(at))); });
+      const std::string total = summed(scope, part, mine);
+      part.line(fmt::format("if (threadIdx.x == 0) ((long long*)workspace)[{}] = {};", parts_.part,
+                            total));
+      part.line("__syncthreads();  // shared sums are free for the next part");
+    });
+  }
+
+  // The chosen points of each part to their places, and 0 to the places that none takes.
+  ir::DeviceLaunch write_places() {
+    return entry("compact", [&](CodeScope& scope, CodeScope& part) {
+      kernel_.use("compaction");
+      const std::string found = kernel_.fresh("found"), tile = kernel_.fresh("tile"),
+                        turn = kernel_.fresh("turn"), shared = kernel_.fresh("shared");
+      std::string all = found;
+      // Two sets, used in turn: a warp may be a tile ahead of one that still reads.
+      scope.line(fmt::format("__shared__ int {}[2][{}];", shared, warps_));
+      if (fields_.split == 1) part.line(fmt::format("long long {} = 0;", found));
+      else all = add_parts(scope, part, found);
+      part.line(fmt::format("int {} = 0;", turn));
+      kernel_.block(
+          part,
+          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(parts_.wide), tile,
+                      parts_.first, parts_.last, fields_.threads * fields_.items),
+          [&](CodeScope& at) {
+            write_tile(at, tile, fmt::format("{}[{}++ & 1]", shared, turn), found);
+          });
+      if (form_.count >= 0) {
+        part.line(fmt::format("if ({} == {} && threadIdx.x == 0) {}[0] = {};", parts_.part,
+                              fields_.split - 1, output(form_.count), all));
+      }
+      if (form_.positions >= 0) {
+        part.line(
+            fmt::format("for (long long rest = ({0} > {1} ? {0} : {1}) + threadIdx.x; rest < {2}; "
+                        "rest += {3}) {4}[rest] = 0;",
+                        "(long long)" + parts_.first, all, parts_.last, fields_.threads,
+                        output(form_.positions)));
+      }
+      part.line("__syncthreads();  // shared counts are free for the next part");
+    });
+  }
+
+ private:
+  ir::DeviceLaunch entry(const std::string& name,
+                         const std::function<void(CodeScope&, CodeScope&)>& body) {
+    CodeScope& scope = kernel_.begin_entry(
+        {.name = name, .threads = static_cast<int>(fields_.threads), .dependent = true});
+    parts_ = row_parts(kernel_, {}, form_.space, fields_.split, fields_.threads * fields_.items);
+    write_row_parts(kernel_, scope, parts_, [&](CodeScope& part) { body(scope, part); });
+    kernel_.end_entry();
+    return {.entry = name,
+            .grid = {grid_of(kernel_, parts_, fields_.threads), Dim(1), Dim(1)},
+            .block = {static_cast<std::int32_t>(fields_.threads), 1, 1},
+            .dependent = kernel_.target().has_dependent_launch()};
+  }
+
+  std::string output(std::int32_t position) const {
+    return kernel_.output(static_cast<std::size_t>(position));
+  }
+
+  // Whether the point that `at` defines the counter of is chosen.
+  std::string chosen(CodeScope& at) {
+    define_point(kernel_, at, parts_.inner, {parts_.point, parts_.wide});
+    return ScalarWriter(kernel_, form_.program, at, {form_.selected}).value(at, form_.selected);
+  }
+
+  std::string summed(CodeScope& scope, CodeScope& part, const std::string& value) {
+    kernel_.use("reductions");
+    const std::string shared = kernel_.fresh_numbered("sums"),
+                      total = kernel_.fresh_numbered("total");
+    scope.line(fmt::format("__shared__ long long {}[{}];", shared, warps_));
+    part.line(
+        fmt::format("const long long {} = reduce_block<{}>({}, 0ll, {}, [](long long a, long long "
+                    "b) {{ return a + b; }});",
+                    total, warps_, value, shared));
+    return total;
+  }
+
+  // `found`: what the parts before have; the name of what all have.
+  std::string add_parts(CodeScope& scope, CodeScope& part, const std::string& found) {
+    const std::string before = kernel_.fresh("before"), every = kernel_.fresh("every"),
+                      other = kernel_.fresh("other");
+    part.line(fmt::format("long long {} = 0, {} = 0;", before, every));
+    kernel_.block(
+        part,
+        fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", other, fields_.split,
+                    fields_.threads),
+        [&](CodeScope& at) {
+          const std::string total = kernel_.fresh("of_part");
+          at.line(
+              fmt::format("const long long {} = ((const long long*)workspace)[{}];", total, other));
+          at.line(fmt::format("{} += {};", every, total));
+          at.line(fmt::format("if ({} < {}) {} += {};", other, parts_.part, before, total));
+        });
+    const std::string all = summed(scope, part, every);
+    part.line(fmt::format("long long {} = {};", found, summed(scope, part, before)));
+    return all;
+  }
+
+  void write_tile(CodeScope& at, const std::string& tile, const std::string& shared,
+                  const std::string& found) {
+    const std::string votes = kernel_.fresh("votes"), of_warp = kernel_.fresh("of_warp"),
+                      total = kernel_.fresh("of_tile"), place = kernel_.fresh("place"),
+                      item = kernel_.fresh("item"), is_chosen = kernel_.fresh("is_chosen");
+    const auto for_items = [&](const std::function<void(CodeScope&)>& body) {
+      kernel_.block(
+          at,
+          fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0})", item, fields_.items),
+          [&](CodeScope& one) {
+            one.line(fmt::format(
+                "const {} {} = {} + (int)threadIdx.x / 32 * {} + {} * 32 + (int)threadIdx.x % 32;",
+                index_type(parts_.wide), parts_.point, tile, 32 * fields_.items, item));
+            body(one);
+          });
+    };
+    at.line(fmt::format("unsigned {}[{}];", votes, fields_.items));
+    at.line(fmt::format("int {} = 0;", of_warp));
+    for_items([&](CodeScope& one) {
+      one.line(fmt::format("bool {} = false;", is_chosen));
+      kernel_.block(one, fmt::format("if ({} < {})", parts_.point, parts_.last),
+                    [&](CodeScope& inside) {
+                      inside.line(fmt::format("{} = {};", is_chosen, chosen(inside)));
+                    });
+      one.line(fmt::format("{}[{}] = __ballot_sync(0xffffffffu, {});", votes, item, is_chosen));
+      one.line(fmt::format("{} += __popc({}[{}]);", of_warp, votes, item));
+    });
+    at.line(fmt::format("int {};", total));
+    at.line(fmt::format("long long {} = {} + count_before<{}>({}, {}, {});", place, found, warps_,
+                        of_warp, shared, total));
+    at.line(fmt::format("{} += {};", found, total));
+    if (form_.positions < 0) return;
+    for_items([&](CodeScope& one) {
+      const std::string mine = fmt::format("{}[{}]", votes, item);
+      one.line(
+          fmt::format("if ({0} >> threadIdx.x % 32 & 1) {1}[{2} + __popc({0} & ((1u << threadIdx.x "
+                      "% 32) - 1))] = {3};",
+                      mine, output(form_.positions), place, parts_.point));
+      one.line(fmt::format("{} += __popc({});", place, mine));
+    });
+  }
+
+  KernelWriter& kernel_;
+  const CompactForm& form_;
+  const CompactFields& fields_;
+  std::int64_t warps_;
+  RowParts parts_;
+};
+
+class CompactKind : public KernelKind {
+ public:
+  std::string_view name() const override { return "compact"; }
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<CompactForm>(inputs.form.kind);
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
+                                       const ir::Bucket& bucket) const override {
+    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    KernelWriter sizes(inputs, bucket, "");
+    const std::int64_t most =
+        sizes.interval_of(ir::simplify(linear_space(sizes, form.space).points, sizes.symbols()))
+            .high;
+    std::vector<ir::Schedule> schedules{schedule_of({})};
+    constexpr std::int64_t small = 1024, worth_splitting = 1 << 13;
+    if (most <= small) schedules.push_back(schedule_of({.threads = 64, .items = 1}));
+    if (most >= worth_splitting) {
+      const std::int64_t blocks = inputs.target.multiprocessors;
+      schedules.push_back(
+          schedule_of({.items = 4, .split = std::clamp<std::int64_t>(blocks, 2, most_parts)}));
+      schedules.push_back(
+          schedule_of({.split = std::clamp<std::int64_t>(blocks * 4, 2, most_parts)}));
+    }
+    return schedules;
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const CompactFields fields = fields_of(schedule);
+    const double points = points_at(inputs, form.space, keys), clocks = point_clocks(form.program);
+    const auto threads = static_cast<double>(fields.threads),
+               split = static_cast<double>(fields.split);
+    const double bytes = traffic_bytes(inputs, points);
+    const auto resident = static_cast<double>(streaming_blocks(inputs.target, fields.threads));
+    const double tiles = std::ceil(points / split / (threads * static_cast<double>(fields.items)));
+    // A part's tiles come one after the other: each waits for memory and for the other warps'
+    // counts.
+    constexpr double loaded = 400, exchange = 100;
+    const auto launch = [&](double of_point, double of_tile) {
+      return std::max(
+          launch_seconds(inputs.target, split, threads, resident, bytes, points * of_point),
+          2e-6 + tiles * of_tile / inputs.target.clock);
+    };
+    const double places = launch(clocks + 6, loaded + exchange);
+    return fields.split > 1 ? launch(clocks, loaded) + places : places;
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
+  }
+
+  std::optional<std::string> misfit(const PlanInputs&,
+                                    const ir::Schedule& schedule) const override {
+    const CompactFields fields = fields_of(schedule);
+    if (auto reason = threads_misfit(fields.threads)) return reason;
+    if (fields.items < 1 || fields.items > 16) return "a thread takes 1 to 16 points of a tile";
+    if (fields.split < 1 || fields.split > most_parts)
+      return fmt::format("1 to {} blocks share the points", most_parts);
+    return std::nullopt;
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool) const override {
+    const auto& form = std::get<CompactForm>(inputs.form.kind);
+    const CompactFields fields = fields_of(schedule);
+    KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
+    CompactWriter writer(kernel, form, fields);
+    EmittedKernel emitted;
+    if (fields.split > 1) {
+      emitted.launches.push_back(writer.write_totals());
+      emitted.workspace_bytes = Dim(fields.split * 8);
+    }
+    emitted.launches.push_back(writer.write_places());
+    emitted.source = kernel.finish();
+    emitted.entries = kernel.entries();
+    return emitted;
+  }
+
+ private:
+  static constexpr std::int64_t most_parts = 1024;
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_compact_kind() { return std::make_unique<CompactKind>(); }
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,99 @@
+// Maps: `map vector=ELEMENTS threads=THREADS blocks=BLOCKS`. A thread computes `vector`
+// neighbouring points at a time; the grid has at most `blocks` blocks a multiprocessor and strides
+// over what is left.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cuda/loops/map_part.h"
+#include "codegen_cuda/occupancy.h"
+#include "codegen_cuda/work.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+class MapKind : public KernelKind {
+ public:
+  std::string_view name() const override { return "map"; }
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<ir::MapForm>(inputs.form.kind);
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const auto schedule = [](std::int64_t vector, std::int64_t threads) {
+      return ir::Schedule{
+          .name = "map",
+          .fields = {{"vector", vector}, {"threads", threads}, {"blocks", 2048 / threads}}};
+    };
+    const std::int64_t widest = vector_elements(inputs);
+    std::vector<ir::Schedule> schedules{schedule(widest, 256)};
+    if (widest > 1) schedules.push_back(schedule(1, 256));
+    if (widest > 2) schedules.push_back(schedule(widest / 2, 128));
+    return schedules;
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    const auto& form = std::get<ir::MapForm>(inputs.form.kind);
+    const auto vector = static_cast<double>(schedule.field("vector")),
+               threads = static_cast<double>(schedule.field("threads"));
+    double points = 0, clocks = 0;
+    for (const ir::MapPart& part : form.parts) {
+      const double part_points = points_at(inputs, part.space, keys);
+      // Finding a vector's place costs a division or two.
+      constexpr double place = 24;
+      clocks += part_points * (point_clocks(part.program) + place / vector);
+      points += part_points;
+    }
+    const auto resident = static_cast<double>(std::min(
+        schedule.field("blocks"), streaming_blocks(inputs.target, schedule.field("threads"))));
+    const double blocks = std::ceil(points / (vector * threads));
+    return launch_seconds(inputs.target, std::min(blocks, resident * inputs.target.multiprocessors),
+                          threads, resident, traffic_bytes(inputs, points), clocks);
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
+  }
+
+  std::optional<std::string> misfit(const PlanInputs&,
+                                    const ir::Schedule& schedule) const override {
+    if (auto reason = threads_misfit(schedule.field("threads"))) return reason;
+    const std::int64_t vector = schedule.field("vector");
+    if (vector < 1 || vector > 16 || (vector & (vector - 1)) != 0)
+      return "a vector has 1, 2, 4, 8 or 16 elements";
+    return std::nullopt;
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool) const override {
+    const auto& form = std::get<ir::MapForm>(inputs.form.kind);
+    const auto threads = static_cast<int>(schedule.field("threads"));
+    KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
+    CodeScope& entry = kernel.begin_entry({.name = "map", .threads = threads, .dependent = true});
+    Dim blocks(1);
+    for (std::size_t i = 0; i < form.parts.size(); ++i) {
+      const ir::MapPart& part = form.parts[i];
+      if (form.parts.size() > 1)
+        entry.line(fmt::format("// Part {} of {}", i + 1, form.parts.size()));
+      blocks =
+          ir::max(blocks, write_map_part(kernel, entry, part, schedule.field("vector"), threads));
+    }
+    kernel.end_entry();
+    const Dim most(schedule.field("blocks") * inputs.target.multiprocessors);
+    ir::DeviceLaunch launch{
+        .entry = "map", .grid = {ir::min(blocks, most), Dim(1), Dim(1)}, .block = {threads, 1, 1}};
+    launch.dependent = inputs.target.has_dependent_launch();
+    return {.source = kernel.finish(), .launches = {launch}, .entries = kernel.entries()};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_map_kind() { return std::make_unique<MapKind>(); }
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,208 @@
+#include "codegen_cuda/matmul/matmul_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/matmul/matmul_kinds.h"
+#include "codegen_cuda/work.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+// Seconds and cycles that hold for every part, to be replaced by measured ones.
+constexpr double start_seconds = 2.0e-6;    // a node of a graph and the gap before it
+constexpr double first_bytes_cycles = 900;  // from a block's start until its first tile has arrived
+constexpr double l2_bytes_per_clock = 64;   // of one multiprocessor
+constexpr double l2_total_bytes = 6150;     // per clock, of all (DeepGEMM)
+constexpr double shared_bytes_per_clock = 128;
+constexpr double lanes = 128;  // of one multiprocessor, per clock
+constexpr double epilogue_latency = 600;
+constexpr double split_latency = 700;  // meetings of a cluster and reads of other blocks' sums
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) {
+  return std::get<ir::MatmulForm>(inputs.form.kind);
+}
+
+double ceiling(double a, double b) { return std::ceil(a / b); }
+
+}  // namespace
+
+MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
+  const ir::MatmulForm& form = form_of(inputs);
+  const auto size = [&](const ir::Dim& extent) {
+    return static_cast<std::int64_t>(extent_at(inputs, extent, keys));
+  };
+  return {.batch = size(inputs.facts->points),
+          .rows = size(form.m.extent),
+          .columns = size(form.n.extent),
+          .depth = size(form.k.extent)};
+}
+
+std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  constexpr std::int64_t most = 8192;  // beyond, what is best changes no more
+  std::vector<std::int64_t> keys;
+  for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
+    const ir::BucketInterval interval =
+        i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+    const std::int64_t low = std::max<std::int64_t>(interval.low, 1),
+                       high = std::max(low, std::min(interval.high, most));
+    keys.push_back(
+        static_cast<std::int64_t>(std::sqrt(static_cast<double>(low) * static_cast<double>(high))));
+  }
+  return keys;
+}
+
+std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  std::vector<std::int64_t> keys;
+  for (std::size_t i = 0; i < inputs.region.keys.size(); ++i)
+    keys.push_back(i < bucket.intervals.size() ? std::max<std::int64_t>(bucket.intervals[i].high, 1)
+                                               : ir::default_symbol_maximum);
+  return keys;
+}
+
+double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
+                      const MatmulExtents& extents) {
+  if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double rows = number(work.block_rows), columns = number(work.block_columns),
+               multiprocessors = target.multiprocessors;
+  // A cluster has as many blocks below (beside) each other, also at the end.
+  const double below = number(work.shared_columns), beside = number(work.shared_rows);
+  const double across =
+      work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns * beside) * beside;
+  const double blocks = number(extents.batch) * ceiling(number(extents.rows), rows * below) *
+                        below * across * number(work.split);
+  const double depth_tiles =
+      ceiling(ceiling(number(extents.depth), number(work.block_depth)), number(work.split)) *
+      work.depth_scale;
+  const double depth = depth_tiles * number(work.block_depth);
+
+  // Of one block.
+  const double flops = 2 * rows * columns * depth;
+  const double shared =
+      depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
+  const double traffic = depth * (rows / beside + columns / below) * work.operand_bytes +
+                         rows * columns * work.depth_scale * work.output_bytes;
+  const double epilogue = rows * columns * work.depth_scale * work.epilogue_cycles /
+                          std::min(lanes, number(work.threads));
+
+  const double together =
+      std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
+  const double waves = ceiling(blocks, multiprocessors * together);
+  const double active = std::min(multiprocessors, blocks);
+  const double throughput =
+      together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
+                           traffic / std::min(l2_bytes_per_clock, l2_total_bytes / active)});
+  // A block alone waits for its own loads and products; with others beside it those waits are
+  // filled.
+  const double meeting = work.split > 1 || below * beside > 1 ? split_latency : 0;
+  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency +
+                       meeting + work.end_latency;
+  const double wave = std::max(throughput + together * epilogue, alone + epilogue);
+  // The last wave of many is partly empty only once: what is left of waves is spread by the
+  // scheduler.
+  const double whole =
+      waves <= 1
+          ? wave
+          : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together)));
+
+  const double unique = (number(extents.rows) * number(extents.depth) +
+                         number(extents.depth) * number(extents.columns)) *
+                            work.operand_bytes +
+                        number(extents.rows) * number(extents.columns) * work.output_bytes;
+  const double memory = number(extents.batch) * unique / target.memory_bandwidth;
+  return start_seconds +
+         std::max((whole + first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) +
+         work.extra_seconds;
+}
+
+double program_cycles(const ir::ScalarProgram& program) {
+  double cycles = 0;
+  for (const ir::ScalarStep& step : program.steps) {
+    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += operation_clocks(step);
+    if (step.kind == ir::ScalarStep::Kind::Load) cycles += 1;
+  }
+  return cycles;
+}
+
+double streamed_bytes(const ir::MatmulForm& form) {
+  double bytes = 0;
+  const auto count = [&](const ir::ScalarProgram& program) {
+    for (const ir::ScalarStep& step : program.steps) {
+      if (step.kind != ir::ScalarStep::Kind::Load) continue;
+      const bool by_row =
+          std::any_of(step.index.begin(), step.index.end(),
+                      [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
+      if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
+    }
+  };
+  count(form.epilogue);
+  for (const ir::RowStage& stage : form.rows) count(stage.program);
+  for (const ir::Store& store : form.stores)
+    bytes += static_cast<double>(
+        ir::size_of(form.epilogue.steps[static_cast<std::size_t>(store.step)].dtype));
+  for (const ir::RowStage& stage : form.rows) {
+    for (const ir::Store& store : stage.stores)
+      bytes += static_cast<double>(
+          ir::size_of(stage.program.steps[static_cast<std::size_t>(store.step)].dtype));
+  }
+  return bytes;
+}
+
+MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns,
+                       const MatmulExtents& extents) {
+  const ir::MatmulForm& form = form_of(inputs);
+  MatmulWork work;
+  work.output_bytes = streamed_bytes(form);
+  constexpr double through_shared_memory = 3;
+  work.epilogue_cycles = through_shared_memory + program_cycles(form.epilogue);
+  if (form.rows.empty()) return work;
+  double stages = 0;
+  for (const ir::RowStage& stage : form.rows) stages += 2 + program_cycles(stage.program);
+  if (whole_rows) {
+    work.epilogue_cycles += stages;
+    work.depth_scale =
+        ceiling(static_cast<double>(extents.columns), static_cast<double>(block_columns));
+    return work;
+  }
+  const double elements = static_cast<double>(extents.batch) * static_cast<double>(extents.rows) *
+                          static_cast<double>(extents.columns);
+  const double kept = static_cast<double>(ir::size_of(form.scratch.front()));
+  work.output_bytes += kept;
+  // Values are likely still in the second-level cache: a stage reads them at its rate.
+  const double bytes = elements * kept * static_cast<double>(form.rows.size());
+  const double per_clock = static_cast<double>(inputs.target.multiprocessors) * l2_bytes_per_clock;
+  work.extra_seconds =
+      start_seconds +
+      (bytes / per_clock +
+       elements * stages / (lanes * static_cast<double>(inputs.target.multiprocessors)) +
+       first_bytes_cycles * static_cast<double>(form.rows.size())) /
+          inputs.target.clock;
+  return work;
+}
+
+MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work) {
+  const ir::MatmulForm& form = form_of(inputs);
+  for (const ir::RowStage& stage : form.rows)
+    work.epilogue_cycles += 2 + program_cycles(stage.program);
+  work.output_bytes -= static_cast<double>(ir::size_of(form.scratch.front()));
+  // A meeting of the cluster and a walk over the block's rows for each stage.
+  work.extra_seconds = static_cast<double>(form.rows.size()) * split_latency / inputs.target.clock;
+  return work;
+}
+
+std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs) {
+  const ir::MatmulForm& form = form_of(inputs);
+  std::vector<std::vector<std::int64_t>> edges;
+  for (const ir::Dim& key : inputs.region.keys) {
+    const bool rows = key == form.m.extent;
+    edges.push_back(
+        rows ? std::vector<std::int64_t>{17, 33, 65, 129, 193, 257, 385, 513, 769, 1025, 2049, 4097}
+             : std::vector<std::int64_t>{});
+  }
+  return edges;
+}
+
+}  // namespace anydim::codegen_cuda

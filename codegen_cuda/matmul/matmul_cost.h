@@ -1,0 +1,56 @@
+// A model of a matmul kernel's time: waves of blocks, each bound by arithmetic, shared memory, the
+// second-level cache or latency. The traffic terms follow DeepGEMM's choice of tiles
+// (deep_gemm/jit_kernels, read at 54e2261); constants are data sheets' until they are measured.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "codegen_cuda/kernel_kind.h"
+
+namespace anydim::codegen_cuda {
+
+struct MatmulExtents {
+  std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
+};
+
+// The form's extents where its keys have these values.
+MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys);
+// The values that a bucket's candidates are ranked at: towards the low end of each interval, as
+// lengths are.
+std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucket& bucket);
+// Largest values of a bucket.
+std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucket& bucket);
+
+// What one way of computing does, told in numbers.
+struct MatmulWork {
+  std::int64_t block_rows = 0, block_columns = 0, block_depth = 0;
+  std::int64_t threads = 0, stages = 1;
+  std::int64_t split = 1;  // blocks that share the depth of one tile
+  // blocks below each other that bring the columns' operand to each other
+  std::int64_t shared_columns = 1;
+  // blocks beside each other that bring the rows' operand to each other
+  std::int64_t shared_rows = 1;
+  std::int64_t blocks_per_multiprocessor = 1;  // that registers and shared memory let run together
+  double operand_bytes = 2;                    // of an element
+  double flops_per_clock = 0;                  // of a multiprocessor, in its main loop
+  double shared_bytes_per_tile =
+      0;                    // read from shared memory by the multiplication of one tile of depth
+  double tile_latency = 0;  // cycles that one tile of depth takes a block that is alone
+  double depth_scale = 1;   // a block passes over the depth this many times (whole rows: once for
+                            // each tile of columns)
+  // stored for one element of the product, what the epilogue loads included
+  double output_bytes = 2;
+  double epilogue_cycles = 0;  // of one lane, for one element
+  double end_latency = 0;      // cycles between a block's epilogue and its end
+  double extra_seconds = 0;    // a second launch
+};
+double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
+                      const MatmulExtents& extents);
+
+// Lane cycles of a program for one element: functions count as their instructions.
+double program_cycles(const ir::ScalarProgram& program);
+// Bytes of an element's loads that run along the columns.
+double streamed_bytes(const ir::MatmulForm& form);
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,354 @@
+// matmul_mma as CUDA C++: device/matmul_mma.cuh multiplies tiles; what is written here brings
+// operands into them and sums out of them.
+#include "codegen_cuda/matmul/matmul_mma.h"
+
+#include <fmt/format.h>
+
+#include "codegen_cuda/matmul/matmul_parts.h"
+#include "codegen_cuda/matmul/matmul_rows.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+
+class MmaEmitter {
+ public:
+  MmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule)
+      : kernel_(inputs, bucket,
+                fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule))),
+        form_(std::get<ir::MatmulForm>(inputs.form.kind)), schedule_(MmaSchedule::from(schedule)),
+        operands_(mma_operands(inputs, schedule_.tf32).value()),
+        shape_{.rows = schedule_.block_rows,
+               .columns = schedule_.block_columns,
+               .group = schedule_.group,
+               .all_columns = schedule_.whole_rows && !form_.rows.empty()} {}
+
+  EmittedKernel run() {
+    kernel_.use("vectors");
+    kernel_.use("tensor_cores");
+    kernel_.use("matmul_mma");
+    reserve_names(kernel_);
+    declare_tile();
+    const bool dependent = kernel_.target().has_dependent_launch();
+    CodeScope& entry = kernel_.begin_entry(
+        {.name = "matmul",
+         .threads = static_cast<int>(schedule_.threads()),
+         .blocks = static_cast<int>(mma_resident_blocks(kernel_.inputs(), schedule_, operands_)),
+         .tensor_maps = 0,
+         .dependent = dependent});
+    names_ = write_extents(kernel_, entry, form_);
+    const TileNames tiles = write_tile_counts(kernel_, entry, form_, names_, shape_);
+    const std::string tile = schedule_.split == 1
+                                 ? "(int)blockIdx.x"
+                                 : fmt::format("(int)(blockIdx.x / {})", schedule_.split);
+    entry.line(fmt::format("if ({} >= {}) return;", tile, tiles.count));
+    place_ = write_tile_place(kernel_, entry, form_, tiles, shape_, tile);
+    entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
+    entry.line("const unsigned memory = (unsigned)__cvta_generic_to_shared(shared);");
+    entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
+                           names_.depth.name));
+    write_depth_share(kernel_, entry, schedule_.split);
+    entry.line("const int warp = (int)(threadIdx.x / 32);");
+
+    EmittedKernel result;
+    MatmulRows rows(kernel_, form_, schedule_.block_rows, schedule_.threads());
+    if (shape_.all_columns) {
+      rows.begin_block(
+          entry, std::max(schedule_.stages * schedule_.stage_bytes(), schedule_.piece_bytes()));
+      const std::string column = kernel_.fresh("column_of_block");
+      kernel_.block(
+          entry,
+          fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += Tile::columns)",
+                      index_type(place_.first_column.wide), column, names_.columns.name),
+          [&](CodeScope& loop) {
+            place_.first_column.name = column;
+            const KeptRows kept = rows.kept_in_block(place_);
+            write_tile(loop, &kept);
+            loop.line("__syncthreads();  // pieces lie where the next tile's operands go");
+          });
+      rows.finish_block(entry, names_, place_);
+    } else if (cluster_blocks() > 1) {
+      rows.begin_cluster(
+          entry, std::max(schedule_.stages * schedule_.stage_bytes(), schedule_.piece_bytes()),
+          schedule_.block_columns);
+      const KeptRows kept = rows.kept_in_cluster(place_, schedule_.block_columns);
+      write_tile(entry, &kept);
+      rows.finish_cluster(entry, names_, place_, cluster_blocks(), schedule_.block_columns);
+    } else if (!form_.rows.empty()) {
+      const KeptRows kept = rows.kept_in_workspace(entry, names_, place_);
+      write_tile(entry, &kept);
+    } else {
+      write_tile(entry, nullptr);
+    }
+    kernel_.end_entry();
+    result.launches.push_back(
+        {.entry = "matmul",
+         .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
+         .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+         .cluster = {static_cast<std::int32_t>(schedule_.split * cluster_blocks()), 1, 1},
+         .shared_bytes = mma_shared_bytes(kernel_.inputs(), schedule_),
+         .dependent = dependent});
+    if (!form_.rows.empty() && !shape_.all_columns && cluster_blocks() == 1) {
+      result.launches.push_back(rows.write_launch());
+      result.workspace_bytes = rows.workspace_bytes();
+    }
+    result.source = kernel_.finish();
+    result.entries = kernel_.entries();
+    return result;
+  }
+
+ private:
+  // Blocks beside each other that hold whole rows together; 1 where rows are finished otherwise.
+  std::int64_t cluster_blocks() const {
+    return schedule_.cluster_rows && !form_.rows.empty()
+               ? blocks_across(form_, schedule_.block_columns)
+               : 1;
+  }
+
+  struct Side {
+    const TensorOperand& operand;
+    const ir::Iteration& row;
+    const char* name;           // "left", "right"
+    std::int64_t tile_rows;     // of the product
+    std::string first, extent;  // of the block's rows; names
+    bool wide;
+  };
+  Side left() const {
+    return {operands_.left,
+            form_.m,
+            "left",
+            schedule_.block_rows,
+            place_.first_row.name,
+            names_.rows.name,
+            place_.first_row.wide};
+  }
+  Side right() const {
+    return {operands_.right,
+            form_.n,
+            "right",
+            schedule_.block_columns,
+            place_.first_column.name,
+            names_.columns.name,
+            place_.first_column.wide};
+  }
+  std::int64_t chunks(const Side& side) const {
+    return (side.operand.major == Major::Depth ? schedule_.block_depth : side.tile_rows) /
+           operands_.chunk();
+  }
+
+  void declare_tile() {
+    kernel_.declare(fmt::format(
+        R"(// The tile of a block. Operands lie in shared memory as rows of 16-byte chunks: of depth, or of rows or columns of the product where "by_rows".
+struct Tile {{
+  static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
+  static constexpr int warps_across = {}, warp_rows = {}, warp_columns = {}, threads = {};
+  static constexpr bool tf32 = {}, brain = {};  // f32 rounded to TF32; bf16, else f16
+  static constexpr bool left_by_rows = {}, right_by_rows = {};
+  static constexpr int left_chunks = {}, right_chunks = {};
+  static constexpr unsigned left_bytes = rows * depth * {}, stage_bytes = left_bytes + columns * depth * {};
+  static constexpr int piece_columns = {};
+}};
+
+)",
+        schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
+        schedule_.warps_across, schedule_.warp_rows(), schedule_.warp_columns(),
+        schedule_.threads(), schedule_.tf32, operands_.dtype == ir::DType::BF16,
+        operands_.left.major == Major::Rows, operands_.right.major == Major::Rows, chunks(left()),
+        chunks(right()), schedule_.element_bytes(), schedule_.element_bytes(),
+        schedule_.piece_columns()));
+  }
+
+  // Sums of one tile, then its epilogue.
+  void write_tile(CodeScope& scope, const KeptRows* kept) {
+    for (const Side& side : {left(), right()}) {
+      if (side.operand.direct) write_source(scope, side);
+      else scope.line(fmt::format("unsigned {}_words[{}][4];", side.name, pieces(side)));
+    }
+    write_lambda(scope, "fetch", "int tile, unsigned to", [&](CodeScope& body) {
+      const bool wide = names_.depth.wide || !fits_with(kernel_, form_.k.extent, 1024);
+      body.line(fmt::format("const {0} first_depth = ({0})(first_tile + tile) * Tile::depth;",
+                            index_type(wide)));
+      for (const Side& side : {left(), right()}) {
+        if (side.operand.direct) write_copy(body, side);
+        else write_computation(body, side, wide);
+      }
+    });
+    write_lambda(scope, "store", "unsigned to", [&](CodeScope& body) {
+      for (const Side& side : {left(), right()}) {
+        if (!side.operand.direct) write_placing(body, side);
+      }
+    });
+    scope.line("float sums[Tile::warp_rows / 16][Tile::warp_columns / 8][4] = {};");
+    scope.line("multiply_tiles<Tile>(sums, memory, tiles, fetch, store);");
+    scope.line(
+        "__syncthreads();  // no warp reads operands any more: pieces of sums lie in their place");
+
+    constexpr int gap = 8;
+    const std::int64_t columns = schedule_.piece_columns(),
+                       across = schedule_.warp_columns() / columns;
+    scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared) + warp * {};",
+                           16 * (columns + gap)));
+    scope.line("#pragma unroll 1");
+    const std::int64_t pieces_of_warp = schedule_.warp_rows() / 16 * across;
+    const char* meeting = schedule_.split == 1
+                              ? "__syncwarp();"
+                              : "synchronise_cluster();";  // of those that read a piece
+    kernel_.block(
+        scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces_of_warp),
+        [&](CodeScope& body) {
+          if (pieces_of_warp > 1)
+            body.line(fmt::format("if (piece > 0) {}  // the piece before has been read", meeting));
+          body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+          body.line(meeting);
+          const SumPiece piece{
+              .base = "piece_of_warp",
+              .rows = 16,
+              .columns = columns,
+              .pitch = columns + gap,
+              .first_row =
+                  fmt::format("{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16",
+                              place_.first_row.name, across),
+              .first_column = fmt::format(
+                  "{} + warp % Tile::warps_across * Tile::warp_columns + piece % {} * {}",
+                  place_.first_column.name, across, columns),
+              .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)"
+                                             : "(rank * 32 + (int)(threadIdx.x % 32))",
+              .threads = schedule_.split == 1 ? "32" : "(32 * split)",
+              .split = static_cast<int>(schedule_.split)};
+          write_epilogue(kernel_, body, form_, names_, piece, kept);
+        });
+    if (schedule_.split > 1)
+      scope.line("synchronise_cluster();  // others read this block's sums until here");
+  }
+
+  // The first element of the block's rows of a direct operand.
+  void write_source(CodeScope& scope, const Side& side) {
+    const DirectOperand& direct = *side.operand.direct;
+    const auto buffer = static_cast<std::size_t>(direct.buffer);
+    const IndexVariable stride =
+        name_index(kernel_, scope, direct.stride, fmt::format("{}_stride", side.name));
+    const std::string offset = write_index(kernel_, scope, direct.offset);
+    const std::string step = side.operand.major == Major::Depth
+                                 ? fmt::format("(long long){} * {}", side.first, stride.name)
+                                 : side.first;
+    scope.line(fmt::format("const {}* {}_source = {} + {} + {};", storage_type(operands_.dtype),
+                           side.name, kernel_.buffer(buffer), offset, step));
+    strides_[side.name] = stride.name;
+  }
+
+  void write_copy(CodeScope& body, const Side& side) {
+    const std::string to = side.name == std::string("left") ? "to" : "to + Tile::left_bytes";
+    const auto whole = [&](const Dim& extent, std::int64_t size) {
+      return ir::divisor(extent, kernel_.symbols()) % size == 0;
+    };
+    const std::string rows_left = whole(side.row.extent, side.tile_rows)
+                                      ? std::to_string(side.tile_rows)
+                                      : fmt::format("{} - {}", side.extent, side.first);
+    const std::string depth_left = whole(form_.k.extent, schedule_.block_depth)
+                                       ? "Tile::depth"
+                                       : fmt::format("{} - first_depth", names_.depth.name);
+    const std::string tile_rows = side.name == std::string("left") ? "Tile::rows" : "Tile::columns";
+    const std::string& stride = strides_.at(side.name);
+    if (side.operand.major == Major::Depth) {
+      body.line(
+          fmt::format("copy_tile<{}, Tile::{}_chunks, Tile::threads, {}>({}, {}_source + "
+                      "first_depth, {}, {}, {});",
+                      tile_rows, side.name, whole(form_.k.extent, operands_.chunk()), to, side.name,
+                      stride, rows_left, depth_left));
+    } else {
+      body.line(fmt::format(
+          "copy_tile<Tile::depth, Tile::{0}_chunks, Tile::threads, {1}>({2}, {0}_source + (long "
+          "long)first_depth * {3}, {3}, {4}, {5});",
+          side.name, whole(side.row.extent, operands_.chunk()), to, stride, depth_left, rows_left));
+    }
+  }
+
+  // Chunks of a tile that a thread computes, rounded up.
+  std::int64_t pieces(const Side& side) const {
+    return (side.tile_rows * schedule_.block_depth / operands_.chunk() + schedule_.threads() - 1) /
+           schedule_.threads();
+  }
+  bool even(const Side& side) const {
+    return side.tile_rows * schedule_.block_depth / operands_.chunk() % schedule_.threads() == 0;
+  }
+
+  void write_chunk_place(CodeScope& body, const Side& side) {
+    body.line(fmt::format(
+        "const unsigned place = threadIdx.x + i * Tile::threads;\n"
+        "const int row = (int)(place / Tile::{0}_chunks), chunk = (int)(place % Tile::{0}_chunks);",
+        side.name));
+    if (!even(side))
+      body.line(fmt::format("if (place >= {}) break;",
+                            side.tile_rows * schedule_.block_depth / operands_.chunk()));
+  }
+
+  // Elements that a program computes: 16 bytes at a time, in registers until the tile that they go
+  // to is free.
+  void write_computation(CodeScope& body, const Side& side, bool wide_depth) {
+    write_unrolled(body, pieces(side), [&](CodeScope& loop) {
+      write_chunk_place(loop, side);
+      loop.line(fmt::format("float values[{}] = {{}};", operands_.chunk()));
+      write_operand_chunk(
+          kernel_, loop, form_, names_,
+          {.program = side.operand.program,
+           .row = side.row,
+           .first_row = side.first,
+           .row_extent = side.extent,
+           .wide_row = side.wide,
+           .wide_depth = wide_depth,
+           .along_rows = side.operand.major == Major::Rows,
+           .width = static_cast<int>(operands_.chunk()),
+           .line = "row"},
+          [&](ScalarWriter& writer, CodeScope& point, const std::string& lane, std::int32_t last) {
+            point.line(fmt::format("values[{}] = {};", lane, writer.value(point, last)));
+          });
+      loop.line("#pragma unroll");
+      const char* word = schedule_.tf32
+                             ? "__float_as_uint(values[word])"
+                             : "pack<Tile::brain>(values[2 * word], values[2 * word + 1])";
+      loop.line(fmt::format("for (int word = 0; word < 4; ++word) {}_words[i][word] = {};",
+                            side.name, word));
+    });
+  }
+
+  void write_placing(CodeScope& body, const Side& side) {
+    write_unrolled(body, pieces(side), [&](CodeScope& loop) {
+      write_chunk_place(loop, side);
+      loop.line(fmt::format(
+          "store_shared(to + {} + swizzled<Tile::{}_chunks>(row, chunk), {}_words[i]);",
+          side.name == std::string("left") ? "0" : "Tile::left_bytes", side.name, side.name));
+    });
+  }
+
+  KernelWriter kernel_;
+  const ir::MatmulForm& form_;
+  MmaSchedule schedule_;
+  TensorOperands operands_;
+  TileShape shape_;
+  MatmulNames names_;
+  TilePlace place_;
+  std::map<std::string, std::string, std::less<>> strides_;
+};
+
+}  // namespace
+
+std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule) {
+  const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
+  return std::max(schedule.stages * schedule.stage_bytes(), schedule.piece_bytes()) +
+         (schedule.cluster_rows && !form.rows.empty()
+              ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns)
+              : 0) +
+         (schedule.whole_rows && !form.rows.empty()
+              ? block_rows_bytes(form, schedule.block_rows, schedule.threads())
+              : 0);
+}
+
+EmittedKernel emit_mma(const PlanInputs& inputs, const ir::Bucket& bucket,
+                       const ir::Schedule& schedule) {
+  return MmaEmitter(inputs, bucket, schedule).run();
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,259 @@
+// Which matmul_mma schedules there are, which of them fit, and what they cost.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/matmul/matmul_cost.h"
+#include "codegen_cuda/matmul/matmul_kinds.h"
+#include "codegen_cuda/matmul/matmul_mma.h"
+#include "codegen_cuda/matmul/matmul_rows.h"
+#include "codegen_cuda/occupancy.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) {
+  return std::get<ir::MatmulForm>(inputs.form.kind);
+}
+
+// Chunks of a row of a tile can only trade places (device/matmul_mma.cuh, swizzled) within 2, 4 or
+// groups of 8.
+bool swizzles(std::int64_t elements, const TensorOperands& operands) {
+  const std::int64_t chunks = elements / operands.chunk();
+  return elements % operands.chunk() == 0 &&
+         (chunks == 2 || chunks == 4 || (chunks > 0 && chunks % 8 == 0));
+}
+
+struct Shape {
+  std::int64_t rows, columns, down, across;
+};
+// Warps with 16 x 16 to 64 x 64 sums.
+constexpr Shape shapes[] = {{16, 32, 1, 2},   {16, 64, 1, 4},   {16, 128, 1, 4},  {32, 32, 2, 2},
+                            {32, 48, 2, 1},   {32, 64, 2, 2},   {32, 96, 2, 2},   {32, 128, 1, 4},
+                            {64, 32, 4, 1},   {64, 48, 4, 1},   {64, 64, 2, 2},   {64, 96, 2, 2},
+                            {64, 128, 2, 2},  {96, 64, 2, 2},   {128, 64, 2, 2},  {128, 96, 4, 2},
+                            {128, 128, 2, 2}, {128, 128, 4, 2}, {128, 192, 2, 4}, {128, 256, 2, 4},
+                            {256, 128, 4, 2}};
+
+class MmaKind final : public KernelKind {
+ public:
+  explicit MmaKind(bool tf32) : tf32_(tf32) {}
+  std::string_view name() const override { return tf32_ ? "matmul_tf32" : "matmul_mma"; }
+
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<ir::MatmulForm>(inputs.form.kind) &&
+           inputs.target.capability() >= 80 && mma_operands(inputs, tf32_).has_value();
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
+                                       const ir::Bucket& bucket) const override {
+    return best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile);
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs,
+                                  const ir::Bucket& bucket) const override {
+    const auto kind = [](const MmaSchedule& schedule) {
+      return std::tuple(schedule.whole_rows, schedule.cluster_rows, schedule.split);
+    };
+    return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
+    return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    return matmul_edges(inputs);
+  }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs,
+                                    const ir::Schedule& schedule) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
+    return reason_against(inputs, operands, MmaSchedule::from(schedule));
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool) const override {
+    return emit_mma(
+        inputs, bucket,
+        schedule);  // it waits for nothing but its own copies: its checked twin is itself
+  }
+
+ private:
+  static bool same_tile(const MmaSchedule& a, const MmaSchedule& b) {
+    return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
+           a.warps_down == b.warps_down && a.whole_rows == b.whole_rows &&
+           a.cluster_rows == b.cluster_rows && a.split == b.split;
+  }
+
+  std::function<double(const MmaSchedule&)> cost(const PlanInputs& inputs,
+                                                 const ir::Bucket& bucket) const {
+    return
+        [&inputs, &operands = mma_operands(inputs, tf32_).value(),
+         typical = matmul_extents(inputs, typical_keys(inputs, bucket))](
+            const MmaSchedule& schedule) { return seconds(inputs, operands, schedule, typical); };
+  }
+
+  std::vector<MmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) const {
+    const ir::MatmulForm& form = form_of(inputs);
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
+    const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
+    const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
+    std::vector<MmaSchedule> found;
+    for (const Shape& shape : shapes) {
+      if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
+      for (const std::int64_t depth : {4 * operands.chunk(), 8 * operands.chunk()}) {
+        for (const std::int64_t stages : {3, 4, 5}) {
+          for (const int whole : {0, 1, 2}) {
+            if (whole != 0 && form.rows.empty()) continue;
+            const MmaSchedule schedule{.tf32 = tf32_,
+                                       .block_rows = shape.rows,
+                                       .block_columns = shape.columns,
+                                       .block_depth = depth,
+                                       .stages = stages,
+                                       .warps_down = shape.down,
+                                       .warps_across = shape.across,
+                                       .group = whole == 2 ? 1 : 8,
+                                       .whole_rows = whole == 1,
+                                       .cluster_rows = whole == 2,
+                                       .split = 1};
+            add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
+              if (!reason_against(inputs, operands, one)) found.push_back(one);
+            });
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+  static std::optional<std::string> reason_against(const PlanInputs& inputs,
+                                                   const TensorOperands& operands,
+                                                   const MmaSchedule& schedule) {
+    const ir::MatmulForm& form = form_of(inputs);
+    if (schedule.warps_down < 1 || schedule.warps_across < 1 || schedule.threads() > 1024)
+      return "a block has 1 to 32 warps";
+    if (schedule.block_rows % (16 * schedule.warps_down) != 0 ||
+        schedule.block_columns % (16 * schedule.warps_across) != 0)
+      return "every warp computes whole fragments of 16 x 16";
+    if (!swizzles(schedule.block_depth, operands))
+      return operands.dtype == ir::DType::F32 ? "bk is 8, 16 or a multiple of 32"
+                                              : "bk is 16, 32 or a multiple of 64";
+    if (schedule.stages < 2 || schedule.group < 1)
+      return "stages is at least 2 and group at least 1";
+    if (operands.left.major == Major::Rows && !swizzles(schedule.block_rows, operands))
+      return "rows of the left tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
+    if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns, operands))
+      return "rows of the right tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
+    if ((schedule.whole_rows || schedule.cluster_rows) && !form.rows.empty() &&
+        !form.n.extent.is_constant())
+      return "whole rows need a constant number of columns";
+    if (schedule.cluster_rows && !form.rows.empty()) {
+      if (!cluster_holds_rows(form, schedule.block_columns) || inputs.target.capability() < 90 ||
+          schedule.split != 1 || schedule.group != 1)
+        return "rows are whole in a cluster of 2 to 8 blocks (sm_90) with group and split 1 that "
+               "reduces f32";
+    }
+    if (schedule.split != 1 &&
+        (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 ||
+         (schedule.whole_rows && !form.rows.empty())))
+      return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
+    const std::int64_t shared = mma_shared_bytes(inputs, schedule),
+                       registers = mma_registers(schedule, operands);
+    if (shared > inputs.target.shared_per_block)
+      return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared,
+                         inputs.target.shared_per_block);
+    if (registers > 255 ||
+        registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
+      return fmt::format("it needs {} registers for each of {} threads", registers,
+                         schedule.threads());
+    return std::nullopt;
+  }
+
+  static double seconds(const PlanInputs& inputs, const TensorOperands& operands,
+                        const MmaSchedule& schedule, const MatmulExtents& extents) {
+    // mma.sync reaches about five eighths of what wgmma does on sm_90; products of TF32 numbers run
+    // at half the rate.
+    const double narrow_rate =
+        inputs.target.has_wgmma() ? inputs.target.tensor_flops * 0.62 : inputs.target.tensor_flops;
+    const double rate = schedule.tf32 ? narrow_rate / 2 : narrow_rate;
+    const std::int64_t warps = schedule.threads() / 32;
+    const double warp_flops =
+        2.0 *
+        static_cast<double>(schedule.warp_rows() * schedule.warp_columns() * schedule.block_depth);
+    MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
+    if (schedule.cluster_rows && !form_of(inputs).rows.empty()) work = in_cluster(inputs, work);
+    work.block_rows = schedule.block_rows;
+    work.block_columns = schedule.block_columns;
+    work.block_depth = schedule.block_depth;
+    work.threads = schedule.threads();
+    work.stages = schedule.stages;
+    work.split = schedule.split;
+    work.blocks_per_multiprocessor = mma_resident_blocks(inputs, schedule, operands);
+    work.operand_bytes = static_cast<double>(schedule.element_bytes());
+    work.flops_per_clock = rate * 0.9;
+    // Every warp reads its rows and its columns; copies write both once.
+    work.shared_bytes_per_tile =
+        static_cast<double>((warps * (schedule.warp_rows() + schedule.warp_columns()) +
+                             schedule.block_rows + schedule.block_columns) *
+                            schedule.block_depth * schedule.element_bytes());
+    constexpr double barrier = 60, fragment_load = 35;
+    const double copies =
+        800.0 / static_cast<double>(schedule.stages -
+                                    1);  // a copy's latency, shared by the tiles under way
+    work.tile_latency =
+        std::max(barrier +
+                     fragment_load *
+                         static_cast<double>(schedule.block_depth * schedule.element_bytes()) / 32 +
+                     warp_flops / (rate / 4) * std::max(1.0, static_cast<double>(warps) / 4),
+                 copies);
+    if (!operands.left.direct || !operands.right.direct) work.tile_latency += 400;
+    return matmul_seconds(inputs.target, work, extents);
+  }
+
+  bool tf32_;
+};
+
+}  // namespace
+
+const std::optional<TensorOperands>& mma_operands(const PlanInputs& inputs, bool tf32) {
+  return tf32 ? inputs.facts->tf32 : inputs.facts->tensor;
+}
+
+std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands) {
+  const std::int64_t rest = schedule.block_depth > 4 * operands.chunk()
+                                ? 76
+                                : 52;  // addresses, fragments fetched ahead, loop variables
+  std::int64_t registers =
+      schedule.warp_rows() * schedule.warp_columns() / 32 + schedule.warp_rows() / 16 * 4 + rest;
+  // Numbers read one by one from tiles by rows: their addresses are found before the loop.
+  constexpr std::int64_t addresses = 40;
+  if (schedule.tf32 && (operands.left.major == Major::Rows || operands.right.major == Major::Rows))
+    registers += addresses;
+  const auto computed = [&](const TensorOperand& operand, std::int64_t rows) {
+    if (!operand.direct)
+      registers += (rows * schedule.block_depth / operands.chunk() + schedule.threads() - 1) /
+                       schedule.threads() * 4 +
+                   16;
+  };
+  computed(operands.left, schedule.block_rows);
+  computed(operands.right, schedule.block_columns);
+  return registers;
+}
+
+std::int64_t mma_resident_blocks(const PlanInputs& inputs, const MmaSchedule& schedule,
+                                 const TensorOperands& operands) {
+  return resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule),
+                         mma_registers(schedule, operands));
+}
+
+std::unique_ptr<KernelKind> make_matmul_mma_kind() { return std::make_unique<MmaKind>(false); }
+std::unique_ptr<KernelKind> make_matmul_tf32_kind() { return std::make_unique<MmaKind>(true); }
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,112 @@
+// The schedules of a matmul, as structs.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/schedule.h"
+
+namespace anydim::codegen_cuda {
+
+// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0 split=1`: mma.sync on
+// 16-bit operands with sums in f32. `matmul_tf32 ...`: the same on f32 operands that are rounded to
+// TF32.
+struct MmaSchedule {
+  bool tf32 = false;
+  std::int64_t block_rows = 64, block_columns = 64, block_depth = 32;  // of a block's tile
+  std::int64_t stages = 3;  // tiles of operands in shared memory
+  std::int64_t warps_down = 2,
+               warps_across = 2;  // the block's warps, each with an equal part of the tile
+  std::int64_t group = 8;         // tiles below each other that run at about the same time
+  // Where row stages follow: a block computes its rows over all columns and runs them (whole=1), or
+  // a cluster of blocks beside each other does (whole=2); else they are a launch of their own.
+  bool whole_rows = false, cluster_rows = false;
+  std::int64_t split = 1;  // blocks of a cluster that share one tile's depth, and add their sums
+                           // through each other's shared memory (sm_90)
+
+  static MmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const { return 32 * warps_down * warps_across; }
+  std::int64_t warp_rows() const { return block_rows / warps_down; }
+  std::int64_t warp_columns() const { return block_columns / warps_across; }
+  std::int64_t element_bytes() const { return tf32 ? 4 : 2; }
+  std::int64_t stage_bytes() const {
+    return (block_rows + block_columns) * block_depth * element_bytes();
+  }
+  // Columns that a warp brings from fragments to rows at a time, and the shared memory of all warps
+  // for it, which stages' memory serves for.
+  std::int64_t piece_columns() const;
+  std::int64_t piece_bytes() const;
+  bool operator==(const MmaSchedule&) const = default;
+};
+
+// `matmul_simt bm=64 bn=64 bk=16 tm=4 tn=4 group=8 whole=0`: ordinary arithmetic in any dtype,
+// operands from any scalar program.
+struct SimtSchedule {
+  std::int64_t block_rows = 64, block_columns = 64, block_depth = 16;
+  std::int64_t thread_rows = 4, thread_columns = 4;
+  std::int64_t group = 8;
+  bool whole_rows = false;
+
+  static SimtSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  std::int64_t threads() const {
+    return block_rows / thread_rows * (block_columns / thread_columns);
+  }
+  bool operator==(const SimtSchedule&) const = default;
+};
+
+// `matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1`: wgmma on
+// tiles that tensor memory access brings (sm_90a).
+struct WgmmaSchedule {
+  std::int64_t block_rows = 128, block_columns = 128;  // of a block's tile; 64 rows a warpgroup
+  std::int64_t stages = 4;
+  std::int64_t blocks = 1;  // intended blocks of a multiprocessor
+  std::int64_t group = 8;
+  bool swap_ab = false;  // the tile's rows are the product's columns and the other way round, for
+                         // products of few rows
+  bool persistent = false;  // as many blocks as run at once take one tile after the other
+  std::int64_t split = 1;   // as of MmaSchedule; not where persistent
+  // Blocks of a cluster whose tiles lie below each other: each brings an equal part of the columns'
+  // operand to all of them. `beside`: the same of tiles beside each other and the rows' operand. At
+  // most one of them is more than 1; a field is left out where it is 1.
+  std::int64_t multicast = 1, beside = 1;
+  // Bytes of an element (2 or 4) of results that leave through shared memory by tensor memory
+  // access, 16 rows of a warp at a time; 0, and the field is left out, where threads store them.
+  std::int64_t tma_store = 0;
+
+  // Where row stages follow, a cluster of blocks beside each other holds whole rows and runs them
+  // (whole=2); the field is left out where they are a launch of their own.
+  bool cluster_rows = false;
+
+  static constexpr std::int64_t block_depth = 64;
+  static WgmmaSchedule from(const ir::Schedule& schedule);
+  ir::Schedule schedule() const;
+
+  std::int64_t sharing() const {
+    return multicast * beside;
+  }  // blocks that bring operands to each other
+  std::int64_t consumer_warpgroups() const { return block_rows / 64; }
+  std::int64_t threads() const { return 128 * (consumer_warpgroups() + 1); }
+  std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
+  std::int64_t piece_columns() const;
+  std::int64_t pieces_bytes() const;   // of all consumer warps
+  std::int64_t pieces_offset() const;  // of shared memory, behind stages and barriers
+  std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
+  std::int64_t boxes_offset() const;                                  // behind the pieces
+  std::int64_t shared_bytes() const;  // without the rows that a cluster holds
+
+  // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).
+  struct Registers {
+    std::int64_t launch = 0, producer = 0, consumer = 0;
+  };
+  Registers registers(std::int64_t per_multiprocessor) const;
+  std::int64_t registers_needed() const;  // by a consumer thread
+  bool operator==(const WgmmaSchedule&) const = default;
+};
+
+// Largest multiple of 16 that divides `columns` (a multiple of 16) and is at most 64.
+std::int64_t piece_of(std::int64_t columns);
+
+}  // namespace anydim::codegen_cuda

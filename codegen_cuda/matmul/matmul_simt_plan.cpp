@@ -1,0 +1,161 @@
+// Which matmul_simt schedules there are, which of them fit, and what they cost.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "codegen_cuda/matmul/matmul_kinds.h"
+#include "codegen_cuda/matmul/matmul_simt.h"
+#include "codegen_cuda/occupancy.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+const ir::MatmulForm& form_of(const PlanInputs& inputs) {
+  return std::get<ir::MatmulForm>(inputs.form.kind);
+}
+
+std::int64_t value_bytes(const ir::MatmulForm& form) {
+  return std::max<std::int64_t>(4, static_cast<std::int64_t>(ir::size_of(form.accumulate)));
+}
+
+struct Shape {
+  std::int64_t rows, columns, depth, thread_rows, thread_columns;
+};
+constexpr Shape shapes[] = {{16, 32, 16, 2, 4},  {16, 64, 16, 2, 4},  {32, 32, 16, 4, 4},
+                            {32, 64, 16, 4, 4},  {64, 64, 16, 4, 4},  {64, 64, 16, 8, 4},
+                            {64, 128, 8, 8, 4},  {128, 64, 16, 8, 4}, {128, 128, 8, 8, 8},
+                            {128, 128, 16, 8, 8}};
+
+class SimtKind final : public KernelKind {
+ public:
+  std::string_view name() const override { return "matmul_simt"; }
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<ir::MatmulForm>(inputs.form.kind);
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
+                                       const ir::Bucket& bucket) const override {
+    const ir::MatmulForm& form = form_of(inputs);
+    const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
+    const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
+    std::vector<SimtSchedule> found;
+    for (const Shape& shape : shapes) {
+      if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
+      for (const bool whole : {false, true}) {
+        if (whole && form.rows.empty()) continue;
+        const SimtSchedule schedule{.block_rows = shape.rows,
+                                    .block_columns = shape.columns,
+                                    .block_depth = shape.depth,
+                                    .thread_rows = shape.thread_rows,
+                                    .thread_columns = shape.thread_columns,
+                                    .group = 8,
+                                    .whole_rows = whole};
+        if (!misfit(inputs, schedule.schedule())) found.push_back(schedule);
+      }
+    }
+    return best_of(
+        found, [&](const SimtSchedule& schedule) { return seconds(inputs, schedule, typical); },
+        std::equal_to<SimtSchedule>());
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    return seconds(inputs, SimtSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    return matmul_edges(inputs);
+  }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs,
+                                    const ir::Schedule& text) const override {
+    const SimtSchedule schedule = SimtSchedule::from(text);
+    const ir::MatmulForm& form = form_of(inputs);
+    const auto power = [](std::int64_t value) {
+      return value == 1 || value == 2 || value == 4 || value == 8 || value == 16;
+    };
+    if (!power(schedule.thread_rows) || !power(schedule.thread_columns) ||
+        schedule.thread_columns < 4)
+      return "a thread's part is 1 to 16 rows by 4 to 16 columns, powers of two";
+    if (schedule.block_rows < 1 || schedule.block_rows % schedule.thread_rows != 0 ||
+        schedule.block_rows % 4 != 0 || schedule.block_columns < 1 ||
+        schedule.block_columns % schedule.thread_columns != 0 || schedule.block_depth < 4 ||
+        schedule.block_depth % 4 != 0)
+      return "threads share the tile evenly, and its sides are multiples of 4";
+    if (schedule.threads() % 32 != 0 || schedule.threads() > 1024)
+      return "a block has 1 to 32 whole warps";
+    if (schedule.group < 1) return "group is at least 1";
+    if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant())
+      return "whole rows need a constant number of columns";
+    const std::int64_t shared = simt_shared_bytes(inputs, schedule),
+                       registers = simt_registers(inputs, schedule);
+    if (shared > inputs.target.shared_per_block)
+      return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared,
+                         inputs.target.shared_per_block);
+    if (registers > 255 ||
+        registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
+      return fmt::format("it needs {} registers for each of {} threads", registers,
+                         schedule.threads());
+    return std::nullopt;
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool) const override {
+    return emit_simt(inputs, bucket, schedule);  // it waits for nothing: its checked twin is itself
+  }
+
+ private:
+  static double seconds(const PlanInputs& inputs, const SimtSchedule& schedule,
+                        const MatmulExtents& extents) {
+    const ir::MatmulForm& form = form_of(inputs);
+    const bool slow = form.accumulate == ir::DType::F64 || !ir::is_float(form.accumulate);
+    const double rate =
+        slow ? 64
+             : 256 * (inputs.target.capability() == 80
+                          ? 0.5
+                          : 1);  // additions and multiplications of one multiprocessor
+    MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
+    work.block_rows = schedule.block_rows;
+    work.block_columns = schedule.block_columns;
+    work.block_depth = schedule.block_depth;
+    work.threads = schedule.threads();
+    work.stages = 2;
+    work.operand_bytes = static_cast<double>(value_bytes(form));
+    work.blocks_per_multiprocessor = simt_resident_blocks(inputs, schedule);
+    work.flops_per_clock = rate * 0.85;
+    const double loads =
+        static_cast<double>(schedule.thread_rows + schedule.thread_columns) * work.operand_bytes;
+    // Neighbouring threads read the same left elements at once.
+    work.shared_bytes_per_tile =
+        static_cast<double>(schedule.threads() * schedule.block_depth) * loads / 2;
+    const double thread_flops =
+        2.0 *
+        static_cast<double>(schedule.thread_rows * schedule.thread_columns * schedule.block_depth);
+    work.tile_latency = 500 + thread_flops * static_cast<double>(schedule.threads()) /
+                                  std::min(rate, 2.0 * static_cast<double>(schedule.threads()));
+    return matmul_seconds(inputs.target, work, extents);
+  }
+};
+
+}  // namespace
+
+std::int64_t simt_registers(const PlanInputs& inputs, const SimtSchedule& schedule) {
+  constexpr std::int64_t rest = 56;
+  const std::int64_t words = value_bytes(form_of(inputs)) / 4;
+  const std::int64_t fetched =
+      (schedule.block_rows + schedule.block_columns) * schedule.block_depth / schedule.threads();
+  return (schedule.thread_rows * schedule.thread_columns + schedule.thread_rows +
+          schedule.thread_columns + fetched) *
+             words +
+         rest;
+}
+
+std::int64_t simt_resident_blocks(const PlanInputs& inputs, const SimtSchedule& schedule) {
+  return resident_blocks(inputs.target, schedule.threads(), simt_shared_bytes(inputs, schedule),
+                         simt_registers(inputs, schedule));
+}
+
+std::unique_ptr<KernelKind> make_matmul_simt_kind() { return std::make_unique<SimtKind>(); }
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,448 @@
+// matmul_wgmma as CUDA C++: one warpgroup starts copies, the others multiply and finish their rows
+// (device/matmul_wgmma.cuh).
+#include <fmt/format.h>
+
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/matmul/matmul_parts.h"
+#include "codegen_cuda/matmul/matmul_rows.h"
+#include "codegen_cuda/matmul/matmul_wgmma.h"
+#include "ir/error.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+// of an operand whose rows lie contiguous: 128 bytes, a swizzle's span
+constexpr std::int64_t rows_side_by_side = 64;
+constexpr int piece_gap = 8;  // elements between rows of a piece, device/matmul_tiles.cuh
+
+class WgmmaEmitter {
+ public:
+  WgmmaEmitter(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& schedule,
+               bool checked)
+      : kernel_(inputs, bucket,
+                fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule),
+                            checked ? ", checked" : "")),
+        form_(std::get<ir::MatmulForm>(inputs.form.kind)), schedule_(WgmmaSchedule::from(schedule)),
+        operands_(inputs.facts->boxed.value()),
+        result_(schedule_.tma_store != 0 ? operands_.result : nullptr), checked_(checked),
+        registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
+        shape_{.rows = schedule_.swap_ab ? schedule_.block_columns
+                                         : schedule_.block_rows * schedule_.multicast,
+               .columns = schedule_.swap_ab ? schedule_.block_rows
+                                            : schedule_.block_columns * schedule_.beside,
+               .group = schedule_.group,
+               .all_columns = false} {}
+
+  EmittedKernel run() {
+    for (const char* piece : {"vectors", "matmul_tiles", "tensor_map", "checked_wait", "barriers",
+                              "wgmma", "matmul_wgmma"})
+      kernel_.use(piece);
+    reserve_names(kernel_);
+    declare_tile();
+    CodeScope& entry = kernel_.begin_entry({.name = "matmul",
+                                            .threads = static_cast<int>(schedule_.threads()),
+                                            .blocks = static_cast<int>(schedule_.blocks),
+                                            .tensor_maps = result_ != nullptr ? 3 : 2,
+                                            .dependent = true});
+    names_ = write_extents(kernel_, entry, form_, false);
+    tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
+    // A cluster whose blocks bring tiles to each other has one tile as high, or as wide, as all of
+    // theirs.
+    const std::int64_t together = schedule_.split * schedule_.sharing();
+    first_tile_number_ =
+        together == 1 ? "(int)blockIdx.x" : fmt::format("(int)(blockIdx.x / {})", together);
+    entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
+    entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
+    entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
+    kernel_.block(entry, "if (threadIdx.x == 0)", [&](CodeScope& first) {
+      first.line("prefetch_map(tensor_map0);");
+      first.line("prefetch_map(tensor_map1);");
+      if (result_ != nullptr) first.line("prefetch_map(tensor_map2);");
+      first.line("ring.initialise();");
+    });
+    if (shares()) {
+      kernel_.use("cluster");
+      entry.line(fmt::format("const int rank = (int)(blockIdx.x % {});", schedule_.sharing()));
+      entry.line(
+          "synchronise_cluster();  // no block copies into another before that one's barriers are "
+          "there");
+    } else {
+      entry.line("__syncthreads();");
+    }
+    entry.line(fmt::format(
+        "constexpr int depth_tiles = {};",
+        (*form_.k.extent.constant() + schedule_.block_depth - 1) / schedule_.block_depth));
+    write_depth_share(kernel_, entry, schedule_.split);
+    // The same value in all lanes, which the compiler can't tell of threadIdx.x.
+    entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 128), 0);");
+
+    MatmulRows rows(kernel_, form_, shape_.rows, schedule_.threads());
+    std::optional<TilePlace> place;  // the block's only one
+    if (!schedule_.persistent) place = write_place(entry, first_tile_number_);
+    if (cluster_rows())
+      rows.begin_cluster(entry, schedule_.shared_bytes(), schedule_.block_columns);
+    kernel_.block(entry, "if (warpgroup == 0)",
+                  [&](CodeScope& scope) { write_copies(scope, place); });
+    kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows, place); });
+    const std::int64_t holding = cluster_rows() ? blocks_across(form_, schedule_.block_columns) : 1;
+    if (cluster_rows())
+      rows.finish_cluster(entry, names_, *place, holding, schedule_.block_columns);
+    if (shares())
+      entry.line(
+          "synchronise_cluster();  // others may still copy here, or say that they have read");
+    if (schedule_.split > 1)
+      entry.line("synchronise_cluster();  // others read this block's sums until here");
+    kernel_.end_entry();
+
+    EmittedKernel result{.waits = true};
+    ir::Dim blocks = tile_count(form_, shape_);
+    if (schedule_.persistent) {
+      const std::int64_t at_once = kernel_.target().multiprocessors * schedule_.blocks / together;
+      blocks = ir::min(blocks, std::max<std::int64_t>(at_once, 1));
+    }
+    blocks = blocks * together;
+    ir::DeviceLaunch launch{.entry = "matmul",
+                            .grid = {blocks, 1, 1},
+                            .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                            .cluster = {static_cast<std::int32_t>(together * holding), 1, 1},
+                            .shared_bytes = wgmma_shared_bytes(form_, schedule_),
+                            .dependent = true};
+    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows / schedule_.beside),
+                          map_of(second_operand(), schedule_.block_columns / schedule_.multicast)};
+    if (result_ != nullptr) launch.tensor_maps.push_back(map_of_result());
+    result.launches.push_back(std::move(launch));
+    if (!form_.rows.empty() && !cluster_rows()) {
+      result.launches.push_back(rows.write_launch());
+      result.workspace_bytes = rows.workspace_bytes();
+    }
+    result.source = kernel_.finish();
+    result.entries = kernel_.entries();
+    return result;
+  }
+
+ private:
+  // Of the multiplication: rows of the tile come from the first, columns from the second.
+  const BoxedOperand& first_operand() const {
+    return schedule_.swap_ab ? operands_.right : operands_.left;
+  }
+  const BoxedOperand& second_operand() const {
+    return schedule_.swap_ab ? operands_.left : operands_.right;
+  }
+  bool shares() const { return schedule_.sharing() > 1; }
+  bool cluster_rows() const { return schedule_.cluster_rows && !form_.rows.empty(); }
+
+  ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
+    constexpr int swizzle_bytes = 128;
+    const std::int64_t box_rows = operand.major == Major::Rows ? rows_side_by_side : rows;
+    ir::TensorMap map{.buffer = operand.buffer,
+                      .dtype = operands_.dtype,
+                      .dims = operand.dims,
+                      .strides = operand.strides,
+                      .box = {static_cast<std::int32_t>(schedule_.block_depth),
+                              static_cast<std::int32_t>(box_rows)},
+                      .swizzle_bytes = swizzle_bytes};
+    while (map.box.size() < map.dims.size()) map.box.push_back(1);
+    return map;
+  }
+
+  // Of all rows of the result. A box is a warp's piece; a warp writes whole rows of it, so that it
+  // needs no swizzle to be free of bank conflicts.
+  ir::TensorMap map_of_result() const {
+    const std::int64_t columns = form_.n.extent.constant().value();
+    constexpr std::int32_t box_rows = 16;
+    return {.buffer = static_cast<std::int32_t>(kernel_.parameters()) + result_->output,
+            .dtype = kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype,
+            .dims = {ir::Dim(columns),
+                     ir::max(form_.m.extent,
+                             1)},  // a map of an empty tensor can't be made, and is not used
+            .strides = {ir::Dim(columns * schedule_.tma_store)},
+            .box = {static_cast<std::int32_t>(schedule_.piece_columns()), box_rows},
+            .swizzle_bytes = 0};
+  }
+
+  void declare_tile() {
+    const std::int64_t fragments = schedule_.block_columns / 8, sums = fragments * 4;
+    std::string places, operands;
+    for (std::int64_t i = 0; i < sums; ++i) {
+      const char* between = i == 0 ? "" : i % 16 == 0 ? ",\"\n        \" " : ", ";
+      places += fmt::format("{}%{}", between, i);
+      operands += fmt::format("{}\"+f\"(sums[0][{}][{}])",
+                              i == 0       ? ""
+                              : i % 8 == 0 ? ",\n          "
+                                           : ", ",
+                              i / 4, i % 4);
+    }
+    const char* type = operands_.dtype == ir::DType::BF16 ? "bf16" : "f16";
+    kernel_.declare(fmt::format(
+        R"(// The tile of a block: operands lie in shared memory as rows of 64 elements of depth.
+struct Tile {{
+  static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
+  static constexpr int consumer_warps = {4}, sharing_blocks = {18};
+  static constexpr bool checked = {5}, persistent = {19};  // a block has several tiles
+  static constexpr bool left_by_rows = {14}, right_by_rows = {15};
+  static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
+  static constexpr int piece_columns = {6};
+
+  // sums (+)= 64 rows x 16 of depth times 16 of depth x {1} columns.
+  __device__ __forceinline__ static void multiply(float (&sums)[1][{7}][4], unsigned long long left, unsigned long long right, int accumulate) {{
+    asm volatile(
+        "{{\n"
+        ".reg .pred accumulate;\n"
+        "setp.ne.b32 accumulate, %{10}, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{11}.{11} "
+        "{{{12}}},"
+        " %{8}, %{9}, accumulate, 1, 1, {16}, {17};\n"
+        "}}"
+        : {13}
+        : "l"(left), "l"(right), "r"(accumulate));
+  }}
+}};
+
+)",
+        schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
+        4 * schedule_.consumer_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums,
+        sums + 1, sums + 2, type, places, operands, first_operand().major == Major::Rows,
+        second_operand().major == Major::Rows, first_operand().major == Major::Rows ? 1 : 0,
+        second_operand().major == Major::Rows ? 1 : 0, schedule_.sharing(), schedule_.persistent));
+  }
+
+  // Coordinates of an operand's batch point.
+  std::string batch_coordinates(CodeScope& scope, const BoxedOperand& operand) {
+    std::string text;
+    for (const ir::DimLeaf& variable : operand.batch) text += ", " + scope.find(variable)->name;
+    return text;
+  }
+
+  // Of the block's part of a tile.
+  TilePlace write_place(CodeScope& scope, const std::string& tile) {
+    TilePlace place = write_tile_place(kernel_, scope, form_, tiles_, shape_, tile);
+    if (schedule_.multicast > 1) {
+      place.first_row = write_variable(scope, kernel_, "first_row_of_block", place.first_row.wide,
+                                       fmt::format("{} + rank * Tile::rows", place.first_row.name));
+    }
+    if (schedule_.beside > 1) {
+      place.first_column =
+          write_variable(scope, kernel_, "first_column_of_block", place.first_column.wide,
+                         fmt::format("{} + rank * Tile::columns", place.first_column.name));
+    }
+    return place;
+  }
+
+  // `only`: where the block's tile lies, if it has one; else it walks along the tiles.
+  void write_tiles(CodeScope& scope, const std::optional<TilePlace>& only,
+                   const std::function<void(CodeScope&, const TilePlace&)>& body) {
+    if (only) {
+      scope.line("constexpr int step = 0;");
+      return body(scope, *only);
+    }
+    scope.line("int step = 0;");
+    const std::string advance =
+        shares() ? fmt::format("(int)(gridDim.x / {})", schedule_.sharing()) : "(int)gridDim.x";
+    kernel_.block(scope,
+                  fmt::format("for (int tile = {}; tile < {}; tile += {}, step += tiles)",
+                              first_tile_number_, tiles_.count, advance),
+                  [&](CodeScope& loop) { body(loop, write_place(loop, "tile")); });
+  }
+
+  // Starts the copies of one tile of an operand; `first`: its first row. Where blocks share it: of
+  // this block's part, to all of them.
+  void write_boxes(CodeScope& scope, const BoxedOperand& operand, int map, std::int64_t rows,
+                   const std::string& to, std::string first, std::int64_t blocks) {
+    std::string target = to, function = "load_box", after = batch_coordinates(scope, operand);
+    if (blocks > 1) {
+      rows /= blocks;
+      target = "part";
+      scope.line(fmt::format("const unsigned part = {} + (unsigned)rank * {};", to,
+                             rows * schedule_.block_depth * 2));
+      first += fmt::format(" + rank * {}", rows);
+      function = "load_box_for";
+      after = fmt::format(", {}", (1 << blocks) - 1);
+    }
+    const std::string depth = "(first_tile + i) * Tile::depth";
+    if (operand.major == Major::Depth) {
+      scope.line(fmt::format("{}({}, tensor_map{}, full, {}, {}{});", function, target, map, depth,
+                             first, after));
+      return;
+    }
+    for (std::int64_t chunk = 0; chunk < rows / rows_side_by_side; ++chunk) {
+      scope.line(fmt::format("{}({} + {}, tensor_map{}, full, {} + {}, {}{});", function, target,
+                             chunk * rows_side_by_side * schedule_.block_depth * 2, map, first,
+                             chunk * rows_side_by_side, depth, after));
+    }
+  }
+
+  void write_copies(CodeScope& scope, const std::optional<TilePlace>& only) {
+    if (registers_.producer != 0)
+      scope.line(fmt::format("give_registers<{}>();", registers_.producer));
+    kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
+      write_tiles(one, only, [&](CodeScope& loop, const TilePlace& place) {
+        const std::string row = "(int)" + place.first_row.name,
+                          column = "(int)" + place.first_column.name;
+        kernel_.block(loop, "for (int i = 0; i < tiles; ++i)", [&](CodeScope& inner) {
+          inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
+          inner.line("ring.begin_stage(step + i, error);");
+          write_boxes(inner, first_operand(), 0, schedule_.block_rows, "to",
+                      schedule_.swap_ab ? column : row, schedule_.beside);
+          write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes",
+                      schedule_.swap_ab ? row : column, schedule_.multicast);
+        });
+      });
+    });
+    if (shares() || schedule_.split > 1) scope.line("__syncwarp();");
+    if (schedule_.split > 1) {
+      scope.line(
+          fmt::format("for (int meeting = 0; meeting < {}; ++meeting) attend_cluster();  // of "
+                      "those that multiply",
+                      2 * pieces() - 1));
+    }
+  }
+  // Of those that read a piece of sums.
+  const char* meeting() const {
+    return schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();";
+  }
+  std::int64_t pieces() const { return schedule_.block_columns / schedule_.piece_columns(); }
+
+  void write_products(CodeScope& scope, MatmulRows& rows, const std::optional<TilePlace>& only) {
+    if (registers_.consumer != 0)
+      scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
+    const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
+    scope.line("const int warp = (int)(threadIdx.x / 32) - 4;  // among those that multiply");
+    scope.line(
+        fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};",
+                    schedule_.pieces_offset(), 16 * pitch));
+    if (result_ != nullptr) {
+      const std::string type =
+          storage_type(kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype);
+      scope.line(
+          fmt::format("{0}* box_of_warp = reinterpret_cast<{0}*>(shared + {1}) + warp * {2};", type,
+                      schedule_.boxes_offset(), schedule_.box_elements()));
+    }
+    write_tiles(scope, only, [&](CodeScope& loop, const TilePlace& place) {
+      loop.line("float sums[1][Tile::columns / 8][4];");
+      loop.line(
+          "multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, "
+          "tiles, error);");
+      std::optional<KeptRows> kept;
+      if (cluster_rows()) kept = rows.kept_in_cluster(place, schedule_.block_columns);
+      else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
+      loop.line("#pragma unroll 1");
+      kernel_.block(
+          loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces()),
+          [&](CodeScope& body) {
+            if (!schedule_.persistent && result_ == nullptr && pieces() > 1) {
+              body.line(
+                  fmt::format("if (piece > 0) {}  // the piece before has been read", meeting()));
+            }
+            body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+            if (result_ != nullptr)
+              body.line("if (threadIdx.x % 32 == 0) wait_boxes_read();  // the warp's box is free");
+            body.line(meeting());
+            const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
+            const SumPiece piece{
+                .base = "piece_of_warp",
+                .rows = 16,
+                .columns = columns,
+                .pitch = pitch,
+                .first_row = place.first_row.name + (schedule_.swap_ab ? across : down),
+                .first_column = place.first_column.name + (schedule_.swap_ab ? down : across),
+                .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)"
+                                               : "(rank * 32 + (int)(threadIdx.x % 32))",
+                .threads = schedule_.split == 1 ? "32" : "(32 * split)",
+                .split = static_cast<int>(schedule_.split),
+                .transposed = schedule_.swap_ab};
+            if (result_ == nullptr) {
+              write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
+            } else {
+              const KeptRows box{.pointer = fmt::format("box_of_warp - ({})", piece.first_column),
+                                 .row = fmt::format("{{}} - ({})", piece.first_row),
+                                 .pitch = std::to_string(columns),
+                                 .aligned = true,
+                                 .result = result_};
+              write_epilogue(kernel_, body, form_, names_, piece, &box);
+              body.line(fmt::format(
+                  "store_results<{}>(tensor_map2, box_of_warp, {}, {}, {}, {}, {});", columns,
+                  kernel_.output(static_cast<std::size_t>(result_->output)), piece.first_row,
+                  piece.first_column, names_.rows.name, names_.columns.name));
+            }
+            // Where results leave as boxes, warps have met between reading the piece and storing
+            // the box.
+            if (schedule_.persistent && result_ == nullptr) body.line(meeting());
+          });
+    });
+    if (result_ != nullptr) {
+      scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
+      if (shares()) scope.line("__syncwarp();");
+    }
+  }
+
+  KernelWriter kernel_;
+  const ir::MatmulForm& form_;
+  WgmmaSchedule schedule_;
+  BoxedOperands operands_;
+  const ir::Store* result_;  // what leaves as boxes, or null
+  bool checked_;
+  WgmmaSchedule::Registers registers_;
+  TileShape shape_;
+  MatmulNames names_;
+  TileNames tiles_;
+  std::string first_tile_number_;
+};
+
+const ir::TensorType& result_type(const ir::Region& region, const ir::Store& store) {
+  const ir::Function& body = region.body;
+  return body.tensor_type(body.body.results.at(static_cast<std::size_t>(store.output)));
+}
+
+const ir::Store* boxed_result(const ir::Region& region, const ir::MatmulForm& form,
+                              const ir::SymbolTable& symbols) {
+  if (!form.rows.empty() || !form.batch.empty() || form.stores.size() != 1) return nullptr;
+  const ir::Store& store = form.stores.front();
+  const ir::TensorType& type = result_type(region, store);
+  constexpr std::int64_t stride_bytes = 16;  // of tensor memory access
+  const auto bytes = static_cast<std::int64_t>(ir::size_of(type.dtype));
+  const auto columns = form.n.extent.constant();
+  if ((bytes != 2 && bytes != 4) || !columns || *columns == 0 ||
+      *columns * bytes % stride_bytes != 0)
+    return nullptr;
+  const auto same = [&](const ir::Dim& a, const ir::Dim& b) {
+    return ir::simplify(a, symbols) == ir::simplify(b, symbols);
+  };
+  const ir::Dim place = form.m.index() * *columns + form.n.index();
+  const bool whole = same(ir::product(type.dims), form.m.extent * *columns);
+  return whole && same(ir::linear_offset(store.index, type.dims, symbols), place) ? &store
+                                                                                  : nullptr;
+}
+
+}  // namespace
+
+std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::MatmulForm& form,
+                                            const TensorOperands& operands,
+                                            const ir::SymbolTable& symbols) {
+  const auto left = boxed_operand(operands.left, form, form.m),
+             right = boxed_operand(operands.right, form, form.n);
+  if (!left || !right) return std::nullopt;
+  const ir::Store* result = boxed_result(region, form, symbols);
+  const std::int64_t bytes =
+      result == nullptr
+          ? 0
+          : static_cast<std::int64_t>(ir::size_of(result_type(region, *result).dtype));
+  return BoxedOperands{.dtype = operands.dtype,
+                       .left = *left,
+                       .right = *right,
+                       .result = result,
+                       .result_bytes = bytes};
+}
+
+std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule) {
+  const bool holds_rows = schedule.cluster_rows && !form.rows.empty();
+  return schedule.shared_bytes() +
+         (holds_rows ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns) : 0);
+}
+
+EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket,
+                         const ir::Schedule& schedule, bool checked) {
+  return WgmmaEmitter(inputs, bucket, schedule, checked).run();
+}
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,274 @@
+// Which matmul_wgmma schedules there are, which of them fit, and what they cost.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <tuple>
+
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/matmul/matmul_kinds.h"
+#include "codegen_cuda/matmul/matmul_rows.h"
+#include "codegen_cuda/matmul/matmul_wgmma.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+std::int64_t depth_of(const PlanInputs& inputs) {
+  return std::get<ir::MatmulForm>(inputs.form.kind).k.extent.constant().value();
+}
+
+class WgmmaKind final : public KernelKind {
+ public:
+  std::string_view name() const override { return "matmul_wgmma"; }
+
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<ir::MatmulForm>(inputs.form.kind) &&
+           inputs.facts->boxed.has_value();
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
+                                       const ir::Bucket& bucket) const override {
+    return best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile);
+  }
+
+  std::vector<ir::Schedule> space(const PlanInputs& inputs,
+                                  const ir::Bucket& bucket) const override {
+    const auto kind = [](const WgmmaSchedule& schedule) {
+      return std::tuple(schedule.blocks, schedule.swap_ab, schedule.persistent, schedule.split,
+                        schedule.multicast, schedule.beside, schedule.tma_store,
+                        schedule.cluster_rows);
+    };
+    return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    return seconds(inputs, WgmmaSchedule::from(schedule), matmul_extents(inputs, keys));
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    return matmul_edges(inputs);
+  }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs,
+                                    const ir::Schedule& schedule) const override {
+    return reason_against(inputs, inputs.facts->boxed.value(), WgmmaSchedule::from(schedule));
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool checked) const override {
+    return emit_wgmma(inputs, bucket, schedule, checked);
+  }
+
+ private:
+  static bool same_tile(const WgmmaSchedule& a, const WgmmaSchedule& b) {
+    return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
+           a.swap_ab == b.swap_ab && a.split == b.split && a.multicast == b.multicast &&
+           a.beside == b.beside && a.cluster_rows == b.cluster_rows;
+  }
+
+  static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs,
+                                                          const ir::Bucket& bucket) {
+    return [&inputs, typical = matmul_extents(inputs, typical_keys(inputs, bucket))](
+               const WgmmaSchedule& schedule) { return seconds(inputs, schedule, typical); };
+  }
+
+  static std::vector<WgmmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) {
+    const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
+    const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
+    const BoxedOperands& operands = inputs.facts->boxed.value();
+    const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
+    std::vector<WgmmaSchedule> found;
+    const auto add = [&](WgmmaSchedule schedule) {
+      // As many stages as memory has room for; more than the depth has tiles are never used.
+      const std::int64_t tiles = (typical.depth + schedule.block_depth - 1) / schedule.block_depth;
+      const std::int64_t room =
+          std::min(inputs.target.shared_per_block,
+                   inputs.target.shared_per_multiprocessor / schedule.blocks - reserved);
+      constexpr std::int64_t barriers = 16,
+                             box_alignment = 128;  // bytes: of a stage, and behind them
+      schedule.stages = 0;
+      const std::int64_t fitting = (room - wgmma_shared_bytes(form, schedule) -
+                                    (schedule.tma_store != 0 ? box_alignment : 0)) /
+                                   (schedule.stage_bytes() + barriers);
+      schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
+      if (schedule.stages < 2 || reason_against(inputs, operands, schedule)) return;
+      add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
+        if (!reason_against(inputs, operands, one)) found.push_back(one);
+      });
+    };
+    const auto add_with_boxes = [&](WgmmaSchedule schedule) {
+      add(schedule);
+      schedule.tma_store = operands.result_bytes;
+      if (schedule.tma_store != 0) add(schedule);
+    };
+    for (const std::int64_t rows : {64, 128}) {
+      for (std::int64_t columns = 16; columns <= 256; columns += 16) {
+        if (columns >= typical.columns + 64) break;
+        for (const std::int64_t blocks : {1, 2, 3}) {
+          for (const bool persistent : {false, true}) {
+            WgmmaSchedule schedule{.block_rows = rows,
+                                   .block_columns = columns,
+                                   .stages = 0,
+                                   .blocks = blocks,
+                                   .persistent = persistent};
+            if (rows < 2 * most.rows) {
+              add_with_boxes(schedule);
+              // Sharing an operand pays where wide tiles lie below or beside each other anyway.
+              schedule.multicast = 2;
+              if (columns >= 64 && typical.rows >= 4 * rows) add_with_boxes(schedule);
+              schedule.multicast = 1;
+              schedule.beside = 2;
+              if (columns >= 64 && typical.columns >= 2 * columns) add_with_boxes(schedule);
+              schedule.beside = 1;
+              schedule.cluster_rows = true;
+              schedule.group = 1;
+              if (!persistent && cluster_holds_rows(form, columns)) add(schedule);
+              schedule.cluster_rows = false;
+              schedule.group = 8;
+            }
+            schedule.swap_ab = true;
+            if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16) add(schedule);
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+  // bytes of shared memory of each block, by the system
+  static constexpr std::int64_t reserved = 1024;
+
+  static std::optional<std::string> reason_against(const PlanInputs& inputs,
+                                                   const BoxedOperands& operands,
+                                                   const WgmmaSchedule& schedule) {
+    if (schedule.block_rows != 64 && schedule.block_rows != 128)
+      return "bm is 64 or 128, 64 rows a warpgroup";
+    if (schedule.block_columns < 16 || schedule.block_columns > 256 ||
+        schedule.block_columns % 16 != 0)
+      return "bn is a multiple of 16 from 16 to 256";
+    if ((schedule.swap_ab ? operands.left : operands.right).major == Major::Rows &&
+        schedule.block_columns % 64 != 0)
+      return "bn is a multiple of 64 where the operand's rows lie contiguous";
+    if (schedule.stages < 2 || schedule.group < 1 || schedule.blocks < 1)
+      return "stages is at least 2, group and blocks at least 1";
+    const std::int64_t tiles = (depth_of(inputs) + schedule.block_depth - 1) / schedule.block_depth;
+    const std::int64_t share =
+        (tiles + schedule.split - 1) / std::max<std::int64_t>(schedule.split, 1);
+    if (schedule.split < 1 || schedule.split > 8 ||
+        (schedule.split > 1 && (schedule.persistent || (schedule.split - 1) * share >= tiles)))
+      return "split is 1 to 8, every block of a cluster has a tile of depth, and none is "
+             "persistent";
+    const CudaTarget& target = inputs.target;
+    if (const char* reason = reason_against_sharing(operands, schedule)) return reason;
+    const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
+    if (schedule.cluster_rows && (!cluster_holds_rows(form, schedule.block_columns) ||
+                                  schedule.swap_ab || schedule.persistent || schedule.split > 1 ||
+                                  schedule.sharing() > 1 || schedule.group != 1))
+      return "rows are whole in a cluster of 2 to 8 blocks with group and split 1 that reduces "
+             "f32, is not persistent and shares nothing";
+    if (schedule.tma_store != 0 &&
+        (schedule.tma_store != operands.result_bytes || schedule.swap_ab || schedule.split > 1))
+      return fmt::format(
+          "tma_store is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 "
+          "where "
+          "swap_ab or split",
+          operands.result_bytes);
+    const std::int64_t shared = wgmma_shared_bytes(form, schedule);
+    if (shared > target.shared_per_block ||
+        (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
+      return fmt::format("{} blocks of a multiprocessor need {} bytes of shared memory each",
+                         schedule.blocks, shared);
+    const WgmmaSchedule::Registers registers =
+        schedule.registers(target.registers_per_multiprocessor);
+    const std::int64_t most = registers.consumer == 0 ? registers.launch : registers.consumer;
+    if (schedule.registers_needed() > most)
+      return fmt::format("sums of {} columns need {} registers a thread, and there are {}",
+                         schedule.block_columns, schedule.registers_needed(), most);
+    // All warps run the row stages, with what a thread has at launch.
+    if (schedule.cluster_rows && registers.consumer != 0)
+      return "warpgroups of a cluster that holds rows trade no registers";
+    // One instruction names all sums and some more; the assembler wants to hold them in what a
+    // thread has at launch, whatever is traded later.
+    constexpr std::int64_t besides_sums = 26;
+    if (schedule.block_columns / 2 + besides_sums > registers.launch)
+      return fmt::format("{} blocks leave {} registers a thread at launch", schedule.blocks,
+                         registers.launch);
+    return std::nullopt;
+  }
+
+  // Null: none.
+  static const char* reason_against_sharing(const BoxedOperands& operands,
+                                            const WgmmaSchedule& schedule) {
+    for (const std::int64_t blocks : {schedule.multicast, schedule.beside})
+      if (blocks != 1 && blocks != 2 && blocks != 4)
+        return "multicast and beside are 1, 2 or 4 blocks";
+    if (schedule.sharing() == 1) return nullptr;
+    const bool columns = schedule.multicast > 1;
+    const BoxedOperand& operand = columns ? operands.right : operands.left;
+    if ((columns && schedule.beside > 1) || schedule.swap_ab || schedule.split > 1 ||
+        !operand.batch.empty())
+      return "blocks share one operand, the same at every batch point, and are neither swap_ab nor "
+             "split";
+    const std::int64_t all = columns ? schedule.block_columns : schedule.block_rows;
+    if (all % (8 * schedule.sharing()) != 0 ||
+        (operand.major == Major::Rows && all / schedule.sharing() % 64 != 0))
+      return "every block brings whole groups of 8 rows, 64 where the operand's rows lie "
+             "contiguous";
+    return nullptr;
+  }
+
+  static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule,
+                        const MatmulExtents& extents) {
+    const CudaTarget& target = inputs.target;
+    MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
+    if (schedule.cluster_rows) work = in_cluster(inputs, work);
+    work.block_rows = schedule.swap_ab ? schedule.block_columns : schedule.block_rows;
+    work.block_columns = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
+    work.block_depth = schedule.block_depth;
+    work.threads = 128 * schedule.consumer_warpgroups();
+    work.stages = schedule.stages;
+    work.split = schedule.split;
+    work.shared_columns = schedule.multicast;
+    work.shared_rows = schedule.beside;
+    if (schedule.tma_store != 0) {
+      // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before
+      // a block ends.
+      constexpr double store_cycles = 0.75, box_latency = 500, box_latency_under_copies = 100;
+      work.epilogue_cycles -= store_cycles;
+      work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
+    }
+    work.blocks_per_multiprocessor = schedule.blocks;
+    work.flops_per_clock = target.tensor_flops * 0.95;
+    // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
+    const double columns = static_cast<double>(schedule.block_columns),
+                 rows = static_cast<double>(schedule.block_rows);
+    work.shared_bytes_per_tile = ((rows + columns * rows / 64) + rows + columns) *
+                                 static_cast<double>(schedule.block_depth) * 2;
+    constexpr double wait = 60, multiplication = 35;
+    const double copies = 900.0 / static_cast<double>(schedule.stages);
+    const double issue = static_cast<double>(schedule.block_depth) / 16 *
+                         std::max(columns / 2, 16 + columns / 4) * rows / 64;
+    work.tile_latency = std::max(wait + multiplication + issue, copies);
+    // A block's epilogue runs under the copies of its next tile, where it has one.
+    double seconds = matmul_seconds(target, work, extents);
+    if (schedule.persistent) {
+      constexpr double start_saved = 0.25e-6;
+      const double tiles =
+          static_cast<double>(extents.batch) *
+          std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
+          std::ceil(static_cast<double>(extents.columns) / static_cast<double>(work.block_columns));
+      const double waves =
+          std::ceil(tiles / static_cast<double>(target.multiprocessors * schedule.blocks));
+      seconds -= std::max(0.0, waves - 1) * start_saved;
+    }
+    return seconds;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_matmul_wgmma_kind() { return std::make_unique<WgmmaKind>(); }
+
+}  // namespace anydim::codegen_cuda

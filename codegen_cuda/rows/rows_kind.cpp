@@ -1,0 +1,531 @@
+// Rows: `rows threads=THREADS across=0|1 vector=ELEMENTS items=VECTORS split=BLOCKS`. threads: of
+// one row; 32 make several rows a block. across=1: 32 neighbouring rows lie side by side in a
+// block, `threads` of them a row. items: vectors a thread holds in registers (0: any length, each
+// stage reads its elements again). split: blocks that share a row, whose parts a second launch puts
+// together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "codegen_cuda/occupancy.h"
+#include "codegen_cuda/rows/row_passes.h"
+#include "codegen_cuda/rows/row_stages.h"
+#include "codegen_cuda/work.h"
+#include "ir/dims/affine.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::Dim;
+using ir::RowForm;
+
+constexpr int rows_of_block = 4;  // warps of a block where each has a row
+// values of one thread that all kept slots together may take
+constexpr std::int64_t registers_of_row = 32;
+constexpr std::int64_t longest_of_warp = 1024;
+
+Dim inner_points(const RowForm& form) {
+  Dim points(1);
+  for (const ir::Iteration& iteration : form.inner) points = points * iteration.extent;
+  return points;
+}
+
+Dim outer_points(const RowForm& form) {
+  Dim points(1);
+  for (const ir::Iteration& iteration : form.outer) points = points * iteration.extent;
+  return points;
+}
+
+// One reduction and its results, no second pass over the row.
+bool is_one_pass(const RowForm& form) {
+  const auto passes = std::count_if(form.stages.begin(), form.stages.end(),
+                                    [](const ir::RowStage& stage) { return !stage.per_row; });
+  return passes == 1 && !form.stages.front().per_row && form.stages.front().stores.empty();
+}
+
+// Accesses that run along the variable by ones, less those that stride along it.
+int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf& variable) {
+  int balance = 0;
+  const auto count = [&](const std::vector<Dim>& index, ir::ValueId buffer) {
+    const Dim offset =
+        row_major(index, inputs.region.body.tensor_type(buffer).dims, inputs.form.symbols);
+    if (!offset.mentions(variable)) return;
+    const auto along = ir::affine_in(offset, variable);
+    balance += along && along->stride.is_constant(1) ? 1 : -1;
+  };
+  const ir::Block& body = inputs.region.body.body;
+  for (const ir::RowStage& stage : form.stages) {
+    if (stage.per_row) continue;
+    for (const ir::ScalarStep& step : stage.program.steps) {
+      if (step.kind == ir::ScalarStep::Kind::Load)
+        count(step.index, body.parameters.at(static_cast<std::size_t>(step.buffer)));
+    }
+    for (const ir::Store& store : stage.stores)
+      count(store.index, body.results.at(static_cast<std::size_t>(store.output)));
+  }
+  return balance;
+}
+
+struct Fields {
+  std::int64_t threads, across, vector, items, split;
+};
+ir::Schedule schedule_of(const Fields& fields) {
+  return {.name = "rows",
+          .fields = {{"threads", fields.threads},
+                     {"across", fields.across},
+                     {"vector", fields.vector},
+                     {"items", fields.items},
+                     {"split", fields.split}}};
+}
+Fields fields_of(const ir::Schedule& schedule) {
+  return {.threads = schedule.field("threads"),
+          .across = schedule.field("across"),
+          .vector = schedule.field("vector"),
+          .items = schedule.field("items"),
+          .split = schedule.field("split")};
+}
+
+class RowsKind : public KernelKind {
+ public:
+  std::string_view name() const override { return "rows"; }
+  bool takes_segments() const override { return true; }
+  bool accepts(const PlanInputs& inputs) const override {
+    return std::holds_alternative<RowForm>(inputs.form.kind);
+  }
+
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
+                                       const ir::Bucket& bucket) const override {
+    const auto& form = std::get<RowForm>(inputs.form.kind);
+    KernelWriter sizes(inputs, bucket, "");
+    // A segment's length is not known; it is taken for a text's.
+    constexpr std::int64_t typical_segment = 512;
+    const std::int64_t longest =
+        form.segments ? typical_segment
+                      : sizes.interval_of(ir::simplify(inner_points(form), sizes.symbols())).high;
+    const std::int64_t most_rows =
+        sizes.interval_of(ir::simplify(outer_points(form), sizes.symbols())).high;
+    const std::int64_t vector =
+        form.segments ? 1 : row_vector_width(sizes.symbols(), form, vector_elements(inputs));
+    const auto slots =
+        static_cast<std::int64_t>(std::max<std::size_t>(1, with_kept_loads(form).scratch.size()));
+
+    std::vector<ir::Schedule> schedules;
+    const auto add = [&](const Fields& fields) {
+      const ir::Schedule schedule = schedule_of(fields);
+      if (std::find(schedules.begin(), schedules.end(), schedule) == schedules.end())
+        schedules.push_back(schedule);
+    };
+    // Items where the row fits the registers of its threads.
+    const auto items = [&](std::int64_t threads, std::int64_t width) {
+      if (form.segments || longest > threads * registers_of_row) return std::int64_t{0};
+      const std::int64_t count = (longest + threads * width - 1) / (threads * width);
+      // 1024 threads have 64 registers each.
+      const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
+      return count * width * slots <= room ? std::max<std::int64_t>(count, 1) : 0;
+    };
+    if (!form.outer.empty() && contiguity(inputs, form, form.outer.back().variable) >
+                                   contiguity(inputs, form, form.inner.back().variable)) {
+      add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
+    }
+    // As many lanes as the row has vectors for.
+    std::int64_t fitting = vector;
+    while (fitting > 1 && longest < 32 * fitting) fitting /= 2;
+    if (longest <= longest_of_warp)
+      add({.threads = 32, .across = 0, .vector = fitting, .items = items(32, fitting), .split = 1});
+    if (longest > 256) {
+      for (const std::int64_t threads :
+           {std::int64_t{128}, std::int64_t{256}, std::int64_t{1024}}) {
+        if (threads > 128 && longest < threads * 4) continue;
+        add({.threads = threads,
+             .across = 0,
+             .vector = fitting,
+             .items = items(threads, fitting),
+             .split = 1});
+      }
+    }
+    constexpr std::int64_t worth_splitting = 1 << 15;
+    if (is_one_pass(form) && !form.segments && longest >= worth_splitting &&
+        most_rows <= inputs.target.multiprocessors / 2) {
+      const std::int64_t blocks = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(
+          2, 2 * inputs.target.multiprocessors / std::max<std::int64_t>(most_rows, 1))));
+      add({.threads = 256,
+           .across = 0,
+           .vector = fitting,
+           .items = 0,
+           .split = std::min<std::int64_t>(blocks, 256)});
+    }
+    if (schedules.empty()) add({.threads = 32, .across = 0, .vector = 1, .items = 0, .split = 1});
+    return schedules;
+  }
+
+  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+                  std::span<const std::int64_t> keys) const override {
+    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const Fields fields = fields_of(schedule);
+    const double rows = points_at(inputs, form.outer, keys);
+    double inner = points_at(inputs, form.inner, keys);
+    if (form.segments)
+      inner /= std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
+    const auto threads = static_cast<double>(fields.threads);
+    double clocks = 0, passes = 0;
+    for (const ir::RowStage& stage : form.stages) {
+      const double turns =
+          std::max(1.0, std::ceil(inner / (threads * static_cast<double>(fields.vector))));
+      // Lanes without a point wait; a reduction takes five exchanges in a warp, and a barrier and
+      // five more in a block.
+      const double exchange = stage.reductions.empty() ? 0
+                              : fields.across != 0     ? 20 + 4 * threads
+                              : threads > 32           ? 150
+                                                       : 60;
+      clocks +=
+          stage.per_row
+              ? rows * threads * point_clocks(stage.program)
+              : rows * threads *
+                    (turns * static_cast<double>(fields.vector) * point_clocks(stage.program) +
+                     exchange);
+      if (!stage.per_row) passes += 1;
+    }
+    const double once = traffic_bytes(inputs, rows * inner);
+    // Passes that read again find their row in the nearest cache, at a quarter of the cost.
+    const double bytes = fields.items > 0 ? once : once * (1 + 0.25 * std::max(0.0, passes - 1));
+    const std::int64_t block_threads = fields.across != 0     ? fields.threads * 32
+                                       : fields.threads == 32 ? rows_of_block * 32
+                                                              : fields.threads;
+    const double rows_at_once = fields.across != 0 ? 32 : threads == 32 ? rows_of_block : 1;
+    const double split = static_cast<double>(fields.split);
+    const double seconds = launch_seconds(
+        inputs.target, std::ceil(rows / rows_at_once) * split, static_cast<double>(block_threads),
+        static_cast<double>(streaming_blocks(inputs.target, block_threads)), bytes, clocks);
+    constexpr double second_launch = 1.5e-6;
+    return fields.split > 1 ? seconds + second_launch : seconds;
+  }
+
+  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
+    // The second key, where there is one, is the length of a row: other lengths suit other groups
+    // of threads.
+    std::vector<std::vector<std::int64_t>> edges(inputs.region.keys.size());
+    const auto& form = std::get<RowForm>(inputs.form.kind);
+    for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
+      const bool of_row =
+          std::any_of(form.inner.begin(), form.inner.end(), [&](const ir::Iteration& loop) {
+            const auto leaves = inputs.region.keys[i].leaves();
+            return std::any_of(leaves.begin(), leaves.end(),
+                               [&](const ir::DimLeaf& leaf) { return loop.extent.mentions(leaf); });
+          });
+      if (of_row) edges[i] = {longest_of_warp + 1, 4 * longest_of_warp + 1};
+    }
+    return edges;
+  }
+
+  std::optional<std::string> misfit(const PlanInputs& inputs,
+                                    const ir::Schedule& schedule) const override {
+    const auto& form = std::get<RowForm>(inputs.form.kind);
+    const Fields fields = fields_of(schedule);
+    if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty()
+                           : threads_misfit(fields.threads).has_value()) {
+      return "a row has 32 to 1024 threads in whole warps, or across rows 1 to 32";
+    }
+    if (fields.split > 1 && (!is_one_pass(form) || form.segments))
+      return "only a row of one reduction is split between blocks";
+    if (form.segments && (fields.items > 0 || fields.vector > 1))
+      return "a segment has any length and may start anywhere";
+    return std::nullopt;
+  }
+
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
+                     const ir::Schedule& schedule, bool) const override {
+    const auto& given = std::get<RowForm>(inputs.form.kind);
+    const Fields fields = fields_of(schedule);
+    const RowForm form = fields.items > 0 ? with_kept_loads(given) : without_scratch(given);
+    KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
+    Emission emission{
+        .kernel = kernel, .form = form, .fields = fields, .launches = {}, .workspace = Dim(0)};
+    if (fields.across != 0) write_across(emission);
+    else if (fields.split > 1) write_split(emission);
+    else write_rows(emission);
+    for (ir::DeviceLaunch& launch : emission.launches)
+      launch.dependent = inputs.target.has_dependent_launch();
+    return {.source = kernel.finish(),
+            .launches = std::move(emission.launches),
+            .workspace_bytes = emission.workspace,
+            .entries = kernel.entries()};
+  }
+
+ private:
+  struct Emission {
+    KernelWriter& kernel;
+    const RowForm& form;
+    Fields fields;
+    std::vector<ir::DeviceLaunch> launches;
+    Dim workspace;
+  };
+
+  static Dim limited(const KernelWriter& kernel, const Dim& blocks, std::int64_t a_multiprocessor) {
+    return ir::min(blocks, Dim(a_multiprocessor * kernel.target().multiprocessors));
+  }
+
+  // The rows of this segment, where there are any.
+  static void write_segment(KernelWriter& kernel, CodeScope& row, const RowForm& form,
+                            RowStagePlan& plan) {
+    if (!form.segments) return;
+    const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets));
+    const std::string number = write_index(kernel, row, form.outer.front().index());
+    const std::string rows = write_index(kernel, row, form.inner.front().extent);
+    const bool wide = counter_is_wide(kernel, form.inner.front().extent);
+    plan.first = kernel.fresh("segment_first");
+    plan.last = kernel.fresh("segment_last");
+    for (const auto& [name, place] :
+         {std::pair(plan.first, number), std::pair(plan.last, number + " + 1")}) {
+      row.line(fmt::format("const {} {} = {}segment_bound({}, {}, {});", index_type(wide), name,
+                           wide ? "" : "(int)", offsets, place, rows));
+    }
+  }
+
+  // The first block looks at all offsets.
+  static void check_segments(KernelWriter& kernel, CodeScope& entry, const RowForm& form) {
+    if (!form.segments) return;
+    kernel.use("report");
+    kernel.use("segments");
+    entry.line(fmt::format("if (blockIdx.x == 0) check_offsets(error, {}, {}, {}, {});",
+                           form.segments->check,
+                           kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
+                           bare(write_index(kernel, entry, form.segments->count)),
+                           bare(write_index(kernel, entry, form.inner.front().extent))));
+  }
+
+  // Blocks of a grid; one at least where offsets are to be looked at.
+  static Dim blocks_for(const RowForm& form, const Dim& blocks) {
+    return form.segments ? ir::max(blocks, Dim(1)) : blocks;
+  }
+
+  // A warp or a block a row.
+  static void write_rows(Emission& emission) {
+    KernelWriter& kernel = emission.kernel;
+    const auto threads = static_cast<int>(emission.fields.threads);
+    const bool warps = threads == 32;
+    const int together = warps ? rows_of_block : 1;
+    CodeScope& entry =
+        kernel.begin_entry({.name = "rows", .threads = threads * together, .dependent = true});
+    RowGroup group{.kind = warps ? RowGroup::Kind::Warp : RowGroup::Kind::Block,
+                   .threads = threads};
+    group.thread = kernel.fresh("thread");
+    group.stores_row = group.thread + " == 0";
+    entry.line(fmt::format("const int {} = threadIdx.x % {};", group.thread, threads));
+    check_segments(kernel, entry, emission.form);
+    const LinearSpace rows = linear_space(kernel, emission.form.outer);
+    const bool wide = counter_is_wide(kernel, rows.points);
+    const std::string count = kernel.fresh("rows"), row = kernel.fresh("row");
+    entry.line(fmt::format("const {} {} = {};", index_type(wide), count,
+                           bare(write_index(kernel, entry, rows.points))));
+    const std::string first =
+        warps ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", rows_of_block) : "blockIdx.x";
+    kernel.block(
+        entry,
+        fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += gridDim.x{4})", index_type(wide), row,
+                    first, count, warps ? fmt::format(" * {}", together) : ""),
+        [&](CodeScope& at) {
+          define_point(kernel, at, rows, {row, wide});
+          RowStagePlan plan{.form = emission.form,
+                            .group = group,
+                            .vector = static_cast<int>(emission.fields.vector),
+                            .items = static_cast<int>(emission.fields.items),
+                            .first = {},
+                            .last = {}};
+          write_segment(kernel, at, emission.form, plan);
+          write_row_stages(kernel, entry, at, plan);
+          if (!warps) at.line("__syncthreads();  // shared sums are free for the next row");
+        });
+    kernel.end_entry();
+    emission.launches.push_back(
+        {.entry = "rows",
+         .grid = {limited(kernel, blocks_for(emission.form, ir::ceil_div(rows.points, together)),
+                          warps ? 16 : 2048 / threads),
+                  Dim(1), Dim(1)},
+         .block = {threads * together, 1, 1}});
+  }
+
+  // 32 neighbouring rows a block, several threads each.
+  static void write_across(Emission& emission) {
+    KernelWriter& kernel = emission.kernel;
+    const auto threads = static_cast<int>(emission.fields.threads);
+    CodeScope& entry =
+        kernel.begin_entry({.name = "rows", .threads = threads * 32, .dependent = true});
+    RowGroup group{.kind = RowGroup::Kind::Column, .threads = threads};
+    group.thread = kernel.fresh("thread");
+    const std::string exists = kernel.fresh("exists"), column = kernel.fresh("column");
+    group.stores_row = fmt::format("{} && {} == 0", exists, group.thread);
+    group.stores_point = exists;
+    entry.line(fmt::format("const int {} = threadIdx.x / 32, {} = threadIdx.x % 32;", group.thread,
+                           column));
+    check_segments(kernel, entry, emission.form);
+    const LinearSpace rows = linear_space(kernel, emission.form.outer);
+    const bool wide = counter_is_wide(kernel, rows.points);
+    const std::string count = kernel.fresh("rows"), first = kernel.fresh("first"),
+                      row = kernel.fresh("row");
+    entry.line(fmt::format("const {} {} = {};", index_type(wide), count,
+                           bare(write_index(kernel, entry, rows.points))));
+    kernel.block(
+        entry,
+        fmt::format("for ({0} {1} = blockIdx.x * 32; {1} < {2}; {1} += gridDim.x * 32)",
+                    index_type(wide), first, count),
+        [&](CodeScope& at) {
+          at.line("// Lanes past the last row repeat it and write nothing.");
+          at.line(fmt::format("const bool {} = {} + {} < {};", exists, first, column, count));
+          at.line(fmt::format("const {} {} = {} ? {} + {} : {} - 1;", index_type(wide), row, exists,
+                              first, column, count));
+          define_point(kernel, at, rows, {row, wide});
+          RowStagePlan plan{.form = emission.form,
+                            .group = group,
+                            .vector = 1,
+                            .items = 0,
+                            .first = {},
+                            .last = {}};
+          write_segment(kernel, at, emission.form, plan);
+          write_row_stages(kernel, entry, at, plan);
+          at.line("__syncthreads();  // shared sums are free for the next rows");
+        });
+    kernel.end_entry();
+    emission.launches.push_back(
+        {.entry = "rows",
+         .grid = {limited(kernel, blocks_for(emission.form, ir::ceil_div(rows.points, 32)),
+                          64 / threads),
+                  Dim(1), Dim(1)},
+         .block = {threads * 32, 1, 1}});
+  }
+
+  // Several blocks a row; their parts lie in the workspace, 8 bytes each, and a warp a row puts
+  // them together.
+  static void write_split(Emission& emission) {
+    KernelWriter& kernel = emission.kernel;
+    const RowForm& form = emission.form;
+    const auto threads = static_cast<int>(emission.fields.threads);
+    const std::int64_t split = emission.fields.split;
+    const auto& reductions = form.stages.front().reductions;
+    const LinearSpace rows = linear_space(kernel, form.outer);
+    const auto slots = static_cast<std::int64_t>(reductions.size());
+    const RowStagePlan base{.form = form,
+                            .group = {},
+                            .vector = static_cast<int>(emission.fields.vector),
+                            .items = 0,
+                            .first = {},
+                            .last = {}};
+
+    const auto place = [&](const std::string& row, const std::string& part, std::size_t slot) {
+      return fmt::format("(({} * {}ll + {}) * {} + {})", row, split, part, slots, slot);
+    };
+    const auto part_of = [&](const ir::RowStage::Reduction& reduction, const std::string& at) {
+      return fmt::format("*({}*)((char*)workspace + 8 * {})", value_type(reduction.dtype), at);
+    };
+
+    {
+      CodeScope& entry =
+          kernel.begin_entry({.name = "parts", .threads = threads, .dependent = true});
+      RowStagePlan plan = base;
+      plan.group = {.kind = RowGroup::Kind::Block,
+                    .threads = threads,
+                    .thread = kernel.fresh("thread"),
+                    .stores_row = {},
+                    .stores_point = {}};
+      entry.line(fmt::format("const int {} = threadIdx.x;", plan.group.thread));
+      const std::string count = kernel.fresh("rows"), work = kernel.fresh("work"),
+                        part = kernel.fresh("part"), row = kernel.fresh("row");
+      entry.line(fmt::format("const long long {} = {};", count,
+                             bare(write_index(kernel, entry, rows.points))));
+      kernel.block(
+          entry,
+          fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work,
+                      count, split),
+          [&](CodeScope& at) {
+            at.line(fmt::format("const long long {} = {} / {}, {} = {} % {};", row, work, split,
+                                part, work, split));
+            define_point(kernel, at, rows, {row, true});
+            const Dim vectors =
+                ir::simplify(ir::floor_div(inner_points(form), plan.vector), kernel.symbols());
+            const std::string share = kernel.fresh("share"), all = kernel.fresh("all");
+            plan.first = kernel.fresh("first");
+            plan.last = kernel.fresh("last");
+            at.line(fmt::format("const long long {} = {}, {} = ({} + {}) / {};", all,
+                                write_index(kernel, at, vectors), share, all, split - 1, split));
+            at.line(fmt::format("const long long {} = {} * {}, {} = {} + {} < {} ? {} + {} : {};",
+                                plan.first, part, share, plan.last, plan.first, share, all,
+                                plan.first, share, all));
+            RowForm passes = form;
+            std::erase_if(passes.stages, [](const ir::RowStage& stage) { return stage.per_row; });
+            const RowStagePlan only{.form = passes,
+                                    .group = plan.group,
+                                    .vector = plan.vector,
+                                    .items = 0,
+                                    .first = plan.first,
+                                    .last = plan.last};
+            const std::vector<std::string> values = write_row_stages(kernel, entry, at, only);
+            kernel.block(at, fmt::format("if ({} == 0)", plan.group.thread), [&](CodeScope& one) {
+              for (std::size_t i = 0; i < reductions.size(); ++i) {
+                one.line(fmt::format("{} = {};", part_of(reductions[i], place(row, part, i)),
+                                     values.at(static_cast<std::size_t>(reductions[i].slot))));
+              }
+            });
+            at.line("__syncthreads();  // shared sums are free for the next part");
+          });
+      kernel.end_entry();
+      emission.launches.push_back(
+          {.entry = "parts",
+           .grid = {limited(kernel, rows.points * split, 2048 / threads), Dim(1), Dim(1)},
+           .block = {threads, 1, 1}});
+    }
+    {
+      CodeScope& entry = kernel.begin_entry({.name = "whole", .threads = 32, .dependent = true});
+      RowStagePlan plan = base;
+      plan.group = {.kind = RowGroup::Kind::Warp,
+                    .threads = 32,
+                    .thread = kernel.fresh("thread"),
+                    .stores_row = {},
+                    .stores_point = {}};
+      plan.group.stores_row = plan.group.thread + " == 0";
+      entry.line(fmt::format("const int {} = threadIdx.x;", plan.group.thread));
+      const std::string count = kernel.fresh("rows"), row = kernel.fresh("row");
+      entry.line(fmt::format("const long long {} = {};", count,
+                             bare(write_index(kernel, entry, rows.points))));
+      kernel.block(
+          entry,
+          fmt::format("for (long long {0} = blockIdx.x; {0} < {1}; {0} += gridDim.x)", row, count),
+          [&](CodeScope& at) {
+            define_point(kernel, at, rows, {row, true});
+            std::vector<std::string> values(static_cast<std::size_t>(form.accumulators));
+            for (std::size_t i = 0; i < reductions.size(); ++i) {
+              const auto& reduction = reductions[i];
+              const std::string partial = kernel.fresh("partial"), part = kernel.fresh("part"),
+                                value = kernel.fresh("reduced");
+              at.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial,
+                                  neutral(reduction)));
+              kernel.block(
+                  at,
+                  fmt::format("for (int {0} = {1}; {0} < {2}; {0} += 32)", part, plan.group.thread,
+                              split),
+                  [&](CodeScope& turn) {
+                    turn.line(fmt::format("{} = {};", partial,
+                                          combined(kernel, reduction, partial,
+                                                   part_of(reduction, place(row, part, i)))));
+                  });
+              at.line(fmt::format("const {} {} = {};", value_type(reduction.dtype), value,
+                                  reduced(kernel, entry, plan.group, reduction, partial)));
+              values.at(static_cast<std::size_t>(reduction.slot)) = value;
+            }
+            write_row_results(kernel, at, plan, values);
+          });
+      kernel.end_entry();
+      emission.launches.push_back({.entry = "whole",
+                                   .grid = {limited(kernel, rows.points, 16), Dim(1), Dim(1)},
+                                   .block = {32, 1, 1}});
+    }
+    emission.workspace = rows.points * (split * slots * 8);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelKind> make_rows_kind() { return std::make_unique<RowsKind>(); }
+
+}  // namespace anydim::codegen_cuda

@@ -1,0 +1,263 @@
+// Bodies of elementwise ops as CUDA C++ expressions; their meaning is ir/scalar.h's.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+
+#include "codegen_cuda/scalars/scalar_writer.h"
+#include "ir/error.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/real_body.h"
+
+namespace anydim::codegen_cuda {
+
+namespace {
+
+using ir::DType;
+using ir::Op;
+
+class Elementwise {
+ public:
+  Elementwise(KernelWriter& kernel, const ir::ScalarStep& step, DType dtype,
+              const std::vector<std::string>& operands)
+      : kernel_(kernel), step_(step), dtype_(dtype), operands_(operands) {}
+
+  std::string text() {
+    if (step_.op == Op::where)
+      return fmt::format("{} ? {} : {}", operands_.at(0), operands_.at(1), operands_.at(2));
+    if (step_.op == Op::cast) return cast(a(), dtype_, step_.dtype);
+    if (dtype_ == DType::Bool) return on_bools();
+    return ir::is_float(dtype_)
+               ? ir::RealBody(*this, ir::scalar_op(step_), std::span(operands_)).value()
+               : on_integers();
+  }
+
+  // Steps of ir::RealBody; a value is an expression that can stand as an operand of any other.
+  using Value = std::string;
+
+  Value real(double value) const {
+    return anydim::codegen_cuda::literal(doubles() ? DType::F64 : DType::F32, value, 0);
+  }
+  bool is_literal(const Value& value, double number) const { return value == real(number); }
+  Value arithmetic(Op op, const Value& x, const Value& y) const {
+    return fmt::format("({} {} {})", x,
+                       op == Op::add   ? "+"
+                       : op == Op::sub ? "-"
+                       : op == Op::mul ? "*"
+                                       : "/",
+                       y);
+  }
+  Value multiply_add(const Value& x, const Value& y, const Value& z) const {
+    return library("fma", {x, y, z});
+  }
+  Value compare(Op op, const Value& x, const Value& y) const {
+    return fmt::format("({} {} {})", x, comparison(op), y);
+  }
+  Value is_nan(const Value& x) const { return fmt::format("({} != {})", x, x); }
+  Value never() const { return "false"; }
+  Value differ(const Value& x, const Value& y) const { return fmt::format("({} != {})", x, y); }
+  Value select(const Value& condition, const Value& x, const Value& y) const {
+    return fmt::format("({} ? {} : {})", condition, x, y);
+  }
+  Value negate(const Value& x) const { return fmt::format("(-{})", x); }
+  Value magnitude(const Value& x) const { return library("fabs", {x}); }
+  Value copy_sign(const Value& x, const Value& sign) const {
+    return library("copysign", {x, sign});
+  }
+  Value integral(Op op, const Value& x) const {
+    return library(op == Op::floor ? "floor" : op == Op::ceil ? "ceil" : "rint", {x});
+  }
+  Value square_root(const Value& x) const { return library("sqrt", {x}); }
+  Value extreme(Op op, const Value& x, const Value& y) {
+    kernel_.use("reals");
+    return called(op == Op::min ? "lesser" : "greater", {x, y});
+  }
+  Value function(ir::LibraryFunction function, std::span<const Value> operands) const {
+    return library(std::string(ir::name_of(function)), {operands.begin(), operands.end()});
+  }
+  Value with(const Value& value, auto body) const {
+    return fmt::format("([&](const {} kept) {{ return {}; }})({})", value_type(dtype_),
+                       body(Value("kept")), value);
+  }
+
+ private:
+  const std::string& a() const { return operands_.at(0); }
+  const std::string& b() const { return operands_.at(1); }
+  std::string infix(const char* symbol) const { return fmt::format("{} {} {}", a(), symbol, b()); }
+  bool doubles() const { return dtype_ == DType::F64; }
+
+  static std::string called(const std::string& function, const std::vector<Value>& operands) {
+    return fmt::format("{}({})", function, fmt::join(operands, ", "));
+  }
+  // A function of the device library: named without suffix for f64, with f for f32.
+  std::string library(const std::string& function, const std::vector<Value>& operands) const {
+    return called(function + (doubles() ? "" : "f"), operands);
+  }
+  std::string integers(const char* function) {
+    kernel_.use("integers");
+    return called(function, operands_);
+  }
+
+  std::string cast(const std::string& value, DType from, DType to) {
+    if (from == to) return value;
+    if (to == DType::Bool)
+      return ir::is_float(from) ? fmt::format("{} != {}", value, literal(from, 0, 0))
+                                : fmt::format("{} != 0", value);
+    if (ir::is_float(from) && !ir::is_float(to)) {
+      kernel_.use("truncate");
+      return fmt::format("truncate_to_{}({})", ir::name_of(to), value);
+    }
+    if (ir::is_half(to)) {
+      // A number of a narrow float type, kept in a wider register.
+      kernel_.use("elements");
+      std::string single = from == DType::F64   ? fmt::format("odd_float({})", value)
+                           : ir::is_float(from) ? value
+                                                : fmt::format("(float){}", value);
+      return fmt::format("widen(to_{}({}))", ir::name_of(to), single);
+    }
+    return fmt::format("({}){}", value_type(to), value);
+  }
+
+  std::string on_bools() {
+    switch (step_.op) {  // NOLINT: other ops aren't defined on bools
+      case Op::logical_not:
+      case Op::bit_not: return "!" + a();
+      case Op::logical_and:
+      case Op::bit_and:
+      case Op::min:
+      case Op::mul: return infix("&&");
+      case Op::logical_or:
+      case Op::bit_or:
+      case Op::max:
+      case Op::add: return infix("||");
+      case Op::logical_xor:
+      case Op::bit_xor: return infix("!=");
+      default: return infix(comparison(step_.op));
+    }
+  }
+
+  const char* comparison(Op op) const {
+    switch (op) {  // NOLINT: comparisons only
+      case Op::equal: return "==";
+      case Op::less: return "<";
+      case Op::less_equal: return "<=";
+      case Op::greater: return ">";
+      case Op::greater_equal: return ">=";
+      default: undefined();
+    }
+  }
+
+  std::string on_integers() {
+    const bool is_signed = ir::is_signed(dtype_);
+    const auto whole = [&](const char* text) {
+      return fmt::format("({})({})", value_type(dtype_), text);
+    };
+    switch (step_.op) {  // NOLINT: comparisons come after
+      case Op::abs: return is_signed ? integers("magnitude") : a();
+      case Op::neg: return integers("wrap_negate");
+      case Op::sign: return integers("sign_of");
+      case Op::relu:
+        return is_signed ? fmt::format("{} < 0 ? ({})0 : {}", a(), value_type(dtype_), a()) : a();
+      case Op::floor:
+      case Op::ceil:
+      case Op::round: return a();
+      case Op::bit_not: return whole(("~" + a()).c_str());
+      case Op::add: return integers("wrap_add");
+      case Op::sub: return integers("wrap_subtract");
+      case Op::mul: return integers("wrap_multiply");
+      case Op::div: return integers("divide");
+      case Op::mod:
+        return integers(ir::scalar_op(step_).truncate ? "truncated_remainder"
+                                                      : "floored_remainder");
+      case Op::pow: return integers("integer_power");
+      case Op::min: return fmt::format("{} < {} ? {} : {}", a(), b(), a(), b());
+      case Op::max: return fmt::format("{} > {} ? {} : {}", a(), b(), a(), b());
+      case Op::bit_and: return whole(infix("&").c_str());
+      case Op::bit_or: return whole(infix("|").c_str());
+      case Op::bit_xor: return whole(infix("^").c_str());
+      case Op::shift_left:
+        return shifted(fmt::format("(unsigned long long)({}) << {}", a(), b()), "0");
+      case Op::shift_right:
+        return shifted(fmt::format("{} >> {}", a(), b()),
+                       is_signed ? fmt::format("{} < 0 ? -1 : 0", a()) : "0");
+      default: return infix(comparison(step_.op));
+    }
+  }
+
+  // `within` where the count, taken as unsigned, is below the width; else `beyond`.
+  std::string shifted(const std::string& within, const std::string& beyond) {
+    return fmt::format("(unsigned long long)({}) < {} ? ({})({}) : ({})({})", b(),
+                       8 * ir::size_of(dtype_), value_type(dtype_), within, value_type(dtype_),
+                       beyond);
+  }
+
+  [[noreturn]] void undefined() const {
+    internal_error("the op " + std::string(ir::info(step_.op).text) + " has a body for " +
+                   std::string(ir::name_of(dtype_)));
+  }
+
+  KernelWriter& kernel_;
+  const ir::ScalarStep& step_;
+  DType dtype_;
+  const std::vector<std::string>& operands_;
+};
+
+std::string real_literal(double value, bool is_double) {
+  if (std::isnan(value))
+    return is_double ? "__longlong_as_double(0x7ff8000000000000ll)" : "__int_as_float(0x7fc00000)";
+  if (std::isinf(value)) {
+    const char* text =
+        is_double ? "__longlong_as_double(0x7ff0000000000000ll)" : "__int_as_float(0x7f800000)";
+    return value < 0 ? fmt::format("(-{})", text) : text;
+  }
+  std::string text =
+      is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  if (!is_double) text += "f";
+  return std::signbit(value) ? "(" + text + ")" : text;
+}
+
+}  // namespace
+
+std::string literal(DType dtype, double real, std::int64_t integer) {
+  if (ir::is_float(dtype))
+    return real_literal(dtype == DType::F64 ? real : static_cast<double>(static_cast<float>(real)),
+                        dtype == DType::F64);
+  if (dtype == DType::Bool) return integer != 0 ? "true" : "false";
+  if (dtype == DType::I64) {
+    return integer == std::numeric_limits<std::int64_t>::min() ? "(-9223372036854775807ll - 1)"
+           : integer < 0                                       ? fmt::format("({}ll)", integer)
+                                                               : fmt::format("{}ll", integer);
+  }
+  if (dtype == DType::U64) return fmt::format("{}ull", static_cast<std::uint64_t>(integer));
+  if (dtype == DType::I32) {
+    return integer == std::numeric_limits<std::int32_t>::min() ? "(-2147483647 - 1)"
+           : integer < 0                                       ? fmt::format("({})", integer)
+                                                               : std::to_string(integer);
+  }
+  if (dtype == DType::U32) return fmt::format("{}u", static_cast<std::uint32_t>(integer));
+  return fmt::format("({}){}", value_type(dtype), integer);
+}
+
+std::string elementwise(KernelWriter& kernel, const ir::ScalarStep& step, DType operand_dtype,
+                        const std::vector<std::string>& operands) {
+  return bare(Elementwise(kernel, step, operand_dtype, operands).text());
+}
+
+std::string widened(KernelWriter& kernel, DType dtype, const std::string& element) {
+  if (value_type(dtype) == storage_type(dtype)) return element;
+  kernel.use("elements");
+  return "widen(" + element + ")";
+}
+
+std::string narrowed(KernelWriter& kernel, DType dtype, const std::string& value) {
+  if (value_type(dtype) == storage_type(dtype)) return value;
+  kernel.use("elements");
+  const char* function = dtype == DType::F16    ? "to_f16"
+                         : dtype == DType::BF16 ? "to_bf16"
+                                                : "to_boolean";
+  return fmt::format("{}({})", function, value);
+}
+
+}  // namespace anydim::codegen_cuda

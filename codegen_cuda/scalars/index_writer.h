@@ -1,0 +1,39 @@
+// Index expressions as CUDA C++, in 32 bits where the ranges within the bucket prove that they
+// suffice.
+#pragma once
+
+#include <string>
+
+#include "codegen_cuda/kernel_writer.h"
+
+namespace anydim::codegen_cuda {
+
+// An expression for `dim`, in parentheses where it is compound. Divisions, choices and the like are
+// computed once, into named variables in the outermost scope that defines all their symbols.
+// Internal error where a symbol isn't defined.
+std::string write_index(KernelWriter& kernel, CodeScope& scope, const ir::Dim& dim);
+// The same for a row-major offset known to lie within a buffer of `dims`: 32 bits suffice where the
+// buffer has fewer than 2^31 elements.
+std::string write_offset(KernelWriter& kernel, CodeScope& scope, const ir::Dim& offset,
+                         const std::vector<ir::Dim>& dims);
+// An expression without the parentheses that enclose all of it.
+std::string bare(std::string expression);
+// The same as a variable of its own at the end of `scope`.
+IndexVariable name_index(KernelWriter& kernel, CodeScope& scope, const ir::Dim& dim,
+                         std::string_view stem);
+
+// lhs COMPARISON rhs, in parentheses.
+std::string write_condition(KernelWriter& kernel, CodeScope& scope,
+                            const ir::ScalarStep::Condition& condition);
+
+// The deepest scope that defines a symbol of `dim`; the outermost for constants.
+CodeScope& home_of(CodeScope& scope, const ir::Dim& dim);
+
+// "int" or "long long".
+std::string index_type(bool wide);
+
+// Row-major offset of `index` in a buffer of `dims`, simplified.
+ir::Dim row_major(const std::vector<ir::Dim>& index, const std::vector<ir::Dim>& dims,
+                  const ir::SymbolTable& symbols);
+
+}  // namespace anydim::codegen_cuda

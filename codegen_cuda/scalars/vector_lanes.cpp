@@ -1,0 +1,108 @@
+#include "codegen_cuda/scalars/vector_lanes.h"
+
+#include <fmt/format.h>
+
+#include "ir/dims/affine.h"
+
+namespace anydim::codegen_cuda {
+
+using ir::Dim;
+
+bool is_contiguous(const ir::SymbolTable& symbols, const Dim& offset, const ir::DimLeaf& variable,
+                   const Dim& extent, int width) {
+  if (width == 1 || !offset.mentions(variable)) return false;
+  // The variable as width * vector + lane: divisions by multiples of the width then come apart.
+  const ir::DimLeaf vector = ir::loop_leaf(ir::LoopRole::Vector),
+                    lane = ir::loop_leaf(ir::LoopRole::Lane);
+  ir::SymbolTable known = symbols;
+  ir::SymbolInfo of_vector, of_lane;
+  of_vector.below = ir::ceil_div(extent, width);
+  of_lane.below = Dim(width);
+  known.declare(vector, of_vector);
+  known.declare(lane, of_lane);
+  const Dim split = ir::simplify(offset.substitute(std::map<ir::DimLeaf, Dim>{
+                                     {variable, Dim::of(vector) * width + Dim::of(lane)}}),
+                                 known);
+  const auto along = ir::affine_in(split, lane);
+  return along && along->stride.is_constant(1) && ir::divisor(along->base, known) % width == 0;
+}
+
+VectorLanes::VectorLanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range)
+    : kernel_(kernel), scope_(scope), range_(range), point_(&scope), lane_("0") {
+  scope_.define(range_.variable, range_.first);
+  if (range_.width == 1) return;
+  ends_ = range_.may_end && ir::divisor(range_.extent, kernel_.symbols()) % range_.width != 0;
+  kernel_.use("vectors");
+  lane_ = kernel_.fresh("lane");
+  place_ = kernel_.fresh(range_.first.name + "_");
+  point_.define(range_.variable, {place_, range_.first.wide});
+}
+
+void VectorLanes::load(ScalarWriter& writer) {
+  if (range_.width == 1) return;
+  for (std::size_t i = 0; i < writer.program().steps().size(); ++i) {
+    const auto position = static_cast<std::int32_t>(i);
+    const ir::ScalarStep& step = writer.program().steps()[i];
+    if (step.kind != ir::ScalarStep::Kind::Load || writer.conditional(position)) continue;
+    if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.variable,
+                                range_.extent, range_.width))
+      continue;
+    if (writer.index_varies(position, range_.variable)) continue;
+    const std::string array = kernel_.fresh_numbered("loaded");
+    const std::string address = writer.address(scope_, position);
+    scope_.line(fmt::format("{} {}[{}];\nload_vector({}, {});", storage_type(step.dtype), array,
+                            range_.width, array, address));
+    const std::string name = kernel_.fresh_numbered("element");
+    point_.line(fmt::format("const {} {} = {};", value_type(step.dtype), name,
+                            widened(kernel_, step.dtype, fmt::format("{}[{}]", array, lane_))));
+    writer.set_load(position, name, point_);
+  }
+}
+
+void VectorLanes::store(ScalarWriter& writer, const ir::Store& store) {
+  const Dim offset = writer.store_offset(store);
+  if (ends_ ||
+      !is_contiguous(kernel_.symbols(), offset, range_.variable, range_.extent, range_.width)) {
+    writer.store(point(), store);
+    return;
+  }
+  const auto output = static_cast<std::size_t>(store.output);
+  const ir::TensorType& type = kernel_.output_type(output);
+  const std::string array = kernel_.fresh_numbered("result");
+  scope_.line(fmt::format("{} {}[{}];", storage_type(type.dtype), array, range_.width));
+  point_.line(fmt::format("{}[{}] = {};", array, lane_, writer.stored_value(point_, store)));
+  after_.push_back(fmt::format("store_vector({} + {}, {});", kernel_.output(output),
+                               write_offset(kernel_, scope_, offset, type.dims), array));
+}
+
+void VectorLanes::finish() {
+  if (range_.width == 1) return;
+  scope_.line(
+      fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{", lane_, range_.width));
+  if (ends_ || point_.text().find(place_) != std::string::npos) {
+    CodeScope beginning(&scope_);
+    beginning.line(fmt::format("const {} {} = {} + {};", index_type(range_.first.wide), place_,
+                               range_.first.name, lane_));
+    if (ends_)
+      beginning.line(
+          fmt::format("if ({} >= {}) break;", place_, write_index(kernel_, scope_, range_.extent)));
+    scope_.append(beginning.text());
+  }
+  scope_.append(point_.text());
+  scope_.line("}");
+  for (const std::string& line : after_) scope_.line(line);
+}
+
+void write_lanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range,
+                 const LaneProgram& program) {
+  VectorLanes lanes(kernel, scope, range);
+  std::vector<std::int32_t> roots = program.roots;
+  for (const ir::Store& store : program.stores) roots.push_back(store.step);
+  ScalarWriter writer(kernel, program.program, lanes.point(), roots);
+  lanes.load(writer);
+  if (program.at_point) program.at_point(writer, lanes.point(), lanes.lane());
+  for (const ir::Store& store : program.stores) lanes.store(writer, store);
+  lanes.finish();
+}
+
+}  // namespace anydim::codegen_cuda

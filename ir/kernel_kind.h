@@ -1,0 +1,44 @@
+// What a code generator knows of one way to compute loop forms: the interface that its backend asks
+// behind ir::Backend.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/backend.h"
+#include "ir/schedule.h"
+
+namespace anydim::ir {
+
+// `Inputs` is what is asked about, as a code generator puts it: the form of one region on one
+// device. Keys are values of Region::keys, in order. Stateless: safe to share between threads.
+template <typename Inputs>
+class KernelKind {
+ public:
+  virtual ~KernelKind() = default;
+  // Name of its schedules: "map", "rows", "matmul_mma", ...
+  virtual std::string_view name() const = 0;
+  // Whether it computes this form on this device at all (loops, element types, access patterns,
+  // instructions). The rest is only asked where it does.
+  virtual bool accepts(const Inputs& inputs) const = 0;
+
+  // Schedules worth considering for a bucket, all legal, the first a safe general choice; may be
+  // empty where none suits the bucket.
+  virtual std::vector<Schedule> candidates(const Inputs& inputs, const Bucket& bucket) const = 0;
+  // For those who measure, or choose by themselves: legal schedules beyond candidates(), which may
+  // be among them.
+  virtual std::vector<Schedule> space(const Inputs& inputs, const Bucket& bucket) const {
+    return candidates(inputs, bucket);
+  }
+  // Seconds of one launch, by counting; without running anything.
+  virtual double estimate(const Inputs& inputs, const Schedule& schedule,
+                          std::span<const std::int64_t> keys) const = 0;
+  // As Backend::key_edges; by default no key has any.
+  virtual std::vector<std::vector<std::int64_t>> key_edges(const Inputs& inputs) const {
+    return std::vector<std::vector<std::int64_t>>(inputs.region.keys.size());
+  }
+};
+
+}  // namespace anydim::ir

@@ -1,0 +1,263 @@
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/loops/derive.h"
+
+namespace anydim::ir::derive {
+
+namespace {
+
+using Kind = ScalarStep::Kind;
+
+// The index of batch dims that broadcast (NumPy) in an operand whose last two dims are its matrix.
+std::vector<Dim> batch_index(const std::vector<Dim>& batch, const std::vector<Dim>& batch_dims,
+                             const std::vector<Dim>& operand_dims, std::size_t matrix_dims,
+                             const SymbolTable& symbols) {
+  std::vector<Dim> dims(operand_dims.begin(),
+                        operand_dims.end() - static_cast<std::ptrdiff_t>(matrix_dims));
+  return broadcast_index(batch, batch_dims, dims, symbols);
+}
+
+ScalarProgram single_element(AccessContext& context, ValueId value, const std::vector<Dim>& index) {
+  ProgramBuilder builder(context);
+  std::int32_t step = builder.element(value, index);
+  ScalarProgram program = builder.take();
+  prune(program, {&step});
+  return program;
+}
+
+// Values that depend on a reduction of the product, and the level-0 values that they or the
+// reductions read.
+struct Crossing {
+  std::set<ValueId> after_reduction;
+  std::set<ValueId> read;
+};
+
+Crossing find_crossing(const Subgraph& subgraph, ValueId product) {
+  std::set<ValueId> dependents{product};
+  Crossing crossing;
+  for (const Binding& binding : subgraph.bindings) {
+    bool after = is_reduction(binding.op) && dependents.contains(binding.operands[0]);
+    bool dependent = after;
+    for (ValueId operand : binding.operands) {
+      after = after || crossing.after_reduction.contains(operand);
+      dependent = dependent || dependents.contains(operand);
+    }
+    if (!dependent && !after) continue;
+    for (ValueId result : binding.results) {
+      dependents.insert(result);
+      if (after) crossing.after_reduction.insert(result);
+    }
+    if (!after) continue;
+    for (ValueId operand : binding.operands)
+      if (dependents.contains(operand) && !crossing.after_reduction.contains(operand))
+        crossing.read.insert(operand);
+  }
+  return crossing;
+}
+
+}  // namespace
+
+MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
+                         std::span<const ValueId> outputs) {
+  const Subgraph& subgraph = *context.subgraph;
+  ValueId left = matmul.operands[0], right = matmul.operands[1], product = matmul.results[0];
+  const std::vector<Dim>& a = subgraph.tensor(left).dims;
+  const std::vector<Dim>& b = subgraph.tensor(right).dims;
+  const TensorType& type = subgraph.tensor(product);
+  if (a.empty() || b.empty())
+    throw NoLoopForm{"matmul of a scalar: " + describe(*subgraph.function, matmul)};
+
+  MatmulForm form;
+  form.k = context.iterate(LoopRole::Contracted, a.back());
+  Dim k = form.k.index(), m = 0, n = 0;
+  std::vector<Dim> index;  // of the product, in its own dims
+  std::size_t matrix_rows = a.size() > 1 ? 1 : 0, matrix_columns = b.size() > 1 ? 1 : 0;
+  std::size_t batch_rank = type.dims.size() - matrix_rows - matrix_columns;
+  std::vector<Dim> batch_dims(type.dims.begin(),
+                              type.dims.begin() + static_cast<std::ptrdiff_t>(batch_rank));
+  std::vector<Dim> left_index, right_index;
+
+  form.n = context.iterate(LoopRole::MatrixColumn, matrix_columns ? b.back() : Dim(1));
+  if (matrix_columns) n = form.n.index();
+  if (b.size() <= 2 && a.size() > 1) {
+    // One right matrix: every leading dim of the left operand is a row.
+    std::vector<Dim> lead(a.begin(), a.end() - 1);
+    form.m = context.iterate(LoopRole::MatrixRow, ir::product(lead));
+    left_index = reshape_index({form.m.index()}, {form.m.extent}, lead, context.symbols);
+    index = left_index;
+    left_index.push_back(k);
+  } else {
+    std::vector<Dim> batch;
+    for (std::size_t i = 0; i < batch_rank; ++i) {
+      form.batch.push_back(context.iterate(LoopRole::Batch, batch_dims[i]));
+      batch.push_back(form.batch.back().index());
+    }
+    form.m = context.iterate(LoopRole::MatrixRow, matrix_rows ? a[a.size() - 2] : Dim(1));
+    if (matrix_rows) m = form.m.index();
+    left_index = batch_index(batch, batch_dims, a, 1 + matrix_rows, context.symbols);
+    if (matrix_rows) left_index.push_back(m);
+    left_index.push_back(k);
+    right_index = batch_index(batch, batch_dims, b, 1 + matrix_columns, context.symbols);
+    index = batch;
+    if (matrix_rows) index.push_back(m);
+  }
+  right_index.push_back(k);
+  if (matrix_columns) {
+    right_index.push_back(n);
+    index.push_back(n);
+  }
+  form.left = single_element(context, left, left_index);
+  form.right = single_element(context, right, right_index);
+  form.accumulate = type.dtype;
+
+  Crossing crossing = find_crossing(subgraph, product);
+  if (crossing.read.size() > 1)
+    throw NoLoopForm{"row results read several values of the matmul's epilogue: " +
+                     describe(*subgraph.function, matmul)};
+  ValueId whole_rows = crossing.read.empty() ? no_value : *crossing.read.begin();
+
+  Placements placements(subgraph, context.symbols);
+  placements.frame(type.dims, index);
+  placements.place(product, {index, 0});
+  for (const Binding& binding : subgraph.bindings) {
+    if (binding.results.empty() || placements.find(binding.results[0]) != nullptr ||
+        !placements.depends(binding))
+      continue;
+    if (!crossing.after_reduction.contains(binding.results[0])) placements.follow(binding);
+  }
+
+  ProgramBuilder builder(context);
+  builder.provide(product, Kind::Accumulated, 0);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Placement* placement = placements.find(outputs[i]);
+    if (placement == nullptr && !crossing.after_reduction.contains(outputs[i]))
+      throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
+                       " does not depend on the matmul"};
+    if (placement == nullptr) continue;
+    form.stores.push_back({static_cast<std::int32_t>(i), placement->index,
+                           builder.element(outputs[i], placement->index)});
+  }
+  if (whole_rows != no_value)
+    form.epilogue_step = builder.element(whole_rows, placements.find(whole_rows)->index);
+  else form.epilogue_step = form.stores.front().step;
+  form.epilogue = builder.take();
+  std::vector<std::int32_t*> roots{&form.epilogue_step};
+  for (Store& store : form.stores) roots.push_back(&store.step);
+  prune(form.epilogue, roots);
+
+  if (whole_rows != no_value) {
+    // Level-0 stores stay in the epilogue; rows start from the kept value.
+    std::vector<Dim> frame_dims = subgraph.tensor(whole_rows).dims;
+    std::vector<Dim> frame_index = placements.find(whole_rows)->index;
+    Placements rows(subgraph, context.symbols);
+    rows.frame(frame_dims, frame_index);
+    rows.place(product, {index, 0});
+    RowPlan plan = plan_rows(context, rows, {form.n.variable}, whole_rows, outputs);
+    form.rows = std::move(plan.stages);
+    form.scratch = std::move(plan.scratch);
+    form.accumulators = plan.accumulators;
+  }
+  return form;
+}
+
+AttentionForm derive_attention(AccessContext& context, const Binding& attention,
+                               std::span<const ValueId> outputs) {
+  const Subgraph& subgraph = *context.subgraph;
+  ValueId q = attention.operands[0], k = attention.operands[1], v = attention.operands[2],
+          result = attention.results[0];
+  const TensorType& type = subgraph.tensor(result);
+  if (type.dtype != DType::F32 && type.dtype != DType::F64)
+    throw NoLoopForm{"attention of " + std::string(name_of(type.dtype)) + " must be widened first"};
+  if (integer_attribute(attention, "zero_nan") != 0)
+    throw NoLoopForm{"attention without NaN among its weights must be decomposed first"};
+  const std::vector<Dim>& q_dims = subgraph.tensor(q).dims;
+  const std::vector<Dim>& k_dims = subgraph.tensor(k).dims;
+  const std::vector<Dim>& v_dims = subgraph.tensor(v).dims;
+  std::size_t batch_rank = type.dims.size() - 2;
+  std::vector<Dim> batch_dims(type.dims.begin(), type.dims.end() - 2), batch;
+
+  AttentionForm form;
+  for (std::size_t i = 0; i < batch_rank; ++i) {
+    form.batch.push_back(context.iterate(LoopRole::Batch, batch_dims[i]));
+    batch.push_back(form.batch.back().index());
+  }
+  const auto has = [&](std::size_t operand) {
+    return attention.operands.size() > operand && attention.operands[operand] != no_value;
+  };
+  if (has(4))
+    form.segments =
+        segments_of(context, attention, attention.operands[4], q_dims[q_dims.size() - 2]);
+  if (has(5)) add_work(*form.segments, context, attention, attention.operands[5]);
+  form.row = context.iterate(LoopRole::Query, q_dims[q_dims.size() - 2]);
+  form.key = context.iterate(LoopRole::Key, k_dims[k_dims.size() - 2]);
+  form.depth = context.iterate(LoopRole::Depth, q_dims.back());
+  form.width = context.iterate(LoopRole::Width, v_dims.back());
+  auto operand = [&](ValueId value, const std::vector<Dim>& dims, const Iteration& row,
+                     const Iteration& column) {
+    std::vector<Dim> index = batch_index(batch, batch_dims, dims, 2, context.symbols);
+    index.push_back(row.index());
+    index.push_back(column.index());
+    return single_element(context, value, index);
+  };
+  form.q = operand(q, q_dims, form.row, form.depth);
+  form.k = operand(k, k_dims, form.key, form.depth);
+  form.v = operand(v, v_dims, form.key, form.width);
+
+  ProgramBuilder score(context);
+  std::int32_t step = score.push({.kind = Kind::Accumulated, .dtype = type.dtype, .slot = 0});
+  double scale = real_attribute(attention, "scale");
+  if (scale != 1) {
+    std::int32_t factor = score.push({.kind = Kind::Constant, .dtype = type.dtype, .real = scale});
+    step = score.apply(Op::mul, type.dtype, {step, factor});
+  }
+  if (attention.operands.size() > 3 && attention.operands[3] != no_value) {
+    std::vector<Dim> dims = batch_dims, index = batch;
+    dims.push_back(form.row.extent);
+    dims.push_back(form.key.extent);
+    index.push_back(form.row.index());
+    index.push_back(form.key.index());
+    ValueId bias = attention.operands[3];
+    std::int32_t element = score.element(
+        bias, broadcast_index(index, dims, subgraph.tensor(bias).dims, context.symbols));
+    if (subgraph.tensor(bias).dtype == DType::Bool) {
+      std::int32_t fill = score.push(
+          {.kind = Kind::Constant, .dtype = type.dtype, .real = real_attribute(attention, "fill")});
+      step = score.apply(Op::where, type.dtype, {element, step, fill});
+    } else {
+      step = score.apply(Op::add, type.dtype, {step, element});
+    }
+  }
+  form.score = score.take();
+  prune(form.score, {&step});
+
+  std::vector<Dim> index = batch;
+  index.push_back(form.row.index());
+  index.push_back(form.width.index());
+  Placements placements(subgraph, context.symbols);
+  placements.frame(type.dims, index);
+  placements.place(result, {index, 0});
+  for (const Binding& binding : subgraph.bindings) {
+    if (binding.results.empty() || placements.find(binding.results[0]) != nullptr ||
+        !placements.depends(binding))
+      continue;
+    placements.follow(binding);
+  }
+  ProgramBuilder builder(context);
+  builder.provide(result, Kind::Accumulated, 0);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Placement* placement = placements.find(outputs[i]);
+    if (placement == nullptr)
+      throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
+                       " does not depend on the attention"};
+    form.stores.push_back({static_cast<std::int32_t>(i), placement->index,
+                           builder.element(outputs[i], placement->index)});
+  }
+  form.epilogue = builder.take();
+  std::vector<std::int32_t*> roots;
+  for (Store& store : form.stores) roots.push_back(&store.step);
+  prune(form.epilogue, roots);
+  return form;
+}
+
+}  // namespace anydim::ir::derive

@@ -1,0 +1,87 @@
+#include "ir/loops/kernel_program.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/loops/scalar_program.h"
+
+namespace anydim::ir {
+
+namespace {
+
+using Kind = ScalarStep::Kind;
+
+void collect_leaves(const ScalarStep& step, std::set<DimLeaf>& leaves) {
+  for (const ScalarStep::Condition& condition : step.conditions) {
+    condition.left.collect_leaves(leaves);
+    condition.right.collect_leaves(leaves);
+  }
+}
+
+}  // namespace
+
+KernelProgram::KernelProgram(const ScalarProgram& program, const std::vector<std::int32_t>& roots,
+                             std::uint32_t number, SymbolTable& symbols)
+    : number_(number), steps_(program.steps), guards_(guards_of(program, roots)),
+      reduced_(computed_from_accumulated(program)) {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    ScalarStep& step = steps_[i];
+    for_each_dim(step, [&](Dim& dim) { dim = own(dim); });
+    if (step.kind != Kind::CheckedIndex) continue;
+    names_steps_ = true;
+    SymbolInfo info;
+    info.below = step.index.at(0);
+    symbols.declare(leaf_of(static_cast<std::int32_t>(i)), std::move(info));
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    leaves_.push_back(needed_leaves(static_cast<std::int32_t>(i)));
+}
+
+Dim KernelProgram::own(const Dim& dim) const {
+  if (!names_steps_) return dim;
+  return dim.substitute([this](const DimLeaf& leaf) -> std::optional<Dim> {
+    if (!leaf.is_step()) return std::nullopt;
+    return Dim::of(leaf_of(leaf.step()));
+  });
+}
+
+std::vector<DimLeaf> KernelProgram::needed_leaves(std::int32_t position) const {
+  const ScalarStep& needing = step(position);
+  std::set<DimLeaf> leaves;
+  for (const Dim& index : needing.index) index.collect_leaves(leaves);
+  collect_leaves(needing, leaves);
+  if (needing.kind == Kind::Load || needing.kind == Kind::CheckedIndex ||
+      needing.kind == Kind::Apply) {
+    std::vector<std::int32_t> open = guards(position);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      collect_leaves(step(open[i]), leaves);
+      for (const std::int32_t outer : guards(open[i]))
+        if (std::ranges::find(open, outer) == open.end()) open.push_back(outer);
+    }
+  }
+  return {leaves.begin(), leaves.end()};
+}
+
+bool KernelProgram::divides_by_reduction(std::int32_t position) const {
+  const ScalarStep& division = step(position);
+  return division.kind == Kind::Apply && division.op == Op::div && division.dtype == DType::F32 &&
+         reduced_[static_cast<std::size_t>(division.operands[1])];
+}
+
+bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf) {
+  const ScalarStep& varying = steps[static_cast<std::size_t>(position)];
+  const auto mentions = [&](const Dim& dim) {
+    return dim.mentions(leaf) || std::ranges::any_of(steps_mentioned(dim), [&](std::int32_t index) {
+             return varies(steps, index, leaf);
+           });
+  };
+  return std::ranges::any_of(varying.index, mentions) ||
+         std::ranges::any_of(varying.conditions,
+                             [&](const auto& condition) {
+                               return mentions(condition.left) || mentions(condition.right);
+                             }) ||
+         std::ranges::any_of(varying.operands,
+                             [&](std::int32_t operand) { return varies(steps, operand, leaf); });
+}
+
+}  // namespace anydim::ir

@@ -1,0 +1,65 @@
+// A scalar program inside one kernel: its steps under the kernel's own names, and what decides
+// where each of them may stand.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/loops/loop_form.h"
+#include "ir/loops/scalar_program.h"
+
+namespace anydim::ir {
+
+// The steps of one program of a kernel. A kernel has several programs that number their steps
+// alike: here each step that index expressions mention is the leaf step_leaf(position, number()),
+// declared in the kernel's symbols below its extent.
+class KernelProgram {
+ public:
+  // `roots`: steps that are used from outside (stored, reduced, kept), besides those that no step
+  // uses.
+  KernelProgram(const ScalarProgram& program, const std::vector<std::int32_t>& roots,
+                std::uint32_t number, SymbolTable& symbols);
+
+  std::uint32_t number() const { return number_; }
+  const std::vector<ScalarStep>& steps() const { return steps_; }
+  const ScalarStep& step(std::int32_t position) const {
+    return steps_.at(static_cast<std::size_t>(position));
+  }
+  DType dtype(std::int32_t position) const { return step(position).dtype; }
+  // A dim of the program with its steps under this kernel's names.
+  Dim own(const Dim& dim) const;
+  // The leaf that stands for a checked index of this program.
+  DimLeaf leaf_of(std::int32_t position) const { return step_leaf(position, number_); }
+
+  // The Guarded steps for one of which alone a step runs; empty: it always does.
+  const std::vector<std::int32_t>& guards(std::int32_t position) const {
+    return guards_.at(static_cast<std::size_t>(position));
+  }
+  // The leaves that a step needs besides its operands: of its index, of its conditions, and, of a
+  // step that reads or may fail, of the conditions of every guard around it, so that it is not
+  // computed where it must not be.
+  const std::vector<DimLeaf>& leaves(std::int32_t position) const {
+    return leaves_.at(static_cast<std::size_t>(position));
+  }
+  // A division of f32 numbers by what is computed from a reduction. Outside of the loop of the
+  // dividend its reciprocal is found once; multiplying by it has an error of 1.5 ulp instead of
+  // 0.5.
+  bool divides_by_reduction(std::int32_t position) const;
+
+ private:
+  std::vector<DimLeaf> needed_leaves(std::int32_t position) const;
+
+  std::uint32_t number_;
+  bool names_steps_ = false;  // in index expressions
+  std::vector<ScalarStep> steps_;
+  std::vector<std::vector<std::int32_t>> guards_;
+  std::vector<std::vector<DimLeaf>> leaves_;
+  std::vector<bool> reduced_;
+};
+
+// Whether a step of a program, an operand of it or a checked index that it reads at mentions the
+// leaf.
+bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf);
+
+}  // namespace anydim::ir

@@ -1,0 +1,304 @@
+// Loop form: what a kernel computes, as iteration spaces and scalar programs over index
+// expressions.
+//
+// derive_loop_form() reads any list of bindings (a region's body, or a subgraph of the graph before
+// fusion) and gives its kernel kind, the scalar programs fused into it (loads, inner step,
+// epilogue) and the index expressions of every access. Fusion asks it what can be one kernel, both
+// code generators emit from it, and the padding proof reads its indices. Buffers are contiguous
+// row-major; a view (reshape, transpose, slice, broadcast) never exists in memory, it is an index
+// expression.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/dims/dim.h"
+#include "ir/dims/symbols.h"
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "ir/type.h"
+
+namespace anydim::ir {
+
+// A loop variable running over [0, extent). Index expressions may mention it; LoopForm::symbols
+// knows it as below = extent.
+struct Iteration {
+  DimLeaf variable;
+  Dim extent;
+  Dim index() const { return Dim::of(variable); }
+  bool operator==(const Iteration&) const = default;
+};
+
+// One step of a scalar program. Steps are in topological order; operands are positions of earlier
+// steps.
+struct ScalarStep {
+  enum class Kind : std::uint8_t {
+    Constant,      // `real` for float dtypes, `integer` otherwise
+    Extent,        // i64 value of the index expression `index[0]`
+    Load,          // element of buffer `buffer` at `index` (one expression a dim of the buffer)
+    Apply,         // elementwise op `op` on operands (cast: dtype is the target)
+    CheckedIndex,  // operand 0 (any integer), negative values counted from the end of `index[0]`;
+                   // outside [0, index[0]): the error slot is set
+    // with `check` and the value, and 0 is used. Steps may use the result in index expressions as
+    // the leaf step_leaf(position)
+    Guarded,  // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must
+              // not happen elsewhere
+    Accumulated,  // result `slot` of an earlier stage's reduction, the product of a matmul,
+                  // attention's score or output, or a carry
+    Scratch,      // element `slot` of the row's scratch vectors at the inner index (row form, and
+                  // matmul's row stages)
+  };
+  Kind kind = Kind::Constant;
+  DType dtype = DType::F32;
+  Op op{};
+  std::vector<std::int32_t> operands{};
+  std::vector<Dim> index{};
+  std::int32_t buffer = -1;  // position among the region's parameters
+  std::int32_t slot = -1;
+  std::int32_t check = -1;  // index into LoopForm::checks: of a CheckedIndex, or of an Apply of div
+                            // or mod on integers (divisor 0)
+  double real = 0;
+  std::int64_t integer = 0;
+  // is_inf's and mod's attributes, where they differ from the default: bit 0 negative / truncate,
+  // bit 1 positive
+  std::uint8_t flags = 0;
+  struct Condition {
+    Comparison comparison;
+    Dim left, right;
+    bool operator==(const Condition&) const = default;
+  };
+  std::vector<Condition> conditions{};
+  bool operator==(const ScalarStep&) const = default;
+};
+
+// The dims that a step mentions: its index, then both sides of its conditions.
+void for_each_dim(auto& step, const auto& use) {
+  for (auto& dim : step.index) use(dim);
+  for (auto& condition : step.conditions) {
+    use(condition.left);
+    use(condition.right);
+  }
+}
+
+struct ScalarProgram {
+  std::vector<ScalarStep> steps;
+};
+
+// Writes the value of `step` to element `index` of output `output` (position among the region's
+// results).
+struct Store {
+  std::int32_t output = 0;
+  std::vector<Dim> index;
+  std::int32_t step = 0;
+};
+
+// Independent points; parts write disjoint elements and may run in any order, also at once (concat
+// has a part for each operand).
+struct MapPart {
+  // outermost first; the last is contiguous in the stores where possible
+  std::vector<Iteration> space;
+  ScalarProgram program;
+  std::vector<Store> stores;
+};
+struct MapForm {
+  std::vector<MapPart> parts;
+};
+
+enum class Reduce : std::uint8_t { Sum, Product, Max, Min };
+
+// One pass over the inner space of a row.
+struct RowStage {
+  ScalarProgram program;
+  struct Reduction {
+    Reduce kind = Reduce::Sum;
+    std::int32_t step = 0;     // reduced value
+    DType dtype = DType::F32;  // accumulator and result dtype
+    std::int32_t slot = 0;     // Accumulated slot that later stages read
+  };
+  struct Keep {
+    std::int32_t slot = 0;  // Scratch slot that later stages read at the same inner index
+    std::int32_t step = 0;
+  };
+  std::vector<Reduction> reductions;
+  std::vector<Keep> keeps;
+  std::vector<Store> stores;
+  bool per_row = false;  // runs once a row, after the earlier stages, with no inner index (results
+                         // of whole-row reductions)
+};
+
+// Rows of several sequences laid end to end: sequence s has rows offsets[s] to offsets[s + 1] - 1,
+// where `offsets` is an i64 buffer of count + 1 elements that start with 0, never fall, and end
+// with the number of rows.
+struct Segments {
+  std::int32_t offsets = 0;  // position among the region's parameters
+  Dim count;
+  std::int32_t check = -1;  // index into LoopForm::checks: a kernel reports the first offset that
+                            // breaks the rule, and reads no row beyond its buffers
+  // Attention's list of work (ir/ops.def), an i64 buffer of 2 count elements: its position among
+  // the region's parameters, or -1, and its check, where a kernel reports the first place of the
+  // list that breaks the rule.
+  std::int32_t work = -1, work_check = -1;
+};
+
+// Rows: for each point of `outer`, the stages in order over `inner`. Softmax, layer norm, any
+// reduction with what is fused around it. With segments, the first outer iteration counts them and
+// the one inner iteration runs over the rows of that segment alone.
+struct RowForm {
+  std::vector<Iteration> outer;
+  std::vector<Iteration> inner;  // one or more reduced iterations, outermost first
+  std::vector<RowStage> stages;
+  std::vector<DType> scratch;  // dtype of each Scratch slot; a slot has one element an inner point
+  std::int32_t accumulators = 0;
+  std::optional<Segments> segments{};
+};
+
+// product[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n], then the epilogue at
+// (batch, m, n) with the product as Accumulated slot 0, then, where whole rows are needed (layer
+// norm), row stages over n with the epilogue's value as Scratch slot 0.
+struct MatmulForm {
+  std::vector<Iteration> batch;
+  Iteration m, n, k;
+  ScalarProgram left, right;  // last step is the element; most often one Load
+  DType accumulate = DType::F32;
+  ScalarProgram epilogue;
+  std::int32_t epilogue_step = 0;  // the epilogue's value
+  std::vector<Store> stores;       // of the epilogue; may be empty where row stages follow
+  std::vector<RowStage> rows;      // outer = batch and m, inner = n
+  std::vector<DType> scratch;
+  std::int32_t accumulators = 0;
+};
+
+// output[batch, i, e] = sum over j of weight[batch, i, j] * v[batch, j, e], weight = softmax over j
+// of score[batch, i, j], and the score is the scalar program over (batch, i, j) with the dot
+// product of q[batch, i, :] and k[batch, j, :] as Accumulated slot 0 (scale and mask fused). With
+// segments, rows and keys are both rows laid end to end, and j runs over the segment of row i
+// alone.
+struct AttentionForm {
+  std::vector<Iteration> batch;
+  Iteration row, key, depth, width;  // i, j, d, e
+  ScalarProgram q, k, v;             // last step is the element
+  ScalarProgram score;               // last step is the score
+  ScalarProgram epilogue;            // Accumulated slot 0 is the output element
+  std::vector<Store> stores;
+  std::optional<Segments> segments{};
+};
+
+// One pass over the inner space of an ordered form, point after point.
+struct OrderedStage {
+  std::vector<Iteration> inner;  // outermost first; may be empty: one point
+  // over the outer variables: elsewhere the stage does nothing
+  std::vector<ScalarStep::Condition> conditions;
+  ScalarProgram program;
+  // Accumulated slot `slot` is 0 at the first point and what step `next` was at the point before at
+  // every other.
+  struct Carry {
+    std::int32_t slot = 0;
+    std::int32_t next = 0;
+    DType dtype = DType::F32;
+    bool operator==(const Carry&) const = default;
+  };
+  std::vector<Carry> carries;
+  // element = value, or element = combine(element, value), where an earlier stage or point wrote
+  // the element; combine is add, mul, min or max.
+  struct Update {
+    Store store;
+    std::optional<Op> combine;
+  };
+  std::vector<Update> updates;
+};
+
+// Ordered: for each point of `outer` (in any order, also at once) the stages in order, each over
+// its own inner space in order. Points of `outer` write disjoint elements. Running sums (a carry),
+// scatters (a copy, then updates).
+struct OrderedForm {
+  std::vector<Iteration> outer;
+  std::vector<OrderedStage> stages;
+};
+
+// Compaction: the row-major numbers of the points of `space` where `selected` holds, in order, to
+// elements 0, 1, ... of output `positions`, whose other elements (it has as many as there are
+// points) are 0; and how many such points there are, to the one element of output `count`. -1: not
+// wanted.
+struct CompactForm {
+  std::vector<Iteration> space;  // outermost first
+  ScalarProgram program;
+  std::int32_t selected = 0;  // step, bool
+  std::int32_t positions = -1, count = -1;
+};
+
+// Sort: for each point of `outer` (in any order, also at once), the numbers 0 to item.extent - 1 in
+// the order of their keys, equal ones in order of number: that of rank `rank` is stored at `index`.
+// Keys are compared at the first point of `depth`, in order, where they differ; NaN is the largest
+// number.
+struct SortForm {
+  std::vector<Iteration> outer;
+  Iteration item;
+  std::vector<Iteration> depth;  // may be empty: one key
+  ScalarProgram program;
+  std::int32_t key = 0;  // step
+  bool descending = false;
+  DimLeaf rank;
+  std::int32_t output = 0;
+  std::vector<Dim> index;  // over the variables of `outer` and `rank`
+};
+
+// What a kernel finds out only as it runs, and reports in its error slot.
+struct KernelCheck {
+  enum class Kind : std::uint8_t {
+    Index,    // of a CheckedIndex: within [-extent, extent)
+    Divisor,  // of an Apply of div or mod on integers: not 0
+    Offsets,  // of Segments: start with 0, never fall, and end with extent
+    Work,     // of Segments: extent sequences, longest first, equal ones in their order, each after
+              // the rows of those before it; what is reported is a place
+  };
+  Kind kind = Kind::Index;
+  std::string what;    // e.g. "gather index"
+  std::string source;  // node in the model
+  Dim extent;
+  bool operator==(const KernelCheck&) const = default;
+};
+
+struct LoopForm {
+  std::variant<MapForm, RowForm, MatmulForm, AttentionForm, OrderedForm, CompactForm, SortForm>
+      kind;
+  SymbolTable symbols;  // the function's symbols and every iteration's
+  std::vector<KernelCheck> checks;
+};
+
+// One expression for an access: row-major offset in elements of `index` in a buffer of `dims`,
+// simplified.
+Dim linear_offset(const std::vector<Dim>& index, const std::vector<Dim>& dims,
+                  const SymbolTable& symbols);
+
+struct LoopFormResult {
+  std::optional<LoopForm> form;
+  std::string reason;  // where there is no form: why, naming the binding
+};
+// `function` gives values and symbols; `bindings` is a topologically ordered subgraph of it;
+// `inputs` (buffer positions) and `outputs` are value ids.
+LoopFormResult derive_loop_form(const Function& function, std::span<const Binding> bindings,
+                                std::span<const ValueId> inputs, std::span<const ValueId> outputs);
+// Of a whole region. Fusion makes only regions that have one; for one written by hand that has
+// none, Error{Unsupported} says why.
+LoopForm derive_loop_form(const Region& region);
+
+// What decides which schedule is best, over the form's symbols: every varying extent of the
+// iteration space, neighbouring loops multiplied together, without constants and repetitions. Map:
+// points of each part. Rows: rows, inner points. Matmul: product of batch, m, n, k. Attention:
+// product of batch, queries, keys, depth, width. Ordered: outer points, inner points of each stage.
+// Compact: points. Sort: outer points, items, points of the depth. Buckets are intervals over
+// these, and so are a backend's edges and estimates.
+std::vector<Dim> bucket_keys(const LoopForm& form);
+
+// The kernel kind's name: "map", "rows", "matmul", "attention", "ordered", "compact", "sort".
+std::string kind_name(const LoopForm& form);
+// Whether it works on rows laid end to end.
+bool has_segments(const LoopForm& form);
+// For looking and for tests: an indented listing.
+std::string to_string(const LoopForm& form);
+
+}  // namespace anydim::ir

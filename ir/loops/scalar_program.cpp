@@ -1,0 +1,135 @@
+#include "ir/loops/scalar_program.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ir/error.h"
+
+namespace anydim::ir {
+
+std::vector<std::int32_t> steps_mentioned(const Dim& dim) {
+  std::vector<std::int32_t> steps;
+  for (const DimLeaf& leaf : dim.leaves())
+    if (leaf.is_step()) steps.push_back(leaf.step());
+  return steps;
+}
+
+ScalarOp scalar_op(const ScalarStep& step) {
+  ScalarOp op{.op = step.op};
+  if (step.op == Op::mod) op.truncate = (step.flags & 1) != 0;
+  if (step.op == Op::is_inf) {
+    op.negative = (step.flags & 1) != 0;
+    op.positive = (step.flags & 2) != 0;
+  }
+  return op;
+}
+
+Attributes step_attributes(const ScalarStep& step) {
+  const ScalarOp op = scalar_op(step);
+  const auto flag = [](bool holds) { return std::int64_t{holds ? 1 : 0}; };
+  switch (step.op) {  // NOLINT: the others have none
+    case Op::cast: return {{"to", step.dtype}};
+    case Op::mod: return {{"truncate", flag(op.truncate)}};
+    case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
+    default: return {};
+  }
+}
+
+Tensor constant_tensor(const ScalarStep& step) {
+  Tensor tensor(step.dtype, {});
+  if (is_float(step.dtype)) tensor.set_real(0, step.real);
+  else tensor.set_integer(0, step.integer);
+  return tensor;
+}
+
+std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program,
+                                                 const std::vector<std::int32_t>& roots) {
+  struct Need {
+    bool used = false, always = false;
+    std::vector<std::int32_t> guards;
+  };
+  std::vector<Need> needs(program.steps.size());
+  for (const std::int32_t root : roots)
+    needs[static_cast<std::size_t>(root)] = {.used = true, .always = true, .guards = {}};
+  for (std::size_t i = program.steps.size(); i-- > 0;) {
+    if (!needs[i].used) needs[i].always = true;  // nobody inside uses it: somebody outside may
+    const auto add = [&](std::size_t operand, const Need& need) {
+      Need& target = needs[operand];
+      target.used = true;
+      target.always |= need.always;
+      for (const std::int32_t guard : need.guards) {
+        if (std::find(target.guards.begin(), target.guards.end(), guard) == target.guards.end())
+          target.guards.push_back(guard);
+      }
+    };
+    const ScalarStep& step = program.steps[i];
+    for (std::size_t k = 0; k < step.operands.size(); ++k) {
+      const bool inside = step.kind == ScalarStep::Kind::Guarded && k == 0;
+      add(static_cast<std::size_t>(step.operands[k]),
+          inside ? Need{true, false, {static_cast<std::int32_t>(i)}} : needs[i]);
+    }
+    for_each_dim(step, [&](const Dim& dim) {
+      for (const std::int32_t mentioned : steps_mentioned(dim))
+        add(static_cast<std::size_t>(mentioned), needs[i]);
+    });
+  }
+  std::vector<std::vector<std::int32_t>> guards;
+  for (Need& need : needs)
+    guards.push_back(need.always ? std::vector<std::int32_t>{} : std::move(need.guards));
+  return guards;
+}
+
+std::vector<bool> computed_from_accumulated(const ScalarProgram& program) {
+  std::vector<bool> computed;
+  for (const ScalarStep& step : program.steps) {
+    const bool from_operand = std::any_of(
+        step.operands.begin(), step.operands.end(),
+        [&](std::int32_t operand) { return computed[static_cast<std::size_t>(operand)]; });
+    computed.push_back(step.kind == ScalarStep::Kind::Accumulated || from_operand);
+  }
+  return computed;
+}
+
+ScalarProgram without_widening(const ScalarProgram& program) {
+  const ScalarStep& last = program.steps.back();
+  if (last.kind != ScalarStep::Kind::Apply || last.op != Op::cast || last.dtype != DType::F32)
+    return program;
+  const auto operand = static_cast<std::size_t>(last.operands.front());
+  const DType narrow = program.steps[operand].dtype;
+  if (narrow != DType::F16 && narrow != DType::BF16) return program;
+  ScalarProgram result = program;
+  result.steps.resize(operand + 1);
+  return result;
+}
+
+Op joining_op(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::Sum: return Op::add;
+    case Reduce::Product: return Op::mul;
+    case Reduce::Max: return Op::max;
+    case Reduce::Min: return Op::min;
+  }
+  internal_error("a reduction is one of four");
+}
+
+namespace {
+
+std::size_t size_of_index(const Dim& dim) {
+  std::size_t size = 1;
+  for (const Dim& operand : dim.operands()) size += size_of_index(operand);
+  for (const Dim::Term& term : dim.terms())
+    for (const Dim& factor : term.factors) size += size_of_index(factor);
+  return size;
+}
+
+}  // namespace
+
+std::size_t largest_index(const ScalarProgram& program) {
+  std::size_t largest = 0;
+  for (const ScalarStep& step : program.steps)
+    for (const Dim& dim : step.index) largest = std::max(largest, size_of_index(dim));
+  return largest;
+}
+
+}  // namespace anydim::ir

@@ -1,0 +1,41 @@
+// What every code generator asks of scalar programs and reductions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/loops/loop_form.h"
+#include "ir/scalar.h"
+
+namespace anydim::ir {
+
+// The checked indices of its own program that a dim mentions.
+std::vector<std::int32_t> steps_mentioned(const Dim& dim);
+
+// The op of an Apply step, with its flags.
+ScalarOp scalar_op(const ScalarStep& step);
+// Attributes that make a binding of it.
+Attributes step_attributes(const ScalarStep& step);
+
+// The number of a Constant step, of rank 0.
+Tensor constant_tensor(const ScalarStep& step);
+
+// For each step the Guarded steps that it runs for: it is needed only where one of them takes its
+// operand 0. Empty: always. `roots` are the steps whose values are asked for from outside; a step
+// that nobody inside uses counts as asked for too.
+std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program,
+                                                 const std::vector<std::int32_t>& roots);
+
+// For each step whether it is computed from an Accumulated one.
+std::vector<bool> computed_from_accumulated(const ScalarProgram& program);
+
+// The program's steps up to its element, without a last conversion from f16 or bf16 to f32.
+ScalarProgram without_widening(const ScalarProgram& program);
+
+// The elementwise op that joins two partial results.
+Op joining_op(Reduce reduce);
+
+// Terms and operands of the largest index expression that the program reads at.
+std::size_t largest_index(const ScalarProgram& program);
+
+}  // namespace anydim::ir

@@ -1,0 +1,295 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "ir/shapes/shape_rules.h"
+
+namespace anydim::ir {
+namespace {
+
+// A slice's bound, counted from the front and kept within [low, high] where high - low == extent: a
+// negative bound counts from the end. No form overflows for the extreme values that stand for "to
+// the end" in models.
+Dim clamped_bound(const Dim& bound, const Dim& extent, const Dim& low, const Dim& high,
+                  const SymbolTable& symbols) {
+  const Proof negative = prove_less(bound, 0, symbols);
+  if (negative == Proof::No) return min(bound, high);
+  if (negative == Proof::Yes && bound.is_constant()) return max(bound + extent, low);
+  const Dim from_end = min(max(bound, low - extent), low) + extent;
+  if (negative == Proof::Yes) return from_end;
+  return select(Comparison::Less, bound, 0, from_end, min(max(bound, low), high));
+}
+
+Dim forward_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& step,
+                   const SymbolTable& symbols) {
+  const Dim first = clamped_bound(start, extent, 0, extent, symbols);
+  const Dim last = clamped_bound(end, extent, 0, extent, symbols);
+  return max(0, ceil_div(last - first, step));
+}
+
+// On an element where there is one: not before the first, as NumPy has it. -1 where there is none.
+Dim backward_start(const Dim& start, const Dim& extent, const SymbolTable& symbols) {
+  const Dim first = clamped_bound(start, extent, -1, extent - 1, symbols);
+  if (start.is_constant(-1) || prove_less(start, 0, symbols) == Proof::No) return first;
+  return max(first, min(extent - 1, 0));
+}
+
+Dim backward_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& stride,
+                    const SymbolTable& symbols) {
+  const Dim first = backward_start(start, extent, symbols);
+  const Dim last = clamped_bound(end, extent, -1, extent - 1, symbols);
+  return max(0, ceil_div(first - last, stride));
+}
+
+// A stride beyond the extent takes one element, as the extent itself does as a stride; the smaller
+// number cannot overflow.
+Dim bounded_stride(const Dim& stride, const Dim& extent, const SymbolTable& symbols) {
+  const std::optional<std::int64_t> constant = stride.constant();
+  const std::int64_t reach = std::max<std::int64_t>(bounds(extent, symbols).high, 1);
+  return constant && *constant > reach ? Dim(reach) : stride;
+}
+
+struct Slice {
+  std::vector<Dim> starts, ends, steps;
+  std::vector<Dim> axes;  // from the front
+};
+
+Slice slice_of(RuleContext& context) {
+  const Binding& binding = context.binding;
+  const bool is_static = binding.op == Op::strided_slice;
+  Slice slice;
+  slice.starts = is_static ? dims_of(integers_attribute(binding, "starts")) : context.elements(1);
+  slice.ends = is_static ? dims_of(integers_attribute(binding, "ends")) : context.elements(2);
+  const std::size_t count = slice.starts.size();
+  const std::size_t rank = context.tensor(0).rank();
+  const bool run_time_axes = !is_static && context.has(3) && !all_constant(context.elements(3));
+  std::vector<std::int64_t> axes(count);
+  std::iota(axes.begin(), axes.end(), 0);
+  slice.steps.assign(count, 1);
+  if (is_static) {
+    if (has_attribute(binding, "axes")) axes = integers_attribute(binding, "axes");
+    if (has_attribute(binding, "steps"))
+      slice.steps = dims_of(integers_attribute(binding, "steps"));
+  } else {
+    if (context.has(3) && !run_time_axes) axes = context.constants(3, "the axes");
+    if (context.has(4)) slice.steps = context.elements(4);
+  }
+  const std::size_t axis_count = run_time_axes ? context.elements(3).size() : axes.size();
+  if (slice.ends.size() != count || axis_count != count || slice.steps.size() != count) {
+    context.malformed(
+        fmt::format("{} starts, {} ends, {} axes and {} steps: expected as many of each", count,
+                    slice.ends.size(), axis_count, slice.steps.size()));
+  }
+  if (run_time_axes) {
+    slice.axes = RunTimeAxes(context, 3, rank).from_front();
+  } else {
+    for (const std::size_t axis : context.axes(axes, rank))
+      slice.axes.emplace_back(static_cast<std::int64_t>(axis));
+  }
+  return slice;
+}
+
+// Elements of a rank-1 slice by constants.
+Contents slice_contents(const RuleContext& context, const Slice& slice) {
+  const Contents& known = context.contents(0);
+  if (!known || context.tensor(0).rank() != 1) return std::nullopt;
+  if (slice.axes.empty()) return known;
+  const std::optional<std::int64_t> start = slice.starts[0].constant();
+  const std::optional<std::int64_t> end = slice.ends[0].constant();
+  const std::optional<std::int64_t> step = slice.steps[0].constant();
+  if (!start || !end || !step || *step == 0) return std::nullopt;
+  const auto extent = static_cast<std::int64_t>(known->size());
+  const SymbolTable no_symbols;
+  const std::int64_t length = *slice_extent(extent, *start, *end, *step, no_symbols).constant();
+  const Dim from = *step > 0 ? clamped_bound(*start, extent, 0, extent, no_symbols)
+                             : backward_start(*start, extent, no_symbols);
+  const std::int64_t first = *from.constant();
+  std::vector<Dim> elements;
+  for (std::int64_t i = 0; i < length; ++i)
+    elements.push_back((*known)[static_cast<std::size_t>(first + i * *step)]);
+  return elements;
+}
+
+// Sizes of a split in equal parts, the last of which may be smaller.
+std::vector<Dim> equal_parts(RuleContext& context, const Dim& extent, std::size_t axis) {
+  const auto count = static_cast<std::int64_t>(context.binding.results.size());
+  if (count == 0) context.malformed("a split has no results");
+  const Dim part = ceil_div(extent, count);
+  std::vector<Dim> sizes(static_cast<std::size_t>(count), part);
+  sizes.back() = extent - part * (count - 1);
+  if (prove_less_equal(0, sizes.back(), context.symbols) != Proof::Yes) {
+    context.require(Relation::LessEqual, part * (count - 1), extent,
+                    fmt::format("all but the last of {} equal parts of {}", count,
+                                dimension_of_operand(axis, 0)));
+  }
+  return sizes;
+}
+
+std::optional<std::vector<Dim>> given_sizes(const RuleContext& context) {
+  if (context.binding.op == Op::dyn_split) return context.elements(1);
+  if (!has_attribute(context.binding, "sizes")) return std::nullopt;
+  return dims_of(integers_attribute(context.binding, "sizes"));
+}
+
+}  // namespace
+
+Dim magnitude_of_negative(const Dim& step, const SymbolTable& symbols) {
+  constexpr std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
+  return Dim(0) - (bounds(step, symbols).low < -greatest ? max(step, -greatest) : step);
+}
+
+Dim slice_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& step,
+                 const SymbolTable& symbols) {
+  const Proof forward = prove_less(0, step, symbols);
+  if (forward == Proof::Yes)
+    return forward_extent(extent, start, end, bounded_stride(step, extent, symbols), symbols);
+  if (forward == Proof::No) {
+    return backward_extent(extent, start, end,
+                           bounded_stride(magnitude_of_negative(step, symbols), extent, symbols),
+                           symbols);
+  }
+  const Dim up = forward_extent(extent, start, end, max(step, 1), symbols);
+  const Dim down =
+      backward_extent(extent, start, end, max(magnitude_of_negative(step, symbols), 1), symbols);
+  return select(Comparison::Less, 0, step, up, down);
+}
+
+void strided_slice_rule(RuleContext& context) {
+  const Slice slice = slice_of(context);
+  TensorType type = context.tensor(0);
+  for (std::size_t i = 0; i < slice.axes.size(); ++i) {
+    const Dim& step = slice.steps[i];
+    if (step.is_constant(0)) context.malformed(fmt::format("step {} is 0", i));
+    if (!step.is_constant())
+      context.require(Relation::NonZero, step, 0,
+                      fmt::format("element {} of operand 4, the steps,", i));
+    for (std::size_t dimension = 0; dimension < type.rank(); ++dimension) {
+      const auto position = static_cast<std::int64_t>(dimension);
+      if (slice.axes[i].is_constant() && !slice.axes[i].is_constant(position)) continue;
+      const Dim sliced = slice_extent(context.dims(0)[dimension], slice.starts[i], slice.ends[i],
+                                      step, context.symbols);
+      Dim& dim = type.dims[dimension];
+      dim = select(Comparison::Equal, slice.axes[i], position, sliced, dim);
+    }
+  }
+  context.add_result(type.dtype, std::move(type.dims), slice_contents(context, slice));
+}
+
+void windows_rule(RuleContext& context) {
+  const Binding& binding = context.binding;
+  TensorType type = context.tensor(0);
+  const std::vector<std::size_t> axes =
+      context.axes(integers_attribute(binding, "axes"), type.rank());
+  const std::vector<Dim> sizes = binding.op == Op::windows
+                                     ? dims_of(integers_attribute(binding, "sizes"))
+                                     : context.elements(1);
+  if (sizes.size() != axes.size())
+    context.malformed(fmt::format("{} sizes for {} axes", sizes.size(), axes.size()));
+  const auto steps = [&](const char* name) {
+    std::vector<std::int64_t> given = integers_or_ones(binding, name, axes.size());
+    if (given.size() != axes.size())
+      context.malformed(fmt::format("{} {} for {} axes", given.size(), name, axes.size()));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (given[i] < 1)
+        context.malformed(
+            fmt::format("element {} of the {} is {}; expected at least 1", i, name, given[i]));
+    return given;
+  };
+  const std::vector<std::int64_t> strides = steps("strides"), dilations = steps("dilations");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Dim& size = sizes[i];
+    if (const auto constant = size.constant(); constant && *constant < 1) {
+      context.malformed(
+          fmt::format("size {} of a window is {}; expected at least 1", i, *constant));
+    }
+    if (prove_less_equal(1, size, context.symbols) != Proof::Yes) {
+      context.require(Relation::GreaterEqual, size, 1, fmt::format("size {} of a window", i));
+    }
+    Dim& dim = type.dims[axes[i]];
+    const Dim reach = dilations[i] * (size - 1) + 1;
+    if (prove_less_equal(reach, dim, context.symbols) != Proof::Yes) {
+      context.require(Relation::GreaterEqual, dim, reach,
+                      fmt::format("{}, for a window to fit", dimension_of_operand(axes[i], 0)));
+    }
+    dim = floor_div(dim - reach, strides[i]) + 1;
+  }
+  type.dims.insert(type.dims.end(), sizes.begin(), sizes.end());
+  context.add_result(type.dtype, std::move(type.dims));
+}
+
+void split_rule(RuleContext& context) {
+  const TensorType& operand = context.tensor(0);
+  const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), operand.rank());
+  const Dim& extent = operand.dims[axis];
+  std::vector<Dim> sizes;
+  if (std::optional<std::vector<Dim>> given = given_sizes(context)) {
+    sizes = *std::move(given);
+    if (sizes.size() != context.binding.results.size()) {
+      context.malformed(
+          fmt::format("{} sizes for {} results", sizes.size(), context.binding.results.size()));
+    }
+    Dim sum = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      context.require_extent(sizes[i], 1, i);
+      sum = sum + sizes[i];
+    }
+    context.require_dim(Relation::Equal, 0, axis, sum);
+  } else {
+    sizes = equal_parts(context, extent, axis);
+  }
+  std::int64_t first = 0;
+  for (const Dim& size : sizes) {
+    TensorType type = operand;
+    type.dims[axis] = size;
+    Contents contents;
+    const Contents& known = context.contents(0);
+    const std::optional<std::int64_t> length = size.constant();
+    if (known && length && *length >= 0 && first >= 0 &&
+        first + *length <= static_cast<std::int64_t>(known->size())) {
+      contents.emplace(known->begin() + first, known->begin() + first + *length);
+    }
+    first = length && first >= 0 ? first + *length : -1;
+    context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+  }
+}
+
+void concat_rule(RuleContext& context) {
+  TensorType type = context.tensor(0);
+  const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), type.rank());
+  const bool any_known = std::ranges::any_of(context.operands, [](const OperandFacts& facts) {
+    return facts.contents != nullptr && *facts.contents && !(*facts.contents)->empty();
+  });
+  Contents contents;
+  if (type.rank() == 1 && any_known) contents.emplace();
+  std::vector<Dim> joined;
+  for (std::size_t operand = 0; operand < context.operands.size(); ++operand) {
+    const TensorType& part = context.tensor(operand);
+    context.expect_same_dtype(0, operand);
+    context.expect(part.rank() == type.rank(), operand,
+                   fmt::format("of rank {} like {}", type.rank(), context.operand_text(0)));
+    joined.push_back(part.dims[axis]);
+    for (std::size_t i = 0; i < type.rank() && operand > 0; ++i) {
+      if (i == axis) continue;
+      context.require_dim(Relation::Equal, operand, i, type.dims[i]);
+      // Of two dims that must be equal the constant tells more.
+      if (part.dims[i].is_constant()) type.dims[i] = part.dims[i];
+    }
+    if (!contents) continue;
+    // A part that isn't known stands as leaves beside those that are.
+    const bool small = is_integer(part.dtype) && tracks_contents(part);
+    if (!context.contents(operand) && !small) contents.reset();
+    else {
+      const std::vector<Dim> elements =
+          context.contents(operand) ? *context.contents(operand) : context.elements(operand);
+      contents->insert(contents->end(), elements.begin(), elements.end());
+    }
+  }
+  type.dims[axis] = sum(joined);
+  if (contents && static_cast<std::int64_t>(contents->size()) > contents_limit) contents.reset();
+  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+}
+
+}  // namespace anydim::ir

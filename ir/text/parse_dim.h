@@ -1,0 +1,29 @@
+// Reads one dim from tokens.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "ir/dims/dim.h"
+#include "ir/text/lexer.h"
+
+namespace anydim::ir {
+
+struct DimScope {
+  // the dim that a name in the text stands for; may fail at the token
+  std::function<Dim(const Token&)> symbol;
+  std::function<ValueId(const Token&)>
+      value;                     // the tensor of value(%t, i); empty: not allowed here
+  std::function<Dim()> unknown;  // what `?` stands for; empty: not allowed here
+};
+
+// Throws Error{Malformed} at the place: grammar, overflow, an expression that grows out of bounds,
+// nesting.
+Dim read_dim(TokenStream& tokens, const DimScope& scope);
+// "(" dim {"," dim} ")"
+std::vector<Dim> read_dims(TokenStream& tokens, const DimScope& scope);
+
+// A number with an optional minus sign, in the range of int64.
+std::int64_t read_integer(TokenStream& tokens, std::string_view what);
+
+}  // namespace anydim::ir
