@@ -15,6 +15,7 @@
 #include "ir/reference/evaluate.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
+#include "passes/remove_padding.h"
 #include "passes/require_static.h"
 #include "runtime/kernel_cache.h"
 
@@ -198,17 +199,24 @@ Optimized optimize(ir::Module module, const std::vector<std::string>& names,
   return {std::move(module), std::move(context.unresolved)};
 }
 
-ir::Module recognise_composites(ir::Module module, const CompileOptions& options) {
-  std::vector<std::string> names;
-  for (const passes::Pass& pass : passes::pipeline_passes()) {
-    if (std::ranges::find(options.skipped_passes, pass.name) == options.skipped_passes.end())
-      names.emplace_back(pass.name);
-    if (pass.name == "recognise_composites") break;
-  }
+ir::Module module_at_fork(ir::Module module, const CompileOptions& options) {
   const passes::PipelineOptions pipeline = pipeline_options(options);
   passes::PassContext context{.options = pipeline};
-  passes::run_passes(module, context, names);
+  passes::run_to_fork(module, context);
   return module;
+}
+
+ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options) {
+  narrow_dims(module, options.dims);
+  const passes::PackedForm form = rows == Rows::Ragged ? passes::PackedForm::Ragged
+                                  : options.masked_rows == MaskedRows::Zero
+                                      ? passes::PackedForm::Zeroed
+                                      : passes::PackedForm::Exact;
+  passes::PackingResult result =
+      passes::remove_padding(module_at_fork(std::move(module), options), form);
+  if (!result.packed)
+    throw Error(ErrorKind::Unsupported, fmt::format("the model stays padded: {}", result.reason));
+  return std::move(result.packed->module);
 }
 
 ir::Module lower_precision(ir::Module module, const CompileOptions& options) {

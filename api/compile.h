@@ -62,9 +62,14 @@ Optimized optimize(ir::Module module, const std::vector<std::string>& passes,
 enum class RegionStage { Loops, Kernel };
 std::string regions_text(const ir::Module& module, RegionStage stage);
 
-// The module up to and with the pass recognise_composites, which remove_padding reads. Running the
-// whole pipeline on it again changes nothing of it.
-ir::Module recognise_composites(ir::Module module, const CompileOptions& options = {});
+// The module after the passes before the pipeline's fork (passes/pass.h), which remove_padding and
+// hide_rows read.
+ir::Module module_at_fork(ir::Module module, const CompileOptions& options = {});
+
+// The module over the rows that a mask lets take part, as Model compiles it: from module_at_fork(),
+// after options.dims. Throws Error{Unsupported} with the reason where the model stays padded.
+enum class Rows { Packed, Ragged };
+ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options);
 
 // The module whose products read operands of options.precision, for evaluate_reference.
 ir::Module lower_precision(ir::Module module, const CompileOptions& options);

@@ -190,8 +190,7 @@ class Page {
                    to = at(launch.begun_seconds + launch.lasted_seconds);
       put(text_,
           "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"><title>{}: "
-          "{}\n{}\nfrom {}\nbucket {}\n{} "
-          "({})</title></rect>\n",
+          "{}\n{}\nfrom {}\nbucket {}\n{} ({})</title></rect>\n",
           from, top + lane * row + 3, std::max(to - from, 0.8), lane - 6, colour_of(launch.region),
           escaped(launch.region), seconds_text(launch.lasted_seconds), escaped(listed(launch.dims)),
           escaped(launch.source.empty() ? "no node" : launch.source), escaped(launch.bucket),
@@ -203,19 +202,14 @@ class Page {
   void regions() {
     put(text_,
         "<h2>Regions</h2>\n<p class=\"small\">A region is what one kernel computes. The bar is the "
-        "time of its launches in a call, medians "
-        "of "
-        "the measured ones; the mark in it the least time that "
-        "arithmetic and memory allow (roofline). Work is what any kernel would have to do: "
-        "operations of products, and every operand "
-        "once.</p>\n");
+        "time of its launches in a call, medians of the measured ones; the mark in it the least "
+        "time that arithmetic and memory allow (roofline). Work is what any kernel would have to "
+        "do: operations of products, and every operand once.</p>\n");
     legend();
     put(text_,
         "<div class=\"wide\"><table "
         "id=\"regions\">\n<tr><th>region</th><th>launches</th><th></th><th>time</th><th>share</"
-        "th><th>of the "
-        "roofline</th>"
-        "<th>GFLOP/s</th><th>GB/s</th></tr>\n");
+        "th><th>of the roofline</th><th>GFLOP/s</th><th>GB/s</th></tr>\n");
     const double most = groups_.empty() ? 1 : std::max(groups_.front().seconds, 1e-12);
     for (const Group& group : groups_) {
       const LaunchExplanation& one = *group.launches.front();
@@ -284,11 +278,9 @@ class Page {
     };
     put(text_,
         "<h2>Roofline</h2>\n<p class=\"small\">Products and attention beside what this processor "
-        "did at most, measured just now: {:.3g} "
-        "GFLOP/s, {:.3g} GB/s "
-        "from the fastest cache, {:.3g} GB/s from memory. The area of a dot is its share of the "
-        "time. Other regions have bytes alone, see "
-        "GB/s above.</p>\n"
+        "did at most, measured just now: {:.3g} GFLOP/s, {:.3g} GB/s from the fastest cache, "
+        "{:.3g} GB/s from memory. The area of a dot is its share of the time. Other regions have "
+        "bytes alone, see GB/s above.</p>\n"
         "<svg viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
         "aria-label=\"roofline\" id=\"roofline\">\n",
         1e-9 * peak, 1e-9 * cache, 1e-9 * memory, width, height);
@@ -321,8 +313,7 @@ class Page {
       const double x = group->operations / group->bytes, y = group->operations / group->seconds;
       put(text_,
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" "
-          "fill-opacity=\"0.75\"><title>{}: {:.3g} GFLOP/s at {:.3g} "
-          "operations a byte, "
+          "fill-opacity=\"0.75\"><title>{}: {:.3g} GFLOP/s at {:.3g} operations a byte, "
           "{}</title></circle>\n",
           x_at(x), y_at(y), 3 + 14 * std::sqrt(group->seconds / std::max(kernel_seconds_, 1e-12)),
           colour_of(group->region), escaped(group->region), 1e-9 * y, x,
@@ -335,9 +326,8 @@ class Page {
   void buckets() {
     put(text_,
         "<h2>Buckets</h2>\n<p class=\"small\">Which sizes share a kernel, over the region's first "
-        "key, logarithmic; grey is left to the "
-        "general kernel. The mark is where "
-        "this call's key lies. Rows are tried from above.</p>\n");
+        "key, logarithmic; grey is left to the general kernel. The mark is where this call's key "
+        "lies. Rows are tried from above.</p>\n");
     for (const Group& group : groups_) {
       std::vector<const TableRow*> rows;
       for (const TableRow& row : call_.tables)
@@ -377,8 +367,7 @@ class Page {
       const double from = at(value(interval.low)), to = at(value(interval.high) + 1);
       put(text_,
           "<rect x=\"{:.1f}\" y=\"6\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" "
-          "fill-opacity=\"{}\" "
-          "stroke=\"#fff\"><title>{}\n{}</title></rect>\n",
+          "fill-opacity=\"{}\" stroke=\"#fff\"><title>{}\n{}</title></rect>\n",
           from, std::max(to - from, 1.0), bar, colour_of(group.region), i % 2 == 0 ? 0.75 : 0.5,
           escaped(rows[i]->bucket), escaped(rows[i]->schedule));
     }

@@ -83,7 +83,7 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->options_.dims.clear();
   model->options_.cancellation = nullptr;  // what is compiled later belongs to other calls
   const DeclaredResults::Hints said = DeclaredResults::hints_of(module.functions.at(0));
-  model->module_ = recognise_composites(std::move(module), options);
+  model->module_ = module_at_fork(std::move(module), options);
   const ir::Function& entry = model->module_.functions.at(0);
   model->declared_results_ = std::make_unique<DeclaredResults>(said, entry);
   model->inputs_ = inputs_of(entry);

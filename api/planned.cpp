@@ -29,7 +29,7 @@ PlannedModel plan_model(const CompileTarget& target, ir::Module module,
   narrow_dims(module, options.dims);
   CompileOptions narrowed = options;
   narrowed.dims.clear();
-  module = recognise_composites(std::move(module), narrowed);
+  module = module_at_fork(std::move(module), narrowed);
   PlannedModel planned;
   const ir::Function& entry = module.functions.at(0);
   planned.inputs = inputs_of(entry);

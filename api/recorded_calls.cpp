@@ -112,10 +112,10 @@ tuner::Workload recorded_workload(const fs::path& folder, const std::vector<Inpu
     names += path.filename().string();
   }
   if (workload.calls.empty())
-    throw Error(ErrorKind::Inputs, fmt::format("{}: the masks of all {} recorded calls keep them "
-                                               "from being packed, so none runs the program "
-                                               "that is tuned",
-                                               folder.string(), found.size()));
+    throw Error(ErrorKind::Inputs,
+                fmt::format("{}: the masks of all {} recorded calls keep them from being packed, "
+                            "so none runs the program that is tuned",
+                            folder.string(), found.size()));
   workload.text =
       fmt::format("{} recorded calls ({})", workload.calls.size(), tuner::text_hash(names));
   return workload;

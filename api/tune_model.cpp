@@ -138,9 +138,8 @@ TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, Tune
   if (options.warn && state.settings.calls.empty() && tuner::values_decide_launches(program))
     options.warn(
         "values that the model computes decide its sizes, and its integer inputs are made up: it "
-        "is measured where these lead; record "
-        "calls with `anydim run --record FILE --record-calls FOLDER` and tune for that trace and "
-        "these calls");
+        "is measured where these lead; record calls with `anydim run --record FILE --record-calls "
+        "FOLDER` and tune for that trace and these calls");
   state.subject.emplace(tuner::TuneSubject{
       .model = model.anonymous ? "a model without a name"
                                : std::filesystem::path(model.file).filename().string(),

@@ -151,8 +151,7 @@ void run(char** arguments, int batches) {
                   fmt::format("{} has fewer than {} texts", arguments[1], batch));
     fmt::print(
         "{{\"batch\": {}, \"calls\": {}, \"as_they_lie_us\": {:.2f}, \"longest_first_us\": {:.2f}, "
-        "\"least_us\": {:.2f}, \"gain\": "
-        "{:.3f}}}\n",
+        "\"least_us\": {:.2f}, \"gain\": {:.3f}}}\n",
         batch, calls, 1e6 * sum.as_they_lie / calls, 1e6 * sum.longest_first / calls,
         1e6 * sum.least / calls, sum.as_they_lie / sum.longest_first);
   }

@@ -65,8 +65,7 @@ void measure(const std::string& model, const codegen_cuda::CudaTarget& part,
   const runtime::KernelProgress progress = executable->kernels().progress();
   fmt::print(
       "{{\"part\": \"{}\", \"with_twins\": {}, \"seconds\": {:.3f}, \"entries\": {}, \"compiled\": "
-      "{}, \"from_cache\": {}, \"failed\": "
-      "{}}}\n",
+      "{}, \"from_cache\": {}, \"failed\": {}}}\n",
       part.name, !machine.empty(), seconds, progress.entries, progress.compiled,
       progress.from_cache, progress.failed);
 }

@@ -70,8 +70,7 @@ int soak(const std::string& model, long runs, std::int64_t maximum_length,
   double growth = half > 0 ? static_cast<double>(end - half) / static_cast<double>(half) : 0;
   fmt::print(
       "{{\"runs\": {}, \"resident_tenth\": {}, \"resident_half\": {}, \"resident_end\": {}, "
-      "\"growth_last_half\": {:.5f}, "
-      "\"kernels_compiled\": {}, \"compiled_late\": {}}}\n",
+      "\"growth_last_half\": {:.5f}, \"kernels_compiled\": {}, \"compiled_late\": {}}}\n",
       runs, tenth, half, end, growth, compiled, compiled - compiled_early);
   return growth < 0.01 && compiled == compiled_early ? 0 : 1;
 }

@@ -17,8 +17,8 @@ constexpr int success = 0;
 
 constexpr const char* missing =
     "the CUDA compiler library libnvrtc.so.13 was not found; install the CUDA 13 toolkit (package "
-    "cuda-nvrtc-13-0) or the Python wheel "
-    "nvidia-cuda-nvrtc, and set CUDA_PATH or LD_LIBRARY_PATH to where it lies";
+    "cuda-nvrtc-13-0) or the Python wheel nvidia-cuda-nvrtc, and set CUDA_PATH or LD_LIBRARY_PATH "
+    "to where it lies";
 
 std::vector<std::string> library_paths(const std::string& path) {
   const std::vector<std::string> names{"libnvrtc.so.13", "libnvrtc.so.12"};

@@ -31,7 +31,7 @@ struct HiddenRows {
                          // zeros were asked for; empty where they are zeros
 };
 
-// `module` as recognise_composites leaves it. The mask is what its first attention that has one
+// `module` as run_to_fork() leaves it. The mask is what its first attention that has one
 // proves (passes/mask_proof.h); without any, the module stays as it is.
 HiddenRows hide_rows(const ir::Module& module, const HideOptions& options);
 

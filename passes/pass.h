@@ -57,6 +57,11 @@ struct Pass {
 std::span<const Pass> pipeline_passes();
 const Pass* find_pass(std::string_view name);
 
+// The passes before the fork of the list (ANYDIM_FORK), without the skipped ones: what
+// remove_padding and hide_rows read. Running the whole pipeline on its result changes nothing of
+// what is done already.
+void run_to_fork(ir::Module& module, PassContext& context);
+
 // Runs the named passes in this order (Error{CommandLine} for an unknown name), or the whole
 // pipeline where `names` is empty.
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names = {});

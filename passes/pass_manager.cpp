@@ -31,9 +31,22 @@ namespace {
 
 constexpr Pass all_passes[] = {
 #define ANYDIM_PASS(name, reason) {#name, name, reason},
+#define ANYDIM_FORK()
 #include "passes/passes.def"
+#undef ANYDIM_FORK
 #undef ANYDIM_PASS
 };
+
+// How many passes stand before the fork.
+constexpr std::size_t fork = [] {
+  std::size_t passes = 0, before = 0;
+#define ANYDIM_PASS(name, reason) ++passes;
+#define ANYDIM_FORK() before = passes;
+#include "passes/passes.def"
+#undef ANYDIM_FORK
+#undef ANYDIM_PASS
+  return before;
+}();
 
 void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
   const PipelineOptions& options = context.options;
@@ -58,23 +71,30 @@ const Pass* find_pass(std::string_view name) {
   return found == std::end(all_passes) ? nullptr : found;
 }
 
+namespace {
+
+const Pass& named(const std::string& name) {
+  const Pass* pass = find_pass(name);
+  if (pass == nullptr)
+    throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
+  return *pass;
+}
+
+void run_all(std::span<const Pass> passes, ir::Module& module, PassContext& context) {
+  const std::vector<std::string>& skipped = context.options.skipped;
+  for (const std::string& name : skipped) named(name);
+  for (const Pass& pass : passes)
+    if (std::ranges::find(skipped, pass.name) == skipped.end()) run_one(pass, module, context);
+}
+
+}  // namespace
+
+void run_to_fork(ir::Module& module, PassContext& context) {
+  run_all(pipeline_passes().first(fork), module, context);
+}
+
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names) {
-  auto named = [](const std::string& name) -> const Pass& {
-    const Pass* pass = find_pass(name);
-    if (pass == nullptr)
-      throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
-    return *pass;
-  };
-  for (const std::string& name : context.options.skipped) named(name);
-  auto skipped = [&](std::string_view name) {
-    const auto& list = context.options.skipped;
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  if (names.empty()) {
-    for (const Pass& pass : all_passes)
-      if (!skipped(pass.name)) run_one(pass, module, context);
-    return;
-  }
+  if (names.empty()) return run_all(pipeline_passes(), module, context);
   for (const std::string& name : names) run_one(named(name), module, context);
 }
 

@@ -20,7 +20,7 @@ struct PackingResult {
   std::string reason{};  // where there is none: which op or result stands in the way
 };
 
-// `module` as recognise_composites leaves it.
+// `module` as run_to_fork() leaves it.
 PackingResult remove_padding(const ir::Module& module, PackedForm form);
 
 }  // namespace anydim::passes

@@ -103,11 +103,11 @@ std::shared_ptr<CublasLt> CublasLt::open(std::shared_ptr<DeviceContext> context,
     reason = dlerror();
   }
   if (library == nullptr) {
-    throw Error(ErrorKind::Resource,
-                fmt::format("none of {} can be loaded ({}); install cuBLAS (PyPI nvidia-cublas) "
-                            "where the loader finds it, "
-                            "by LD_LIBRARY_PATH or, for bench, by --library-path",
-                            fmt::join(names, ", "), reason));
+    throw Error(
+        ErrorKind::Resource,
+        fmt::format("none of {} can be loaded ({}); install cuBLAS (PyPI nvidia-cublas) where the "
+                    "loader finds it, by LD_LIBRARY_PATH or, for bench, by --library-path",
+                    fmt::join(names, ", "), reason));
   }
   CublasLtFunctions functions;
 #define ANYDIM_CUBLASLT(member, symbol, ...) resolve(library, functions.member, #symbol);

@@ -107,10 +107,10 @@ DeviceContext::~DeviceContext() {
 void DeviceContext::enter() const {
   if (lost_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(mutex_);
-    throw Error(ErrorKind::Internal, fmt::format("the GPU cannot be used by this process any more, "
-                                                 "a kernel failed earlier ({}); start the "
-                                                 "process again",
-                                                 first_fault_));
+    throw Error(ErrorKind::Internal,
+                fmt::format("the GPU cannot be used by this process any more, a kernel failed "
+                            "earlier ({}); start the process again",
+                            first_fault_));
   }
   check(driver_->context_set(context_), "entering the GPU's context");
 }
@@ -121,10 +121,10 @@ void DeviceContext::fail(Result result, std::string_view what) const {
   if (result == out_of_memory) {
     std::size_t free = 0, total = 0;
     driver_->memory_information(&free, &total);
-    throw Error(ErrorKind::Resource, fmt::format("the GPU's memory is too small for {}: {} of {} "
-                                                 "bytes are free; give smaller inputs or end "
-                                                 "other programs that use it",
-                                                 what, free, total));
+    throw Error(ErrorKind::Resource,
+                fmt::format("the GPU's memory is too small for {}: {} of {} bytes are free; give "
+                            "smaller inputs or end other programs that use it",
+                            what, free, total));
   }
   const std::string message = fmt::format("{}: {}", what, describe(*driver_, result));
   if (ends_context(result)) {

@@ -151,8 +151,7 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
     case unsupported_ptx_version:
       throw refuse(
           fmt::format("the driver (CUDA {}) does not accept the compiled kernel, {}; a driver as "
-                      "new as the NVRTC library, or an "
-                      "older NVRTC library, helps",
+                      "new as the NVRTC library, or an older NVRTC library, helps",
                       version_text(device.driver_version), cuda::describe(driver, result)));
     default: context_->fail(result, fmt::format("loading the kernel of {}", name_));
   }

@@ -18,11 +18,11 @@ void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
     used_.*part += bytes;
     most_.*part = std::max(most_.*part, used_.*part);
   } else {
-    throw Error(ErrorKind::Resource,
-                fmt::format("this call needs at least {} bytes for activations, scratch and "
-                            "outputs, over the memory limit of {} "
-                            "bytes; give smaller inputs or raise --memory-limit",
-                            total, *limit_));
+    throw Error(
+        ErrorKind::Resource,
+        fmt::format("this call needs at least {} bytes for activations, scratch and outputs, over "
+                    "the memory limit of {} bytes; give smaller inputs or raise --memory-limit",
+                    total, *limit_));
   }
 }
 

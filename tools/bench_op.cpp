@@ -49,8 +49,7 @@ ir::Module matmul_module(std::int64_t n, std::int64_t k, ir::DType operands) {
   return ir::parse(fmt::format(
       "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), f32] where m in [0, 1048576] {{\n"
       "  %w = constant({2} ({0}, {1}) @random(1))\n"
-      "{3}"
-      "  return %y\n}}\n",
+      "{3}  return %y\n}}\n",
       k, n, ir::name_of(operands), operands == ir::DType::F32 ? plain : widened));
 }
 

@@ -20,6 +20,7 @@ struct OptOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> outputs;
   std::string stage = "module";
+  std::string rows = "all";
 };
 
 std::string listed_passes() {
@@ -41,6 +42,12 @@ void run(const OptOptions& options, const CommonOptions& common) {
   if (common.executor == "graph") {
     compile.static_only = true;
     program_for(make_target(compile), module, compile);
+  }
+  if (options.rows != "all") {
+    module = module_of_rows(std::move(module),
+                            options.rows == "packed" ? Rows::Packed : Rows::Ragged, compile);
+    compile.dims.clear();
+    compile.outputs.clear();
   }
   if (options.stage == "program") {
     if (!options.all)
@@ -105,6 +112,13 @@ void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
                    "module (its text), of each region loops (its loop form) or kernel (its steps "
                    "placed among the loops), or program (what all is lowered to)")
       ->check(CLI::IsMember({"module", "loops", "kernel", "program"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--rows", options->rows,
+          "all, or those that the mask lets take part: packed (hidden rows are put back at "
+          "the end) or ragged (texts end to end)")
+      ->check(CLI::IsMember({"all", "packed", "ragged"}))
       ->capture_default_str();
   command->footer([] { return listed_passes(); });
   add_common_options(*command, common);

@@ -83,8 +83,7 @@ nlohmann::json Peer::ask(const nlohmann::json& question) {
   const auto none = [&](const std::string& why) {
     return Error(ErrorKind::Resource,
                  fmt::format("compare needs ONNX Runtime in '{}' ({}): install it with `{} -m pip "
-                             "install onnxruntime`, or name another "
-                             "interpreter with --python",
+                             "install onnxruntime`, or name another interpreter with --python",
                              ir::printable(python_), ir::printable(why), ir::printable(python_)));
   };
   if (end.status != tuner::CaseEnd::Status::Ended) {

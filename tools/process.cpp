@@ -124,12 +124,10 @@ int run_on_own_stack(const std::function<int()>& work) {
   pthread_t thread{};
   const int fault = pthread_create(&thread, &attributes.value, carry_out, &carried);
   if (fault != 0) {
-    throw Error(
-        ErrorKind::Resource,
-        fmt::format(
-            "a thread with a stack of {} MiB cannot be started: {}; give this process more memory "
-            "or more threads (ulimit -v, ulimit -u)",
-            work_stack >> 20, std::strerror(fault)));
+    throw Error(ErrorKind::Resource,
+                fmt::format("a thread with a stack of {} MiB cannot be started: {}; give this "
+                            "process more memory or more threads (ulimit -v, ulimit -u)",
+                            work_stack >> 20, std::strerror(fault)));
   }
   pthread_join(thread, nullptr);
   return carried.result;

@@ -21,8 +21,7 @@ constexpr std::string_view environment_columns =
     "device, target, driver, generator, precision, threads";
 constexpr std::string_view run_columns =
     "model, distribution, budget_seconds, most_kernels, kernels, trials, expected_seconds, "
-    "lower_bound_seconds, default_seconds, finished, "
-    "report";
+    "lower_bound_seconds, default_seconds, finished, report";
 
 // More rows than a region has shapes worth a kernel of their own.
 constexpr std::size_t most_entries = 1024;
@@ -98,13 +97,10 @@ Measurement read_measurement(sqlite::Statement& row) {
 
 constexpr std::string_view measurement_query =
     "SELECT identity, keys, schedule, multiples, outcome, measured, seconds, spread, samples, "
-    "code_bytes, instructions, spills, registers, "
-    "stack_bytes, "
-    "shared_bytes, detail FROM measurements JOIN regions ON regions.id = measurements.region JOIN "
-    "environments ON environments.id = "
-    "measurements.environment "
-    "WHERE device = ? AND target = ? AND driver = ? AND generator = ? AND precision = ? AND "
-    "threads = ?";
+    "code_bytes, instructions, spills, registers, stack_bytes, shared_bytes, detail FROM "
+    "measurements JOIN regions ON regions.id = measurements.region JOIN environments ON "
+    "environments.id = measurements.environment WHERE device = ? AND target = ? AND driver = ? AND "
+    "generator = ? AND precision = ? AND threads = ?";
 
 void bind(sqlite::Statement& statement, const Environment& environment) {
   statement.bind(environment.device)
@@ -268,14 +264,12 @@ std::optional<Measurement> Database::find(const Environment& environment, std::s
 
 ir::TuningTable Database::tuning_table(const Environment& environment) const {
   return connection_->reading([&] {
-    sqlite::Statement rows(connection_->sqlite,
-                           "SELECT identity, bucket, kernel, schedule, seconds, measured, "
-                           "roofline_seconds FROM entries JOIN regions ON "
-                           "regions.id = entries.region "
-                           "JOIN environments ON environments.id = entries.environment WHERE "
-                           "device = ? AND target = ? AND driver = ? AND "
-                           "generator = ? AND precision = ? AND "
-                           "threads = ? ORDER BY identity, position");
+    sqlite::Statement rows(
+        connection_->sqlite,
+        "SELECT identity, bucket, kernel, schedule, seconds, measured, roofline_seconds FROM "
+        "entries JOIN regions ON regions.id = entries.region JOIN environments ON environments.id "
+        "= entries.environment WHERE device = ? AND target = ? AND driver = ? AND generator = ? "
+        "AND precision = ? AND threads = ? ORDER BY identity, position");
     bind(rows, environment);
     ir::TuningTable table;
     while (rows.step()) {
@@ -290,11 +284,11 @@ std::vector<StoredTable> Database::tables() const {
   return connection_->reading([&] {
     sqlite::Statement rows(
         connection_->sqlite,
-        fmt::format("SELECT environments.id, regions.id, {}, identity, name, description, {} FROM "
-                    "tables JOIN environments ON environments.id = "
-                    "tables.environment JOIN regions ON regions.id = tables.region JOIN runs ON "
-                    "runs.id = tables.run ORDER BY {}, name, identity",
-                    environment_columns, run_columns, environment_columns));
+        fmt::format(
+            "SELECT environments.id, regions.id, {}, identity, name, description, {} FROM tables "
+            "JOIN environments ON environments.id = tables.environment JOIN regions ON regions.id "
+            "= tables.region JOIN runs ON runs.id = tables.run ORDER BY {}, name, identity",
+            environment_columns, run_columns, environment_columns));
     std::vector<StoredTable> tables;
     while (rows.step()) {
       const std::int64_t environment = rows.integer(), region = rows.integer();
@@ -302,10 +296,10 @@ std::vector<StoredTable> Database::tables() const {
       table.environment = read_environment(rows);
       table.region = {rows.text(), rows.text(), rows.text()};
       table.run = read_run(rows);
-      sqlite::Statement entries(connection_->sqlite,
-                                "SELECT bucket, kernel, schedule, seconds, measured, "
-                                "roofline_seconds FROM entries WHERE environment = ? "
-                                "AND region = ? ORDER BY position");
+      sqlite::Statement entries(
+          connection_->sqlite,
+          "SELECT bucket, kernel, schedule, seconds, measured, roofline_seconds FROM entries WHERE "
+          "environment = ? AND region = ? ORDER BY position");
       entries.bind(environment).bind(region);
       while (entries.step()) append_entry(table.entries, read_entry(entries));
     }
@@ -334,8 +328,8 @@ std::vector<ModelRun> Database::runs(const Environment& environment) const {
   sqlite::Statement rows(
       connection_->sqlite,
       fmt::format("SELECT {} FROM runs JOIN environments ON environments.id = runs.environment "
-                  "WHERE device = ? AND target = ? AND driver = ? "
-                  "AND generator = ? AND precision = ? AND threads = ? ORDER BY finished, runs.id",
+                  "WHERE device = ? AND target = ? AND driver = ? AND generator = ? AND precision "
+                  "= ? AND threads = ? ORDER BY finished, runs.id",
                   run_columns));
   bind(rows, environment);
   std::vector<ModelRun> found;

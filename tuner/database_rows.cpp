@@ -56,10 +56,10 @@ std::int64_t Database::Connection::region_id(std::string_view identity) const {
 }
 
 void Database::Connection::name_region(const RegionRecord& region) const {
-  sqlite::Statement insert(sqlite,
-                           "INSERT INTO regions (identity, name, description) VALUES (?, ?, ?) "
-                           "ON CONFLICT (identity) DO UPDATE SET name = excluded.name, description "
-                           "= excluded.description");
+  sqlite::Statement insert(
+      sqlite,
+      "INSERT INTO regions (identity, name, description) VALUES (?, ?, ?) ON CONFLICT (identity) "
+      "DO UPDATE SET name = excluded.name, description = excluded.description");
   insert.bind(region.identity).bind(region.name).bind(region.description).run();
 }
 
@@ -70,13 +70,10 @@ bool Database::Connection::record(std::int64_t environment, const Measurement& o
   const ir::KernelResources& resources = one.resources;
   std::string query =
       "INSERT INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON "
-      "CONFLICT DO UPDATE SET outcome = "
-      "excluded.outcome, measured = "
-      "excluded.measured, seconds = excluded.seconds, spread = excluded.spread, samples = "
-      "excluded.samples, code_bytes = "
-      "excluded.code_bytes, instructions = "
-      "excluded.instructions, spills = excluded.spills, registers = excluded.registers, "
-      "stack_bytes = excluded.stack_bytes, shared_bytes = "
+      "CONFLICT DO UPDATE SET outcome = excluded.outcome, measured = excluded.measured, seconds = "
+      "excluded.seconds, spread = excluded.spread, samples = excluded.samples, code_bytes = "
+      "excluded.code_bytes, instructions = excluded.instructions, spills = excluded.spills, "
+      "registers = excluded.registers, stack_bytes = excluded.stack_bytes, shared_bytes = "
       "excluded.shared_bytes, detail = excluded.detail WHERE ";
   query += replace ? "excluded.measured >= measurements.measured"
                    : "excluded.measured > measurements.measured";
@@ -97,11 +94,11 @@ bool Database::Connection::record(std::int64_t environment, const Measurement& o
 }
 
 std::int64_t Database::Connection::store_run(std::int64_t environment, const ModelRun& run) const {
-  sqlite::Statement insert(sqlite,
-                           "INSERT INTO runs (environment, model, distribution, budget_seconds, "
-                           "most_kernels, kernels, trials, expected_seconds, "
-                           "lower_bound_seconds, default_seconds, finished, report) VALUES (?, ?, "
-                           "?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  sqlite::Statement insert(
+      sqlite,
+      "INSERT INTO runs (environment, model, distribution, budget_seconds, most_kernels, kernels, "
+      "trials, expected_seconds, lower_bound_seconds, default_seconds, finished, report) VALUES "
+      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.bind(environment)
       .bind(run.model)
       .bind(run.distribution)
@@ -127,10 +124,10 @@ void Database::Connection::store_table(std::int64_t environment, std::int64_t ru
       .bind(region)
       .bind(run)
       .run();
-  sqlite::Statement insert(sqlite,
-                           "INSERT INTO entries (environment, region, position, bucket, kernel, "
-                           "schedule, seconds, measured, roofline_seconds) "
-                           "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  sqlite::Statement insert(
+      sqlite,
+      "INSERT INTO entries (environment, region, position, bucket, kernel, schedule, seconds, "
+      "measured, roofline_seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (std::size_t i = 0; i < table.entries.size(); ++i) {
     const ChosenEntry& chosen = table.entries[i];
     internal_check(sensible(chosen.entry.seconds) && sensible(chosen.roofline_seconds),

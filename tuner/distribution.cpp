@@ -33,11 +33,11 @@ constexpr Form forms[] = {{"constant", Distribution::Kind::Constant, 1},
                           {"lognormal", Distribution::Kind::Lognormal, 4}};
 
 Error wrong_text(std::string_view text, std::string_view why) {
-  return Error(ErrorKind::CommandLine,
-               fmt::format("--distribution {}: {}; it is constant(N), uniform(LEAST, MOST), "
-                           "normal(MEAN, DEVIATION, LEAST, "
-                           "MOST) or lognormal(MEAN, DEVIATION, LEAST, MOST)",
-                           text, why));
+  return Error(
+      ErrorKind::CommandLine,
+      fmt::format("--distribution {}: {}; it is constant(N), uniform(LEAST, MOST), normal(MEAN, "
+                  "DEVIATION, LEAST, MOST) or lognormal(MEAN, DEVIATION, LEAST, MOST)",
+                  text, why));
 }
 
 std::string_view trimmed(std::string_view text) {

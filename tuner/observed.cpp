@@ -52,8 +52,7 @@ std::vector<LaunchKeys> found_launches(const ir::Program& program, const Call& c
             found.keys.size())
       throw Error(ErrorKind::Malformed,
                   "the trace's calls launched regions that this program does not have: it was "
-                  "recorded by another version of Anydim or "
-                  "with other options; record it again");
+                  "recorded by another version of Anydim or with other options; record it again");
     launches.push_back({.kernel = kernel->second, .keys = found.keys, .times = found.times});
   }
   return launches;
@@ -95,8 +94,7 @@ Observed observe(const TuneSubject& subject, const Workload& workload, const Tun
     } else if (traced.empty()) {
       throw Error(ErrorKind::CommandLine,
                   "values that the model computes decide what it launches, which only a run tells: "
-                  "record calls with `anydim run --record "
-                  "FILE` and tune with --trace FILE");
+                  "record calls with `anydim run --record FILE` and tune with --trace FILE");
     }
     observed.runnable = device.prepare ? calls.size() : traced.size();
     if (!traced.empty())

@@ -33,9 +33,7 @@ std::string facts_table(const Report& report) {
 std::string regret_table(const RegretReport& regret) {
   std::string text =
       "<table>\n<tr><th>way to serve the shapes</th><th>kernels</th><th>expected call</th><th>over "
-      "the best, in total</th><th>mean over "
-      "shapes</th>"
-      "<th>99th percentile of shapes</th></tr>\n";
+      "the best, in total</th><th>mean over shapes</th><th>99th percentile of shapes</th></tr>\n";
   for (const StrategyRegret& one : regret.strategies) {
     text +=
         fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
@@ -58,8 +56,7 @@ std::string worst_table(const RegretReport& regret) {
   if (regret.worst.empty()) return "";
   std::string text =
       "<h3>Shapes where the tables lose most</h3>\n<table>\n<tr><th>region at keys</th><th>over "
-      "the best</th><th>share of launches</th>"
-      "<th>a launch</th><th>chosen</th><th>best</th></tr>\n";
+      "the best</th><th>share of launches</th><th>a launch</th><th>chosen</th><th>best</th></tr>\n";
   for (const WorstShape& one : regret.worst) {
     text += fmt::format(
         "<tr><td>{} ({})</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",

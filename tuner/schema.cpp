@@ -117,8 +117,7 @@ int check_version(const sqlite::Connection& connection, std::string_view file) {
   if (version > static_cast<std::int64_t>(std::size(steps))) {
     throw Error(ErrorKind::Malformed,
                 fmt::format("the tuning database {} was written by a newer Anydim (schema {}, this "
-                            "one knows up to {}); use that one, "
-                            "or name another file",
+                            "one knows up to {}); use that one, or name another file",
                             file, version, std::size(steps)));
   }
   check_schema(connection, static_cast<int>(version));

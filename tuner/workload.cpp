@@ -33,8 +33,8 @@ BatchSymbols batch_symbols(const ModelShape& model) {
     throw Error(
         ErrorKind::CommandLine,
         fmt::format("lengths say how many texts a batch has and how long they are, but the model's "
-                    "sizes are {}; record a trace of calls with "
-                    "`anydim run --record FILE` and tune with --trace FILE",
+                    "sizes are {}; record a trace of calls with `anydim run --record FILE` and "
+                    "tune with --trace FILE",
                     names.empty() ? "all constant" : fmt::format("{}", fmt::join(names, ", "))));
   }
   BatchSymbols symbols{.batch = 0, .length = 1};

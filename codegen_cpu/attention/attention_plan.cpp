@@ -30,21 +30,6 @@ double rounded(double value, double to) { return std::ceil(value / to) * to; }
 
 }  // namespace
 
-AttentionSchedule AttentionSchedule::from(const ir::Schedule& schedule) {
-  return {.rows = schedule.field("rows"),
-          .columns = schedule.field("columns"),
-          .block_rows = schedule.field("block_rows"),
-          .block_keys = schedule.field("block_keys")};
-}
-
-ir::Schedule AttentionSchedule::schedule() const {
-  return {.name = "attention",
-          .fields = {{"rows", rows},
-                     {"columns", columns},
-                     {"block_rows", block_rows},
-                     {"block_keys", block_keys}}};
-}
-
 namespace {
 
 class AttentionKind final : public KindOf<ir::AttentionForm> {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ir/schedule.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cpu {
 
@@ -18,9 +18,16 @@ struct AttentionSchedule {
   std::int64_t block_rows = 64;
   std::int64_t block_keys = 64;  // a multiple of columns
 
-  // internal error where a field is missing
-  static AttentionSchedule from(const ir::Schedule& schedule);
-  ir::Schedule schedule() const;
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"rows", &AttentionSchedule::rows},
+                      ir::ScheduleField{"columns", &AttentionSchedule::columns},
+                      ir::ScheduleField{"block_rows", &AttentionSchedule::block_rows},
+                      ir::ScheduleField{"block_keys", &AttentionSchedule::block_keys}};
+  }
+  static AttentionSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<AttentionSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("attention", *this); }
 };
 
 }  // namespace anydim::codegen_cpu

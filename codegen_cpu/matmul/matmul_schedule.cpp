@@ -17,30 +17,6 @@ ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) {
 
 }  // namespace
 
-MatmulSchedule MatmulSchedule::from(const ir::Schedule& schedule) {
-  MatmulSchedule result;
-  result.rows = schedule.field("rows");
-  result.columns = schedule.field("columns");
-  result.block_rows = schedule.field("block_rows");
-  result.block_columns = schedule.field("block_columns");
-  result.order = schedule.field("order") == 0 ? Order::ColumnsOuter : Order::RowsOuter;
-  result.split = schedule.field("split");
-  result.tiles = schedule.find("tiles").value_or(0) != 0;
-  return result;
-}
-
-ir::Schedule MatmulSchedule::schedule() const {
-  ir::Schedule schedule{.name = "matmul",
-                        .fields = {{"rows", rows},
-                                   {"columns", columns},
-                                   {"block_rows", block_rows},
-                                   {"block_columns", block_columns},
-                                   {"order", order == Order::ColumnsOuter ? 0 : 1},
-                                   {"split", split}}};
-  if (tiles) schedule.fields.emplace_back("tiles", 1);
-  return schedule;
-}
-
 ir::Dim MatmulSchedule::row_blocks(const ir::MatmulForm& form) const {
   const ir::Dim blocks = blocks_of(form.m.extent, block_rows);
   return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, form.m.extent);

@@ -7,7 +7,7 @@
 #include "ir/dims/dim.h"
 #include "ir/dims/symbols.h"
 #include "ir/loops/loop_form.h"
-#include "ir/schedule.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cpu {
 
@@ -36,9 +36,19 @@ struct MatmulSchedule {
   std::int64_t split = 1;  // row blocks are made as many as a multiple of this, so that as many
                            // threads get even shares
 
-  // internal error where a field is missing
-  static MatmulSchedule from(const ir::Schedule& schedule);
-  ir::Schedule schedule() const;
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"rows", &MatmulSchedule::rows},
+                      ir::ScheduleField{"columns", &MatmulSchedule::columns},
+                      ir::ScheduleField{"block_rows", &MatmulSchedule::block_rows},
+                      ir::ScheduleField{"block_columns", &MatmulSchedule::block_columns},
+                      ir::ScheduleField{"order", &MatmulSchedule::order},
+                      ir::ScheduleField{"split", &MatmulSchedule::split},
+                      ir::ScheduleField{"tiles", &MatmulSchedule::tiles, 0}};
+  }
+  static MatmulSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<MatmulSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("matmul", *this); }
 
   ir::Dim row_blocks(const ir::MatmulForm& form) const;
   ir::Dim column_blocks(const ir::MatmulForm& form) const;

@@ -6,23 +6,6 @@
 
 namespace anydim::codegen_cuda {
 
-AttentionMmaSchedule AttentionMmaSchedule::from(const ir::Schedule& schedule) {
-  return {.warps = schedule.field("warps"),
-          .points = schedule.field("points"),
-          .tiles = schedule.field("tiles"),
-          .keys = schedule.field("keys"),
-          .stages = schedule.field("stages")};
-}
-
-ir::Schedule AttentionMmaSchedule::schedule() const {
-  return {.name = "attention_mma",
-          .fields = {{"warps", warps},
-                     {"points", points},
-                     {"tiles", tiles},
-                     {"keys", keys},
-                     {"stages", stages}}};
-}
-
 std::int64_t AttentionMmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width,
                                                 bool column) const {
   // device/attention_mma.cuh: 16 spare bytes end each row
@@ -41,17 +24,6 @@ std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std
                                                    std::int64_t width, bool column) const {
   return codegen_cuda::resident_blocks(target, threads(), shared_bytes(depth, width, column),
                                        registers(depth, width));
-}
-
-AttentionWgmmaSchedule AttentionWgmmaSchedule::from(const ir::Schedule& schedule) {
-  return {.groups = schedule.field("groups"),
-          .keys = schedule.field("keys"),
-          .stages = schedule.field("stages")};
-}
-
-ir::Schedule AttentionWgmmaSchedule::schedule() const {
-  return {.name = "attention_wgmma",
-          .fields = {{"groups", groups}, {"keys", keys}, {"stages", stages}}};
 }
 
 std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width,

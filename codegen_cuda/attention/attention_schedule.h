@@ -6,7 +6,7 @@
 
 #include "codegen_cuda/attention/attention_score.h"
 #include "codegen_cuda/kernel_kind.h"
-#include "ir/schedule.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cuda {
 
@@ -22,9 +22,17 @@ struct AttentionMmaSchedule {
   std::int64_t keys = 64;  // a multiple of 16
   std::int64_t stages = 2;
 
-  // internal error where a field is missing
-  static AttentionMmaSchedule from(const ir::Schedule& schedule);
-  ir::Schedule schedule() const;
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"warps", &AttentionMmaSchedule::warps},
+                      ir::ScheduleField{"points", &AttentionMmaSchedule::points},
+                      ir::ScheduleField{"tiles", &AttentionMmaSchedule::tiles},
+                      ir::ScheduleField{"keys", &AttentionMmaSchedule::keys},
+                      ir::ScheduleField{"stages", &AttentionMmaSchedule::stages}};
+  }
+  static AttentionMmaSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<AttentionMmaSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("attention_mma", *this); }
 
   std::int64_t threads() const { return 32 * warps * points; }
   std::int64_t block_rows() const { return 16 * tiles * warps; }  // of one batch point
@@ -46,9 +54,15 @@ struct AttentionWgmmaSchedule {
   std::int64_t keys = 128;  // a multiple of 16, at most 256
   std::int64_t stages = 2;
 
-  // internal error where a field is missing
-  static AttentionWgmmaSchedule from(const ir::Schedule& schedule);
-  ir::Schedule schedule() const;
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"groups", &AttentionWgmmaSchedule::groups},
+                      ir::ScheduleField{"keys", &AttentionWgmmaSchedule::keys},
+                      ir::ScheduleField{"stages", &AttentionWgmmaSchedule::stages}};
+  }
+  static AttentionWgmmaSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<AttentionWgmmaSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("attention_wgmma", *this); }
 
   std::int64_t threads() const { return 128 * (groups + 1); }
   std::int64_t block_rows() const { return 64 * groups; }

@@ -125,8 +125,7 @@ class SortWriter {
       // Where the tile begins in both runs, and where it ends.
       row.line(
           fmt::format("if (threadIdx.x < 2) {0}[threadIdx.x] = merge_split<{1}>({2} + {3}, {4}, "
-                      "{2} + {3} + {4}, {5}, threadIdx.x == 0 ? "
-                      "{6} : {7}, {8});",
+                      "{2} + {3} + {4}, {5}, threadIdx.x == 0 ? {6} : {7}, {8});",
                       splits, type, from, begin, left, right, diagonal, end, before_));
       row.line("__syncthreads();");
       row.line(fmt::format("const {} {} = {}[0];", type, split, splits));

@@ -24,7 +24,7 @@ class MmaEmitter {
         shape_{.rows = schedule_.block_rows,
                .columns = schedule_.block_columns,
                .group = schedule_.group,
-               .all_columns = schedule_.whole_rows && !form_.rows.empty()} {}
+               .all_columns = schedule_.whole == WholeRows::Block && !form_.rows.empty()} {}
 
   EmittedKernel run() {
     kernel_.use("vectors");
@@ -103,7 +103,7 @@ class MmaEmitter {
  private:
   // Blocks beside each other that hold whole rows together; 1 where rows are finished otherwise.
   std::int64_t cluster_blocks() const {
-    return schedule_.cluster_rows && !form_.rows.empty()
+    return schedule_.whole == WholeRows::Cluster && !form_.rows.empty()
                ? blocks_across(form_, schedule_.block_columns)
                : 1;
   }
@@ -338,10 +338,10 @@ struct Tile {{
 std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule) {
   const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
   return std::max(schedule.stages * schedule.stage_bytes(), schedule.piece_bytes()) +
-         (schedule.cluster_rows && !form.rows.empty()
+         (schedule.whole == WholeRows::Cluster && !form.rows.empty()
               ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns)
               : 0) +
-         (schedule.whole_rows && !form.rows.empty()
+         (schedule.whole == WholeRows::Block && !form.rows.empty()
               ? block_rows_bytes(form, schedule.block_rows, schedule.threads())
               : 0);
 }

@@ -57,7 +57,7 @@ class MmaKind final : public KernelKind {
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override {
     const auto kind = [](const MmaSchedule& schedule) {
-      return std::tuple(schedule.whole_rows, schedule.cluster_rows, schedule.split);
+      return std::tuple(schedule.whole, schedule.split);
     };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
@@ -88,8 +88,7 @@ class MmaKind final : public KernelKind {
  private:
   static bool same_tile(const MmaSchedule& a, const MmaSchedule& b) {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
-           a.warps_down == b.warps_down && a.whole_rows == b.whole_rows &&
-           a.cluster_rows == b.cluster_rows && a.split == b.split;
+           a.warps_down == b.warps_down && a.whole == b.whole && a.split == b.split;
   }
 
   std::function<double(const MmaSchedule&)> cost(const PlanInputs& inputs,
@@ -110,8 +109,8 @@ class MmaKind final : public KernelKind {
       if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
       for (const std::int64_t depth : {4 * operands.chunk(), 8 * operands.chunk()}) {
         for (const std::int64_t stages : {3, 4, 5}) {
-          for (const int whole : {0, 1, 2}) {
-            if (whole != 0 && form.rows.empty()) continue;
+          for (const WholeRows whole : {WholeRows::None, WholeRows::Block, WholeRows::Cluster}) {
+            if (whole != WholeRows::None && form.rows.empty()) continue;
             const MmaSchedule schedule{.tf32 = tf32_,
                                        .block_rows = shape.rows,
                                        .block_columns = shape.columns,
@@ -119,9 +118,8 @@ class MmaKind final : public KernelKind {
                                        .stages = stages,
                                        .warps_down = shape.down,
                                        .warps_across = shape.across,
-                                       .group = whole == 2 ? 1 : 8,
-                                       .whole_rows = whole == 1,
-                                       .cluster_rows = whole == 2,
+                                       .group = whole == WholeRows::Cluster ? 1 : 8,
+                                       .whole = whole,
                                        .split = 1};
             add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
               if (!reason_against(inputs, operands, one)) found.push_back(one);
@@ -151,10 +149,10 @@ class MmaKind final : public KernelKind {
       return "rows of the left tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
     if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns, operands))
       return "rows of the right tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
-    if ((schedule.whole_rows || schedule.cluster_rows) && !form.rows.empty() &&
-        !form.n.extent.is_constant())
+    if (schedule.whole > WholeRows::Cluster) return "whole is 0, 1 or 2";
+    if (schedule.whole != WholeRows::None && !form.rows.empty() && !form.n.extent.is_constant())
       return "whole rows need a constant number of columns";
-    if (schedule.cluster_rows && !form.rows.empty()) {
+    if (schedule.whole == WholeRows::Cluster && !form.rows.empty()) {
       if (!cluster_holds_rows(form, schedule.block_columns) || inputs.target.capability() < 90 ||
           schedule.split != 1 || schedule.group != 1)
         return "rows are whole in a cluster of 2 to 8 blocks (sm_90) with group and split 1 that "
@@ -162,7 +160,7 @@ class MmaKind final : public KernelKind {
     }
     if (schedule.split != 1 &&
         (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 ||
-         (schedule.whole_rows && !form.rows.empty())))
+         (schedule.whole == WholeRows::Block && !form.rows.empty())))
       return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
     const std::int64_t shared = mma_shared_bytes(inputs, schedule),
                        registers = mma_registers(schedule, operands);
@@ -187,8 +185,10 @@ class MmaKind final : public KernelKind {
     const double warp_flops =
         2.0 *
         static_cast<double>(schedule.warp_rows() * schedule.warp_columns() * schedule.block_depth);
-    MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
-    if (schedule.cluster_rows && !form_of(inputs).rows.empty()) work = in_cluster(inputs, work);
+    MatmulWork work =
+        common_work(inputs, schedule.whole == WholeRows::Block, schedule.block_columns, extents);
+    if (schedule.whole == WholeRows::Cluster && !form_of(inputs).rows.empty())
+      work = in_cluster(inputs, work);
     work.block_rows = schedule.block_rows;
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;

@@ -12,32 +12,13 @@ std::int64_t piece_of(std::int64_t columns) {
 }
 
 MmaSchedule MmaSchedule::from(const ir::Schedule& schedule) {
-  return {.tf32 = schedule.name == "matmul_tf32",
-          .block_rows = schedule.field("bm"),
-          .block_columns = schedule.field("bn"),
-          .block_depth = schedule.field("bk"),
-          .stages = schedule.field("stages"),
-          .warps_down = schedule.field("down"),
-          .warps_across = schedule.field("across"),
-          .group = schedule.field("group"),
-          .whole_rows = schedule.field("whole") == 1,
-          .cluster_rows = schedule.field("whole") == 2,
-          .split = schedule.field("split")};
+  auto result = ir::read_fields<MmaSchedule>(schedule);
+  result.tf32 = schedule.name == "matmul_tf32";
+  return result;
 }
 
 ir::Schedule MmaSchedule::schedule() const {
-  return {.name = tf32 ? "matmul_tf32" : "matmul_mma",
-          .fields = {{"bm", block_rows},
-                     {"bn", block_columns},
-                     {"bk", block_depth},
-                     {"stages", stages},
-                     {"down", warps_down},
-                     {"across", warps_across},
-                     {"group", group},
-                     {"whole", cluster_rows ? 2
-                               : whole_rows ? 1
-                                            : 0},
-                     {"split", split}}};
+  return ir::write_fields(tf32 ? "matmul_tf32" : "matmul_mma", *this);
 }
 
 std::int64_t MmaSchedule::piece_columns() const { return piece_of(warp_columns()); }
@@ -46,59 +27,6 @@ std::int64_t MmaSchedule::piece_bytes() const {
   constexpr std::int64_t piece_rows = 16, gap = 8;  // matmul_mma.cuh: columns between rows, so that
                                                     // fragments are written without conflicts
   return warps_down * warps_across * piece_rows * (piece_columns() + gap) * 4;
-}
-
-SimtSchedule SimtSchedule::from(const ir::Schedule& schedule) {
-  return {.block_rows = schedule.field("bm"),
-          .block_columns = schedule.field("bn"),
-          .block_depth = schedule.field("bk"),
-          .thread_rows = schedule.field("tm"),
-          .thread_columns = schedule.field("tn"),
-          .group = schedule.field("group"),
-          .whole_rows = schedule.field("whole") != 0};
-}
-
-ir::Schedule SimtSchedule::schedule() const {
-  return {.name = "matmul_simt",
-          .fields = {{"bm", block_rows},
-                     {"bn", block_columns},
-                     {"bk", block_depth},
-                     {"tm", thread_rows},
-                     {"tn", thread_columns},
-                     {"group", group},
-                     {"whole", whole_rows ? 1 : 0}}};
-}
-
-WgmmaSchedule WgmmaSchedule::from(const ir::Schedule& schedule) {
-  return {.block_rows = schedule.field("bm"),
-          .block_columns = schedule.field("bn"),
-          .stages = schedule.field("stages"),
-          .blocks = schedule.field("blocks"),
-          .group = schedule.field("group"),
-          .swap_ab = schedule.field("swap_ab") != 0,
-          .persistent = schedule.field("persistent") != 0,
-          .split = schedule.field("split"),
-          .multicast = schedule.find("multicast").value_or(1),
-          .beside = schedule.find("beside").value_or(1),
-          .tma_store = schedule.find("tma_store").value_or(0),
-          .cluster_rows = schedule.find("whole").value_or(0) == 2};
-}
-
-ir::Schedule WgmmaSchedule::schedule() const {
-  ir::Schedule written{.name = "matmul_wgmma",
-                       .fields = {{"bm", block_rows},
-                                  {"bn", block_columns},
-                                  {"stages", stages},
-                                  {"blocks", blocks},
-                                  {"group", group},
-                                  {"swap_ab", swap_ab ? 1 : 0},
-                                  {"persistent", persistent ? 1 : 0},
-                                  {"split", split}}};
-  if (multicast > 1) written.fields.emplace_back("multicast", multicast);
-  if (beside > 1) written.fields.emplace_back("beside", beside);
-  if (tma_store != 0) written.fields.emplace_back("tma_store", tma_store);
-  if (cluster_rows) written.fields.emplace_back("whole", 2);
-  return written;
 }
 
 std::int64_t WgmmaSchedule::piece_columns() const { return piece_of(block_columns); }

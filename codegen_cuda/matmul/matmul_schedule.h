@@ -3,9 +3,13 @@
 
 #include <cstdint>
 
-#include "ir/schedule.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cuda {
+
+// Who runs row stages that follow a product: a launch of their own, the block that computes its
+// rows over all columns, or a cluster of blocks beside each other.
+enum class WholeRows : std::uint8_t { None, Block, Cluster };
 
 // `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0 split=1`: mma.sync on
 // 16-bit operands with sums in f32. `matmul_tf32 ...`: the same on f32 operands that are rounded to
@@ -17,13 +21,22 @@ struct MmaSchedule {
   std::int64_t warps_down = 2,
                warps_across = 2;  // the block's warps, each with an equal part of the tile
   std::int64_t group = 8;         // tiles below each other that run at about the same time
-  // Where row stages follow: a block computes its rows over all columns and runs them (whole=1), or
-  // a cluster of blocks beside each other does (whole=2); else they are a launch of their own.
-  bool whole_rows = false, cluster_rows = false;
+  WholeRows whole = WholeRows::None;
   std::int64_t split = 1;  // blocks of a cluster that share one tile's depth, and add their sums
                            // through each other's shared memory (sm_90)
 
-  static MmaSchedule from(const ir::Schedule& schedule);  // internal error where a field is missing
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"bm", &MmaSchedule::block_rows},
+                      ir::ScheduleField{"bn", &MmaSchedule::block_columns},
+                      ir::ScheduleField{"bk", &MmaSchedule::block_depth},
+                      ir::ScheduleField{"stages", &MmaSchedule::stages},
+                      ir::ScheduleField{"down", &MmaSchedule::warps_down},
+                      ir::ScheduleField{"across", &MmaSchedule::warps_across},
+                      ir::ScheduleField{"group", &MmaSchedule::group},
+                      ir::ScheduleField{"whole", &MmaSchedule::whole},
+                      ir::ScheduleField{"split", &MmaSchedule::split}};
+  }
+  static MmaSchedule from(const ir::Schedule& schedule);
   ir::Schedule schedule() const;
 
   std::int64_t threads() const { return 32 * warps_down * warps_across; }
@@ -48,8 +61,19 @@ struct SimtSchedule {
   std::int64_t group = 8;
   bool whole_rows = false;
 
-  static SimtSchedule from(const ir::Schedule& schedule);
-  ir::Schedule schedule() const;
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"bm", &SimtSchedule::block_rows},
+                      ir::ScheduleField{"bn", &SimtSchedule::block_columns},
+                      ir::ScheduleField{"bk", &SimtSchedule::block_depth},
+                      ir::ScheduleField{"tm", &SimtSchedule::thread_rows},
+                      ir::ScheduleField{"tn", &SimtSchedule::thread_columns},
+                      ir::ScheduleField{"group", &SimtSchedule::group},
+                      ir::ScheduleField{"whole", &SimtSchedule::whole_rows}};
+  }
+  static SimtSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<SimtSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("matmul_simt", *this); }
 
   std::int64_t threads() const {
     return block_rows / thread_rows * (block_columns / thread_columns);
@@ -75,14 +99,27 @@ struct WgmmaSchedule {
   // Bytes of an element (2 or 4) of results that leave through shared memory by tensor memory
   // access, 16 rows of a warp at a time; 0, and the field is left out, where threads store them.
   std::int64_t tma_store = 0;
-
-  // Where row stages follow, a cluster of blocks beside each other holds whole rows and runs them
-  // (whole=2); the field is left out where they are a launch of their own.
-  bool cluster_rows = false;
+  WholeRows whole = WholeRows::None;  // never Block; left out where it is None
 
   static constexpr std::int64_t block_depth = 64;
-  static WgmmaSchedule from(const ir::Schedule& schedule);
-  ir::Schedule schedule() const;
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"bm", &WgmmaSchedule::block_rows},
+                      ir::ScheduleField{"bn", &WgmmaSchedule::block_columns},
+                      ir::ScheduleField{"stages", &WgmmaSchedule::stages},
+                      ir::ScheduleField{"blocks", &WgmmaSchedule::blocks},
+                      ir::ScheduleField{"group", &WgmmaSchedule::group},
+                      ir::ScheduleField{"swap_ab", &WgmmaSchedule::swap_ab},
+                      ir::ScheduleField{"persistent", &WgmmaSchedule::persistent},
+                      ir::ScheduleField{"split", &WgmmaSchedule::split},
+                      ir::ScheduleField{"multicast", &WgmmaSchedule::multicast, 1},
+                      ir::ScheduleField{"beside", &WgmmaSchedule::beside, 1},
+                      ir::ScheduleField{"tma_store", &WgmmaSchedule::tma_store, 0},
+                      ir::ScheduleField{"whole", &WgmmaSchedule::whole, 0}};
+  }
+  static WgmmaSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<WgmmaSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("matmul_wgmma", *this); }
 
   std::int64_t sharing() const {
     return multicast * beside;

@@ -167,11 +167,10 @@ struct Tile {{
           body.line("#pragma unroll");
           kernel_.block(body, "for (int i = 0; i < Tile::thread_rows; ++i)", [&](CodeScope& inner) {
             inner.line("if (i != part) continue;");
-            inner.line(
-                fmt::format("store_vector(memory + (int)threadIdx.x / Tile::threads_across * {} + "
-                            "(int)threadIdx.x % Tile::threads_across * "
-                            "Tile::thread_columns, sums[i]);",
-                            pitch));
+            inner.line(fmt::format(
+                "store_vector(memory + (int)threadIdx.x / Tile::threads_across * {} + "
+                "(int)threadIdx.x % Tile::threads_across * Tile::thread_columns, sums[i]);",
+                pitch));
           });
           body.line("__syncthreads();");
           const SumPiece piece{.base = "memory",

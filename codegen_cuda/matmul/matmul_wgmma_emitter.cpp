@@ -130,7 +130,7 @@ class WgmmaEmitter {
     return schedule_.swap_ab ? operands_.left : operands_.right;
   }
   bool shares() const { return schedule_.sharing() > 1; }
-  bool cluster_rows() const { return schedule_.cluster_rows && !form_.rows.empty(); }
+  bool cluster_rows() const { return schedule_.whole == WholeRows::Cluster && !form_.rows.empty(); }
 
   ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
     constexpr int swizzle_bytes = 128;
@@ -435,7 +435,7 @@ std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::
 }
 
 std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule) {
-  const bool holds_rows = schedule.cluster_rows && !form.rows.empty();
+  const bool holds_rows = schedule.whole == WholeRows::Cluster && !form.rows.empty();
   return schedule.shared_bytes() +
          (holds_rows ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns) : 0);
 }

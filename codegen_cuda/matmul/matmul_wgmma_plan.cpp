@@ -36,8 +36,7 @@ class WgmmaKind final : public KernelKind {
                                   const ir::Bucket& bucket) const override {
     const auto kind = [](const WgmmaSchedule& schedule) {
       return std::tuple(schedule.blocks, schedule.swap_ab, schedule.persistent, schedule.split,
-                        schedule.multicast, schedule.beside, schedule.tma_store,
-                        schedule.cluster_rows);
+                        schedule.multicast, schedule.beside, schedule.tma_store, schedule.whole);
     };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
@@ -65,7 +64,7 @@ class WgmmaKind final : public KernelKind {
   static bool same_tile(const WgmmaSchedule& a, const WgmmaSchedule& b) {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
            a.swap_ab == b.swap_ab && a.split == b.split && a.multicast == b.multicast &&
-           a.beside == b.beside && a.cluster_rows == b.cluster_rows;
+           a.beside == b.beside && a.whole == b.whole;
   }
 
   static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs,
@@ -122,10 +121,10 @@ class WgmmaKind final : public KernelKind {
               schedule.beside = 2;
               if (columns >= 64 && typical.columns >= 2 * columns) add_with_boxes(schedule);
               schedule.beside = 1;
-              schedule.cluster_rows = true;
+              schedule.whole = WholeRows::Cluster;
               schedule.group = 1;
               if (!persistent && cluster_holds_rows(form, columns)) add(schedule);
-              schedule.cluster_rows = false;
+              schedule.whole = WholeRows::None;
               schedule.group = 8;
             }
             schedule.swap_ab = true;
@@ -163,17 +162,19 @@ class WgmmaKind final : public KernelKind {
     const CudaTarget& target = inputs.target;
     if (const char* reason = reason_against_sharing(operands, schedule)) return reason;
     const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
-    if (schedule.cluster_rows && (!cluster_holds_rows(form, schedule.block_columns) ||
-                                  schedule.swap_ab || schedule.persistent || schedule.split > 1 ||
-                                  schedule.sharing() > 1 || schedule.group != 1))
+    if (schedule.whole != WholeRows::None && schedule.whole != WholeRows::Cluster)
+      return "whole is 0 or 2";
+    if (schedule.whole == WholeRows::Cluster &&
+        (!cluster_holds_rows(form, schedule.block_columns) || schedule.swap_ab ||
+         schedule.persistent || schedule.split > 1 || schedule.sharing() > 1 ||
+         schedule.group != 1))
       return "rows are whole in a cluster of 2 to 8 blocks with group and split 1 that reduces "
              "f32, is not persistent and shares nothing";
     if (schedule.tma_store != 0 &&
         (schedule.tma_store != operands.result_bytes || schedule.swap_ab || schedule.split > 1))
       return fmt::format(
           "tma_store is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 "
-          "where "
-          "swap_ab or split",
+          "where swap_ab or split",
           operands.result_bytes);
     const std::int64_t shared = wgmma_shared_bytes(form, schedule);
     if (shared > target.shared_per_block ||
@@ -187,7 +188,7 @@ class WgmmaKind final : public KernelKind {
       return fmt::format("sums of {} columns need {} registers a thread, and there are {}",
                          schedule.block_columns, schedule.registers_needed(), most);
     // All warps run the row stages, with what a thread has at launch.
-    if (schedule.cluster_rows && registers.consumer != 0)
+    if (schedule.whole == WholeRows::Cluster && registers.consumer != 0)
       return "warpgroups of a cluster that holds rows trade no registers";
     // One instruction names all sums and some more; the assembler wants to hold them in what a
     // thread has at launch, whatever is traded later.
@@ -223,7 +224,7 @@ class WgmmaKind final : public KernelKind {
                         const MatmulExtents& extents) {
     const CudaTarget& target = inputs.target;
     MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
-    if (schedule.cluster_rows) work = in_cluster(inputs, work);
+    if (schedule.whole == WholeRows::Cluster) work = in_cluster(inputs, work);
     work.block_rows = schedule.swap_ab ? schedule.block_columns : schedule.block_rows;
     work.block_columns = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
     work.block_depth = schedule.block_depth;

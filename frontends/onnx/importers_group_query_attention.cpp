@@ -108,12 +108,12 @@ class GroupQuery {
     const ValueId zero = node_.scalar(DType::I64, 0);
     const ValueId held = both(node_, node_.emit(Op::greater_equal, {before_, zero}),
                               node_.emit(Op::less_equal, {filled_, total_}));
-    node_.emit_many(Op::assertion, {held, filled_, rows_, total_},
-                    {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and "
-                                             "the new rows; filled keys, new rows, "
-                                             "total_sequence_length:",
-                                             node_.description())}},
-                    0);
+    node_.emit_many(
+        Op::assertion, {held, filled_, rows_, total_},
+        {{"message", fmt::format("{}: seqlens_k does not fit total_sequence_length and the new "
+                                 "rows; filled keys, new rows, total_sequence_length:",
+                                 node_.description())}},
+        0);
   }
 
   void turn() {

@@ -162,11 +162,11 @@ class ModelFile::Source : public ir::TensorSource {
       done += static_cast<std::size_t>(got);
     }
     if (file_->stamp() != file_->opened_)
-      throw Error(ErrorKind::Malformed,
-                  fmt::format("{} was changed while it was in use: expected the contents that were "
-                              "loaded; load it again, and replace "
-                              "models by renaming a new file over the old one",
-                              file_->name_));
+      throw Error(
+          ErrorKind::Malformed,
+          fmt::format("{} was changed while it was in use: expected the contents that were loaded; "
+                      "load it again, and replace models by renaming a new file over the old one",
+                      file_->name_));
   }
 
  private:

@@ -169,9 +169,7 @@ std::string work_misfit(const std::string& what, const std::string& node, std::i
                         std::int64_t place) {
   return fmt::format(
       "{} of {}: it must list the {} sequences, longest first and equal ones in their order, each "
-      "with how many rows come before it; the "
-      "first "
-      "place that does not fit is {}",
+      "with how many rows come before it; the first place that does not fit is {}",
       what, node, sequences, place);
 }
 

@@ -295,8 +295,7 @@ void squeeze_rule(RuleContext& context) {
       if (one == Proof::Unknown) {
         context.unsupported(
             fmt::format("without axes, the rank of the result isn't known: dimension {} of {} is "
-                        "{}, which may be 1; give the axes, or a "
-                        "range without 1",
+                        "{}, which may be 1; give the axes, or a range without 1",
                         i, context.operand_text(0), source[i].to_string()));
       }
       removed[i] = one == Proof::Yes;

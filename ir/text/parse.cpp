@@ -278,12 +278,9 @@ void FunctionParser::finish() {
   }
   for (const Token& token : used_symbols_) {
     if (function_.symbols.contains(token.text)) continue;
-    tokens_.fail(
-        token,
-        fmt::format(
-            "symbol {} is not known in {}: it must come from a parameter's type, the where clause, "
-            "check_shape or bind",
-            symbol_text(token.text), global_text(function_.name)));
+    tokens_.fail(token, fmt::format("symbol {} is not known in {}: it must come from a parameter's "
+                                    "type, the where clause, check_shape or bind",
+                                    symbol_text(token.text), global_text(function_.name)));
   }
   // What was named before its definition took its id early.
   if (!mentioned_.empty()) renumber(function_, definition_order(function_));

@@ -148,12 +148,9 @@ class DimReader {
     }
     if (name.text == "select") return select_function(name);
     if (name.text == "value") return value_function();
-    tokens_.fail(
-        name,
-        fmt::format(
-            "'{}' is not a function of dims; there are floor_div, ceil_div, mod, min, max, select, "
-            "broadcast and value",
-            printable(name.text)));
+    tokens_.fail(name, fmt::format("'{}' is not a function of dims; there are floor_div, ceil_div, "
+                                   "mod, min, max, select, broadcast and value",
+                                   printable(name.text)));
   }
 
   Dim select_function(const Token& name) {

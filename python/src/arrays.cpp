@@ -88,8 +88,7 @@ std::optional<DType> dtype_of(nb::dlpack::dtype type) {
 [[noreturn]] void refuse_dtype(What what, std::string_view got) {
   refuse(
       "{} has elements of dtype {}, which no element type of Anydim's stands for: expected one of "
-      "float64, float32, float16, bfloat16, "
-      "signed and unsigned integers and bool",
+      "float64, float32, float16, bfloat16, signed and unsigned integers and bool",
       what.text(), got);
 }
 

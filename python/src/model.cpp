@@ -83,9 +83,8 @@ std::shared_ptr<Engine> CompiledModel::engine() const {
   if (!engine_->made_here())
     throw CallError("ForkedError",
                     "the model was made in the parent of this process, whose threads a fork does "
-                    "not bring along: compile it in the child, "
-                    "or start the child by "
-                    "'spawn' or 'forkserver' (multiprocessing.set_start_method)");
+                    "not bring along: compile it in the child, or start the child by 'spawn' or "
+                    "'forkserver' (multiprocessing.set_start_method)");
   return engine_;
 }
 

@@ -148,8 +148,7 @@ TEST_F(LibraryPolicy, ARegionThatItDoesNotComputeIsRefusedByName) {
     EXPECT_EQ(std::string(error.what()),
               "the policy library was chosen for the region " + without +
                   ", which no library computes: its epilogue has gelu; the library's has a bias, "
-                  "ReLU and the "
-                  "tanh form of GELU; leave its policy out, or ask for symbolic, "
+                  "ReLU and the tanh form of GELU; leave its policy out, or ask for symbolic, "
                   "bucketed or exact");
   }
 }

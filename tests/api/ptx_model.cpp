@@ -68,9 +68,8 @@ int run(const std::string& file, const char* part_name, const char* precision, s
   }
   fmt::print(
       "{{\"part\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"length\": {}, \"packed\": {}, "
-      "\"largest_difference\": {:.3g}, "
-      "\"largest_value\": {:.3g}, "
-      "\"kernels_run\": {}, \"trials\": {}, \"graphs\": {}, \"seconds\": {:.1f}}}\n",
+      "\"largest_difference\": {:.3g}, \"largest_value\": {:.3g}, \"kernels_run\": {}, \"trials\": "
+      "{}, \"graphs\": {}, \"seconds\": {:.1f}}}\n",
       part_name, precision, batch, length, model->packing().has_value(), largest, magnitude,
       part.fake->kernels_run(), part.fake->calls("host_device_address"),
       part.fake->calls("graph_launch"),

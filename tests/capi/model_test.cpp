@@ -147,12 +147,11 @@ TEST(CModel, WhatCannotBeLoadedIsOfItsKind) {
 TEST(COptions, WhatIsWrongNamesWhatThereIs) {
   anydim_options* options = nullptr;
   ASSERT_OK(api().options_create(&options));
-  EXPECT_EQ(
-      said(api().options_set(options, "treads", "2")),
-      (Said{ANYDIM_BAD_ARGUMENT,
-            "options_set: there is no option 'treads'; there are background, cache_folder, "
-            "cpu_level, database, device, "
-            "dim, f32_products, masked_rows, memory_limit, output, policy, precision, threads"}));
+  EXPECT_EQ(said(api().options_set(options, "treads", "2")),
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "options_set: there is no option 'treads'; there are background, cache_folder, "
+                  "cpu_level, database, device, dim, f32_products, masked_rows, memory_limit, "
+                  "output, policy, precision, threads"}));
   EXPECT_EQ(said(api().options_set(options, "masked_rows", "drop")),
             (Said{ANYDIM_BAD_ARGUMENT,
                   "options_set: option 'masked_rows' cannot be 'drop': it takes keep or zero"}));

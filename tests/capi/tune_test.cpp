@@ -102,9 +102,8 @@ TEST_F(CTune, BadSettingsAreOfTheirKind) {
       "tuning needs one of lengths, distribution, shapes, trace and calls: the sizes to tune for");
   refused({{"size", "3"}}, ANYDIM_BAD_ARGUMENT,
           "there is no tuning option 'size'; there are batch, batch_tokens, budget, calls, "
-          "distribution, exhaustive, lengths, log, "
-          "max_kernels, order, points, "
-          "report, trace, trials, worker");
+          "distribution, exhaustive, lengths, log, max_kernels, order, points, report, trace, "
+          "trials, worker");
   refused({{"budget", "0s"}}, ANYDIM_BAD_ARGUMENT,
           "tuning option 'budget' cannot be '0s': it takes a time above 0 such as 90s, 10m or 2h");
   refused({{"distribution", "uniform(4, 99)"}}, ANYDIM_BAD_INPUTS,

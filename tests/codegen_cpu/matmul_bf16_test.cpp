@@ -209,8 +209,7 @@ TEST(MatmulBf16, ChosenByTheOperands) {
     const TestRegion region =
         make_region("fn @main(%x: Tensor[(n, 4), " + x + "], %w: Tensor[(4, 4), " + w +
                         "]) -> Tensor[(n, 4), f32] where n in [0, 9] {\n %a = cast(%x) {to = "
-                        "f32}\n %b = cast(%w) {to = "
-                        "f32}\n %y = matmul(%a, %b)\n return %y\n}",
+                        "f32}\n %b = cast(%w) {to = f32}\n %y = matmul(%a, %b)\n return %y\n}",
                     {1});
     return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.kind),
                            region.form.symbols)
@@ -221,8 +220,7 @@ TEST(MatmulBf16, ChosenByTheOperands) {
   EXPECT_EQ(product("bf16", "f16"), ir::DType::F32);
   const TestRegion plain = make_region(
       "fn @main(%x: Tensor[(n, 4), bf16], %w: Tensor[(4, 4), bf16]) -> Tensor[(n, 4), bf16] where "
-      "n in [0, 9] {\n %y = matmul(%x, %w)\n "
-      "return %y\n}",
+      "n in [0, 9] {\n %y = matmul(%x, %w)\n return %y\n}",
       {1});
   EXPECT_EQ(matmul_operands({}, plain.region, std::get<ir::MatmulForm>(plain.form.kind),
                             plain.form.symbols)

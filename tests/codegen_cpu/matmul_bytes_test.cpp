@@ -34,8 +34,7 @@ TestRegion weight_region(const std::string& left, const std::string& right, int 
   return make_region("fn @main(%x: Tensor[(n, " + k + "), " + left + "], %w: Tensor[(" + k + ", " +
                          n + "), " + right + "]) -> Tensor[(n, " + n +
                          "), i32] where n in [0, 5000] {\n %a = cast(%x) {to = i32}\n %b = "
-                         "cast(%w) {to = i32}\n %y = matmul(%a, %b)\n "
-                         "return %y\n}",
+                         "cast(%w) {to = i32}\n %y = matmul(%a, %b)\n return %y\n}",
                      {1});
 }
 

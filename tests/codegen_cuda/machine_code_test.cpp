@@ -87,7 +87,7 @@ void add_encoder(int hidden, const CudaTarget& target,
   for (const ir::DType precision : {ir::DType::BF16, ir::DType::F32}) {
     CompileOptions options;
     options.precision = precision;
-    const ir::Module padded = recognise_composites(ir::parse(text), options);
+    const ir::Module padded = module_at_fork(ir::parse(text), options);
     passes::PackingResult packed = passes::remove_padding(padded, passes::PackedForm::Zeroed);
     if (!packed.packed) throw std::runtime_error("the encoder is not packed: " + packed.reason);
     const CompileTarget compile_target{.backend = backend, .device = nullptr};

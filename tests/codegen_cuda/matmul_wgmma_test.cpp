@@ -310,8 +310,7 @@ TEST(MatmulWgmma, WhatLeavesAsBoxes) {
   const auto reason = [](int bytes) {
     return fmt::format(
         "tma_store is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 "
-        "where "
-        "swap_ab or split",
+        "where swap_ab or split",
         bytes);
   };
   EXPECT_EQ(why(taken, tile + "swap_ab=0 split=1 tma_store=2"), reason(4));
@@ -367,9 +366,8 @@ TEST(MatmulWgmma, CheckedTwin) {
        .every_timing = true});
   expect_right(
       {.part = "h200",
-       .schedule =
-           "matmul_wgmma bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 "
-           "multicast=2",
+       .schedule = "matmul_wgmma bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 "
+                   "split=1 multicast=2",
        .region = matmul_text({.columns = 128, .depth = 200, .epilogue = MatmulEpilogue::Bias}),
        .shapes = rows({1, 130}),
        .checked = true});

@@ -29,9 +29,8 @@ TEST(Nvrtc, ALibraryThatIsMissingIsNamedWithItsPackage) {
   EXPECT_EQ(error.kind(), ErrorKind::Resource);
   EXPECT_STREQ(error.what(),
                "the CUDA compiler library libnvrtc.so.13 was not found; install the CUDA 13 "
-               "toolkit (package cuda-nvrtc-13-0) or the Python wheel "
-               "nvidia-cuda-nvrtc, and set CUDA_PATH or LD_LIBRARY_PATH to where it lies (looked "
-               "at /nowhere/libnvrtc.so.13)");
+               "toolkit (package cuda-nvrtc-13-0) or the Python wheel nvidia-cuda-nvrtc, and set "
+               "CUDA_PATH or LD_LIBRARY_PATH to where it lies (looked at /nowhere/libnvrtc.so.13)");
 }
 
 TEST(Nvrtc, ABackendWithoutTheLibraryStillHasKeysAndEstimates) {

@@ -348,8 +348,7 @@ TEST(DomainErrors, BranchesOfDifferentRanks) {
   } catch (const Error& error) {
     EXPECT_EQ(describe(error),
               "unsupported: if 'squeezed' (%y): result 0 of both blocks must have one dtype and "
-              "rank, got Tensor[(n), f32] and "
-              "Tensor[(m, n), f32].");
+              "rank, got Tensor[(n), f32] and Tensor[(m, n), f32].");
   }
 }
 

@@ -74,10 +74,8 @@ TEST(OnnxErrors, UnsupportedOperatorsAreListedTogether) {
   builder.node("Gelu", {"m"}, {"y"}).name("act");
   EXPECT_EQ(builder.failure(),
             "unsupported: model uses 4 operators that Anydim does not support: TfIdfVectorizer (2 "
-            "nodes, first 'tfidf1'), StringNormalizer "
-            "(1 node, "
-            "'StringNormalizer #3'), com.microsoft.BiasSoftmax (1 node, 'fused'), Gelu in opset 17 "
-            "(1 node, 'act')");
+            "nodes, first 'tfidf1'), StringNormalizer (1 node, 'StringNormalizer #3'), "
+            "com.microsoft.BiasSoftmax (1 node, 'fused'), Gelu in opset 17 (1 node, 'act')");
 }
 
 TEST(OnnxErrors, OldFormsOfAnOperator) {

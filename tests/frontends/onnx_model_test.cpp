@@ -144,8 +144,8 @@ TEST(OnnxModel, MiniLmWithoutItsWeightsSaysWhatIsMissing) {
   } catch (const Error& error) {
     EXPECT_EQ(describe(error),
               "malformed: tensor 'bert.embeddings.word_embeddings.weight' has its data in the file "
-              "'model.safetensors', which is "
-              "missing: expected it at '../models/model.safetensors', beside the model");
+              "'model.safetensors', which is missing: expected it at "
+              "'../models/model.safetensors', beside the model");
   }
 }
 

@@ -125,8 +125,7 @@ TEST(OnnxTensor, HostileDims) {
             "overflows 64 bits");
   EXPECT_EQ(failure(tensor(f32, {1LL << 60})),
             "malformed: initialiser 'w' is f32 [1152921504606846976], which needs "
-            "1152921504606846976 elements, but its float_data "
-            "has 0");
+            "1152921504606846976 elements, but its float_data has 0");
 }
 
 TEST(OnnxTensor, ElementTypes) {
@@ -169,8 +168,7 @@ TEST(OnnxTensor, ExternalEntries) {
   add("location", "weights.bin");
   EXPECT_EQ(failure(proto),
             "malformed: tensor 'w' has its data in the file 'weights.bin', but the model was read "
-            "from memory, "
-            "without a folder to look in");
+            "from memory, without a folder to look in");
   add("offset", "12x");
   EXPECT_EQ(
       failure(proto),
@@ -201,8 +199,7 @@ TEST(OnnxTensor, Files) {
   };
   EXPECT_EQ(failure_of_file(file), "malformed: tensor file '" + file.string() +
                                        "' is not an ONNX tensor: its 12 bytes are truncated, "
-                                       "damaged, nested too deeply or of another "
-                                       "format");
+                                       "damaged, nested too deeply or of another format");
   std::filesystem::remove(file);
   EXPECT_EQ(failure_of_file(file),
             "malformed: cannot open '" + file.string() + "': No such file or directory");

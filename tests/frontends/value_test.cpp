@@ -90,8 +90,7 @@ TEST(OnnxValues, DimsThatOverflowNameTheNode) {
   } catch (const Error& error) {
     EXPECT_EQ(describe(error),
               "malformed: flatten 'flat' (%y): the dim expression (4611686018427387904) * (4) "
-              "leaves the range of 64-bit "
-              "integers");
+              "leaves the range of 64-bit integers");
   }
 }
 

@@ -125,10 +125,10 @@ TEST_F(ModelOnDisk, SaysThatTheFileWasChanged) {
     large(module).opened();
     FAIL() << "the weights were read";
   } catch (const Error& error) {
-    EXPECT_EQ(describe(error), "malformed: model '" + file_.string() +
-                                   "' was changed while it was in use: expected the contents that "
-                                   "were loaded; load it again, and replace models "
-                                   "by renaming a new file over the old one");
+    EXPECT_EQ(describe(error),
+              "malformed: model '" + file_.string() +
+                  "' was changed while it was in use: expected the contents that were loaded; load "
+                  "it again, and replace models by renaming a new file over the old one");
   }
 }
 

@@ -240,9 +240,7 @@ int run_extremes(std::uint64_t first, std::uint64_t count, const std::filesystem
   const ExtremeCounts& counts = fuzzer.counts();
   fmt::print(
       "{{\"graphs\": {}, \"cases\": {}, \"failed\": {}, \"right\": {}, \"refused_by_both\": {}, "
-      "\"too_large\": {}, \"uncounted\": {}, "
-      "\"graphs_refused\": {}, "
-      "\"seconds\": {:.1f}}}\n",
+      "\"too_large\": {}, \"uncounted\": {}, \"graphs_refused\": {}, \"seconds\": {:.1f}}}\n",
       count, counts.cases, fuzzer.failed(), counts.right, counts.refused, counts.large,
       counts.uncounted, counts.graphs_refused,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -287,8 +285,7 @@ int run(int count, char** arguments) {
   if (count < 3 || count > 4) {
     fmt::print(stderr,
                "usage: fuzz_graphs SEED COUNT [FOLDER] | --case FILE | --print SEED | --extremes "
-               "SEED COUNT [FOLDER] | --onnx SEED COUNT "
-               "FOLDER\n");
+               "SEED COUNT [FOLDER] | --onnx SEED COUNT FOLDER\n");
     return 2;
   }
   const auto begin = std::chrono::steady_clock::now();
@@ -297,9 +294,7 @@ int run(int count, char** arguments) {
   const Counts& counts = fuzzer.counts();
   fmt::print(
       "{{\"graphs\": {}, \"failed\": {}, \"unstable\": {}, \"refused\": {}, \"static_calls\": {}, "
-      "\"static_refusals\": {}, "
-      "\"seconds\": "
-      "{:.1f}}}\n",
+      "\"static_refusals\": {}, \"seconds\": {:.1f}}}\n",
       counts.graphs, counts.failed, counts.unstable, counts.refused, counts.static_runs,
       counts.static_refusals,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

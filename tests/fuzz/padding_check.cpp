@@ -73,8 +73,7 @@ std::string spelled_out(const std::string& text) {
       "%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)\\}");
   return std::regex_replace(text, fused,
                             "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, "
-                            "%$1_k)\n  %$1_n = constant(f32 () [$6])\n "
-                            " %$1_m = mul(%$1_s, %$1_n)\n"
+                            "%$1_k)\n  %$1_n = constant(f32 () [$6])\n  %$1_m = mul(%$1_s, %$1_n)\n"
                             "  %$1_b = add(%$1_m, %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  "
                             "%$1 = matmul(%$1_p, %$4)");
 }
@@ -178,7 +177,7 @@ class Check {
       hidden.limited_inputs = program_->packing()->limited_inputs;
       hidden.input_limit = program_->packing()->input_limit;
     }
-    return passes::hide_rows(recognise_composites(module, options), hidden).module;
+    return passes::hide_rows(module_at_fork(module, options), hidden).module;
   }
 
   bool proven() const { return program_->packing().has_value(); }
@@ -249,7 +248,7 @@ class Check {
     RandomGraph graph{.module = parse(spelled_out(model_.text)), .calls = {inputs}};
     infer_types(graph.module);
     std::vector<Results> changed{evaluate(graph.module, graph.module.functions[0], inputs)};
-    const Module fused_module = recognise_composites(module_);
+    const Module fused_module = module_at_fork(module_);
     changed.push_back(evaluate(fused_module, fused_module.functions[0], inputs));
     changed.push_back(
         evaluate_perturbed(graph, 0, {Op::matmul, Op::layer_norm, Op::softmax, Op::reduce_sum}));

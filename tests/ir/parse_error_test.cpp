@@ -113,8 +113,7 @@ TEST(ParseError, Definitions) {
        "^"},
       {"fn @f() where n because 3 { return }",
        "text:1:25: expected the reason of the range, quoted, found '3'\n  fn @f() where n because "
-       "3 { return }\n                          "
-       "^"},
+       "3 { return }\n                          ^"},
       {"fn @f() where n below k { return }",
        "text:1:23: symbol k is not known in @f: it must come from a parameter's type, the where "
        "clause, check_shape or bind\n"
@@ -128,8 +127,7 @@ TEST(ParseError, Definitions) {
        "         ^"},
       {"fn @f(%x) { return none }",
        "text:1:25: expected a result: 'none' cannot be returned, ',' or '}', found '}'\n  fn "
-       "@f(%x) { return none }\n                      "
-       "    ^"},
+       "@f(%x) { return none }\n                          ^"},
       {"fn @f(%x) { return %x as y }",
        "text:1:26: expected the name of the result, quoted, found 'y'\n  fn @f(%x) { return %x as "
        "y }\n                           ^"},
@@ -175,8 +173,7 @@ TEST(ParseError, Bindings) {
        "                        ^"},
       {"%z = softmax(%x) {axis = n}",
        "text:2:26: attribute 'axis' of softmax holds constants, not the symbol n\n  %z = "
-       "softmax(%x) {axis = n}\n                          "
-       " ^"},
+       "softmax(%x) {axis = n}\n                           ^"},
       {"%z = reshape(%x) {shape = (n, 4)}",
        "text:2:28: attribute 'shape' of reshape holds constants, not the symbol n; dyn.reshape "
        "takes it as an operand, shape(...)\n"
@@ -186,12 +183,10 @@ TEST(ParseError, Bindings) {
        "              ^"},
       {"%z = softmax(%x) {axis = 9223372036854775808}",
        "text:2:26: 9223372036854775808 does not fit 64 bits\n  %z = softmax(%x) {axis = "
-       "9223372036854775808}\n                           "
-       "^"},
+       "9223372036854775808}\n                           ^"},
       {"%z = attention(%x, %x, %x) {scale = 1x}",
        "text:2:37: '1x' is not a 64-bit floating-point number\n  %z = attention(%x, %x, %x) {scale "
-       "= 1x}\n                                 "
-       "     ^"},
+       "= 1x}\n                                      ^"},
       {"%z = relu(%x) from Relu",
        "text:2:20: expected the name of a node, quoted, found 'Relu'\n  %z = relu(%x) from Relu\n  "
        "                   ^"},
@@ -222,8 +217,7 @@ TEST(ParseError, Bindings) {
        "      ^"},
       {"%z = loop(none, %y) body(x) { yield }",
        "text:2:26: expected a parameter of the block, %name, found 'x'\n  %z = loop(none, %y) "
-       "body(x) { yield }\n                          "
-       " ^"},
+       "body(x) { yield }\n                           ^"},
   };
   for (const Case& one : cases) EXPECT_EQ(refusal_of_line(one.text), one.message);
 }
@@ -283,8 +277,7 @@ TEST(ParseError, Dims) {
   for (const Case& one : cases) EXPECT_EQ(message_of([&] { parse_dim(one.text); }), one.message);
   EXPECT_EQ(refusal("fn @f(%x: Tensor[(1 + ?), f32]) { return }"),
             "text:1:23: '?' stands for a whole dim, not for a part of one\n  fn @f(%x: Tensor[(1 + "
-            "?), f32]) { return }\n                  "
-            "      ^");
+            "?), f32]) { return }\n                        ^");
   EXPECT_EQ(refusal("fn @f(%x: Tensor[(n), f32]) { return dim(value(%t, 0)) }"),
             "text:1:48: %t is not defined in this function\n  fn @f(%x: Tensor[(n), f32]) { return "
             "dim(value(%t, 0)) }\n"

@@ -259,8 +259,7 @@ TEST(Verify, Regions) {
   EXPECT_EQ(
       message(text, [](Module& module) { binding(module, 0).dims[0] = Dim::symbol("n") * 2; }),
       "function @main, region (%y): %x is Tensor[(n, 2), f32], but parameter %a of region @r is "
-      "Tensor[(s0, 2), f32], where "
-      "dimension 0 becomes 2*n");
+      "Tensor[(s0, 2), f32], where dimension 0 becomes 2*n");
   EXPECT_EQ(
       message(text,
               [](Module& module) { module.functions[0].values[1].type.tensor.dtype = DType::F16; }),

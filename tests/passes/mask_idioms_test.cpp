@@ -248,8 +248,7 @@ TEST(MaskIdioms, KeysComparedWithTheNumberOfRows) {
   EXPECT_TRUE(result.packed->plan.question.steps.empty());
   const std::string another =
       "the bias of attention 'Attention' (%a) is not known element by element: the number of rows "
-      "that a mask leaves is "
-      "more than compared with a key";
+      "that a mask leaves is more than compared with a key";
   EXPECT_EQ(
       refusal({.bias = replaced(counted, "less(%range, %rows4)", "less_equal(%range, %rows4)")}),
       another);
@@ -300,8 +299,7 @@ TEST(MaskIdioms, FillsThatMayNotHide) {
     EXPECT_EQ(refusal({.bias = filled(fill), .epsilon = "0"}),
               std::string("attention 'Attention' (%a) adds ") + fill +
                   " to the scores of masked keys, which does not hide them from any score, and "
-                  "nothing bounds its scores: queries or keys "
-                  "are made of what may be any number");
+                  "nothing bounds its scores: queries or keys are made of what may be any number");
   EXPECT_EQ(refusal({.bias = filled("10000")}),
             "%m does not decide which keys take part in attention 'Attention' (%a)");
 }

@@ -81,8 +81,7 @@ TEST(QuantisedPadding, IsToldAndOnlyWhereHiddenRowsAreZero) {
   EXPECT_TRUE(result.packed->plan.ranges_of_kept_rows);
   EXPECT_EQ(refusal(encoder, false),
             "reduce_max (%highest) takes the range by which %x0 is quantised from hidden rows too; "
-            "--masked-rows zero takes it from the others "
-            "alone");
+            "--masked-rows zero takes it from the others alone");
   const Encoder plain{.bias = additive, .tail = mean_pooling, .results = "%mean"};
   EXPECT_FALSE(
       remove_padding(module_of(plain), PackedForm::Zeroed).packed->plan.ranges_of_kept_rows);

@@ -123,11 +123,12 @@ void issue_load(Warp& warp, int lane, BulkLoad load) {
     const MbarrierObject* object = mbarrier_for_copy(*block, load.barrier, wrong);
     if (object == nullptr) warp.stop(FindingKind::InvalidUse, lane, "a bulk copy's " + wrong);
     if (!initialised_for_copies(*object, warp.seen[static_cast<std::size_t>(lane)], warp, lane)) {
-      warp.report(FindingKind::MissingProxyFence, lane,
-                  fmt::format("the mbarrier at {:#x} counts asynchronous copies, but between its "
-                              "initialisation and here there is no "
-                              "fence.mbarrier_init (or fence.proxy.async) and barrier",
-                              load.barrier));
+      warp.report(
+          FindingKind::MissingProxyFence, lane,
+          fmt::format(
+              "the mbarrier at {:#x} counts asynchronous copies, but between its initialisation "
+              "and here there is no fence.mbarrier_init (or fence.proxy.async) and barrier",
+              load.barrier));
     }
     if (state->author == nullptr) {
       state->reader = object->actor;
@@ -231,9 +232,8 @@ void issue_store(Warp& warp, int lane, BulkStore store) {
        .read = read,
        .write = write,
        .block = &warp.block,
-       .unfinished =
-           "the block ended before a bulk store was known to have read its shared memory: "
-           "cp.async.bulk.wait_group.read is missing"});
+       .unfinished = "the block ended before a bulk store was known to have read its shared "
+                     "memory: cp.async.bulk.wait_group.read is missing"});
 }
 
 void commit_bulk_group(Warp& warp, int lane) {

@@ -282,9 +282,9 @@ TEST(Findings, too_early_for_a_dependent_launch) {
 }
 
 TEST(Findings, same_line_is_reported_once) {
-  const Report report = run({.body = "mov.u32 %r1, 0; AGAIN: mov.u32 %r0, buffer; st.shared.u32 "
-                                     "[%r0], %t; add.u32 %r1, %r1, 1; "
-                                     "setp.lt.u32 %q0, %r1, 9; @%q0 bra AGAIN;"});
+  const Report report =
+      run({.body = "mov.u32 %r1, 0; AGAIN: mov.u32 %r0, buffer; st.shared.u32 [%r0], %t; add.u32 "
+                   "%r1, %r1, 1; setp.lt.u32 %q0, %r1, 9; @%q0 bra AGAIN;"});
   EXPECT_EQ(report.findings.size(), 1U) << report.text();
 }
 

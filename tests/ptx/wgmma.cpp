@@ -68,8 +68,7 @@ void check_warpgroup(Warp& warp, WarpWgmma& state, const Issue& issue) {
   if (issues[state.issued] != issue) {
     warp.stop(FindingKind::Divergence, -1,
               fmt::format("the warps of a warpgroup differ in their wgmma number {}: line {} with "
-                          "descriptors {:#x}, {:#x} and line {} with "
-                          "{:#x}, {:#x}",
+                          "descriptors {:#x}, {:#x} and line {} with {:#x}, {:#x}",
                           state.issued, issues[state.issued].line, issues[state.issued].a,
                           issues[state.issued].b, issue.line, issue.a, issue.b));
   }

@@ -159,9 +159,7 @@ TEST(Context, MemoryLimitIsKeptAndTheContextStaysUsable) {
   Context context(make(test::scale_program(), test::scale_backend(), {.memory_limit = 4096}));
   EXPECT_EQ(failure(ErrorKind::Resource, [&] { context.run({test::ramp(1024)}); }),
             "this call needs at least 4160 bytes for activations, scratch and outputs, over the "
-            "memory limit of 4096 bytes; give smaller "
-            "inputs or "
-            "raise --memory-limit");
+            "memory limit of 4096 bytes; give smaller inputs or raise --memory-limit");
   expect_scaled(context.run({test::ramp(64)})[0], 64);
   EXPECT_EQ(context.memory().arena, 4 * 64 + 64);
   EXPECT_EQ(context.memory().outputs, 4 * 64);

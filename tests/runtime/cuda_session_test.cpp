@@ -257,9 +257,8 @@ TEST_F(CudaSessionTest, FaultNamesRegionScheduleAndShapeAndEndsTheContext) {
             "memory access was encountered)");
   const std::string later =
       "the GPU cannot be used by this process any more, a kernel failed earlier (running region "
-      "copy, schedule plain, s0 = 33: "
-      "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)); start the process "
-      "again";
+      "copy, schedule plain, s0 = 33: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was "
+      "encountered)); start the process again";
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }), later);
   EXPECT_EQ(failure(ErrorKind::Internal, [&] { Context another(executable); }), later);
   for (const std::int64_t n : {33, 1})
@@ -271,11 +270,10 @@ TEST_F(CudaSessionTest, FaultOfAReplayedGraphNamesAllThatRan) {
   Context context(scale());
   for (int i = 0; i < 3; ++i) context.run({test::ramp(33)});
   fake_.fault(cuda::illegal_address, 1);
-  EXPECT_EQ(
-      failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
-      "running a call with n = 33 on the GPU, one of its launches failed (region scale, schedule "
-      "plain, s0 = 33; region copy, schedule "
-      "plain, s0 = 33): CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+  EXPECT_EQ(failure(ErrorKind::Internal, [&] { context.run({test::ramp(33)}); }),
+            "running a call with n = 33 on the GPU, one of its launches failed (region scale, "
+            "schedule plain, s0 = 33; region copy, schedule plain, s0 = 33): "
+            "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
 }
 
 TEST_F(CudaSessionTest, RefusedLaunchNamesItAndTheNextCallRuns) {

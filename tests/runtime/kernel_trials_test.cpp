@@ -179,11 +179,10 @@ TEST_F(KernelTrialTest, AWaitThatRunsOutIsToldAndIsTriedAgain) {
     }
     return std::string();
   };
-  EXPECT_EQ(message(),
-            "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out "
-            "(block 3, thread 64, barrier 5, parity 1, "
-            "iteration 7): "
-            "CUDA_ERROR_LAUNCH_FAILED (as injected)");
+  EXPECT_EQ(
+      message(),
+      "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out (block 3, "
+      "thread 64, barrier 5, parity 1, iteration 7): CUDA_ERROR_LAUNCH_FAILED (as injected)");
   EXPECT_TRUE(
       message().starts_with("the GPU cannot be used by this process any more, a kernel failed "
                             "earlier (running the checked twin"));

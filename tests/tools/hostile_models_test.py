@@ -338,11 +338,16 @@ class Recurrent(Layers):
 
     def test_operands_of_other_sizes_are_not_broadcast(self):
         for op, gates in self.GATES.items():
-            wrong = [{"W": (1, 1, 3)}, {"W": (2, 2 * gates, 3)}, {"R": (1, 1, 2)}, {"B": (1, 2 * gates)}, {"B": (1, 4 * gates + 1)}, {"B": (2, 4 * gates)}, {"H": (1, 2, 1)}, {"H": (1, 2, 1, 2)}]
+            wrong = [{"W": (1, 1, 3)}, {"W": (2, 2 * gates, 3)}, {"R": (1, 1, 2)}, {"B": (1, 2 * gates)}, {"B": (1, 4 * gates + 1)}, {"B": (2, 4 * gates)}, {"H": (1, 2, 1)}]
             for weights in wrong + ([{"P": (1, 5)}, {"P": (1, 8)}, {"C": (2, 2, 2)}] if op == "LSTM" else []):
                 with self.subTest(op=op, weights=weights):
                     self.cell(op, weights=weights)
                     self.assertIn(f"'the_{op}'", self.refused(4, ": expected ", "opt", "m.onnx"))
+
+    def test_states_have_two_dims_beside_the_directions(self):
+        for op in self.GATES:
+            self.cell(op, weights={"H": (1, 2, 1, 2)})
+            self.refused(4, f"transpose 'the_{op}' (%o0.22): the permutation has 2 axes, but operand 0 (%o0.21) has rank 3.\n", "opt", "m.onnx")
 
     def test_operands_of_another_batch_are_not_broadcast(self):
         x = numpy.ones((3, 2, 3), numpy.float32)

@@ -22,8 +22,7 @@ constexpr CaseLimits limits{.first_seconds = 5, .then_seconds = 5};
 TEST(WorkerProcess, AnswersCaseByCase) {
   WorkerProcess worker(
       script("while read line; do echo noise; echo '{\"begin\": \"a\"}'; echo '{\"at\": "
-             "\"compiled\", \"id\": \"a\"}'; "
-             "echo '{\"end\": \"a\", \"value\": 7}'; done"));
+             "\"compiled\", \"id\": \"a\"}'; echo '{\"end\": \"a\", \"value\": 7}'; done"));
   for (int i = 0; i < 3; ++i) {
     const CaseEnd end = worker.run(one_case, limits);
     ASSERT_EQ(end.status, CaseEnd::Status::Ended);

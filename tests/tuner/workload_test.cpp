@@ -250,8 +250,8 @@ TEST(Workload, RefusesWhatTheModelDoesNotTake) {
       message_of(ErrorKind::CommandLine,
                  [&] { static_cast<void>(sample_workload(three, lengths, {.texts = 1}, 1, 0)); }),
       "lengths say how many texts a batch has and how long they are, but the model's sizes are "
-      "batch, sequence, k; record a trace of "
-      "calls with `anydim run --record FILE` and tune with --trace FILE");
+      "batch, sequence, k; record a trace of calls with `anydim run --record FILE` and tune with "
+      "--trace FILE");
   const Trace other({"x: f32 (n)"}, {"n"});
   EXPECT_EQ(message_of(ErrorKind::Malformed,
                        [&] { static_cast<void>(traced_workload(encoder_shape(), other)); }),

@@ -434,8 +434,7 @@ nlohmann::ordered_json CampaignCases::rank_schedules(const nlohmann::json& wante
   const std::int64_t n = wanted.at("n").get<std::int64_t>(), k = wanted.at("k").get<std::int64_t>();
   const std::string text = fmt::format(
       "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  "
-      "%w = constant({2} ({0}, {1}) "
-      "@random(1))\n"
+      "%w = constant({2} ({0}, {1}) @random(1))\n"
       "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return "
       "%y\n}}\n",
       k, n, type);
