@@ -8,7 +8,6 @@ words and the seed. With --uniform their lengths are drawn from LOW to HIGH inst
 its first and last token; LOW:LOW makes all equal. The file appears complete or not at all. Its lengths are summed up on standard output.
 """
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -17,22 +16,7 @@ import sys
 import numpy
 from tokenizers import Tokenizer
 
-FORTUNES = pathlib.Path("/usr/share/games/fortunes")
-
-
-def quotations(folder):
-    """Every text of the folder's files (separated by lines of a single %), white space made plain, without repetitions."""
-    texts = set()
-    for path in folder.iterdir():
-        if path.is_file() and path.suffix == "":
-            for part in path.read_text(encoding="utf8", errors="replace").replace("\n%\n", "\0").split("\0"):
-                texts.add(" ".join(part.split()))
-    return texts - {"", "%"}
-
-
-def shuffled(texts, seed):
-    """A fixed order that looks random: by the hash of seed and text, so it survives a change of files or of Python."""
-    return sorted(texts, key=lambda text: hashlib.sha256(f"{seed} {text}".encode()).digest())
+from texts import FORTUNES, quotations, shuffled
 
 
 def of_length(ids, length):

@@ -68,6 +68,10 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
 
 // Why a block cannot have so many threads; nothing where it can.
 std::optional<std::string> threads_misfit(std::int64_t threads);
+// Why a block of so many threads cannot have so many bytes of shared memory and registers a thread;
+// nothing where it can.
+std::optional<std::string> resources_misfit(const CudaTarget& target, std::int64_t threads,
+                                            std::int64_t shared_bytes, std::int64_t registers);
 
 std::unique_ptr<KernelKind> make_map_kind();
 std::unique_ptr<KernelKind> make_rows_kind();

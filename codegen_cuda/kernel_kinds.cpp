@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/kernel_kind.h"
 #include "codegen_cuda/matmul/library_product.h"
@@ -8,6 +10,16 @@ namespace anydim::codegen_cuda {
 std::optional<std::string> threads_misfit(std::int64_t threads) {
   if (threads < 32 || threads > 1024 || threads % 32 != 0)
     return "a block has 32 to 1024 threads, in whole warps";
+  return std::nullopt;
+}
+
+std::optional<std::string> resources_misfit(const CudaTarget& target, std::int64_t threads,
+                                            std::int64_t shared_bytes, std::int64_t registers) {
+  if (shared_bytes > target.shared_per_block)
+    return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared_bytes,
+                       target.shared_per_block);
+  if (registers > 255 || registers * threads > target.registers_per_multiprocessor)
+    return fmt::format("it needs {} registers for each of {} threads", registers, threads);
   return std::nullopt;
 }
 

@@ -21,36 +21,32 @@ template <typename Machine>
 concept RealMachine = requires(Machine& machine, typename Machine::Value a, Op op,
                                LibraryFunction function, double number) {
   { machine.real(number) } -> std::same_as<typename Machine::Value>;
-  {
-    machine.is_literal(a, number)
-  } -> std::same_as<bool>;  // known to be that number when the code is generated
+  // known to be that number when the code is generated
+  { machine.is_literal(a, number) } -> std::same_as<bool>;
   { machine.arithmetic(op, a, a) } -> std::same_as<typename Machine::Value>;  // add, sub, mul, div
   { machine.multiply_add(a, a, a) } -> std::same_as<typename Machine::Value>;
-  {
-    machine.compare(op, a, a)
-  } -> std::same_as<typename Machine::Value>;  // false where an operand is NaN
+  // false where an operand is NaN
+  { machine.compare(op, a, a) } -> std::same_as<typename Machine::Value>;
   { machine.is_nan(a) } -> std::same_as<typename Machine::Value>;
   { machine.never() } -> std::same_as<typename Machine::Value>;
   { machine.differ(a, a) } -> std::same_as<typename Machine::Value>;  // of two truths
   { machine.select(a, a, a) } -> std::same_as<typename Machine::Value>;
   { machine.negate(a) } -> std::same_as<typename Machine::Value>;
   { machine.magnitude(a) } -> std::same_as<typename Machine::Value>;
-  {
-    machine.copy_sign(a, a)
-  } -> std::same_as<typename Machine::Value>;  // the magnitude of the first, the sign of the second
-  {
-    machine.integral(op, a)
-  } -> std::same_as<typename Machine::Value>;  // floor, ceil, round (halves to even)
+  // the magnitude of the first, the sign of the second
+  { machine.copy_sign(a, a) } -> std::same_as<typename Machine::Value>;
+  // floor, ceil, round (halves to even)
+  { machine.integral(op, a) } -> std::same_as<typename Machine::Value>;
   { machine.square_root(a) } -> std::same_as<typename Machine::Value>;
-  {
-    machine.extreme(op, a, a)
-  } -> std::same_as<typename Machine::Value>;  // min, max; NaN where either is
+  // min, max; NaN where either is
+  { machine.extreme(op, a, a) } -> std::same_as<typename Machine::Value>;
   {
     machine.function(function, std::span<const typename Machine::Value>())
   } -> std::same_as<typename Machine::Value>;
+  // of a value that is used several times
   {
     machine.with(a, [](typename Machine::Value kept) { return kept; })
-  } -> std::same_as<typename Machine::Value>;  // of a value that is used several times
+  } -> std::same_as<typename Machine::Value>;
 };
 
 template <RealMachine Machine>

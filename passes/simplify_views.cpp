@@ -1,6 +1,7 @@
 #include "passes/simplify_views.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -33,6 +34,7 @@ class Simplifying {
     for (const Binding& binding : function_.body.bindings)
       if (binding.op == Op::scatter_nd && writes_all(binding))
         replacements_.replace(binding.results[0], binding.operands[2]);
+    join_concats(function_.body);
     walk(function_.body);
     replacements_.apply(function_);
     drop_dead(function_);
@@ -45,6 +47,56 @@ class Simplifying {
   const Binding* definition(ValueId value) const {
     const bool known = value < definitions_.size() && definitions_[value];
     return known ? &*definitions_[value] : nullptr;
+  }
+
+  // Places at which values are read, also at the ends of blocks.
+  static void count_reads(const Block& block, std::vector<std::size_t>& reads) {
+    for (const Binding& binding : block.bindings) {
+      for (const ValueId operand : binding.operands)
+        if (operand != no_value) ++reads[operand];
+      for (const Block& nested : binding.blocks) count_reads(nested, reads);
+    }
+    for (const ValueId result : block.results) ++reads[result];
+  }
+
+  void join_concats(Block& body) {
+    std::vector<std::size_t> reads(function_.values.size());
+    count_reads(body, reads);
+    join_concats(body, reads);
+  }
+
+  // A concat that one concat along the same axis reads, and nothing else, gives it its operands.
+  void join_concats(Block& block, const std::vector<std::size_t>& reads) {
+    std::map<ValueId, std::size_t> parts;  // of this block, read once: positions
+    std::vector<bool> joined(block.bindings.size());
+    for (std::size_t i = 0; i < block.bindings.size(); ++i) {
+      Binding& binding = block.bindings[i];
+      for (Block& nested : binding.blocks) join_concats(nested, reads);
+      if (binding.op != Op::concat) continue;
+      std::vector<ValueId> operands;
+      for (const ValueId operand : binding.operands) {
+        const auto part = parts.find(operand);
+        if (part == parts.end() || axis_of(block.bindings[part->second]) != axis_of(binding)) {
+          operands.push_back(operand);
+          continue;
+        }
+        // What stands first keeps its memory: a long chain is not copied link by link.
+        std::vector<ValueId>& more = block.bindings[part->second].operands;
+        if (operands.empty()) operands = std::move(more);
+        else operands.insert(operands.end(), more.begin(), more.end());
+        joined[part->second] = true;
+      }
+      binding.operands = std::move(operands);
+      if (reads[binding.results[0]] == 1) parts.emplace(binding.results[0], i);
+    }
+    std::vector<Binding> kept;
+    for (std::size_t i = 0; i < block.bindings.size(); ++i)
+      if (!joined[i]) kept.push_back(std::move(block.bindings[i]));
+    block.bindings = std::move(kept);
+  }
+  std::int64_t axis_of(const Binding& concat) const {
+    const std::int64_t axis = integer_attribute(concat, "axis");
+    return axis < 0 ? axis + std::ssize(dims(concat.results[0])) : axis;
   }
 
   void walk(Block& block) {

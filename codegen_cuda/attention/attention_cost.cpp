@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/attention/attention_schedule.h"
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/occupancy.h"
@@ -149,8 +150,9 @@ double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& si
                      block_latency + tiles * 2 * block_latency + busy, moved_bytes(sizes));
 }
 
-std::vector<ir::Schedule> cheapest(const KernelKind& kind, const PlanInputs& inputs,
-                                   const ir::Bucket& bucket, std::vector<ir::Schedule> schedules) {
+std::vector<ir::Schedule> AttentionKind::candidates(const PlanInputs& inputs,
+                                                    const ir::Bucket& bucket) const {
+  std::vector<ir::Schedule> schedules = space(inputs, bucket);
   constexpr std::size_t most = 8;
   if (schedules.size() <= most) return schedules;
   std::vector<double> costs(schedules.size(), 0);
@@ -167,7 +169,7 @@ std::vector<ir::Schedule> cheapest(const KernelKind& kind, const PlanInputs& inp
     }
     std::vector<double> seconds;
     for (const ir::Schedule& schedule : schedules)
-      seconds.push_back(kind.estimate(inputs, schedule, keys));
+      seconds.push_back(estimate(inputs, schedule, keys));
     const double best = *std::min_element(seconds.begin(), seconds.end());
     for (std::size_t i = 0; i < schedules.size(); ++i) costs[i] += seconds[i] / best;
   }
@@ -179,7 +181,7 @@ std::vector<ir::Schedule> cheapest(const KernelKind& kind, const PlanInputs& inp
   return result;
 }
 
-std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs) {
+std::vector<std::vector<std::int64_t>> AttentionKind::key_edges(const PlanInputs& inputs) const {
   const ir::AttentionForm& form = attention_form(inputs);
   const std::int64_t processors = inputs.target.multiprocessors;
   std::vector<std::vector<std::int64_t>> edges;
@@ -192,6 +194,10 @@ std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs)
     else edges.emplace_back();
   }
   return edges;
+}
+
+bool AttentionKind::has_column(const PlanInputs& inputs) {
+  return inputs.facts->score.form == ScoreForm::Column;
 }
 
 }  // namespace anydim::codegen_cuda

@@ -15,7 +15,7 @@ namespace {
 
 using ir::Dim;
 
-class AttentionMma final : public KernelKind {
+class AttentionMma final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_mma"; }
 
@@ -28,12 +28,6 @@ class AttentionMma final : public KernelKind {
     return inputs.facts->attention.has_value();
   }
 
-  bool takes_segments() const override { return true; }
-
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
-                                       const ir::Bucket& bucket) const override {
-    return cheapest(*this, inputs, bucket, space(inputs, bucket));
-  }
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override;
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
@@ -41,18 +35,10 @@ class AttentionMma final : public KernelKind {
     return attention_mma_seconds(inputs.target, AttentionMmaSchedule::from(schedule),
                                  attention_sizes(inputs, keys), has_column(inputs));
   }
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return attention_edges(inputs);
-  }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override;
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool checked) const override;
-
- private:
-  static bool has_column(const PlanInputs& inputs) {
-    return inputs.facts->score.form == ScoreForm::Column;
-  }
 };
 
 std::vector<ir::Schedule> AttentionMma::space(const PlanInputs& inputs,

@@ -97,15 +97,6 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
                                const AttentionSizes& sizes, bool column);
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes);
 
-// The few schedules that are cheapest at both ends of the bucket, the first of `schedules` always
-// among them and first.
-std::vector<ir::Schedule> cheapest(const KernelKind& kind, const PlanInputs& inputs,
-                                   const ir::Bucket& bucket, std::vector<ir::Schedule> schedules);
-
-// Of attention's keys, the same for each of its kernel kinds: where a query tile, a block or a wave
-// fills up.
-std::vector<std::vector<std::int64_t>> attention_edges(const PlanInputs& inputs);
-
 inline const ir::AttentionForm& attention_form(const PlanInputs& inputs) {
   return std::get<ir::AttentionForm>(inputs.form.kind);
 }

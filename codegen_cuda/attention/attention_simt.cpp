@@ -17,13 +17,12 @@ using ir::Dim;
 // device/attention_simt.cuh
 constexpr std::int64_t block_rows = 16, lanes = 32, threads = 128;
 
-class AttentionSimt final : public KernelKind {
+class AttentionSimt final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_simt"; }
   bool accepts(const PlanInputs& inputs) const override {
     return std::holds_alternative<ir::AttentionForm>(inputs.form.kind);
   }
-  bool takes_segments() const override { return true; }
 
   // Fewer columns a lane than the widest head needs mean that scores are computed more than once.
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
@@ -35,9 +34,6 @@ class AttentionSimt final : public KernelKind {
   double estimate(const PlanInputs& inputs, const ir::Schedule&,
                   std::span<const std::int64_t> keys) const override {
     return attention_simt_seconds(inputs.target, attention_sizes(inputs, keys));
-  }
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return attention_edges(inputs);
   }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& wanted) const override {

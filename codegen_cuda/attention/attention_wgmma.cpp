@@ -108,7 +108,7 @@ std::string multiplication(const std::string& name, std::int64_t columns, bool b
                      name, columns / 8, sums + 2, instruction, outputs, sums, sums + 1, operands);
 }
 
-class AttentionWgmma final : public KernelKind {
+class AttentionWgmma final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_wgmma"; }
 
@@ -117,11 +117,6 @@ class AttentionWgmma final : public KernelKind {
            std::holds_alternative<ir::AttentionForm>(inputs.form.kind) &&
            mapped_operands(inputs, 64).has_value();
   }
-  bool takes_segments() const override { return true; }
-  std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
-                                       const ir::Bucket& bucket) const override {
-    return cheapest(*this, inputs, bucket, space(inputs, bucket));
-  }
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override;
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
@@ -129,18 +124,10 @@ class AttentionWgmma final : public KernelKind {
     return attention_wgmma_seconds(inputs.target, AttentionWgmmaSchedule::from(schedule),
                                    attention_sizes(inputs, keys), has_column(inputs));
   }
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return attention_edges(inputs);
-  }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override;
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool checked) const override;
-
- private:
-  static bool has_column(const PlanInputs& inputs) {
-    return inputs.facts->score.form == ScoreForm::Column;
-  }
 };
 
 std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,

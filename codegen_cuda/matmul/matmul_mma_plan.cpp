@@ -162,16 +162,8 @@ class MmaKind final : public KernelKind {
         (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 ||
          (schedule.whole == WholeRows::Block && !form.rows.empty())))
       return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
-    const std::int64_t shared = mma_shared_bytes(inputs, schedule),
-                       registers = mma_registers(schedule, operands);
-    if (shared > inputs.target.shared_per_block)
-      return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared,
-                         inputs.target.shared_per_block);
-    if (registers > 255 ||
-        registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
-      return fmt::format("it needs {} registers for each of {} threads", registers,
-                         schedule.threads());
-    return std::nullopt;
+    return resources_misfit(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule),
+                            mma_registers(schedule, operands));
   }
 
   static double seconds(const PlanInputs& inputs, const TensorOperands& operands,

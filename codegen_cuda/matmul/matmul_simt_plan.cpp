@@ -88,16 +88,8 @@ class SimtKind final : public KernelKind {
     if (schedule.group < 1) return "group is at least 1";
     if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant())
       return "whole rows need a constant number of columns";
-    const std::int64_t shared = simt_shared_bytes(inputs, schedule),
-                       registers = simt_registers(inputs, schedule);
-    if (shared > inputs.target.shared_per_block)
-      return fmt::format("it needs {} bytes of shared memory, and a block gets {}", shared,
-                         inputs.target.shared_per_block);
-    if (registers > 255 ||
-        registers * schedule.threads() > inputs.target.registers_per_multiprocessor)
-      return fmt::format("it needs {} registers for each of {} threads", registers,
-                         schedule.threads());
-    return std::nullopt;
+    return resources_misfit(inputs.target, schedule.threads(), simt_shared_bytes(inputs, schedule),
+                            simt_registers(inputs, schedule));
   }
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,

@@ -138,7 +138,7 @@ def finished_parts(folder: str) -> set[int]:
 def open_job(folder: str, what: dict[str, Any]) -> None:
     """Begins a job in the folder, or goes on with the one that is there. Raises OptionError where that is of other inputs or options, or where the folder holds something else; WriteError."""
     fingerprint = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
-    file = os.path.join(folder, "job.json")
+    file = os.path.join(folder, "_job.json")
     try:
         os.makedirs(folder, exist_ok=True)
         if os.path.exists(file):

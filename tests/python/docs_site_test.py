@@ -1,4 +1,4 @@
-"""The documentation site: that it builds without a broken link, that its reference has what the package offers, and that no block of code is without a test. PACKAGE names the folder of the
+"""The documentation site: that it builds without a broken link, that its reference has what the package offers, and that no block of code is without a test (commands of indented blocks: tests/models/documented_commands_test.py). PACKAGE names the folder of the
 built package."""
 
 import html.parser
@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Fenced blocks by page, and what runs them.
 TESTED = {
     "python.md": {"python"},  # test_docs.py, peers/test_documented.py
+    "tracing.md": {"python"},  # test_docs.py
     "corpus.md": {"python", "sh"},  # ray/test_documented.py
     "c-interface.md": {"c", "cpp", "cmake"},  # tests/install/install_test.py builds and runs what it holds against the page
     "install.md": {"sh"},  # tests/install and wheel_test.py, which run these commands

@@ -1,6 +1,7 @@
 """Every block of code in docs/python.md, in order, as one program. Those of sentence-transformers are run where that is installed (peers/test_documented.py)."""
 
 import documented
+from models import dense_inputs
 
 
 def test_the_code_of_the_documentation(monkeypatch, capsys):
@@ -9,6 +10,14 @@ def test_the_code_of_the_documentation(monkeypatch, capsys):
     assert len(blocks) >= 8
     documented.run(blocks)
     assert "TensorInfo(name='input_ids', dtype='int64', shape=('batch', 'seq'))" in capsys.readouterr().out
+
+
+def test_the_code_of_the_page_on_traces(dense, random, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = documented.blocks("docs/tracing.md")
+    assert len(blocks) == 1
+    documented.run(blocks, "docs/tracing.md", model=dense, inputs=dense_inputs(random, 2, 3))
+    assert (tmp_path / "trace.json").stat().st_size > 0
 
 
 def test_every_option_is_documented():
