@@ -30,7 +30,7 @@ scripts/check.sh || checked=$?
 
 echo "build: preset $preset into build/$preset"
 python=()
-[ "$preset" != release ] || python=(-DANYDIM_PYTHON=ON)
+[[ "$preset" != @(release|asan) ]] || python=(-DANYDIM_PYTHON=ON)
 cmake --preset "$preset" -DANYDIM_REQUIRE_CUDA_TOOLS=ON "${python[@]}"
 cmake --build "build/$preset" -j "$jobs"
 

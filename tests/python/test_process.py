@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import anydim
-from models import ADD, DENSE
+from models import ADD, DENSE, SANITIZED
 
 HERE = pathlib.Path(__file__).parent
 ONES = np.ones(4, "float32")
@@ -136,6 +136,7 @@ def test_workers_that_are_spawned():
         assert pool.map(compiled_sum, [1, 2]) == [[2.0] * 4, [4.0] * 4]
 
 
+@pytest.mark.skipif(SANITIZED, reason="a time")
 def test_the_first_result_comes_as_quickly_as_the_commands(tmp_path):
     """With warm kernels, both from start to result: importing NumPy is not Anydim's."""
     (tmp_path / "m.anydim").write_text(DENSE)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import anydim
-from models import ENCODER, dense_inputs, resident_bytes
+from models import ENCODER, SANITIZED, dense_inputs, resident_bytes
 
 THREADS, RUNS = 8, 1000
 
@@ -51,7 +51,7 @@ def test_eight_threads_give_what_one_gives(build):
         assert list(pool.map(work, range(THREADS))) == [RUNS] * THREADS
         before = resident_bytes()
         assert list(pool.map(work, range(THREADS))) == [RUNS] * THREADS
-        assert resident_bytes() - before < 4 << 20
+        assert SANITIZED or resident_bytes() - before < 4 << 20
     assert model.stats().calls.calls == (2 * THREADS + 1) * RUNS
 
 
