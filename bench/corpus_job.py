@@ -67,7 +67,8 @@ def embedded(name, corpus, count, arguments, place):
     assert table["id"].to_pylist() == list(range(count)), f"{name}: each text once, in order"
     values = table["embedding"].combine_chunks().flatten().to_numpy()
     progress = [line for line in errors.splitlines() if re.search(r"calls p50", line)]
-    return (out.strip().splitlines() or [""])[-1], progress[-1] if progress else "", seconds, values.reshape(count, -1)
+    said = [line for line in out.splitlines() if "texts embedded" in line]
+    return said[-1], progress[-1] if progress else "", seconds, values.reshape(count, -1)
 
 
 def main():

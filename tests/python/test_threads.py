@@ -1,6 +1,7 @@
 """Many threads and tasks on one model."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 import anydim
 from models import ENCODER, SANITIZED, dense_inputs, resident_bytes
 
-THREADS, RUNS = 8, 1000
+THREADS, RUNS = 8, int(os.environ.get("ANYDIM_RUNS", "1000"))
 
 # A loop of `n` rounds that carries a number: Ctrl-C ends it between two of them.
 LONG_LOOP = """
@@ -36,7 +37,7 @@ def encoder_inputs(random):
 
 
 def test_eight_threads_give_what_one_gives(build):
-    """8 threads, each 1,000 runs at random shapes; memory is that of the largest shape for each thread, and does not grow."""
+    """8 threads, each 1,000 (ANYDIM_RUNS) runs at random shapes; memory is that of the largest shape for each thread, and does not grow."""
     model = build(ENCODER, masked_rows="zero")
     calls = [encoder_inputs(np.random.default_rng(seed)) for seed in range(RUNS)]
     expected = [model.run(call)["rows"].tobytes() for call in calls]
