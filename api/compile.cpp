@@ -15,7 +15,6 @@
 #include "ir/reference/evaluate.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
-#include "passes/remove_padding.h"
 #include "passes/require_static.h"
 #include "runtime/kernel_cache.h"
 
@@ -204,19 +203,6 @@ ir::Module module_at_fork(ir::Module module, const CompileOptions& options) {
   passes::PassContext context{.options = pipeline};
   passes::run_to_fork(module, context);
   return module;
-}
-
-ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options) {
-  narrow_dims(module, options.dims);
-  const passes::PackedForm form = rows == Rows::Ragged ? passes::PackedForm::Ragged
-                                  : options.masked_rows == MaskedRows::Zero
-                                      ? passes::PackedForm::Zeroed
-                                      : passes::PackedForm::Exact;
-  passes::PackingResult result =
-      passes::remove_padding(module_at_fork(std::move(module), options), form);
-  if (!result.packed)
-    throw Error(ErrorKind::Unsupported, fmt::format("the model stays padded: {}", result.reason));
-  return std::move(result.packed->module);
 }
 
 ir::Module lower_precision(ir::Module module, const CompileOptions& options) {

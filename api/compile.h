@@ -66,11 +66,6 @@ std::string regions_text(const ir::Module& module, RegionStage stage);
 // hide_rows read.
 ir::Module module_at_fork(ir::Module module, const CompileOptions& options = {});
 
-// The module over the rows that a mask lets take part, as Model compiles it: from module_at_fork(),
-// after options.dims. Throws Error{Unsupported} with the reason where the model stays padded.
-enum class Rows { Packed, Ragged };
-ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options);
-
 // The module whose products read operands of options.precision, for evaluate_reference.
 ir::Module lower_precision(ir::Module module, const CompileOptions& options);
 // Runs the module's entry on the reference evaluator, slowly, after the same narrowing. Inputs in

@@ -67,7 +67,22 @@ ir::SymbolInfo range_of(const ir::Dim& dim, const ir::SymbolTable& symbols) {
   return found == nullptr ? ir::SymbolInfo{} : *found;
 }
 
+passes::PackedForm packed_form(const CompileOptions& options) {
+  return options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed
+                                                 : passes::PackedForm::Exact;
+}
+
 }  // namespace
+
+ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options) {
+  narrow_dims(module, options.dims);
+  passes::PackingResult result = passes::remove_padding(
+      module_at_fork(std::move(module), options),
+      rows == Rows::Ragged ? passes::PackedForm::Ragged : packed_form(options));
+  if (!result.packed)
+    throw Error(ErrorKind::Unsupported, fmt::format("the model stays padded: {}", result.reason));
+  return std::move(result.packed->module);
+}
 
 std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOptions& options) {
   return compile(make_target(options), std::move(module), options);
@@ -90,9 +105,7 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->symbols_ = entry.symbols;
   model->output_names_ = entry.result_names;
   model->outputs_ = outputs_of(entry);
-  passes::PackingResult result = passes::remove_padding(
-      model->module_, options.masked_rows == MaskedRows::Zero ? passes::PackedForm::Zeroed
-                                                              : passes::PackedForm::Exact);
+  passes::PackingResult result = passes::remove_padding(model->module_, packed_form(options));
   if (options.masked_rows == MaskedRows::Zero) {
     model->hidden_rows_kept_because_ = passes::hide_rows(model->module_, {.results = true}).reason;
     if (const std::string& reason = model->hidden_rows_kept_because_;

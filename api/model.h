@@ -155,4 +155,10 @@ class ModelContext {
   std::array<std::uint32_t, 3> way_notes_{};  // by CallWay; 0: not asked for yet
 };
 
+// The module over the rows that a mask lets take part, as Model::compile() has it compiled: from
+// module_at_fork(), after options.dims. Throws Error{Unsupported} with the reason where the model
+// stays padded.
+enum class Rows { Packed, Ragged };
+ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options);
+
 }  // namespace anydim

@@ -20,40 +20,29 @@ import time
 import numpy
 import pyarrow.parquet
 
+from ray_workers import ray_workers
 from texts import FORTUNES, quotations, shuffled
 
 WORKERS = {"one": 1, "two": 2, "killed": 2}
 
 
-def ray_workers():
-    """Processes of Ray's that embed, of this machine."""
-    found = []
-    for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = process.read_bytes()
-        except OSError:
-            continue
-        if b"MapWorker" in command and b"ray::" in command:
-            found.append(int(process.parent.name))
-    return found
-
-
-def kill_in_the_middle(job, folder, parts, killed):
+def kill_in_the_middle(job, folder, count, killed):
     while job.poll() is None and not killed:
-        if len(list(folder.glob("part-*"))) >= parts // 2 and (there := ray_workers()):
+        written = sum(pyarrow.parquet.read_metadata(part).num_rows for part in folder.glob("part-*"))
+        if written >= count // 2 and (there := ray_workers()):
             os.kill(there[0], signal.SIGKILL)
             killed.append(there[0])
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def embedded(name, corpus, count, arguments, place):
     """Runs the job; what it said at its end, its seconds, and the embeddings in the order of the texts."""
-    folder, rows = place / name, 2048
+    folder = place / name
     words = [sys.executable, "-m", "anydim.ray", corpus, "--output", folder, "--model", arguments.model, "--tokenizer", arguments.tokenizer]
-    words += ["--workers", WORKERS[name], "--rows", rows, "--cache-dir", place / "kernels"]
+    words += ["--workers", WORKERS[name], "--cache-dir", place / "kernels"]
     began, killed = time.perf_counter(), []
     job = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    killer = threading.Thread(target=kill_in_the_middle, args=(job, folder, -(-count // rows), killed))
+    killer = threading.Thread(target=kill_in_the_middle, args=(job, folder, count, killed))
     if name == "killed":
         killer.start()
     out, errors = job.communicate()

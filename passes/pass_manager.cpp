@@ -82,7 +82,6 @@ const Pass& named(const std::string& name) {
 
 void run_all(std::span<const Pass> passes, ir::Module& module, PassContext& context) {
   const std::vector<std::string>& skipped = context.options.skipped;
-  for (const std::string& name : skipped) named(name);
   for (const Pass& pass : passes)
     if (std::ranges::find(skipped, pass.name) == skipped.end()) run_one(pass, module, context);
 }
@@ -90,10 +89,12 @@ void run_all(std::span<const Pass> passes, ir::Module& module, PassContext& cont
 }  // namespace
 
 void run_to_fork(ir::Module& module, PassContext& context) {
+  for (const std::string& name : context.options.skipped) named(name);
   run_all(pipeline_passes().first(fork), module, context);
 }
 
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names) {
+  for (const std::string& name : context.options.skipped) named(name);
   if (names.empty()) return run_all(pipeline_passes(), module, context);
   for (const std::string& name : names) run_one(named(name), module, context);
 }

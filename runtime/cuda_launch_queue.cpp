@@ -20,12 +20,10 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 
 std::vector<const ir::Code::Launch*> launches_of(const ir::Program& program) {
   std::vector<const ir::Code::Launch*> launches;
-  const auto add = [&](const ir::Code& code) {
+  for (const ir::Code& code : program.functions)
     for (const ir::Code::Instruction& instruction : code.instructions)
       if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction))
         launches.push_back(launch);
-  };
-  std::ranges::for_each(program.functions, add);
   return launches;
 }
 

@@ -41,12 +41,10 @@ constexpr std::size_t most_kept_bytes = std::size_t{2} << 30;
 // Every launch with the function whose buffers it names.
 std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Program& program) {
   std::map<const ir::Code::Launch*, const ir::Code*> owners;
-  const auto add = [&](const ir::Code& code) {
+  for (const ir::Code& code : program.functions)
     for (const ir::Code::Instruction& instruction : code.instructions)
       if (const auto* launch = std::get_if<ir::Code::Launch>(&instruction))
         owners.emplace(launch, &code);
-  };
-  for (const ir::Code& function : program.functions) add(function);
   return owners;
 }
 

@@ -28,10 +28,6 @@ std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent,
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
 
-}  // namespace
-
-namespace {
-
 class AttentionKind final : public KindOf<ir::AttentionForm> {
  public:
   std::string_view name() const override { return "attention"; }

@@ -244,10 +244,6 @@ class CompactKind : public KernelKind {
     return fields.split > 1 ? launch(clocks, loaded) + places : places;
   }
 
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
-  }
-
   std::optional<std::string> misfit(const PlanInputs&,
                                     const ir::Schedule& schedule) const override {
     const CompactFields fields = fields_of(schedule);

@@ -56,10 +56,6 @@ class MapKind : public KernelKind {
                           threads, resident, traffic_bytes(inputs, points), clocks);
   }
 
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
-  }
-
   std::optional<std::string> misfit(const PlanInputs&,
                                     const ir::Schedule& schedule) const override {
     if (auto reason = threads_misfit(schedule.field("threads"))) return reason;

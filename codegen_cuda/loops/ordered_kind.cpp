@@ -145,10 +145,6 @@ class OrderedKernel : public KernelKind {
     return seconds;
   }
 
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
-  }
-
   std::optional<std::string> misfit(const PlanInputs&,
                                     const ir::Schedule& schedule) const override {
     const OrderedFields fields = fields_of(schedule);

@@ -172,9 +172,6 @@ class LibraryKind : public KernelKind {
     return launch + std::max(bytes / inputs.target.memory_bandwidth, computing);
   }
 
-  std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return {inputs.region.keys.size(), std::vector<std::int64_t>{}};
-  }
   std::optional<std::string> misfit(const PlanInputs&, const ir::Schedule&) const override {
     return std::nullopt;
   }

@@ -237,6 +237,8 @@ TEST(MatmulPlan, MisfitsSayWhy) {
             "it needs 196608 bytes of shared memory, and a block gets 166912");
   EXPECT_EQ(why("matmul_mma bm=64 bn=64 bk=32 stages=3 down=2 across=2 group=8 whole=0 split=2"),
             "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows");
+  EXPECT_EQ(why("matmul_mma bm=64 bn=64 bk=32 stages=3 down=2 across=2 group=8 whole=3 split=1"),
+            "whole is 0, 1 or 2");
   const CudaTarget hopper = *target_named("h200");
   const PlanInputs boxes{hopper, region->region, region->form};
   EXPECT_FALSE(make_matmul_wgmma_kind()->accepts(inputs));

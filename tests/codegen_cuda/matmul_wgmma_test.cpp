@@ -314,6 +314,7 @@ TEST(MatmulWgmma, WhatLeavesAsBoxes) {
         bytes);
   };
   EXPECT_EQ(why(taken, tile + "swap_ab=0 split=1 tma_store=2"), reason(4));
+  EXPECT_EQ(why(taken, tile + "swap_ab=0 split=1 whole=1"), "whole is 0 or 2");
   EXPECT_EQ(why(taken, tile + "swap_ab=1 split=1 tma_store=4"), reason(4));
   const std::string deep = matmul_text(
       {.columns = 72, .depth = 256, .result = "bf16", .epilogue = MatmulEpilogue::Bias});

@@ -105,5 +105,26 @@ std::string name_of_test(const testing::TestParamInfo<std::filesystem::path>& pa
 INSTANTIATE_TEST_SUITE_P(Passes, PassFile, testing::ValuesIn(ir::test::op_files(".")),
                          name_of_test);
 
+// Whichever passes run, and however far: a name that is none would skip nothing.
+TEST(Passes, NamesOfSkippedOnesAreChecked) {
+  PipelineOptions options;
+  options.skipped = {"fly"};
+  PassContext context{options};
+  ir::Module module = ir::parse("fn @main(%x: Tensor[(n), f32]) {\n  return %x\n}\n");
+  const auto error_of = [&](const auto& run) {
+    try {
+      run();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string expected = "there is no pass named 'fly'";
+  const std::vector<std::string> names{"infer_types"};
+  EXPECT_EQ(error_of([&] { run_passes(module, context); }), expected);
+  EXPECT_EQ(error_of([&] { run_passes(module, context, names); }), expected);
+  EXPECT_EQ(error_of([&] { run_to_fork(module, context); }), expected);
+}
+
 }  // namespace
 }  // namespace anydim::passes

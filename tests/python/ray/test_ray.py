@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import tokenizers
 
 import anydim
 from anydim import ray as corpus
+from ray_workers import ray_workers
 
 WORDS = [f"w{number}" for number in range(200)]
 MODEL = """
@@ -101,19 +101,6 @@ def test_a_batch_of_ray_data_and_what_is_no_text(embedder):
         embedder({"text": np.array(["w1", None], dtype=object)})
 
 
-def workers_of(parent):
-    """Processes of Ray's that embed."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = pathlib.Path(f"/proc/{name}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"MapWorker" in command and b"ray::" in command:
-            found.append(int(name))
-    return found
-
-
 def test_a_worker_is_killed_and_every_text_is_there_once(place, embedder):
     """By the command, over Parquet and JSON lines; then begun again, there is nothing left to do."""
     count = int(os.environ.get("ANYDIM_RAY_TEXTS", "3000"))
@@ -131,7 +118,7 @@ def test_a_worker_is_killed_and_every_text_is_there_once(place, embedder):
 
     def kill():
         while job.poll() is None and not killed:
-            if len(list((place / "out").glob("part-*"))) >= 2 and (there := workers_of(job.pid)):
+            if len(list((place / "out").glob("part-*"))) >= 2 and (there := ray_workers()):
                 os.kill(there[0], signal.SIGKILL)
                 killed.append(there[0])
             time.sleep(0.02)
