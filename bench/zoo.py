@@ -3,15 +3,17 @@
 
 usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
        zoo.py check FOLDER [--anydim PROGRAM] [--table FILE] [NAME ...]
-       zoo.py time FOLDER [--anydim PROGRAM] [--threads T] [--rounds R] [NAME ...]
+       zoo.py time FOLDER [--anydim PROGRAM] [--threads T] [--rounds R] [--repeat CALLS]
+                   [--every-case] [NAME ...]
 
 make installs the exporter's packages (bench/zoo/requirements-EXPORTER.txt, from PyPI, several GB)
 into FOLDER/env-EXPORTER and writes FOLDER/NAME.EXPORTER.onnx with recorded cases (bench/zoo/models.py
 says which architectures there are). check runs every model on its cases with --masked-rows zero and
 says whether it loads, how far the rows that take part are from ONNX Runtime's, whether padding was
 removed or why not, and how long the first result takes with an empty and a warm kernel cache; with
---table also as a table for docs/models.md. time runs the last case beside ONNX Runtime, in turns.
-NAME is an architecture or architecture.exporter; default: all that the folder has.
+--table also as a table for docs/models.md. time runs the last case (--every-case: each) beside ONNX
+Runtime, in turns. NAME is an architecture or architecture.exporter; default: all that the folder
+has, for make all that are not of full size.
 """
 import argparse
 import json
@@ -160,6 +162,30 @@ def table_of(rows):
     return "\n".join(lines) + "\n"
 
 
+def time_case(arguments, model, session, inputs):
+    """Seconds of a call, of ONNX Runtime's, and the median of what each round's calls are apart;
+    None, which has been said, where there is no result."""
+    ours, theirs = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        command = [arguments.anydim, "bench", str(model), "--json", "--iterations",
+                   str(arguments.repeat), "--duration", "0", "--threads", str(arguments.threads),
+                   "--cache-dir", folder, *input_arguments(folder, inputs)]
+        for _ in range(arguments.rounds):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                print(f"{model.stem}: not measured: {done.stderr.strip()}", flush=True)
+                return None
+            ours.append(json.loads(done.stdout)["p50_ms"] / 1e3)
+            calls = []
+            for _ in range(arguments.repeat):
+                begin = time.perf_counter()
+                session.run(None, inputs)
+                calls.append(time.perf_counter() - begin)
+            theirs.append(statistics.median(calls))
+    ratio = statistics.median(b / a for a, b in zip(ours, theirs))
+    return statistics.median(ours), statistics.median(theirs), ratio
+
+
 def time_models(arguments):
     import onnxruntime
 
@@ -167,32 +193,17 @@ def time_models(arguments):
     options.intra_op_num_threads = arguments.threads
     ratios = []
     for model in chosen(arguments):
-        inputs = cases_of(model)[-1][0]
         session = onnxruntime.InferenceSession(str(model), options)
-        ours, theirs = [], []
-        with tempfile.TemporaryDirectory() as folder:
-            command = [arguments.anydim, "explain", str(model), "--json", "--repeat", "25",
-                       "--threads", str(arguments.threads), "--cache-dir", folder]
-            for name, value in inputs.items():
-                command += ["--shape", f"{name}={'x'.join(map(str, value.shape))}"]
-            for _ in range(arguments.rounds):
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    break
-                ours.append(json.loads(done.stdout)["call_us"] / 1e6)
-                calls = []
-                for _ in range(25):
-                    begin = time.perf_counter()
-                    session.run(None, inputs)
-                    calls.append(time.perf_counter() - begin)
-                theirs.append(statistics.median(calls))
-        if not ours:
-            print(f"{model.stem}: not measured")
-            continue
-        ratio = statistics.median(b / a for a, b in zip(ours, theirs))
-        ratios.append(ratio)
-        print(f"{model.stem}: {statistics.median(ours) * 1e3:.3f} ms, ONNX Runtime "
-              f"{statistics.median(theirs) * 1e3:.3f} ms, ratio {ratio:.2f}", flush=True)
+        cases = cases_of(model)
+        for inputs, _ in cases if arguments.every_case else cases[-1:]:
+            timed = time_case(arguments, model, session, inputs)
+            if not timed:
+                continue
+            ours, theirs, ratio = timed
+            ratios.append(ratio)
+            shape = "x".join(map(str, next(iter(inputs.values())).shape))
+            print(f"{model.stem} {shape}: {ours * 1e3:.3f} ms, ONNX Runtime {theirs * 1e3:.3f} ms, "
+                  f"ratio {ratio:.2f}", flush=True)
     if ratios:
         print(f"{len(ratios)} models, geometric mean of the ratios "
               f"{statistics.geometric_mean(ratios):.2f}")
@@ -210,7 +221,9 @@ def main():
     parser.add_argument("--table")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
+    parser.add_argument("--repeat", type=int, default=25, help="calls a round")
+    parser.add_argument("--every-case", action="store_true")
+    arguments = parser.parse_intermixed_args()
     return {"make": make, "check": check, "time": time_models}[arguments.command](arguments)
 
 

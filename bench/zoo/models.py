@@ -30,6 +30,7 @@ class Row:
     sizes: dict = dataclasses.field(default_factory=dict)
     part: str = ""  # attribute of the model that is exported; empty: the model
     output: str = ""  # field of the result; empty: the first
+    full: bool = False  # of full size: what its configuration's class takes where nothing is said
 
 
 IMAGE = {"image_size": 32, "patch_size": 8, "num_channels": 3}
@@ -135,10 +136,29 @@ TABLE = {
         "num_feat_extract_layers": 2}),
 }
 
+# Of full size, for times: made where they are named, since each takes a hundred megabytes or more.
+FULL = {
+    "bert_base": Row("BertConfig", "BertModel", output="last_hidden_state"),
+    "modernbert_base": Row("ModernBertConfig", "ModernBertModel"),
+    "gpt2_small": Row("GPT2Config", "GPT2LMHeadModel", "decoder"),
+    "resnet50": Row("ResNetConfig", "ResNetForImageClassification", "image"),
+    "convnext_tiny": Row("ConvNextConfig", "ConvNextForImageClassification", "image"),
+    "vit_base": Row("ViTConfig", "ViTModel", "image", output="last_hidden_state"),
+    "whisper_base_encoder": Row("WhisperConfig", "WhisperModel", "features", part="encoder", sizes={
+        "d_model": 512, "encoder_layers": 6, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048,
+        "decoder_layers": 1, "decoder_attention_heads": 8}),
+    "wav2vec2_base": Row("Wav2Vec2Config", "Wav2Vec2Model", "wave"),
+}
+for each in FULL.values():
+    each.full = True
+TABLE |= FULL
+
 
 def configuration(transformers, row):
-    """The row's configuration with every size that its class knows."""
+    """The row's configuration: small wherever its class knows the size, or of full size."""
     kind = getattr(transformers, row.config)
+    if row.full:
+        return kind(**row.sizes)
     known = kind()
     sizes = {name: value for name, value in SIZES.items() if hasattr(known, name)}
     # A class that knows one head count and no grouped keys takes no head_dim of its own.
@@ -151,15 +171,17 @@ def configuration(transformers, row):
 
 
 def example(torch, row, batch, length):
-    """Inputs of a call: name to tensor; the last third of every second text is hidden."""
+    """Inputs of a call: name to tensor; the last third of every second text is hidden. Images and
+    spectrograms have one size, waves of full size are of three seconds."""
     generator = torch.Generator().manual_seed(batch * 1000 + length)
     if row.kind in ("text", "decoder"):
         ids = torch.randint(5, VOCABULARY, (batch, length), generator=generator)
         mask = torch.ones(batch, length, dtype=torch.int64)
         mask[1::2, length - length // 3:] = 0
         return {"input_ids": torch.where(mask == 1, ids, 1), "attention_mask": mask}
-    shape = {"image": (batch, 3, 32, 32), "features": (batch, 80, 100),
-             "wave": (batch, 200 + 10 * length)}[row.kind]
+    side, frames, samples = (224, 3000, 48000) if row.full else (32, 100, 200 + 10 * length)
+    shape = {"image": (batch, 3, side, side), "features": (batch, 80, frames),
+             "wave": (batch, samples)}[row.kind]
     name = {"image": "pixel_values", "features": "input_features", "wave": "input_values"}[row.kind]
     return {name: torch.randn(shape, generator=generator)}
 
