@@ -219,8 +219,8 @@ void FunctionInferrer::decide(const Binding& binding, Precondition precondition,
   };
   if (!of_call && may_narrow(precondition)) {
     narrowed_ = narrowed_ || narrow_from(precondition, function_.symbols, source);
-    // What follows would carry the case of an empty dim along in every extent.
-    if (narrow_from_empty(precondition, of_parameter, function_.symbols, source)) throw Restart{};
+    // What follows would carry the case of an empty or too small dim along in every extent.
+    if (narrow_from_below(precondition, of_parameter, function_.symbols, source)) throw Restart{};
     if (narrowed_) return;
   }
   // These are the checks at run time.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <optional>
 
 #include "ir/error.h"
 #include "ir/printable.h"
@@ -54,6 +56,45 @@ std::optional<std::int64_t> implied_high(const Precondition& precondition, const
   beyond.declare(symbol.leaf().symbol, assumed);
   if (prove(precondition, beyond) != Proof::No) return std::nullopt;
   return candidate;
+}
+
+// The least value of the symbol for which the precondition is not refuted, where it is for its
+// lowest: ranges from there on are tried that double in length while they are refuted as a whole.
+// nullopt also where many tries come to no end.
+std::optional<std::int64_t> least_possible(const Precondition& precondition,
+                                           const std::string& symbol, const SymbolInfo& info,
+                                           const SymbolTable& symbols) {
+  const auto refuted = [&](std::int64_t low, std::int64_t high) {
+    SymbolTable assumed = symbols;
+    SymbolInfo within = info;
+    within.low = low;
+    within.high = high;
+    assumed.declare(symbol, std::move(within));
+    return prove(precondition, assumed) == Proof::No;
+  };
+  const bool ordered = precondition.relation == Relation::LessEqual ||
+                       precondition.relation == Relation::GreaterEqual;
+  // An equality may be refuted for every second number.
+  if (!ordered)
+    return info.low == 0 && info.high > 0 && refuted(0, 0) ? std::optional<std::int64_t>(1)
+                                                           : std::nullopt;
+  constexpr int most_tries = 128;
+  std::int64_t least = info.low, length = 1;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    // How many values come after `least`: one must be left.
+    const std::uint64_t after =
+        static_cast<std::uint64_t>(info.high) - static_cast<std::uint64_t>(least);
+    const bool fits = static_cast<std::uint64_t>(length) <= after;
+    if (fits && refuted(least, least + length - 1)) {
+      least += length;
+      if (length <= std::numeric_limits<std::int64_t>::max() / 2) length *= 2;
+    } else if (length > 1) {
+      length /= 2;
+    } else {
+      return least > info.low ? std::optional(least) : std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Dim& other,
@@ -154,20 +195,15 @@ bool narrow_from(const Precondition& precondition, SymbolTable& symbols,
   return (symmetric && narrow_symbol(precondition, right, left, symbols, source)) || from_left;
 }
 
-bool narrow_from_empty(const Precondition& precondition,
+bool narrow_from_below(const Precondition& precondition,
                        const std::function<bool(const std::string&)>& may_narrow,
                        SymbolTable& symbols, const std::string& source) {
   for (const Dim& side : {precondition.left, precondition.right}) {
     for (const DimLeaf& leaf : side.leaves()) {
       const SymbolInfo* known = leaf.is_symbol() ? symbols.find(leaf.symbol) : nullptr;
-      if (known == nullptr || known->low != 0 || known->high == 0 || !may_narrow(leaf.symbol))
-        continue;
-      SymbolTable empty = symbols;
-      SymbolInfo assumed = *known;
-      assumed.high = 0;
-      empty.declare(leaf.symbol, assumed);
-      if (prove(precondition, empty) == Proof::No)
-        return symbols.narrow(leaf.symbol, {.low = 1}, source);
+      if (known == nullptr || !may_narrow(leaf.symbol)) continue;
+      const auto least = least_possible(precondition, leaf.symbol, *known, symbols);
+      if (least) return symbols.narrow(leaf.symbol, {.low = *least}, source);
     }
   }
   return false;

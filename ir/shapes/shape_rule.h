@@ -81,9 +81,9 @@ Proof prove(const Precondition& precondition, const SymbolTable& symbols);
 // seq with min(seq, 512); the range's reason then reads `source`. True when a range became
 // narrower; the precondition may still need its check.
 bool narrow_from(const Precondition& precondition, SymbolTable& symbols, const std::string& source);
-// The same for a symbol that may be 0 where the precondition cannot hold if it is: then it is at
-// least 1.
-bool narrow_from_empty(const Precondition& precondition,
+// The same for a symbol whose lowest values the precondition rules out: of an extent, 0; of a
+// sequence that convolutions shorten, all that leave no window.
+bool narrow_from_below(const Precondition& precondition,
                        const std::function<bool(const std::string& symbol)>& may_narrow,
                        SymbolTable& symbols, const std::string& source);
 

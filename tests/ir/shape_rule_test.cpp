@@ -124,6 +124,36 @@ TEST(NarrowFrom, RefusesAnEmptyRange) {
   }
 }
 
+std::int64_t least(Relation relation, const Dim& left, const Dim& right, std::int64_t low = 1) {
+  SymbolTable symbols = table();
+  SymbolInfo info = *symbols.find("n");
+  info.low = low;
+  symbols.declare("n", info);
+  const auto of_parameter = [](const std::string& symbol) { return symbol == "n"; };
+  const bool changed =
+      narrow_from_below({relation, left, right, ""}, of_parameter, symbols, "windows 'Node' (%y)");
+  info = *symbols.find("n");
+  EXPECT_EQ(changed, info.low > low);
+  EXPECT_EQ(info.reason, changed ? "windows 'Node' (%y)" : "");
+  return info.low;
+}
+
+TEST(NarrowFromBelow, TakesTheLeastValueThatIsNotRefuted) {
+  EXPECT_EQ(least(Relation::GreaterEqual, floor_div(n - 3, 2) + 1, 4), 9);
+  EXPECT_EQ(least(Relation::LessEqual, 3, floor_div(floor_div(n, 7) - 1, 2)), 49);
+  EXPECT_EQ(least(Relation::LessEqual, 10, min(n * n, 3 * n)), 4);
+  EXPECT_EQ(least(Relation::GreaterEqual, mod(n, 7), 3), 3);  // 7 is for the run to check
+  EXPECT_EQ(least(Relation::Equal, 2 * n, m + 5, 0), 1);
+}
+
+TEST(NarrowFromBelow, TakesNoMore) {
+  EXPECT_EQ(least(Relation::GreaterEqual, n, 1), 1);
+  EXPECT_EQ(least(Relation::GreaterEqual, m, 50), 1);  // m is not a parameter's
+  EXPECT_EQ(least(Relation::GreaterEqual, n + m, 20), 1);
+  EXPECT_EQ(least(Relation::Equal, 2 * n, 7), 1);
+  EXPECT_EQ(least(Relation::MultipleOf, n, 8), 1);
+}
+
 TEST(SliceExtent, IsPlainWhereSignsAreKnown) {
   const SymbolTable symbols = table();
   const auto text = [&](const Dim& start, const Dim& end, const Dim& step) {
