@@ -80,6 +80,8 @@ std::string padding_text(const Model& model) {
   std::string text = "removed: rows that the mask hides are not computed";
   if (model.packing()->ranges_of_kept_rows)
     text += "; activations are quantised by the range of the others";
+  if (model.packing()->counts_hidden_picks)
+    text += "; in calls that pick a hidden row by its number they are";
   if (model.packing()->limited_inputs.empty()) return text;
   add(text, "; in calls with an element beyond {:.6g} either way in", model.packing()->input_limit);
   for (const std::size_t input : model.packing()->limited_inputs)

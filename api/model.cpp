@@ -43,6 +43,7 @@ runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_
                            .hidden_entry = plan.hidden_entry,
                            .first_rows = plan.first_rows,
                            .leading_rows = plan.leading_rows,
+                           .counts_hidden_picks = plan.counts_hidden_picks,
                            .ranges_of_kept_rows = plan.ranges_of_kept_rows};
   const auto position = [&](ir::ValueId parameter) {
     return static_cast<std::size_t>(std::ranges::find(parameters, parameter) - parameters.begin());
@@ -253,10 +254,12 @@ std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun,
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
       std::vector<ir::Tensor> outputs =
           serving(packed_, model_->packed()).run(packed->tensors, bytes_of(places));
-      settle(outputs, places, model_->output_names_);
-      packed_rows_ = packed->tokens;
-      count(CallWay::Packed, begun, packed_, given, outputs);
-      return outputs;
+      if (runtime::settles(*model_->packing(), outputs)) {
+        settle(outputs, places, model_->output_names_);
+        packed_rows_ = packed->tokens;
+        count(CallWay::Packed, begun, packed_, given, outputs);
+        return outputs;
+      }
     }
   }
   std::vector<ir::Tensor> outputs =

@@ -70,6 +70,11 @@ Function RowPacker::run(PackingPlan& plan) {
     made_.body.results.push_back(holds_rows(result) ? packed_result(result) : plain(result));
   }
   made_.result_names = padded_.result_names;
+  if (hidden_picks_ != no_value) {
+    made_.body.results.push_back(hidden_picks_);
+    made_.result_names.push_back("packing.hidden_picks");
+    plan_.counts_hidden_picks = true;
+  }
   if (form_ == PackedForm::Ragged) {
     parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
     parameter(&PackingPlan::steps, "steps", {sequence_});

@@ -7,7 +7,8 @@
 // themselves (elementwise ops, products with weights, norms and reductions along other dims, views
 // that leave rows whole), be attention under a mask that is proven to hide the other rows
 // (passes/mask_proof.h), or reduce rows in a way that provably ignores hidden ones (sums of what is
-// 0 there, the largest of what is low there, the first row, counts of rows before).
+// 0 there, the largest of what is low there, the first row, counts of rows before), or pick rows by
+// numbers that are made of inputs alone.
 // Ranges by which activations are quantised (passes/quantised_range.h) are those of the rows that
 // take part. Values of one axis alone are gathered at each row's position or sequence. Anything
 // else refuses the rewrite, naming the op.
@@ -50,6 +51,9 @@ struct PackingPlan {
   ir::Dim batch, sequence;                        // as the padded function has them
   bool first_rows = false;                        // the first row of every sequence must take part
   bool leading_rows = false;  // rows that take part must come before hidden ones
+  // The last result of the packed function, a count: how many of the rows that the model picks by
+  // numbers of its own are hidden. Where it is not 0 the results are not the model's.
+  bool counts_hidden_picks = false;
   // activations are quantised by ranges of rows that take part, not of all
   bool ranges_of_kept_rows = false;
   // Parameters whose elements, those of hidden rows too, must be at most `input_limit` either way:
@@ -127,6 +131,9 @@ class RowPacker {
   ir::ValueId reduce_rows(const ir::Binding& binding);
   ir::ValueId count_rows(const ir::Binding& binding, const RowAxes& axes);
   ir::ValueId first_rows(const ir::Binding& binding);
+  ir::ValueId picked_rows(const ir::Binding& binding);
+  bool picks_first_rows(const ir::Binding& binding) const;
+  bool is_made_of_inputs(ir::ValueId value) const;
   // Throws where keys that the mask hides may still weigh something, whatever limit inputs keep.
   void require_hidden(const MaskFinding& finding, const ir::Binding& attention);
   void limit_inputs(std::size_t limit);  // that a bound rests on, by ranges(limit)
@@ -159,6 +166,7 @@ class RowPacker {
   PackingPlan plan_;
   ir::Function made_;
   std::map<ir::ValueId, ir::ValueId> packed_, plain_;
+  ir::ValueId hidden_picks_ = ir::no_value;  // of the packed function: PackingPlan
 };
 
 }  // namespace anydim::passes

@@ -29,7 +29,10 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
   const bool reads_rows =
       std::any_of(binding.operands.begin(), binding.operands.end(),
                   [&](ValueId operand) { return operand != no_value && holds_rows(operand); });
-  if (reads_rows) {
+  const bool as_given = reads_rows && is_made_of_inputs(value) &&
+                        !(binding.op == Op::reduce_sum &&
+                          number_where_hidden(binding.operands[0]) == std::optional<double>(0));
+  if (reads_rows && !as_given) {
     switch (binding.op) {  // NOLINT: the others are not reductions
       case Op::reduce_sum:
       case Op::reduce_mean:
@@ -37,7 +40,8 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
       case Op::reduce_min: return reduce_rows(binding);
       default: break;
     }
-    if (binding.op == Op::gather || binding.op == Op::strided_slice) return first_rows(binding);
+    if (binding.op == Op::strided_slice || picks_first_rows(binding)) return first_rows(binding);
+    if (binding.op == Op::gather || binding.op == Op::gather_nd) return picked_rows(binding);
     refuse(binding, "makes something of rows that hidden ones may change");
   }
   if (!binding.blocks.empty() || info(binding.op).has(traits::control))
@@ -134,34 +138,86 @@ ValueId RowPacker::count_rows(const Binding& binding, const RowAxes& axes) {
   return add(Op::sub, {sums(integer_attribute(binding, "exclusive")), before}, {}, binding);
 }
 
+// Numbers by which models find a row of each sequence: of the ids as they are given, hidden ones
+// too, so that they are the model's own.
+bool RowPacker::is_made_of_inputs(ValueId value) const {
+  if (form_ == PackedForm::Ragged) return false;
+  std::set<ValueId> seen;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId next = open.back();
+    open.pop_back();
+    if (next == no_value || !seen.insert(next).second) continue;
+    if (is_float(type(next).dtype)) return false;
+    const Binding* binding = definition(next);
+    if (binding == nullptr) continue;
+    if (!binding->blocks.empty() || info(binding->op).has(traits::control)) return false;
+    open.insert(open.end(), binding->operands.begin(), binding->operands.end());
+  }
+  return true;
+}
+
+// Rows by their numbers, which only the run tells. Where one of them is hidden the call takes the
+// padded way: what the packed program picks in its place is of no matter.
+ValueId RowPacker::picked_rows(const Binding& binding) {
+  const ValueId source = binding.operands[0];
+  const auto axes = row_axes(source);
+  if (form_ == PackedForm::Ragged || !axes || !axes->leading() || holds_rows(binding.operands[1]))
+    refuse(binding, "picks among rows");
+  const std::size_t last_axis = axes->sequence;
+  if (binding.op == Op::gather) {
+    if (axis_from_front(binding, type(source).rank()) != last_axis)
+      refuse(binding, "picks among sequences");
+  } else {
+    const TensorType& tuples = type(binding.operands[1]);
+    const Dim picked = tuples.dims.back() + integer_attribute(binding, "batch_dims");
+    if (!picked.is_constant(static_cast<std::int64_t>(last_axis) + 1))
+      refuse(binding, "picks among other dims than those of rows");
+  }
+  const ValueId slots = parameter(&PackingPlan::places, "places", {batch_ * sequence_});
+  const ValueId places = axes->merged() ? slots : reshaped(slots, {batch_, sequence_}, binding);
+  const ValueId picked =
+      add(binding.op, {places, plain(binding.operands[1])}, binding.attributes, binding);
+  const ValueId zero = number(DType::I64, 0, binding);
+  const ValueId hidden =
+      add(Op::cast, {add(Op::less, {picked, zero}, {}, binding)}, {{"to", DType::I64}}, binding);
+  const ValueId count = add(Op::reduce_sum, {hidden}, {}, binding);
+  hidden_picks_ =
+      hidden_picks_ == no_value ? count : add(Op::add, {hidden_picks_, count}, {}, binding);
+  return add(Op::gather, {packed(source), add(Op::max, {picked, zero}, {}, binding)},
+             {{"axis", std::int64_t{0}}}, binding);
+}
+
+// Whether it is x[:, 0].
+bool RowPacker::picks_first_rows(const Binding& binding) const {
+  if (binding.op != Op::gather || axis_from_front(binding, type(binding.operands[0]).rank()) != 1)
+    return false;
+  const Binding* index = definition(binding.operands[1]);
+  if (index == nullptr || index->op != Op::constant) return false;
+  const Tensor& number = tensor_attribute(*index, "value");
+  return number.elements() == 1 && number.rank() <= 1 && number.integer_at(0) == 0;
+}
+
 // x[:, 0] or x[:, 0:1]: a row of every sequence, which the run must find among those that take
 // part.
 ValueId RowPacker::first_rows(const Binding& binding) {
   const ValueId source = binding.operands[0];
   const auto axes = row_axes(source);
   if (!axes || axes->merged() || !axes->leading()) refuse(binding, "picks among rows");
-  bool first = false, keeps = false;
-  const auto along_sequence = [&](std::int64_t axis) {
-    return axis == 1 || axis + static_cast<std::int64_t>(type(source).rank()) == 1;
-  };
+  bool keeps = true;
   if (binding.op == Op::gather) {
-    const Binding* index = definition(binding.operands[1]);
-    if (index != nullptr && index->op == Op::constant &&
-        along_sequence(integer_attribute(binding, "axis"))) {
-      const Tensor& number = tensor_attribute(*index, "value");
-      first = number.elements() == 1 && number.rank() <= 1 && number.integer_at(0) == 0;
-      keeps = number.rank() == 1;
-    }
+    keeps = type(binding.operands[1]).rank() == 1;
   } else {
-    const auto& starts = integers_attribute(binding, "starts");
-    const auto& ends = integers_attribute(binding, "ends");
+    const auto along_sequence = [&](std::int64_t axis) {
+      return axis == 1 || axis + static_cast<std::int64_t>(type(source).rank()) == 1;
+    };
     const bool one_axis =
         has_attribute(binding, "axes") && integers_attribute(binding, "axes").size() == 1;
-    first = one_axis && along_sequence(integers_attribute(binding, "axes")[0]) &&
-            starts == std::vector<std::int64_t>{0} && ends == std::vector<std::int64_t>{1};
-    keeps = true;
+    if (!one_axis || !along_sequence(integers_attribute(binding, "axes")[0]) ||
+        integers_attribute(binding, "starts") != std::vector<std::int64_t>{0} ||
+        integers_attribute(binding, "ends") != std::vector<std::int64_t>{1})
+      refuse(binding, "picks other rows than the first of each sequence");
   }
-  if (!first) refuse(binding, "picks other rows than the first of each sequence");
   plan_.first_rows = true;
   const ValueId offsets = parameter(&PackingPlan::offsets, "offsets", {batch_ + 1});
   const ValueId starts = add(

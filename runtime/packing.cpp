@@ -109,6 +109,13 @@ ir::Tensor row_truths(const Packing& packing, const ir::Tensor& mask) {
   return packing.question.steps.empty() ? mask : ir::apply_program(packing.question, mask);
 }
 
+bool settles(const Packing& packing, std::vector<ir::Tensor>& results) {
+  if (!packing.counts_hidden_picks) return true;
+  const std::int64_t hidden = results.back().integer_at(0);
+  results.pop_back();
+  return hidden == 0;
+}
+
 std::optional<PackedInputs> pack_inputs(const Packing& packing,
                                         const std::vector<ir::Tensor>& inputs) {
   if (packing.mask >= inputs.size() || inputs[packing.mask].rank() != 2)

@@ -32,6 +32,9 @@ struct Packing {
   std::int64_t kept_entry = 1, hidden_entry = 0;  // entries that say so, for examples
   bool first_rows = false;                        // the first row of every sequence must take part
   bool leading_rows = false;  // rows that take part must come before hidden ones
+  // The packed program's last result is a count of hidden rows that the model picks: where it is
+  // not 0, the call must take the padded way after all.
+  bool counts_hidden_picks = false;
   // activations are quantised by ranges of rows that take part, not of all
   bool ranges_of_kept_rows = false;
   // floats, which must be at most `input_limit` either way
@@ -39,6 +42,9 @@ struct Packing {
   double input_limit = std::numeric_limits<double>::infinity();
   std::vector<RowVector> vectors{};  // after the call's own inputs, in this order
 };
+
+// Whether a call of the packed program stands. Takes the count of hidden picks from the results.
+bool settles(const Packing& packing, std::vector<ir::Tensor>& results);
 
 struct PackedInputs {
   std::vector<ir::Tensor> tensors;

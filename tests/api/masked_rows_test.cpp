@@ -134,6 +134,47 @@ TEST(MaskedRows, AreZeroOnEveryWay) {
   }
 }
 
+// The row of the largest id, as CLIP and classifiers of a last token pick it.
+TEST(MaskedRows, AreNotPickedByPackedCalls) {
+  const std::string largest = "  %at = arg_max(%ids) {axis = 1, keepdims = 1}\n";
+  const std::string pairs = R"(
+  %first = constant(i64 () [0])
+  %by = constant(i64 () [1])
+  %batch = dim(b)
+  %length = dim(s)
+  %each = dyn.arange(%first, %batch, %by)
+  %of = expand_dims(%each) {axes = (1)}
+)";
+  const std::vector<std::string> tails{
+      largest + "  %cls = gather_nd(%h, %at) {batch_dims = 1}\n",
+      largest + pairs + "  %both = concat(%of, %at) {axis = 1}\n  %cls = gather_nd(%h, %both)\n",
+      largest + pairs + R"(
+  %begin = mul(%of, %length)
+  %row2 = add(%begin, %at)
+  %row = squeeze(%row2) {axes = (1)}
+  %dims = shape(b*s, 8)
+  %flat = dyn.reshape(%h, %dims)
+  %cls = gather(%flat, %row) {axis = 0}
+)"};
+  const Rows with_largest{{1, 0, 0, 0, 1}, {0, 1, 1, 1, 0}, {1, 1, 1, 1, 1}};
+  for (const std::string& tail : tails) {
+    const std::string text =
+        text_of({.bias = filled("-10000"), .tail = tail, .results = "%h, %cls"});
+    const auto zero = compiled(text).model;
+    ASSERT_TRUE(zero->packing()) << zero->padded_because() << tail;
+    EXPECT_TRUE(zero->packing()->counts_hidden_picks);
+    EXPECT_EQ(zero->outputs().size(), 2u);
+    ModelContext context(zero), keep(compiled(text, MaskedRows::Keep).model);
+    for (const Rows& mask : {with_largest, some, hidden_first, none}) {
+      const auto got = context.run(inputs_of(mask)), wanted = keep.run(inputs_of(mask));
+      EXPECT_EQ(context.packed_rows().has_value(), mask == with_largest);
+      ASSERT_EQ(got.size(), 2u);
+      expect_zero_rows(got[0], wanted[0], mask);
+      expect_near(got[1], wanted[1]);
+    }
+  }
+}
+
 TEST(MaskedRows, AreZeroWhereTheModelStaysPadded) {
   const std::string largest = "  %largest = reduce_max(%h) {axes = (1)}\n";
   const std::string text =

@@ -403,9 +403,10 @@ class Check {
     if (!is_clean(changed) || (!packed && program_->packing()->leading_rows))
       return "";  // hidden rows before others are counted
     const Results others = context_->run(changed.inputs);
-    // A model that reads the first row of each sequence reads a hidden one in calls that are not
-    // packed.
-    const bool reads_hidden = !packed && program_->packing()->first_rows;
+    // A model that reads the first row of each sequence, or rows by their numbers, reads a hidden
+    // one in calls that are not packed.
+    const bool reads_hidden =
+        !packed && (program_->packing()->first_rows || program_->packing()->counts_hidden_picks);
     Comparison alike;
     const auto same = [&](const Results& a, const Results& b, Comparison& comparison) {
       Results left, right;

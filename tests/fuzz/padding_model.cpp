@@ -252,7 +252,7 @@ class Writer : MaskWriter {
     line("h", "add(%" + top_ + ", %zero)");
     std::vector<std::string> names;
     if (chance(0.8)) names.push_back("%h");
-    const int pooling = static_cast<int>(random_() % 13);
+    const int pooling = static_cast<int>(random_() % 15);
     const std::string entries =
         fresh(fmt::format("expand_dims(%{}) {{axes = (-1)}}", masked_by_ids_ ? "ids" : "m"));
     const auto sum = [&](const std::string& value) {
@@ -299,6 +299,15 @@ class Writer : MaskWriter {
       const std::string w = op(pick({"mul", "max", "add", "pow"}), shown(),
                                number("f32", pick({"1e-30", "0", "1", "2"})));
       line("pooled", sum(op("mul", "h", w)).insert(0, "add(%") + ", %zero)");
+    } else if (pooling >= 13) {  // the last row that takes part, or the one of the largest id
+      const std::string hidden = hidden_bool(entries),
+                        ids = fresh("expand_dims(%ids) {axes = (-1)}"), none = number("i64", "-1"),
+                        last = op("add", sum(where(hidden, number("i64", "0"), number("i64", "1"))),
+                                  none),
+                        largest = fresh(fmt::format("arg_max(%{}) {{axis = 1, keepdims = 0}}",
+                                                    where(hidden, none, cast(ids, "i64"))));
+      line("pooled",
+           fmt::format("gather_nd(%h, %{}) {{batch_dims = 1}}", pooling == 13 ? last : largest));
     } else if (pooling == 7 && chance(0.5)) {
       line("pooled", "reduce_max(%h) {axes = (1)}");
     } else {

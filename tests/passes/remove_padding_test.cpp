@@ -198,6 +198,27 @@ TEST(RemovePadding, FirstRowsNeedTheirOwnCheck) {
   EXPECT_TRUE(result.packed->plan.first_rows);
 }
 
+TEST(RemovePadding, RowsPickedByNumber) {
+  const std::string tail = R"(
+  %at = arg_max(%ids) {axis = 1, keepdims = 1}
+  %out = gather_nd(%h, %at) {batch_dims = 1}
+)";
+  const PackingResult result = remove_padding(
+      module_of({.bias = additive, .tail = tail, .results = "%out"}), PackedForm::Exact);
+  ASSERT_TRUE(result.packed) << result.reason;
+  EXPECT_TRUE(result.packed->plan.counts_hidden_picks);
+  EXPECT_EQ(result.packed->module.functions.at(0).body.results.size(), 2u);
+  EXPECT_EQ(remove_padding(module_of({.bias = additive, .tail = tail, .results = "%out"}),
+                           PackedForm::Ragged)
+                .reason,
+            "gather_nd (%out) picks among rows");
+  EXPECT_EQ(refusal({.bias = additive,
+                     .tail = "  %at = constant(i64 (1) [0])\n  %out = gather(%h, %at) {axis = 2}\n "
+                             "%least = reduce_min(%out) {axes = (1)}",
+                     .results = "%least"}),
+            "reduce_min (%least) compares rows of %out that hidden ones may change");
+}
+
 TEST(RemovePadding, HiddenRowsStayUnlessZerosWillDo) {
   EXPECT_EQ(refusal({.bias = additive}, false),
             "result %h keeps hidden rows, as the model computes them; --masked-rows zero gives "
