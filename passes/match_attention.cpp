@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "passes/pattern.h"
@@ -40,42 +41,75 @@ ValueId without_scale(const PatternGraph& graph, ValueId value, double& scale, b
   }
 }
 
+// What is done to scaled products before the softmax.
+struct ScoreTerm {
+  enum class Kind : std::uint8_t {
+    Added,     // x + number * value
+    Selected,  // where(value, x, number), or with the branches exchanged
+    AtLeast,   // max(x, number)
+  };
+  Kind kind = Kind::Added;
+  ValueId value = no_value;
+  double number = 0;
+  bool exchanged = false;
+};
+
 struct Scores {
   const Binding* product = nullptr;  // q times transposed k
   double scale = 1;
-  std::vector<ValueId> biases{};       // added to the scaled product, one after the other
-  const Binding* selection = nullptr;  // where(mask, scores, fill), or with the branches exchanged
+  double softcap = 0;
+  std::vector<ScoreTerm> terms{};  // in this order
 };
 
-// scale * (q k + bias) would scale the bias too: only what is added last is one.
-constexpr std::size_t most_biases = 4;
+// Whether the value is a product, scaled and capped: `scores` are then told of it.
+bool are_plain_scores(const PatternGraph& graph, ValueId value, bool half, Scores& scores) {
+  ValueId product = without_scale(graph, value, scores.scale, half);
+  if (const Binding* tanh = graph.applied(product, Op::tanh); tanh != nullptr && scores.scale > 0) {
+    scores.softcap = scores.scale;
+    product = without_scale(graph, tanh->operands[0], scores.scale, half);
+  }
+  scores.product = graph.applied(product, Op::matmul);
+  return scores.product != nullptr && graph.type(product).dims == graph.type(value).dims;
+}
+
+constexpr std::size_t most_terms = 6;
 
 std::optional<Scores> scores_of(const PatternGraph& graph, ValueId value, bool half,
-                                std::size_t biases = 0) {
-  Scores scores;
+                                std::size_t depth = 0) {
   if (half) value = without_cast(graph, value);
-  const auto same_dims = [&](ValueId other) {
-    return graph.type(other).dims == graph.type(value).dims;
+  if (Scores scores; are_plain_scores(graph, value, half, scores)) return scores;
+  if (depth == most_terms) return std::nullopt;
+  double scale = 1;
+  value = without_scale(graph, value, scale, half);
+  const Binding* last = graph.definition(value);
+  if (last == nullptr || !(scale > 0)) return std::nullopt;
+  const auto with_term = [&](std::size_t i, ScoreTerm term) -> std::optional<Scores> {
+    const ValueId operand = last->operands[i];
+    if (graph.type(operand).dims != graph.type(value).dims) return std::nullopt;
+    auto found = scores_of(graph, operand, half, depth + 1);
+    if (!found) return std::nullopt;
+    found->terms.push_back(term);
+    found->scale *= scale;
+    found->softcap *= scale;
+    for (ScoreTerm& each : found->terms) each.number *= scale;
+    return found;
   };
-  ValueId product = without_scale(graph, value, scores.scale, half);
-  if ((scores.product = graph.applied(product, Op::matmul)) != nullptr) return scores;
-  const Binding* selection = biases == 0 ? graph.applied(value, Op::where) : nullptr;
-  for (std::size_t i : {1u, 2u}) {
-    if (selection == nullptr || std::isnan(graph.number(selection->operands[3 - i]).value_or(NAN)))
-      continue;
-    Scores inner{.selection = selection};
-    ValueId under = without_scale(graph, selection->operands[i], inner.scale, half);
-    inner.product = graph.applied(under, Op::matmul);
-    if (inner.product != nullptr && same_dims(under)) return inner;
-  }
-  const Binding* sum = graph.applied(value, Op::add);
-  if (sum == nullptr || biases == most_biases) return std::nullopt;
-  for (std::size_t i : {0u, 1u}) {
-    if (!same_dims(sum->operands[i])) continue;
-    auto inner = scores_of(graph, sum->operands[i], half, biases + 1);
-    if (!inner) continue;
-    inner->biases.push_back(sum->operands[1 - i]);
-    return inner;
+  if (last->op == Op::add) {
+    for (const std::size_t i : {0u, 1u})
+      if (auto found = with_term(i, {.value = last->operands[1 - i], .number = 1})) return found;
+  } else if (last->op == Op::where || last->op == Op::max) {
+    const bool selects = last->op == Op::where;
+    const std::size_t first = selects ? 1 : 0;
+    for (const std::size_t i : {first, first + 1}) {
+      const double number = graph.number(last->operands[2 * first + 1 - i]).value_or(NAN);
+      if (std::isnan(number)) continue;
+      if (auto found =
+              with_term(i, {.kind = selects ? ScoreTerm::Kind::Selected : ScoreTerm::Kind::AtLeast,
+                            .value = selects ? last->operands[0] : no_value,
+                            .number = number,
+                            .exchanged = i != first}))
+        return found;
+    }
   }
   return std::nullopt;
 }
@@ -106,24 +140,75 @@ ValueId converted(Function& function, ValueId value, DType to, const Binding& li
   return result;
 }
 
-// One bias for all.
-std::optional<ValueId> sum_of(Function& function, std::vector<ValueId> biases, DType dtype,
-                              const Binding& like, std::vector<Binding>& made) {
-  for (ValueId& bias : biases)
-    if (function.tensor_type(bias).dtype != DType::Bool)
-      bias = converted(function, bias, dtype, like, made);
-  ValueId sum = biases[0];
-  for (std::size_t i = 1; i < biases.size(); ++i) {
-    const TensorType& type = function.tensor_type(sum);
-    auto dims = broadcast(type.dims, function.tensor_type(biases[i]).dims);
-    if (!dims) return std::nullopt;
-    const TensorType both{type.dtype, std::move(*dims)};
-    const ValueId next = function.add_value("scores_bias", both);
-    made.push_back(
-        {.op = Op::add, .operands = {sum, biases[i]}, .results = {next}, .source = like.source});
-    sum = next;
+// What `terms` come to as one bias that is added; nullopt where only the run tells its dims.
+class AddedTerms {
+ public:
+  AddedTerms(Function& function, DType dtype, const Binding& like, std::vector<Binding>& made)
+      : function_(function), dtype_(dtype), like_(like), made_(made) {}
+
+  std::optional<ValueId> bias(const std::vector<ScoreTerm>& terms) {
+    std::optional<ValueId> bias;
+    for (const ScoreTerm& term : terms) {
+      bias = with(bias, term);
+      if (!bias) return std::nullopt;
+    }
+    return bias;
   }
-  return sum;
+
+ private:
+  std::optional<ValueId> with(std::optional<ValueId> bias, const ScoreTerm& term) {
+    if (term.kind == ScoreTerm::Kind::Added) {
+      ValueId added = converted(function_, term.value, dtype_, like_, made_);
+      if (term.number != 1) added = *add(Op::mul, {added, number(term.number)});
+      return bias ? add(Op::add, {*bias, added}) : added;
+    }
+    const ValueId before = bias ? *bias : number(0), other = number(term.number);
+    if (term.kind == ScoreTerm::Kind::AtLeast) return add(Op::max, {before, other});
+    return term.exchanged ? add(Op::where, {term.value, other, before})
+                          : add(Op::where, {term.value, before, other});
+  }
+
+  ValueId number(double value) {
+    Tensor tensor(dtype_, {});
+    tensor.set_real(0, value);
+    const ValueId made = function_.add_value("scores_number", TensorType{dtype_, {}});
+    made_.push_back({.op = Op::constant,
+                     .results = {made},
+                     .attributes = {{"value", std::move(tensor)}},
+                     .source = like_.source});
+    return made;
+  }
+
+  std::optional<ValueId> add(Op op, std::vector<ValueId> operands) {
+    std::vector<Dim> dims;
+    for (const ValueId operand : operands) {
+      auto both = broadcast(dims, function_.tensor_type(operand).dims);
+      if (!both) return std::nullopt;
+      dims = *std::move(both);
+    }
+    const ValueId made = function_.add_value("scores_bias", TensorType{dtype_, std::move(dims)});
+    made_.push_back(
+        {.op = op, .operands = std::move(operands), .results = {made}, .source = like_.source});
+    return made;
+  }
+
+  Function& function_;
+  DType dtype_;
+  const Binding& like_;
+  std::vector<Binding>& made_;
+};
+
+// Whether numbers that stand in place of scores are so large that a score added to them is lost in
+// f32 and f64 alike: then they may as well be added.
+bool absorb_scores(const PatternGraph& graph, const Scores& scores) {
+  std::optional<double> least;
+  for (const ScoreTerm& term : scores.terms)
+    if (term.kind != ScoreTerm::Kind::Added)
+      least = std::min(least.value_or(HUGE_VAL), std::abs(term.number));
+  if (!least) return true;
+  constexpr double lost = 0x1p-54;
+  const double bound = graph.magnitude_at_most(scores.product->results[0]) * std::abs(scores.scale);
+  return std::isfinite(bound) && bound <= lost * *least;
 }
 
 struct Weights {
@@ -157,23 +242,24 @@ std::optional<Binding> scaled_below(Function& function, const PatternGraph& grap
 }
 
 // The selection as bools that are true where scores stay.
-ValueId chosen_bias(Function& function, const PatternGraph& graph, const Binding& selection,
+ValueId chosen_bias(Function& function, const ScoreTerm& selection, const Binding& like,
                     std::vector<Binding>& made) {
-  const ValueId condition = selection.operands[0];
-  if (graph.number(selection.operands[2])) return condition;
-  const ValueId bias = function.add_value("mask_bias", graph.type(condition));
+  if (!selection.exchanged) return selection.value;
+  const ValueId bias = function.add_value("mask_bias", function.tensor_type(selection.value));
   made.push_back({.op = Op::logical_not,
-                  .operands = {condition},
+                  .operands = {selection.value},
                   .results = {bias},
-                  .source = selection.source});
+                  .source = like.source});
   return bias;
 }
 
 }  // namespace
 
 // softmax(scale * q k^T + bias) v, also with where(mask, scores, fill) for the bias, with several
-// biases, with the scale on the scores, on q, on k or split between them, with weights of NaN
-// replaced by 0, and of 16-bit numbers, whose conversions to and from f32 may stand anywhere.
+// biases and selections one after the other (where what they put in place of scores is so large
+// that it may be added), with the scale on the scores, on q, on k or split between them, with
+// scores bounded by c * tanh(scores / c), with weights of NaN replaced by 0, and of 16-bit numbers,
+// whose conversions to and from f32 may stand anywhere.
 std::optional<std::vector<Binding>> match_attention(Function& function, const PatternGraph& graph,
                                                     const Binding& binding) {
   if (binding.op != Op::matmul) return std::nullopt;
@@ -223,17 +309,17 @@ std::optional<std::vector<Binding>> match_attention(Function& function, const Pa
     made.results = {function.add_value(function.values[binding.results[0]].name + "_f32",
                                        TensorType{computed, result.dims})};
   all.push_back(std::move(transpose));
-  if (const Binding* selection = scores->selection; selection != nullptr) {
-    scores->biases = {chosen_bias(function, graph, *selection, all)};
-    made.attributes.emplace(
-        "fill", *graph.number(selection->operands[graph.number(selection->operands[2]) ? 2 : 1]));
-  }
-  if (!scores->biases.empty()) {
-    const auto bias = sum_of(function, scores->biases, computed, binding, all);
+  if (scores->terms.size() == 1 && scores->terms[0].kind == ScoreTerm::Kind::Selected) {
+    made.operands.push_back(chosen_bias(function, scores->terms[0], binding, all));
+    made.attributes.emplace("fill", scores->terms[0].number);
+  } else if (!scores->terms.empty()) {
+    if (!absorb_scores(graph, *scores)) return std::nullopt;
+    const auto bias = AddedTerms(function, computed, binding, all).bias(scores->terms);
     if (!bias) return std::nullopt;
     made.operands.push_back(*bias);
   }
   made.attributes.emplace("scale", scores->scale);
+  if (scores->softcap != 0) made.attributes.emplace("softcap", scores->softcap);
   if (zero_nan) made.attributes.emplace("zero_nan", std::int64_t{1});
   const ValueId weighted = made.results[0];
   all.push_back(std::move(made));

@@ -24,6 +24,7 @@
 #include "passes/select_outputs.h"
 #include "passes/separate_zero_points.h"
 #include "passes/simplify_views.h"
+#include "passes/split_batches.h"
 
 namespace anydim::passes {
 

@@ -1,13 +1,15 @@
 #include "passes/pattern.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace anydim::passes {
 
 using namespace ir;
 
 PatternGraph::PatternGraph(const Function& function, const Block& block)
-    : function_(function), definitions_(function.values.size(), nullptr) {
+    : function_(function), block_(block), definitions_(function.values.size(), nullptr) {
   for (const Binding& binding : block.bindings)
     for (ValueId result : binding.results) definitions_[result] = &binding;
 }
@@ -19,6 +21,14 @@ const Binding* PatternGraph::definition(ValueId value) const {
 const Binding* PatternGraph::applied(ValueId value, Op op) const {
   const Binding* found = definition(value);
   return found != nullptr && found->op == op ? found : nullptr;
+}
+
+double PatternGraph::magnitude_at_most(ValueId value) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (&block_ != &function_.body) return infinity;
+  if (!ranges_) ranges_.emplace(function_, block_, infinity, ElementRanges::Norms::Numbers);
+  const ValueRange& range = ranges_->of(value).range;
+  return range.finite() ? std::max(std::abs(range.low), std::abs(range.high)) : infinity;
 }
 
 std::optional<double> PatternGraph::number(ValueId value) const {

@@ -256,22 +256,28 @@ class Tracing {
   std::map<ValueId, const Binding*> definitions_;
 };
 
+// Of scores whose product is at most `product` either way; NaN where nothing is known of it. A
+// product without a bound may overflow, and be no number for softcap to bound.
+double bound_of_scores(const Binding& attention, double product) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double bound = product * std::abs(real_attribute(attention, "scale")),
+               softcap = real_attribute(attention, "softcap");
+  if (!(bound < infinity)) return infinity;
+  return softcap == 0 ? bound : std::min(bound, softcap * (1 + rounding));
+}
+
 }  // namespace
 
 double score_bound_of_rows(const Binding& attention, ElementRanges& ranges) {
-  const double bound = ranges.of(attention.operands[0]).row_norm *
-                       ranges.of(attention.operands[1]).row_norm *
-                       std::abs(real_attribute(attention, "scale"));
-  return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
+  return bound_of_scores(attention, ranges.of(attention.operands[0]).row_norm *
+                                        ranges.of(attention.operands[1]).row_norm);
 }
 
 double score_bound(const Function& function, const Block& block, const Binding& attention,
                    ElementRanges& ranges) {
   Tracing tracing(function, block, ranges);
-  const double bound = tracing.head_norm(attention.operands[0]) *
-                       tracing.head_norm(attention.operands[1]) *
-                       std::abs(real_attribute(attention, "scale"));
-  return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
+  return bound_of_scores(attention, tracing.head_norm(attention.operands[0]) *
+                                        tracing.head_norm(attention.operands[1]));
 }
 
 }  // namespace anydim::passes

@@ -33,7 +33,12 @@ class Row:
     full: bool = False  # of full size: what its configuration's class takes where nothing is said
 
 
+EMBEDDED = {"emb_dim": HIDDEN, "n_heads": HEADS, "n_layers": LAYERS}
 IMAGE = {"image_size": 32, "patch_size": 8, "num_channels": 3}
+STAGES = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 32, 32, 32]}
+WAVE = {"conv_dim": [32, 32], "conv_stride": [5, 2], "conv_kernel": [10, 3],
+        "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
+        "num_feat_extract_layers": 2}
 
 TABLE = {
     "bert": Row("BertConfig", "BertModel", output="last_hidden_state"),
@@ -77,6 +82,20 @@ TABLE = {
     "marian_encoder": Row("MarianConfig", "MarianModel", part="encoder", sizes={
         "decoder_start_token_id": 1}),
     "m2m100_encoder": Row("M2M100Config", "M2M100Model", part="encoder"),
+    "layoutlm": Row("LayoutLMConfig", "LayoutLMModel", output="last_hidden_state"),
+    "xlm": Row("XLMConfig", "XLMModel", sizes=EMBEDDED),
+    "flaubert": Row("FlaubertConfig", "FlaubertModel", sizes=EMBEDDED),
+    "fnet": Row("FNetConfig", "FNetModel"),
+    "big_bird": Row("BigBirdConfig", "BigBirdModel", sizes={"attention_type": "original_full"}),
+    "ibert": Row("IBertConfig", "IBertModel"),
+    "luke": Row("LukeConfig", "LukeModel", sizes={"entity_vocab_size": 50, "entity_emb_size": 32}),
+    "splinter": Row("SplinterConfig", "SplinterModel"),
+    "xmod": Row("XmodConfig", "XmodModel", sizes={
+        "languages": ["en_XX"], "default_language": "en_XX"}),
+    "pegasus_encoder": Row("PegasusConfig", "PegasusModel", part="encoder"),
+    "blenderbot_encoder": Row("BlenderbotConfig", "BlenderbotModel", part="encoder"),
+    "mbart_encoder": Row("MBartConfig", "MBartModel", part="encoder"),
+    "longt5_encoder": Row("LongT5Config", "LongT5EncoderModel", sizes={"local_radius": 7}),
     "clip_text": Row("CLIPTextConfig", "CLIPTextModel", output="last_hidden_state"),
     "clip_text_pooled": Row("CLIPTextConfig", "CLIPTextModel", output="pooler_output"),
     "gpt2": Row("GPT2Config", "GPT2LMHeadModel", "decoder"),
@@ -106,6 +125,17 @@ TABLE = {
     "granite": Row("GraniteConfig", "GraniteForCausalLM", "decoder"),
     "cohere": Row("CohereConfig", "CohereForCausalLM", "decoder"),
     "llama_classifier": Row("LlamaConfig", "LlamaForSequenceClassification", "decoder"),
+    "codegen": Row("CodeGenConfig", "CodeGenForCausalLM", "decoder", sizes={"rotary_dim": 8}),
+    "gpt_bigcode": Row("GPTBigCodeConfig", "GPTBigCodeForCausalLM", "decoder"),
+    "persimmon": Row("PersimmonConfig", "PersimmonForCausalLM", "decoder"),
+    "olmo": Row("OlmoConfig", "OlmoForCausalLM", "decoder"),
+    "nemotron": Row("NemotronConfig", "NemotronForCausalLM", "decoder"),
+    "glm": Row("GlmConfig", "GlmForCausalLM", "decoder"),
+    "helium": Row("HeliumConfig", "HeliumForCausalLM", "decoder"),
+    "cohere2": Row("Cohere2Config", "Cohere2ForCausalLM", "decoder"),
+    "xglm": Row("XGLMConfig", "XGLMForCausalLM", "decoder", sizes={"attention_heads": HEADS}),
+    "biogpt": Row("BioGptConfig", "BioGptForCausalLM", "decoder"),
+    "bert_causal": Row("BertConfig", "BertLMHeadModel", "decoder", sizes={"is_decoder": True}),
     "vit": Row("ViTConfig", "ViTModel", "image", sizes=IMAGE, output="last_hidden_state"),
     "deit": Row("DeiTConfig", "DeiTModel", "image", sizes=IMAGE, output="last_hidden_state"),
     "beit": Row("BeitConfig", "BeitModel", "image", sizes=IMAGE, output="last_hidden_state"),
@@ -124,16 +154,29 @@ TABLE = {
         "hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2}),
     "mobilenet_v2": Row("MobileNetV2Config", "MobileNetV2ForImageClassification", "image", sizes={
         "depth_multiplier": 0.35}),
+    "vit_msn": Row("ViTMSNConfig", "ViTMSNModel", "image", sizes=IMAGE),
+    "yolos": Row("YolosConfig", "YolosModel", "image", sizes={**IMAGE, "image_size": [32, 32]}),
+    "segformer": Row("SegformerConfig", "SegformerModel", "image", sizes={
+        **STAGES, "num_attention_heads": [1, 2, 2, 2]}),
+    "regnet": Row("RegNetConfig", "RegNetModel", "image", sizes={**STAGES, "groups_width": 8}),
+    "poolformer": Row("PoolFormerConfig", "PoolFormerModel", "image", sizes=STAGES),
+    "focalnet": Row("FocalNetConfig", "FocalNetModel", "image", sizes={
+        "image_size": 32, "embed_dim": 16, "depths": [1, 1], "hidden_sizes": [16, 32],
+        "focal_levels": [2, 2], "focal_windows": [3, 3]}),
+    "mobilevit": Row("MobileViTConfig", "MobileViTModel", "image", sizes={"image_size": 32}),
+    "mobilenet_v1": Row("MobileNetV1Config", "MobileNetV1Model", "image", sizes={
+        "depth_multiplier": 0.25}),
+    "convnextv2": Row("ConvNextV2Config", "ConvNextV2Model", "image", sizes={
+        "hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2}),
     "whisper_encoder": Row("WhisperConfig", "WhisperModel", "features", part="encoder", sizes={
         "num_mel_bins": 80, "max_source_positions": 50}),
-    "wav2vec2": Row("Wav2Vec2Config", "Wav2Vec2Model", "wave", sizes={
-        "conv_dim": [32, 32], "conv_stride": [5, 2], "conv_kernel": [10, 3],
-        "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
-        "num_feat_extract_layers": 2}),
-    "hubert": Row("HubertConfig", "HubertModel", "wave", sizes={
-        "conv_dim": [32, 32], "conv_stride": [5, 2], "conv_kernel": [10, 3],
-        "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
-        "num_feat_extract_layers": 2}),
+    "wav2vec2": Row("Wav2Vec2Config", "Wav2Vec2Model", "wave", sizes=WAVE),
+    "hubert": Row("HubertConfig", "HubertModel", "wave", sizes=WAVE),
+    "wavlm": Row("WavLMConfig", "WavLMModel", "wave", sizes=WAVE),
+    "unispeech": Row("UniSpeechConfig", "UniSpeechModel", "wave", sizes=WAVE),
+    "sew": Row("SEWConfig", "SEWModel", "wave", sizes={**WAVE, "squeeze_factor": 2}),
+    "data2vec_audio": Row("Data2VecAudioConfig", "Data2VecAudioModel", "wave", sizes={
+        **WAVE, "num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 7}),
 }
 
 # Of full size, for times: made where they are named, since each takes a hundred megabytes or more.

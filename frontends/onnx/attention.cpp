@@ -142,8 +142,9 @@ AttentionResult emit_attention(Node& node, const AttentionParts& parts,
   const bool guarded =
       parts.blind_rows_are_zero && (parts.seen != no_value || parts.bias != no_value);
   const ValueId zero = node.scalar(dtype, 0);
-  if (!wanted && wide && plain_softmax && parts.softcap == 0 && parts.sink == no_value) {
-    const ir::Attributes attributes{{"scale", parts.scale}, {"fill", -inf}};
+  if (!wanted && wide && plain_softmax && parts.sink == no_value) {
+    const ir::Attributes attributes{
+        {"scale", parts.scale}, {"softcap", parts.softcap}, {"fill", -inf}};
     const ValueId y =
         node.emit(Op::attention, {parts.q, parts.k, parts.v, one_bias(node, parts)}, attributes);
     return {guarded ? node.emit(Op::where, {sees_any(node, parts), y, zero}) : y};

@@ -103,16 +103,31 @@ Dim make_select(Comparison comparison, const Dim& lhs, const Dim& rhs, const Dim
   return make_atom(Dim::Kind::Select, {lhs, rhs, then, otherwise}, comparison);
 }
 
+// Whether something in the dim may be divided by 0.
+bool may_divide_by_zero(const Dim& dim) {
+  const Dim::Node& node = dim.node();
+  if ((node.kind == Dim::Kind::FloorDiv || node.kind == Dim::Kind::Mod) &&
+      !node.operands[1].is_constant())
+    return true;
+  return std::ranges::any_of(node.operands, may_divide_by_zero) ||
+         std::ranges::any_of(node.terms, [](const Dim::Term& term) {
+           return std::ranges::any_of(term.factors, may_divide_by_zero);
+         });
+}
+
 // select(left == right, then, otherwise) in canonical form. Where a symbol is compared with a
 // constant, `then` is written with the constant, and a select whose branches agree there is
-// `otherwise`: select(n == 0, n * m, n) is n.
+// `otherwise`: select(n == 0, n * m, n) is n. select(n == 0, 0, floor_div(n, m)) stays: m may be 0
+// there.
 Dim equal_select(const Dim& left, const Dim& right, const Dim& then, const Dim& otherwise) {
   if (left.kind() != Dim::Kind::Symbol || !right.is_constant())
     return make_select(Comparison::Equal, left, right, then, otherwise);
   const std::map<std::string, Dim> known = {{left.leaf().symbol, right}};
   try {
     const Dim at_constant = then.substitute(known);
-    if (at_constant == otherwise || at_constant == otherwise.substitute(known)) return otherwise;
+    if (at_constant == otherwise ||
+        (at_constant == otherwise.substitute(known) && !may_divide_by_zero(otherwise)))
+      return otherwise;
     return make_select(Comparison::Equal, left, right, at_constant, otherwise);
   } catch (const Error&) {
     return make_select(Comparison::Equal, left, right, then,

@@ -211,6 +211,12 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     std::int32_t factor = score.push({.kind = Kind::Constant, .dtype = type.dtype, .real = scale});
     step = score.apply(Op::mul, type.dtype, {step, factor});
   }
+  if (const double softcap = real_attribute(attention, "softcap"); softcap != 0) {
+    const std::int32_t cap =
+        score.push({.kind = Kind::Constant, .dtype = type.dtype, .real = softcap});
+    step = score.apply(Op::tanh, type.dtype, {score.apply(Op::div, type.dtype, {step, cap})});
+    step = score.apply(Op::mul, type.dtype, {step, cap});
+  }
   if (attention.operands.size() > 3 && attention.operands[3] != no_value) {
     std::vector<Dim> dims = batch_dims, index = batch;
     dims.push_back(form.row.extent);

@@ -247,7 +247,8 @@ Tensor evaluate_attention(const OpCall& call) {
       for (std::int64_t i = offsets[s]; i < offsets[s + 1]; ++i)
         seen[static_cast<std::size_t>(i)] = {offsets[s], offsets[s + 1] - offsets[s]};
   }
-  const double scale = real_attribute(call.binding, "scale");
+  const double scale = real_attribute(call.binding, "scale"),
+               softcap = real_attribute(call.binding, "softcap");
   const bool zero_nan = integer_attribute(call.binding, "zero_nan") != 0;
   const Extents query_offsets = batch_offsets(query.batch, batch, query.rows * query.columns);
   const Extents key_offsets = batch_offsets(key.batch, batch, key.rows * key.columns);
@@ -270,7 +271,9 @@ Tensor evaluate_attention(const OpCall& call) {
           product += q[static_cast<std::size_t>(i * query.columns + d)] *
                      k[static_cast<std::size_t>(j * key.columns + d)];
         }
-        row[static_cast<std::size_t>(j)] += scale * product;
+        const double score = scale * product;
+        row[static_cast<std::size_t>(j)] +=
+            softcap == 0 ? score : softcap * std::tanh(score / softcap);
         if (chosen && chosen->integer_at(static_cast<std::int64_t>(first) + j) == 0)
           row[static_cast<std::size_t>(j)] = fill;
       }

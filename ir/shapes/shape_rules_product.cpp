@@ -1,6 +1,7 @@
 // Matrix products and the composites over the last axes.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "ir/shapes/shape_rules.h"
@@ -75,6 +76,10 @@ void attention_rule(RuleContext& context) {
     context.expect_same_dtype(0, i);
     context.expect_rank_at_least(i, 2);
   }
+  if (const double softcap = real_attribute(context.binding, "softcap");
+      !(softcap >= 0) || std::isinf(softcap))
+    context.malformed(
+        fmt::format("softcap is {}; expected a positive number, or 0 for none", softcap));
   const std::vector<Dim>& query = context.dims(0);
   const std::vector<Dim>& key = context.dims(1);
   const std::vector<Dim>& value = context.dims(2);

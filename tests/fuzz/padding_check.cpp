@@ -69,13 +69,19 @@ Tensor cut(const Tensor& tensor, std::int64_t sequence, std::int64_t length) {
 
 // The model with attention op by op, each rounded to its dtype.
 std::string spelled_out(const std::string& text) {
-  static const std::regex fused(
-      "%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)\\}");
-  return std::regex_replace(text, fused,
-                            "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, "
-                            "%$1_k)\n  %$1_n = constant(f32 () [$6])\n  %$1_m = mul(%$1_s, %$1_n)\n"
-                            "  %$1_b = add(%$1_m, %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  "
-                            "%$1 = matmul(%$1_p, %$4)");
+  const std::string fused =
+      "%(\\w+) = attention\\(%(\\w+), %(\\w+), %(\\w+), %(\\w+)\\) \\{scale = ([0-9.]+)";
+  static const std::regex plain(fused + "\\}"), capped(fused + ", softcap = ([0-9.]+)\\}");
+  const std::string scores =
+      "%$1_k = transpose(%$3) {perm = (0, 1, 3, 2)}\n  %$1_s = matmul(%$2, %$1_k)\n"
+      "  %$1_n = constant(f32 () [$6])\n  %$1_m = mul(%$1_s, %$1_n)\n";
+  const std::string cap =
+      "  %$1_c = constant(f32 () [$7])\n  %$1_d = div(%$1_m, %$1_c)\n  %$1_t = tanh(%$1_d)\n"
+      "  %$1_u = mul(%$1_t, %$1_c)\n";
+  const std::string rest =
+      ", %$5)\n  %$1_p = softmax(%$1_b) {axis = -1}\n  %$1 = matmul(%$1_p, %$4)";
+  return std::regex_replace(std::regex_replace(text, plain, scores + "  %$1_b = add(%$1_m" + rest),
+                            capped, scores + cap + "  %$1_b = add(%$1_u" + rest);
 }
 
 struct Comparison {

@@ -153,8 +153,9 @@ class Writer : MaskWriter {
                            : where(hidden_bool("m4"), "zero", "low");
     }
     if (chance(0.5)) {
-      mixed = fresh(fmt::format("attention(%{}, %{}, %{}, %{}) {{scale = 0.5}}", q,
-                                heads(k0, "(0, 2, 1, 3)"), v, bias));
+      mixed = fresh(fmt::format("attention(%{}, %{}, %{}, %{}) {{scale = 0.5{}}}", q,
+                                heads(k0, "(0, 2, 1, 3)"), v, bias,
+                                chance(0.8) ? "" : ", softcap = 2"));
     } else if (chance(0.3)) {
       const std::string scores =
           op("mul", op("matmul", q, heads(k0, "(0, 2, 3, 1)")), number("f32", "0.5"));
@@ -164,6 +165,10 @@ class Writer : MaskWriter {
       mixed = op("matmul", fresh(fmt::format("softmax(%{}) {{axis = -1}}", chosen)), v);
     } else {
       std::string scores = op("mul", op("matmul", q, turned_keys(k0)), number("f32", "0.5"));
+      if (chance(0.2)) {
+        const std::string cap = number("f32", "2");
+        scores = op("mul", op("tanh", op("div", scores, cap)), cap);
+      }
       if (chance(0.2)) scores = op("add", scores, relative_table());
       const bool selects = model_.what == "selected" && chance(0.5);
       const std::string biased =

@@ -156,6 +156,9 @@ TEST(Select, Canonical) {
   EXPECT_EQ(text(select(Equal, n, -1, a, b)), "select(n == -1, a, b)");
   EXPECT_EQ(text(select(LessEqual, n, m, a, b)), "select(m < n, b, a)");
   EXPECT_EQ(text(select(Less, n, INT64_MIN + 1, a, b)), "select(n < -9223372036854775807, a, b)");
+  // Where n is 0 both are, but for an m of 0.
+  EXPECT_EQ(text(select(Equal, n, 0, 0, floor_div(n, m))), "select(n == 0, 0, floor_div(n, m))");
+  EXPECT_EQ(text(select(Equal, n, 0, 0, floor_div(n, 3))), "floor_div(n, 3)");
   EXPECT_EQ(select(Equal, n, 0, n * m, n), n);
   EXPECT_EQ(select(Equal, n, 3, n + a, b), select(Equal, n, 3, a + 3, b));
   EXPECT_EQ(text(select(Equal, n, 0, n * m + 1, n)), "select(n == 0, 1, n)");

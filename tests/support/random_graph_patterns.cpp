@@ -96,7 +96,9 @@ void Builder::attention() {
   std::vector<ValueId> operands{q, pick(fitting), pick(fitting)};
   if (chance(50)) operands.push_back(any(chance(80) ? DType::F32 : DType::Bool));
   apply(Op::attention, operands,
-        {{"scale", 0.5}, {"fill", chance(50) ? -1e9 : -std::numeric_limits<double>::infinity()}});
+        {{"scale", 0.5},
+         {"softcap", chance(80) ? 0.0 : 1.5},
+         {"fill", chance(50) ? -1e9 : -std::numeric_limits<double>::infinity()}});
 }
 
 // Heads are split from a [.., s, 6] or [.., s, 4] value.
@@ -133,6 +135,8 @@ void Builder::written_attention() {
   if (place == 2) k = must(Op::div, {k, number(2)});
   ValueId scores = must(Op::matmul, {q, k});
   if (place == 3) scores = must(Op::div, {scores, number(1.5)});
+  if (chance(20))
+    scores = must(Op::mul, {must(Op::tanh, {must(Op::div, {scores, number(3)})}), number(3)});
   if (chance(50)) {
     ValueId seen = must(Op::dyn_broadcast_to,
                         {any(DType::Bool), shape_value({mine.dims[0], 1, 1, mine.dims[1]})});
