@@ -13,7 +13,8 @@ namespace anydim {
 
 // A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws
 // Error{CommandLine} naming the parts that there are.
-CompileTarget planned_gpu(std::string_view part);
+// `checked`: of the twins (CompileOptions::checked_kernels).
+CompileTarget planned_gpu(std::string_view part, bool checked = false);
 
 struct PlannedModel {
   std::vector<InputInfo> inputs;
