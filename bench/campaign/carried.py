@@ -1,7 +1,8 @@
-"""The kernels that a campaign starts with and leaves, as one archive that travels: filled where there is no GPU (supervisor.py --fill) or brought back from one. Its first
-member says for which device and by which generator they were made; where that is another, all are refused."""
+"""What travels to a campaign's machine beside the tree. The kernels that it starts with and leaves, as one archive: filled where there is no GPU (fill.py) or brought back from one; its first
+member says for which device and by which generator they were made; where that is another, all are refused. And the command for the machine's CPU, packed."""
 import io
 import json
+import lzma
 import os
 import re
 import tarfile
@@ -9,6 +10,7 @@ import tarfile
 ARCHIVE = "kernels.tar.gz"
 FITS = "fits.json"
 KERNEL = re.compile(r"[0-9a-f]{32}\.kernel")
+COMMAND = "anydim.xz"  # for the machine's CPU
 MOST_BYTES = 15 << 20  # a file that is brought back has 16 MiB at most
 
 
@@ -51,3 +53,23 @@ def pack(folder, archive, made):
             entry.size = len(content)
             packed.addfile(entry, io.BytesIO(content))
     partial.rename(archive)
+
+
+def pack_command(program, packed):
+    packed.write_bytes(lzma.compress(program.read_bytes()))
+
+
+def unpack_command(packed, program):
+    """Throws ValueError where it was not carried, or cannot be read."""
+    if program.exists():
+        return
+    program.parent.mkdir(parents=True, exist_ok=True)
+    partial = program.with_suffix(".partial")
+    try:
+        partial.write_bytes(lzma.decompress(packed.read_bytes()))
+    except FileNotFoundError:
+        raise ValueError(f"{packed} is not there: gpu_campaign.sh --fill makes it where build/portable has the command") from None
+    except (OSError, lzma.LZMAError) as error:
+        raise ValueError(f"{packed} cannot be unpacked: {error}") from error
+    partial.chmod(0o755)
+    partial.rename(program)

@@ -1,7 +1,9 @@
 """Compiles, where there is no GPU, what a campaign will run, so that it need not: usage: fill.py PART... (h100, h200; NVRTC is found as scripts/gpu_campaign.sh does, which runs this as
-`gpu_campaign.sh --fill PART...`). Leaves the archive of kernels in build/campaign, which a campaign opens where it fits the device and the generator."""
+`gpu_campaign.sh --fill PART...`). Leaves the archive of kernels in build/campaign, which a campaign opens where it fits the device and the generator, and beside it the command of
+build/portable for that machine's CPU, where it was built."""
 import os
 import shlex
+import subprocess
 import sys
 import time
 
@@ -63,6 +65,12 @@ def main():
     archive = supervisor.STATE / carried.ARCHIVE
     carried.pack(FOLDER, archive, made[0][0])
     print(f"{archive}: {archive.stat().st_size / 2**20:.1f} MiB of {sum(1 for _ in FOLDER.glob('*.kernel'))} kernels")
+    command = supervisor.ROOT / "build/portable/bin/anydim"
+    if command.exists():
+        stripped = FOLDER / "anydim"
+        subprocess.run(["strip", "-o", str(stripped), str(command)], check=True)
+        carried.pack_command(stripped, supervisor.STATE / carried.COMMAND)
+        print(f"{supervisor.STATE / carried.COMMAND}: {(supervisor.STATE / carried.COMMAND).stat().st_size / 2**20:.1f} MiB")
     return 1 if any(failed for _, failed in made) else 0
 
 

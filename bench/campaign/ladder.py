@@ -316,6 +316,16 @@ def fit_sweep():
         yield {"id": f"fit/{n}x{k}", "kind": "schedules", "n": n, "k": k, "m": FIT_ROWS, "copies": layers, "top": 2, "needs": ["matmul_mma"], "expands": True}
 
 
+CPU_THREADS = [16, 1, 8, 4, 2]
+
+
+def cpu_sweep(processors):
+    for dims in ((8, 128), (1, 128)):
+        for threads in CPU_THREADS:
+            if threads <= processors:
+                yield {"id": f"cpu/minilm/{dims[0]}x{dims[1]}/{threads}", "kind": "cpu", "model": "minilm", "dims": dims, "threads": threads}
+
+
 def kinds_of_schedule(passed):
     """Filters of what a warpgroup product may do beyond the least, as far as it has passed."""
     return [each for names, filters in FEATURES if names[-1] in passed for each in filters if each.startswith("matmul_wgmma ") and "whole" not in each]

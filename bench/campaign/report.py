@@ -18,7 +18,7 @@ def summarise(campaign):
     entries = campaign.record.latest()
     summary = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "system": information_of(entries), "stopped": campaign.stopped,
                "refused": campaign.record.refused, "rungs": {**{name: outcome(name, campaign.climbed) for name in sorted(campaign.passed)}, **campaign.closed}, "matmul": [],
-               "attention": [], "ragged": [], "torch": [], "models": [], "bert": [], "calls": [], "fit": None, "variants": {}, "profile": [], "matrix": {}, "sanitizer": [],
+               "attention": [], "ragged": [], "torch": [], "models": [], "bert": [], "calls": [], "cpu": [], "fit": None, "variants": {}, "profile": [], "matrix": {}, "sanitizer": [],
                "failures": [],
                "load": loads(entries), "time": times(campaign.results)}
     for entry in entries:
@@ -31,8 +31,8 @@ def summarise(campaign):
             summary[part] += rows
         elif part == "ragged":
             summary["ragged"] += [{**row, "equal": equal} for equal, row in zip(rows[::2], rows[1::2])] if len(rows) == len(entry.get("rows", [])) else []
-        elif part == "bert":
-            summary["bert"] += rows
+        elif part in ("bert", "cpu"):
+            summary[part] += rows
         elif part == "variants":
             for row in rows:
                 summary["variants"].setdefault(f"{entry['case']['of']} {shape_text(row)}", {}).setdefault(entry["case"]["variant"], []).append(row["median_us"])
@@ -190,6 +190,8 @@ def markdown(summary):
     if summary["matrix"]:
         shapes = sorted({shape for row in summary["matrix"].values() for shape in row}, key=lambda shape: [int(n) for n in shape.split("x")][::-1])
         text += f"## Latency by schedule\n\n{len(summary['matrix'])} schedules at {len(shapes)} shapes; the numbers are in results.json.\n\n"
+    if summary["cpu"]:
+        text += cpu_text(summary["cpu"])
     if summary["fit"]:
         text += fit_text(summary["fit"])
     if summary["variants"]:
@@ -241,3 +243,16 @@ def fit_text(told):
         if shapes:
             text += f" What it chooses {name} takes {ratio_to_best:.3f} of the best measured, at {shapes} shapes."
     return text + "\n\n```\n" + "\n".join(told["table"]) + "\n```\n\n"
+
+
+def cpu_text(rows):
+    alone = {(row["model"], *row["dims"]): row for row in rows if row["threads"] == 1}
+    lines = []
+    for row in sorted(rows, key=lambda row: (row["model"], row["dims"], row["threads"])):
+        one, peer = alone.get((row["model"], *row["dims"]), {}), row.get("onnxruntime_us")
+        cells = [(f"{row[name]:.0f}", ratio(one.get(name), row[name])) for name in ("f32_us", "bf16_us")]
+        lines.append((row["model"], "x".join(map(str, row["dims"])), row["threads"], *cells[0], *cells[1], f"{peer:.0f}" if peer else "", ratio(one.get("onnxruntime_us"), peer),
+                      ratio(peer, row["f32_us"]), ratio(peer, row["bf16_us"])))
+    return ("## The machine's CPU\n\nMedian of a call; ONNX Runtime on a BertModel of the same sizes, in f32.\n\n"
+            + table(("model", "batch x length", "threads", "f32 us", "times faster than one thread", "bf16 us", "times faster", "ONNX Runtime us", "times faster",
+                     "ONNX Runtime / f32", "ONNX Runtime / bf16"), lines))

@@ -26,7 +26,7 @@ from worker import Worker
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAMPAIGN = pathlib.Path(__file__).resolve().parent
 # In the order in which they run, with their shares of the time: what one does not use goes to those after it.
-PARTS = {"ladder": 8, "primitives": 1, "matmul": 6, "attention": 3, "ragged": 4, "models": 4, "calls": 1, "fit": 4, "torch": 4, "bert": 8, "variants": 4, "profile": 4, "matrix": 5, "sanitizer": 4}
+PARTS = {"ladder": 8, "primitives": 1, "matmul": 6, "attention": 3, "ragged": 4, "models": 4, "calls": 1, "fit": 4, "torch": 4, "bert": 8, "variants": 4, "profile": 4, "matrix": 5, "cpu": 8, "sanitizer": 4}
 FIRST_PARTS = ("ladder", "primitives", "matmul", "attention", "ragged", "models", "calls", "torch", "bert")
 # Whose times hold for one boot of one machine; what the others show holds wherever the programs and the device are the same.
 TIMED = frozenset(PARTS) - {"ladder", "primitives", "profile", "sanitizer"}
@@ -39,6 +39,7 @@ OVERRUN_SECONDS = 10  # that a case may run beyond its part's slice
 TORCH_CASE_SECONDS = 75
 SANITIZER_CASE_SECONDS = 60
 PROFILE_CASE_SECONDS = 45
+CPU_CASE_SECONDS = 120
 CARRY_SECONDS = 60  # between copies of what is carried
 LOG_BYTES = 4 << 20
 MOST_TRAVELLING = 60 << 20
@@ -247,6 +248,24 @@ def run_fit(campaign, until):
         "regret": {name: fit.regret(choices, times) for name, choices in chosen.items()}})
 
 
+def run_cpu(campaign, state, until):
+    """The machine's processors, by the command that was carried there."""
+    packed, program = state / carried.COMMAND, state / "cpu/anydim"
+    try:
+        carried.unpack_command(packed, program)
+    except ValueError as error:
+        campaign.note("cpu", {"id": "cpu"}, {"status": "skipped", "error": str(error)})
+        return
+    peer = Worker([sys.executable, str(CAMPAIGN / "cpu_worker.py"), str(program), str(state / "cpu")], campaign.worker.log)
+    try:
+        ready = peer.run({"id": "cpu", "kind": "information"}, max(min(CASE_SECONDS, campaign.left()), 1))
+        campaign.note("cpu", {"id": "cpu/information"}, ready)
+        if right(ready):
+            campaign.sweep("cpu", ladder.cpu_sweep(ready["processors"]), until, peer, CPU_CASE_SECONDS)
+    finally:
+        peer.stop()
+
+
 VARIANT_ROUNDS = (1, 2)
 
 
@@ -320,8 +339,8 @@ def run_sanitizer(campaign, until):
 
 def slice_of(campaign, part, parts):
     """When the part's time ends: its share of what is left for it and those after it."""
-    after = [each for each in parts if list(PARTS).index(each) >= list(PARTS).index(part)]
-    return time.monotonic() + campaign.left() * PARTS[part] / sum(PARTS[each] for each in after)
+    order = list(PARTS)
+    return time.monotonic() + campaign.left() * PARTS[part] / sum(PARTS[each] for each in order[order.index(part):] if each in parts)
 
 
 def run_part(campaign, part, parts, options):
@@ -344,6 +363,8 @@ def run_part(campaign, part, parts, options):
             run_sanitizer(campaign, until)
         elif part == "profile":
             run_profile(campaign, until)
+        elif part == "cpu":
+            run_cpu(campaign, options.state, until)
         else:
             run_torch(campaign, part, {"torch": ladder.torch_sweep, "bert": ladder.bert_sweep}[part](first), until)
 

@@ -481,6 +481,23 @@ printf '"ID","Kernel Name","lts__t_bytes.sum"\\n"","","byte"\\n"0","matmul_0","7
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([(each["kernel"], each["counters"]) for each in self.summary()["profile"]], [("matmul_0", {"lts__t_bytes.sum [byte]": 7.0})] * 4)
 
+    def test_the_machines_processors(self):
+        """By a command that was carried, which here says what it was asked for."""
+        self.assertEqual(self.campaign("", "--limit", "60", "cpu").returncode, 0)
+        self.assertRegex(self.summary()["failures"][0]["error"], r"anydim.xz is not there: gpu_campaign.sh --fill makes it where build/portable has the command$")
+        command = self.folder / "command"
+        command.write_text("""#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in --threads) threads=$2;; --precision) precision=$2;; esac; shift; done
+[ "$precision" = f32 ] && each=8000 || each=4000
+echo "{\\"p50_ms\\": $((each / threads))}"
+""")
+        carried.pack_command(command, self.folder / "state" / carried.COMMAND)
+        self.assertEqual(self.campaign("", "--limit", "60", "cpu").returncode, 0)
+        rows = {(*row["dims"], row["threads"]): (row["f32_us"], row["bf16_us"]) for row in self.summary()["cpu"]}
+        self.assertEqual(set(rows), {(batch, 128, threads) for batch in (1, 8) for threads in ladder.CPU_THREADS if threads <= len(os.sched_getaffinity(0))})
+        self.assertEqual(rows[8, 128, 1], (8e6, 4e6))
+        self.assertIn("| minilm | 8x128 | 1 | 8000000 | 1.000 | 4000000 | 1.000 |", (self.out / "results.md").read_text())
+
     def kill(self, number):
         """A campaign that is in the middle of a rung gets the signal."""
         with subprocess.Popen(**self.command("ring/ slow", "--limit", "60", "calls")) as process:
