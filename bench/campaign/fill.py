@@ -14,7 +14,7 @@ import supervisor
 from worker import Worker
 
 CASE_SECONDS = 600
-FOLDER = supervisor.STATE.with_name("campaign-fill")  # beside the state, since that travels
+FOLDER = supervisor.CARRIED.with_name("campaign-fill")
 
 
 def cases():
@@ -32,10 +32,10 @@ def cases():
 
 
 def fill(part):
-    """What the kernels fit."""
+    """What the kernels fit, and how many cases failed. The worker warns of kernels of single buckets that do not compile: there a general one serves, as it will on the device."""
     program = os.environ.get("ANYDIM_WORKER", "") or str(supervisor.ROOT / "build/slim/bin/campaign_worker")
-    worker = Worker([*shlex.split(program), "--plan", part, "--quiet", "--cache-dir", str(FOLDER)], None)
-    begin, compiled, failed = time.monotonic(), 0, 0
+    worker = Worker([*shlex.split(program), "--plan", part, "--cache-dir", str(FOLDER)], None)
+    begin, compiled, wrong = time.monotonic(), 0, 0
     try:
         entry = {"part": "information", **worker.run({"id": "information", "kind": "information"}, CASE_SECONDS)}
         for case, avoid in cases():
@@ -43,14 +43,13 @@ def fill(part):
                 continue
             result = worker.run({**case, "avoid": avoid}, CASE_SECONDS)
             compiled += result.get("compiled", 0)
-            failed += result.get("failed", 0)
             if not supervisor.right(result):
                 print(f"{case['id']}: {supervisor.why_wrong(result)}", file=sys.stderr)
-                failed += 1
+                wrong += 1
     finally:
         worker.stop()
-    print(f"{part}: {compiled} kernels compiled in {time.monotonic() - begin:.0f} s, {failed} failed", flush=True)
-    return carried.fits(report.information_of([entry])), failed
+    print(f"{part}: {compiled} kernels compiled in {time.monotonic() - begin:.0f} s, {wrong} cases failed", flush=True)
+    return carried.fits(report.information_of([entry])), wrong
 
 
 def main():
@@ -61,17 +60,18 @@ def main():
     if any(fits != made[0][0] for fits, _ in made):
         print(f"gpu_campaign: these parts do not run the same kernels, so fill for one: {[fits for fits, _ in made]}", file=sys.stderr)
         return 1
-    supervisor.STATE.mkdir(parents=True, exist_ok=True)
-    archive = supervisor.STATE / carried.ARCHIVE
+    supervisor.CARRIED.mkdir(parents=True, exist_ok=True)
+    archive = supervisor.CARRIED / carried.ARCHIVE
     carried.pack(FOLDER, archive, made[0][0])
     print(f"{archive}: {archive.stat().st_size / 2**20:.1f} MiB of {sum(1 for _ in FOLDER.glob('*.kernel'))} kernels")
     command = supervisor.ROOT / "build/portable/bin/anydim"
     if command.exists():
         stripped = FOLDER / "anydim"
         subprocess.run(["strip", "-o", str(stripped), str(command)], check=True)
-        carried.pack_command(stripped, supervisor.STATE / carried.COMMAND)
-        print(f"{supervisor.STATE / carried.COMMAND}: {(supervisor.STATE / carried.COMMAND).stat().st_size / 2**20:.1f} MiB")
-    return 1 if any(failed for _, failed in made) else 0
+        packed = supervisor.CARRIED / carried.COMMAND
+        carried.pack_command(stripped, packed)
+        print(f"{packed}: {packed.stat().st_size / 2**20:.1f} MiB")
+    return 1 if any(wrong for _, wrong in made) else 0
 
 
 if __name__ == "__main__":

@@ -117,12 +117,12 @@ class Journal(Record):
             if broken:
                 _write_whole(self.files[-1], b"\n")
 
-    def begin(self, command, identity):
-        """What earlier commands found is known from here on. Entries that came before the command could tell what it runs on are written now."""
+    def begin(self, command, identity, folders=()):
+        """What earlier commands found, and what lies in `folders`, is known from here on. Entries that came before the command could tell what it runs on are written now."""
         own, self.entries = self.entries, []
         self.head = {"command": command, "identity": identity, "boot": boot()}
         there = [{_line(entry) for _, entry in read(path)} for path in self.paths]
-        self.learn(self.paths)
+        self.learn([*(folder / NAME for folder in folders), *self.paths])
         for file, lines in zip(self.files, there):
             _write_whole(file, _line(self.head) + b"".join(line for line in map(_line, self.entries) if line not in lines))
         for entry in own:

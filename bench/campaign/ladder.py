@@ -16,6 +16,7 @@ MEANS = [32, 128, 512, 2048]  # of sequences laid end to end
 HEADS = [32, 64, 128]  # their dims
 SQUARES = [4096, 8192]
 ROWS_OF_ATTENTION = [65536, 12]  # of all sequences together where they are laid end to end, and of all heads of equal ones, about; heads
+CHAINS = [1, 10, 100]  # launches of a call of tiny kernels
 CASE_FIELDS = {}  # of every case of a sweep
 # What a first contact measures of each part, and what comes first at any time: (M, N, K, layers); (head, length); (head, mean); (model, texts, longest).
 HEADLINES = {"matmul": [(16, 768, 768, 12), (512, 3072, 768, 12), (4096, 768, 3072, 12), (4096, 4096, 4096, 1)],
@@ -199,7 +200,7 @@ def rehearse():
     MATMUL_PAIRS[:], MATMUL_ROWS[:], SQUARES[:], LENGTHS[:], MEANS[:], HEADS[:] = [(64, 64, 2)], [1, 40], [], [20], [8], [32]
     FIT_PAIRS[:], FIT_ROWS[:] = [(64, 64, 2)], [1, 40]
     HEADLINES.update({"matmul": [(40, 64, 64, 2)], "attention": [(32, 20)], "ragged": [(32, 8)], "models": [("small", 2, 9)]})
-    ROWS_OF_ATTENTION[:] = [64, 2]
+    ROWS_OF_ATTENTION[:], CHAINS[:] = [64, 2], [1, 3]
     for name in [each for each in MODELS if each != "small"]:
         del MODELS[name]
     CASE_FIELDS.update({"policy": "symbolic", "repetitions": 1})
@@ -286,7 +287,7 @@ def torch_sweep(first=False):
 def calls_sweep():
     """What a call and each of its launches cost beside the kernels: chains of kernels over one row, each too small to matter. A softmax along the other axis
     is one that fusion cannot join."""
-    for kernels in (1, 10, 100):
+    for kernels in CHAINS:
         lines = [f"  %x{i + 1} = softmax(%x{i}) {{axis = {i % 2}}}" for i in range(kernels)]
         text = "\n".join(["fn @main(%x0: Tensor[(n, m), f32]) where n in [0, 4096], m in [0, 4096] {", *lines, f"  return %x{kernels}", "}", ""])
         sizes = [{"inputs": {"x0": {"dims": dims}}} for dims in ([1, 1], [2, 2], [64, 64])]

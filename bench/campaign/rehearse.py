@@ -59,7 +59,8 @@ class Rehearsal:
 
     def start(self, number):
         log = open(self.folder / f"log{number}", "w", encoding="utf8")  # pylint: disable=consider-using-with; the process has it until it ends
-        return subprocess.Popen([str(SCRIPT), str(self.folder / f"out{number}"), "--state", str(self.state), "--rehearse", *self.words], stdout=log, stderr=log, env=self.environment)
+        return subprocess.Popen([str(SCRIPT), str(self.folder / f"out{number}"), "--state", str(self.state), "--carried", str(self.folder / "carried"),
+                                 "--rehearse", *self.words], stdout=log, stderr=log, env=self.environment)
 
     def check(self, number, before):
         """After a kill: what ended is recorded, but for the one whose end was on its way; what was recorded before still is, also in what this command wrote."""

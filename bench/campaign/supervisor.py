@@ -31,7 +31,8 @@ FIRST_PARTS = ("ladder", "primitives", "matmul", "attention", "ragged", "models"
 # Whose times hold for one boot of one machine; what the others show holds wherever the programs and the device are the same.
 TIMED = frozenset(PARTS) - {"ladder", "primitives", "profile", "sanitizer"}
 LIMIT, FIRST_LIMIT = 480, 240
-STATE = ROOT / "build/campaign"  # default
+CARRIED = ROOT / "build/campaign"  # what a machine is sent beside the tree
+STATE = ROOT / "build/campaign-state"  # what stays there: sending the other again must not replace it
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CASE_SECONDS = 30
 SWEEP_SECONDS = 90
@@ -248,15 +249,15 @@ def run_fit(campaign, until):
         "regret": {name: fit.regret(choices, times) for name, choices in chosen.items()}})
 
 
-def run_cpu(campaign, state, until):
+def run_cpu(campaign, packed, folder, until):
     """The machine's processors, by the command that was carried there."""
-    packed, program = state / carried.COMMAND, state / "cpu/anydim"
+    program = folder / "anydim"
     try:
         carried.unpack_command(packed, program)
     except ValueError as error:
         campaign.note("cpu", {"id": "cpu"}, {"status": "skipped", "error": str(error)})
         return
-    peer = Worker([sys.executable, str(CAMPAIGN / "cpu_worker.py"), str(program), str(state / "cpu")], campaign.worker.log)
+    peer = Worker([sys.executable, str(CAMPAIGN / "cpu_worker.py"), str(program), str(folder)], campaign.worker.log)
     try:
         ready = peer.run({"id": "cpu", "kind": "information"}, max(min(CASE_SECONDS, campaign.left()), 1))
         campaign.note("cpu", {"id": "cpu/information"}, ready)
@@ -364,7 +365,7 @@ def run_part(campaign, part, parts, options):
         elif part == "profile":
             run_profile(campaign, until)
         elif part == "cpu":
-            run_cpu(campaign, options.state, until)
+            run_cpu(campaign, options.carried / carried.COMMAND, options.state / "cpu", until)
         else:
             run_torch(campaign, part, {"torch": ladder.torch_sweep, "bert": ladder.bert_sweep}[part](first), until)
 
@@ -373,12 +374,12 @@ def run_all(campaign, parts, options, identity_of):
     """Everything, in order; what fails says so in the record, and what comes after it goes on."""
     entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS, "information") if campaign.prove_worker() else None
     information = report.information_of([entry] if entry else [])
-    campaign.record.begin(sys.argv[1:], identity_of(information))
+    campaign.record.begin(sys.argv[1:], identity_of(information), [options.carried])
     for why in campaign.record.refused:
         say(campaign, why)
     campaign.capability = capability(information)
     kernels = options.state / "kernels"
-    archive = options.state / carried.ARCHIVE
+    archive = options.carried / carried.ARCHIVE
     made = carried.fits(information)
     if archive.exists():
         try:
@@ -463,17 +464,17 @@ def travelling_bytes():
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
     tree = sum((ROOT / name).stat().st_size for name in listed.splitlines() if (ROOT / name).is_file())
     programs = [ROOT / "build/slim/bin" / name for name in ("anydim", "campaign_worker")]
-    state = sum(each.stat().st_size for each in STATE.rglob("*") if each.is_file())
-    return tree, sum(program.stat().st_size for program in programs) if all(program.exists() for program in programs) else None, state
+    beside = sum(each.stat().st_size for each in CARRIED.rglob("*") if each.is_file())
+    return tree, sum(program.stat().st_size for program in programs) if all(program.exists() for program in programs) else None, beside
 
 
 def check():
-    tree, command, state = travelling_bytes()
+    tree, command, beside = travelling_bytes()
     if command is None:
         print("gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim campaign_worker", file=sys.stderr)
         return 1
-    total = tree + command + state
-    print(f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB + carried {state / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
+    total = tree + command + beside
+    print(f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB + carried {beside / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
     return 0 if total < MOST_TRAVELLING else 1
 
 
@@ -493,6 +494,7 @@ def parsed():
     parser.add_argument("--first-contact", action="store_true", help="one case a rung, four headline shapes a part")
     parser.add_argument("--case", type=float, default=CASE_SECONDS, metavar="SECONDS", help="the most that one case of the ladder may take")
     parser.add_argument("--state", type=pathlib.Path, default=STATE, metavar="FOLDER", help="what outlives a command: cases that ended, kernels")
+    parser.add_argument("--carried", type=pathlib.Path, default=CARRIED, metavar="FOLDER", help="what was brought here: kernels, cases of another machine, the command for the CPU")
     parser.add_argument("--again", action="store_true", help="also what went wrong in an earlier command")
     parser.add_argument("--variant", action="append", default=[], type=pathlib.Path, metavar="FOLDER", help="device functions (*.cuh) to measure beside those built in; repeatable")
     parser.add_argument("--rehearse", action="store_true", help="shapes that the interpreter computes in seconds, in place of those that mean something on a GPU")
@@ -515,7 +517,7 @@ def main():
         ladder.rehearse()
     for folder in (options.out, options.state):
         folder.mkdir(parents=True, exist_ok=True)
-    options.out, options.state = options.out.resolve(), options.state.resolve()
+    options.out, options.state, options.carried = options.out.resolve(), options.state.resolve(), options.carried.resolve()
     if options.report:
         with open(os.devnull, "w", encoding="utf8") as log:
             print(report.markdown(retell(options.out, log)))

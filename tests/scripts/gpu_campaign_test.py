@@ -4,6 +4,7 @@ import math
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -400,11 +401,14 @@ class WholeRun(unittest.TestCase):
     def command(self, plan, *words):
         (self.folder / "plan").write_text(plan)
         worker_command = shlex.join([sys.executable, str(HERE / "fake_worker.py"), str(self.folder / "plan"), str(self.folder / "starts")])
-        return dict(args=[str(ROOT / "scripts/gpu_campaign.sh"), str(self.out), "--state", str(self.folder / "state"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        return dict(args=[str(ROOT / "scripts/gpu_campaign.sh"), str(self.out), "--state", str(self.folder / "state"), "--carried", str(self.folder / "carried"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                     env=dict(os.environ, ANYDIM_WORKER=worker_command, ANYDIM_NVML="/nowhere"))
 
     def campaign(self, plan, *words):
         return subprocess.run(**self.command(plan, *words), timeout=100, check=False)
+
+    def cases(self):
+        return [line for line in (self.folder / "starts").read_text().splitlines() if line.startswith("case ") and "empty/" not in line and "information" not in line]
 
     def summary(self):
         return json.loads((self.out / "results.json").read_text())
@@ -491,7 +495,8 @@ while [ $# -gt 0 ]; do case $1 in --threads) threads=$2;; --precision) precision
 [ "$precision" = f32 ] && each=8000 || each=4000
 echo "{\\"p50_ms\\": $((each / threads))}"
 """)
-        carried.pack_command(command, self.folder / "state" / carried.COMMAND)
+        (self.folder / "carried").mkdir()
+        carried.pack_command(command, self.folder / "carried" / carried.COMMAND)
         self.assertEqual(self.campaign("", "--limit", "60", "cpu").returncode, 0)
         rows = {(*row["dims"], row["threads"]): (row["f32_us"], row["bf16_us"]) for row in self.summary()["cpu"]}
         self.assertEqual(set(rows), {(batch, 128, threads) for batch in (1, 8) for threads in ladder.CPU_THREADS if threads <= len(os.sched_getaffinity(0))})
@@ -519,9 +524,22 @@ echo "{\\"p50_ms\\": $((each / threads))}"
         before = (self.out / "cases.jsonl").read_text().splitlines()
         self.assertEqual(self.campaign("", "--limit", "60", "calls").returncode, 0)
         self.assertEqual((self.out / "cases.jsonl").read_text().splitlines()[:len(before)], before)
-        starts = [line for line in (self.folder / "starts").read_text().splitlines() if line.startswith("case ") and "empty/" not in line and "information" not in line]
+        starts = self.cases()
         # The case in flight is the only one that ran twice.
         self.assertLessEqual(len(starts) - len(set(starts)), 1)
+        self.assertEqual(self.summary()["rungs"]["graph"], "passed")
+
+    def test_on_another_machine_it_goes_on_where_it_ended(self):
+        """From what was brought back; here it is the same boot, so that times hold, too."""
+        self.assertEqual(self.campaign("", "--limit", "60", "calls").returncode, 0)
+        ran = self.cases()
+        (self.folder / "carried").mkdir()
+        shutil.move(self.out / "cases.jsonl", self.folder / "carried/cases.jsonl")
+        shutil.rmtree(self.folder / "state")
+        (self.folder / "starts").unlink()
+        self.assertEqual(self.campaign("", "--limit", "60", "calls").returncode, 0)
+        self.assertTrue(ran)
+        self.assertEqual(self.cases(), [])
         self.assertEqual(self.summary()["rungs"]["graph"], "passed")
 
     def test_told_to_end_it_writes_what_it_has(self):
