@@ -10,7 +10,7 @@ import time
 from worker import kill, start
 
 SAMPLE_SECONDS = 0.1
-# Bits of nvmlDeviceGetCurrentClocksThrottleReasons that say why clocks are lower than they could be; idle (1) and settings of applications (2) are no reasons under load.
+# Bits that say why clocks are lower than they could be; idle (1) and settings of applications (2) are no reasons under load.
 REASONS = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "thermal (software)", 0x40: "thermal (hardware)", 0x80: "power brake"}
 SM_CLOCK, MEMORY_CLOCK, GPU_TEMPERATURE = 1, 2, 0  # nvmlClockType_t, nvmlTemperatureSensors_t
 
@@ -24,9 +24,12 @@ def sample(nvml):
     readings = {"sm_mhz": ("nvmlDeviceGetClockInfo", (SM_CLOCK,), 1), "memory_mhz": ("nvmlDeviceGetClockInfo", (MEMORY_CLOCK,), 1),
                 "power_w": ("nvmlDeviceGetPowerUsage", (), 1e-3), "temperature_c": ("nvmlDeviceGetTemperature", (GPU_TEMPERATURE,), 1)}
 
+    # Drivers have renamed it once.
+    reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", None) or getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+
     def read():
         values = {key: number.value * unit for key, (name, arguments, unit) in readings.items() if getattr(nvml, name)(device, *arguments, ctypes.byref(number)) == 0}
-        if nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(bits)) == 0:
+        if reasons is not None and reasons(device, ctypes.byref(bits)) == 0:
             values["reasons"] = bits.value
         return values
     return read

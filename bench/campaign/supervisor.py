@@ -529,7 +529,8 @@ def main():
         raise Terminated(signal.Signals(number).name)
 
     for each in ENDING:
-        signal.signal(each, terminate)
+        if signal.getsignal(each) != signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(each, terminate)
     with open(options.state / "lock", "w", encoding="utf8") as lock, open(options.out / "worker.log", "a", encoding="utf8") as log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -538,6 +539,10 @@ def main():
             return 1
         command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [str(ROOT / "build/slim/bin/campaign_worker"), "--device", "cuda", "--quiet",
                                                                        "--cache-dir", str(options.state / "kernels")]
+        if shutil.which(command[0]) is None:
+            print(f"gpu_campaign: there is no worker {command[0]}; make one: cmake --preset slim && cmake --build build/slim --target campaign_worker, or name one in ANYDIM_WORKER",
+                  file=sys.stderr)
+            return 1
         record = journal.Journal(options.state, options.out, TIMED)
         campaign = Campaign(command, record, options.limit, log, options.case, Load(log), options.again)
         try:

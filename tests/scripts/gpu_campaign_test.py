@@ -566,6 +566,13 @@ echo "{\\"p50_ms\\": $((each / threads))}"
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertRegex(done.stdout, r"[1-8] kills survived; \d+ cases recorded, 0 of them again")
 
+    def test_without_a_worker_it_says_how_to_make_one(self):
+        started = self.command("")
+        started["env"]["ANYDIM_WORKER"] = "/nowhere/campaign_worker --device cuda"
+        done = subprocess.run(**started, timeout=20, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no worker /nowhere/campaign_worker; make one: cmake --preset slim", done.stderr)
+
     def test_an_unknown_part_is_refused(self):
         done = subprocess.run([str(ROOT / "scripts/gpu_campaign.sh"), "nowhere", "everything"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
