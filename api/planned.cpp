@@ -10,7 +10,7 @@
 
 namespace anydim {
 
-CompileTarget planned_gpu(std::string_view part, bool checked) {
+CompileTarget planned_gpu(std::string_view part) {
   const auto found = codegen_cuda::target_named(part);
   if (!found)
     throw Error(ErrorKind::CommandLine,
@@ -19,7 +19,6 @@ CompileTarget planned_gpu(std::string_view part, bool checked) {
   CompileTarget target;
   codegen_cuda::CudaOptions options;
   options.target = *found;
-  options.checked = checked;
   target.backend = codegen_cuda::make_cuda_backend(options);
   target.device_name = found->name;
   return target;

@@ -13,8 +13,7 @@ namespace anydim {
 
 // A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws
 // Error{CommandLine} naming the parts that there are.
-// `checked`: of the twins (CompileOptions::checked_kernels).
-CompileTarget planned_gpu(std::string_view part, bool checked = false);
+CompileTarget planned_gpu(std::string_view part);
 
 struct PlannedModel {
   std::vector<InputInfo> inputs;
