@@ -84,24 +84,6 @@ std::unique_ptr<cuda::GraphTimer> timer_of(runtime::Context& context, int calls,
       calls * launches_counted);
 }
 
-std::string matmul_text(std::int64_t n, std::int64_t k, ir::DType dtype, int copies) {
-  const std::string_view type = ir::name_of(dtype);
-  std::string parameters, types, body, results;
-  for (int i = 0; i < copies; ++i) {
-    const char* comma = i == 0 ? "" : ", ";
-    parameters += fmt::format("{}%x{}: Tensor[(m, {}), {}]", comma, i, k, type);
-    types += fmt::format("{}Tensor[(m, {}), {}]", comma, n, type);
-    body += fmt::format(
-        "  %w{0} = constant({1} ({2}, {3}) @random({0}))\n  %b{0} = constant({1} ({3}) "
-        "@random({0}))\n",
-        i, type, k, n);
-    body += fmt::format("  %p{0} = matmul(%x{0}, %w{0})\n  %y{0} = add(%p{0}, %b{0})\n", i);
-    results += fmt::format("{}%y{}", comma, i);
-  }
-  return fmt::format("fn @main({}) -> ({})\n  where m in [0, 1048576] {{\n{}  return {}\n}}\n",
-                     parameters, types, body, results);
-}
-
 // Places of one product of the program, from its launch.
 struct ProductPlaces {
   std::vector<cuda::CublasLt::Operands> operands;  // one a copy; d is not set
@@ -300,7 +282,7 @@ void measure_warm_and_cold(GpuMatmulTimes& times, const OneProduct& one, const L
   times.cold = comparison_of(in_turn(cold, bench.repetitions));
 }
 
-// Weight and bias of one copy, as matmul_text() has them.
+// Weight and bias of one copy, as matmul_program() has them.
 struct Parameters {
   ir::Tensor w, bias;
 };
@@ -376,6 +358,28 @@ GpuSample measure_alone(cuda::GraphTimer& timer, int repetitions) {
 
 }  // namespace
 
+std::string matmul_program(const GpuMatmul& shape) {
+  const std::string_view type = ir::name_of(shape.dtype);
+  std::string parameters, types, body, results;
+  for (int i = 0; i < shape.copies; ++i) {
+    const char* comma = i == 0 ? "" : ", ";
+    parameters += fmt::format("{}%x{}: Tensor[(m, {}), {}]", comma, i, shape.k, type);
+    types += fmt::format("{}Tensor[(m, {}), {}]", comma, shape.n, type);
+    body += fmt::format(
+        "  %w{0} = constant({1} ({2}, {3}) @random({0}))\n  %b{0} = constant({1} ({3}) "
+        "@random({0}))\n",
+        i, type, shape.k, shape.n);
+    body += fmt::format("  %p{0} = matmul(%x{0}, %w{0})\n  %y{0} = add(%p{0}, %b{0})\n", i);
+    results += fmt::format("{}%y{}", comma, i);
+  }
+  return fmt::format("fn @main({}) -> ({})\n  where m in [0, 1048576] {{\n{}  return {}\n}}\n",
+                     parameters, types, body, results);
+}
+
+std::string attention_program(const GpuAttention& shape) {
+  return shape.lengths.empty() ? equal_attention_text(shape) : ragged_attention_text(shape);
+}
+
 double attention_scale(std::int64_t head) { return 1024 / std::sqrt(static_cast<double>(head)); }
 
 std::string library_missing(const CompileTarget& target, const std::string& path) {
@@ -398,8 +402,9 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target,
   if (shapes.empty()) return {};
   const GpuMatmul& first = shapes[0];
   const auto context_of = [&](int copies) {
-    const auto executable =
-        compile_for(target, ir::parse(matmul_text(first.n, first.k, first.dtype, copies)), options);
+    GpuMatmul shape = first;
+    shape.copies = copies;
+    const auto executable = compile_for(target, ir::parse(matmul_program(shape)), options);
     executable->kernels().complete();
     return std::make_shared<runtime::Context>(executable);
   };
@@ -451,8 +456,7 @@ std::vector<GpuAttentionTimes> time_attention(const CompileTarget& target,
   std::map<std::string, std::shared_ptr<runtime::Context>> contexts;  // by text
   std::vector<GpuAttentionTimes> all;
   for (const GpuAttention& shape : shapes) {
-    const std::string text =
-        shape.lengths.empty() ? equal_attention_text(shape) : ragged_attention_text(shape);
+    const std::string text = attention_program(shape);
     auto& context = contexts[text];
     if (context == nullptr) {
       const auto executable = compile_for(target, ir::parse(text), options);

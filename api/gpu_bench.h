@@ -50,6 +50,8 @@ struct GpuBenchOptions {
   int algorithms = 100;
   int repetitions = 31;
 };
+// The program that is timed, of all shapes with its n and k.
+std::string matmul_program(const GpuMatmul& shape);
 // All shapes have one n and k; one program serves them. Throws Error{Resource} without GPU, NVRTC
 // or (where asked for) cuBLASLt.
 std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target,
@@ -72,6 +74,8 @@ struct GpuAttention {
   ir::DType dtype = ir::DType::BF16;
   std::vector<std::int64_t> lengths{};
 };
+// The program that is timed; of equal lengths one for all shapes with its head.
+std::string attention_program(const GpuAttention& shape);
 struct GpuAttentionTimes {
   std::string schedule;
   GpuSample ours;

@@ -13,42 +13,16 @@
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <utility>
 
 #include "api/anydim.h"
+#include "bench/no_device.h"
 #include "codegen_cuda/backend.h"
 #include "ir/error.h"
-#include "runtime/device.h"
 #include "runtime/kernel_store.h"
 
 namespace {
 
 using namespace anydim;
-
-// Takes kernels and constants, and runs nothing.
-class NoDevice : public runtime::Device {
- public:
-  explicit NoDevice(std::string machine) : machine_(std::move(machine)) {}
-  std::string machine() const override { return machine_; }
-  std::shared_ptr<const runtime::DeviceKernel> load(const ir::Region&,
-                                                    const ir::DispatchTable::Entry&,
-                                                    const ir::CompiledKernel&,
-                                                    std::optional<runtime::KernelTrial>) override {
-    return std::make_shared<runtime::DeviceKernel>();
-  }
-  std::unique_ptr<runtime::ConstantStore> constants() override {
-    class Dropped : public runtime::ConstantStore {
-      void* keep(ir::Tensor&) override { return nullptr; }
-    };
-    return std::make_unique<Dropped>();
-  }
-  std::unique_ptr<runtime::DeviceSession> open_session(const runtime::Executable&) override {
-    throw Error(ErrorKind::Unsupported, "cuda_compile runs nothing");
-  }
-
- private:
-  std::string machine_;
-};
 
 void measure(const std::string& model, const codegen_cuda::CudaTarget& part,
              const std::string& cache, ir::DType precision, const std::string& machine) {
@@ -58,7 +32,7 @@ void measure(const std::string& model, const codegen_cuda::CudaTarget& part,
   options.precision = precision;
   const auto begin = Clock::now();
   const CompileTarget target{codegen_cuda::make_cuda_backend({.target = part, .nvrtc_path = {}}),
-                             std::make_shared<NoDevice>(machine)};
+                             std::make_shared<bench::NoDevice>(machine)};
   const auto executable = compile_for(target, load_model(model), options);
   executable->kernels().complete();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -67,6 +67,8 @@ class CudaBackend : public ir::Backend {
     if (options_.target.wants_ptx()) options_.output = CudaOutput::Ptx;
   }
 
+  const CudaOptions& options() const { return options_; }
+
   std::string target() const override {
     const CudaTarget& part = options_.target;
     return fmt::format("cuda {} {} multiprocessors {} {} bytes shared{}{}{}", part.architecture,
@@ -82,7 +84,9 @@ class CudaBackend : public ir::Backend {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Resource) throw;
     }
-    return fmt::format("{} NVRTC {}", source_hash, version);
+    const ReplacedText* replaced = options_.target.replaced.get();
+    return fmt::format("{} NVRTC {}{}", source_hash, version,
+                       replaced != nullptr ? " device text " + replaced->identity : "");
   }
 
   std::optional<ir::PackedLayout> packed_layout(const ir::Region&, std::size_t) const override {
@@ -216,6 +220,15 @@ class CudaBackend : public ir::Backend {
 
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options) {
   return std::make_unique<CudaBackend>(options);
+}
+
+std::shared_ptr<const ir::Backend> with_target(const ir::Backend& backend,
+                                               const std::function<void(CudaTarget&)>& change) {
+  const auto* own = dynamic_cast<const CudaBackend*>(&backend);
+  internal_check(own != nullptr, "the code generator is the one for CUDA");
+  CudaOptions options = own->options();
+  change(options.target);
+  return std::make_shared<const CudaBackend>(options);
 }
 
 EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region,

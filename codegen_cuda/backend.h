@@ -2,6 +2,7 @@
 // by NVRTC, which is opened when one is first needed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,11 @@ struct CudaOptions {
 // Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing,
 // Error{Unsupported} for a region that no kernel kind computes on this device.
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options);
+
+// The code generator `backend`, one of make_cuda_backend's, for its target as `change` leaves it:
+// other cost constants, other text of device functions.
+std::shared_ptr<const ir::Backend> with_target(const ir::Backend& backend,
+                                               const std::function<void(CudaTarget&)>& change);
 
 // The CUDA C++ of a region's kernel and what its schedule counts on, for looking and for tests.
 EmittedKernel cuda_kernel(const CudaTarget& target, const ir::Region& region,

@@ -46,6 +46,12 @@ std::int64_t saturated(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;
 }
 
+std::string_view text_of(const DevicePiece& piece, const ReplacedText* replaced) {
+  if (replaced == nullptr) return piece.text;
+  const auto own = replaced->pieces.find(piece.name);
+  return own == replaced->pieces.end() ? piece.text : own->second;
+}
+
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 }  // namespace
@@ -221,7 +227,7 @@ std::string KernelWriter::finish() {
   std::string source = about_;
   for (const DevicePiece& piece : device_pieces) {
     if (piece.name == "prelude" || pieces_.contains(piece.name))
-      source += "\n" + std::string(piece.text);
+      source += "\n" + std::string(text_of(piece, target().replaced.get()));
   }
   for (const std::string& name : pieces_) {
     internal_check(std::any_of(std::begin(device_pieces), std::end(device_pieces),

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "codegen_cuda/cost_constants.h"
+#include "codegen_cuda/replaced_text.h"
 
 namespace anydim::codegen_cuda {
 
@@ -29,6 +33,8 @@ struct CudaTarget {
   // Not of the part: products of f32 numbers may be computed on TF32 tensor cores, whose operands
   // keep 10 bits of the fraction.
   bool tf32 = false;
+  CostConstants costs{};
+  std::shared_ptr<const ReplacedText> replaced{};  // null: device functions are those built in
 
   int capability() const;  // 80, 90, 100: the digits of `architecture`
   bool wants_ptx() const { return architecture.starts_with("compute_"); }

@@ -97,8 +97,6 @@ std::int64_t vector_elements(const PlanInputs& inputs) {
 
 double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident,
                       double bytes, double clocks) {
-  constexpr double launch = 2.0e-6;   // start, the first loads' latency and the end, as recalled; a
-                                      // graph's node costs about this
   constexpr double l2_speedup = 2.5;  // bandwidth of the L2 cache over the memory's
   constexpr double lanes = 128;       // of a multiprocessor
   // threads of a multiprocessor that keep its share of the bandwidth busy
@@ -115,7 +113,7 @@ double launch_seconds(const CudaTarget& target, double blocks, double threads, d
   const double multiprocessors =
       std::clamp(used / resident / waves, 1.0, static_cast<double>(target.multiprocessors));
   const double computing = clocks / (lanes * target.clock * multiprocessors);
-  return launch + std::max(bytes / bandwidth, computing);
+  return target.costs.start_seconds + std::max(bytes / bandwidth, computing);
 }
 
 }  // namespace anydim::codegen_cuda

@@ -8,7 +8,7 @@ import ladder
 
 def main():
     ladder.EXPECTED.mkdir(exist_ok=True)
-    cases = [{**case, "record": True} for case in ladder.model_sweep(set())]
+    cases = [{**case, "record": True} for case in ladder.model_sweep()]
     lines = "".join(json.dumps(case) + "\n" for case in cases)
     done = subprocess.run([sys.argv[1], "--device", "cpu", "--quiet"], input=lines, capture_output=True, text=True, check=False)
     ends = [each for each in map(json.loads, done.stdout.splitlines()) if "end" in each]

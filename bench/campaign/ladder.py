@@ -12,6 +12,17 @@ EXPECTED = pathlib.Path(__file__).resolve().parent / "expected"  # results of mo
 MATMUL_PAIRS = [*((n, k, 6) for n, k in ((1152, 384), (384, 384), (1536, 384), (384, 1536))), *((n, k, 12) for n, k in ((2304, 768), (768, 768), (3072, 768), (768, 3072)))]
 MATMUL_ROWS = [1, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192]
 LENGTHS = [32, 64, 128, 256, 512, 1024, 2048, 4096]
+MEANS = [32, 128, 512, 2048]  # of sequences laid end to end
+HEADS = [32, 64, 128]  # their dims
+SQUARES = [4096, 8192]
+ROWS_OF_ATTENTION = [65536, 12]  # of all sequences together where they are laid end to end, and of all heads of equal ones, about; heads
+CHAINS = [1, 10, 100]  # launches of a call of tiny kernels
+CASE_FIELDS = {}  # of every case of a sweep
+# What a first contact measures of each part, and what comes first at any time: (M, N, K, layers); (head, length); (head, mean); (model, texts, longest).
+HEADLINES = {"matmul": [(16, 768, 768, 12), (512, 3072, 768, 12), (4096, 768, 3072, 12), (4096, 4096, 4096, 1)],
+             "attention": [(64, 512), (64, 128), (32, 128), (128, 2048)],
+             "ragged": [(64, 512), (64, 128), (32, 32), (128, 2048)],
+             "models": [("minilm", 1, 16), ("minilm", 32, 128), ("bert_base", 1, 128), ("bert_base", 32, 128)]}
 
 MAP = """fn @main(%x: Tensor[(n, 96), DTYPE], %y: Tensor[(n, 96), DTYPE]) where n in [0, 65536] {
   %s = add(%x, %y)
@@ -184,6 +195,28 @@ def rungs(capability):
     yield "graph", ["map", "reduce", "matmul_mma"], [program(f"graph/{m}", CHAIN, {"x": rows(m, 64)}, passes=6) for m in (1, 63, 65, 1000)]
 
 
+def rehearse():
+    """Shapes of every part that the interpreter computes in seconds, in place of those that mean something on a GPU."""
+    MATMUL_PAIRS[:], MATMUL_ROWS[:], SQUARES[:], LENGTHS[:], MEANS[:], HEADS[:] = [(64, 64, 2)], [1, 40], [], [20], [8], [32]
+    FIT_PAIRS[:], FIT_ROWS[:] = [(64, 64, 2)], [1, 40]
+    HEADLINES.update({"matmul": [(40, 64, 64, 2)], "attention": [(32, 20)], "ragged": [(32, 8)], "models": [("small", 2, 9)]})
+    ROWS_OF_ATTENTION[:], CHAINS[:] = [64, 2], [1, 3]
+    for name in [each for each in MODELS if each != "small"]:
+        del MODELS[name]
+    CASE_FIELDS.update({"policy": "symbolic", "repetitions": 1})
+
+
+def first_cases(cases):
+    """Of a rung: one of each schedule that it asks for, with its checked twin, and every unit kernel."""
+    chosen, met = [], set()
+    for case in cases:
+        kind = (case.get("schedule"), case.get("name"), case.get("checked"))
+        if kind not in met:
+            met.add(kind)
+            chosen.append(case)
+    return chosen
+
+
 def twin(case):
     """A sweep's case as its checked twin, once and without what it is timed against; None where it has none."""
     if case["kind"] not in ("program", "matmul", "attention"):
@@ -191,46 +224,77 @@ def twin(case):
     return {**case, "id": f"{case['id']}/checked", "checked": True, "cublas": False, "cache_extremes": False, "copies": 1, "passes": 1, "repetitions": 1}
 
 
-def matmul_sweep(passed):
-    for n, k, layers in MATMUL_PAIRS:
-        for m in (MATMUL_ROWS[:8], MATMUL_ROWS[8:]):
-            yield {"id": f"matmul/{n}x{k}/{m[0]}", "kind": "matmul", "n": n, "k": k, "m": m, "copies": layers, "cublas": True, "cache_extremes": True, "needs": ["matmul_mma"]}
-    for size in (4096, 8192):
-        yield {"id": f"matmul/square/{size}", "kind": "matmul", "n": size, "k": size, "m": [size], "cublas": True, "cache_extremes": True, "copies": 1, "needs": ["ring"]}
+def matmul_case(name, m, n, k, layers, needs):
+    return {"id": f"matmul/{name}", "kind": "matmul", "n": n, "k": k, "m": m, "copies": layers, "cublas": True, "cache_extremes": True, "needs": needs,
+            **CASE_FIELDS}
 
 
-def attention_sweep(passed):
-    for head in (32, 64, 128):
-        for length in LENGTHS:
-            heads, batch = 12, max(1, 65536 // (12 * length) * 2)
-            yield {"id": f"attention/{head}/{length}", "kind": "attention", "shapes": [[batch, heads, length, head]], "needs": ["attention_mma"]}
+def matmul_headlines():
+    for m, n, k, layers in HEADLINES["matmul"]:
+        yield matmul_case(f"{m}x{n}x{k}", [m], n, k, layers, ["matmul_mma"])
 
 
-def ragged_lengths(mean, rows=65536):
+def matmul_sweep():
+    for part in (MATMUL_ROWS[::2], MATMUL_ROWS[1::2]):
+        for n, k, layers in MATMUL_PAIRS:
+            yield matmul_case(f"{n}x{k}/{part[0]}", part, n, k, layers, ["matmul_mma"])
+    for size in SQUARES:
+        yield matmul_case(f"square/{size}", [size], size, size, 1, ["ring"])
+
+
+def headlines_first(part, rest):
+    return [*HEADLINES[part], *(each for each in rest if each not in HEADLINES[part])]
+
+
+def attention_case(head, length):
+    rows, heads = ROWS_OF_ATTENTION
+    batch = max(1, rows // (heads * length) * 2)
+    return {"id": f"attention/{head}/{length}", "kind": "attention", "shapes": [[batch, heads, length, head]], "needs": ["attention_mma"], **CASE_FIELDS}
+
+
+def attention_sweep(first=False):
+    shapes = headlines_first("attention", [(head, length) for head in HEADS for length in LENGTHS])
+    return [attention_case(*each) for each in shapes[:len(HEADLINES["attention"]) if first else None]]
+
+
+def ragged_lengths(mean):
     """Uniform between 1 and twice the mean, so that the longest is about twice the mean; the same on every machine."""
     draw = random.Random(mean)
-    return [1 + int(draw.random() * 2 * mean) for _ in range(rows // mean)]
+    return [1 + int(draw.random() * 2 * mean) for _ in range(ROWS_OF_ATTENTION[0] // mean)]
 
 
-def ragged_sweep(passed):
-    """As many rows as the equal lengths have, in sequences of different lengths laid end to end."""
-    for head in (32, 64, 128):
-        for mean in (32, 128, 512, 2048):
-            yield {"id": f"ragged/{head}/{mean}", "kind": "attention", "ragged": [{"heads": 12, "head": head, "lengths": ragged_lengths(mean)}],
-                   "needs": ["attention_mma"]}
+def ragged_case(head, mean):
+    """Sequences laid end to end, right after equal ones of the mean length that cost as many multiplications."""
+    lengths = ragged_lengths(mean)
+    equal = round(sum(length ** 2 for length in lengths) / mean ** 2)
+    heads = ROWS_OF_ATTENTION[1]
+    return {"id": f"ragged/{head}/{mean}", "kind": "attention", "shapes": [[equal, heads, mean, head]], "ragged": [{"heads": heads, "head": head, "lengths": lengths}],
+            "needs": ["attention_mma"], **CASE_FIELDS}
 
 
-def calls_sweep(passed):
+def ragged_sweep(first=False):
+    shapes = headlines_first("ragged", [(head, mean) for head in HEADS for mean in MEANS])
+    return [ragged_case(*each) for each in shapes[:len(HEADLINES["ragged"]) if first else None]]
+
+
+def torch_sweep(first=False):
+    """PyTorch's attention at the same shapes, each case after one of ours."""
+    for case in (*attention_sweep(first), *ragged_sweep(first)):
+        shapes = [dict(zip(("batch", "heads", "length", "head"), shape)) for shape in case["shapes"]]
+        yield {"id": f"torch/{case['id']}", "kind": "attention", "shapes": [*shapes, *case.get("ragged", [])]}
+
+
+def calls_sweep():
     """What a call and each of its launches cost beside the kernels: chains of kernels over one row, each too small to matter. A softmax along the other axis
     is one that fusion cannot join."""
-    for kernels in (1, 10, 100):
+    for kernels in CHAINS:
         lines = [f"  %x{i + 1} = softmax(%x{i}) {{axis = {i % 2}}}" for i in range(kernels)]
         text = "\n".join(["fn @main(%x0: Tensor[(n, m), f32]) where n in [0, 4096], m in [0, 4096] {", *lines, f"  return %x{kernels}", "}", ""])
         sizes = [{"inputs": {"x0": {"dims": dims}}} for dims in ([1, 1], [2, 2], [64, 64])]
-        yield program(f"calls/{kernels}", text, sizes[-1]["inputs"], sizes=sizes, repetitions=101, needs=["graph"])
+        yield program(f"calls/{kernels}", text, sizes[-1]["inputs"], sizes=sizes, needs=["graph"], **{"repetitions": 101, **CASE_FIELDS})
 
 
-def matrix_sweep(passed):
+def matrix_sweep():
     """latency[schedule][shape]: first what the cost model would choose among, then each of them at every size."""
     for n, k, layers in MATMUL_PAIRS:
         yield {"id": f"matrix/{n}x{k}", "kind": "schedules", "n": n, "k": k, "m": MATMUL_ROWS, "copies": layers, "top": 3, "needs": ["matmul_mma"], "expands": True}
@@ -240,7 +304,44 @@ def matrix_cases(case, result):
     """Cases that follow from the answer to one of matrix_sweep."""
     for schedule, shapes in result.get("schedules", {}).items():
         yield {"id": f"{case['id']}/{schedule}", "kind": "matmul", "n": case["n"], "k": case["k"], "m": sorted({each["m"] for each in shapes}),
-               "copies": case["copies"], "schedule": schedule, "repetitions": 9, "needs": case["needs"]}
+               "copies": case["copies"], "schedule": schedule, "needs": case["needs"], **{"repetitions": 9, **CASE_FIELDS}}
+
+
+FIT_PAIRS = [(1152, 384, 6), (1536, 384, 6), (3072, 768, 12), (768, 3072, 12)]
+FIT_ROWS = [16, 128, 512, 2048, 8192]
+
+
+def fit_sweep():
+    """About 40 timings that the cost model's constants are fitted to: its two best at each of five sizes of four products."""
+    for n, k, layers in FIT_PAIRS:
+        yield {"id": f"fit/{n}x{k}", "kind": "schedules", "n": n, "k": k, "m": FIT_ROWS, "copies": layers, "top": 2, "needs": ["matmul_mma"], "expands": True}
+
+
+CPU_THREADS = [16, 1, 8, 4, 2]
+
+
+def cpu_sweep(processors):
+    for dims in ((8, 128), (1, 128)):
+        for threads in CPU_THREADS:
+            if threads <= processors:
+                yield {"id": f"cpu/minilm/{dims[0]}x{dims[1]}/{threads}", "kind": "cpu", "model": "minilm", "dims": dims, "threads": threads}
+
+
+def kinds_of_schedule(passed):
+    """Filters of what a warpgroup product may do beyond the least, as far as it has passed."""
+    return [each for names, filters in FEATURES if names[-1] in passed for each in filters if each.startswith("matmul_wgmma ") and "whole" not in each]
+
+
+def variant_cases():
+    for case in (*matmul_headlines(), *attention_sweep(True), *ragged_sweep(True)):
+        yield {**case, "id": f"variants/{case['id']}", "cublas": False, "cache_extremes": False}
+
+
+def profile_cases():
+    """A product that fills the device and one that does not, attention over equal and over ragged lengths; a call each, since every one is replayed for each set of counters."""
+    chosen = [*list(matmul_headlines())[1:3], attention_sweep(True)[0], ragged_sweep(True)[0]]
+    for case in chosen:
+        yield {**case, "id": f"profile/{case['id']}", "cublas": False, "cache_extremes": False, "copies": 1, "repetitions": 1}
 
 
 def texts(batch, length, below):
@@ -256,13 +357,30 @@ MODELS = {"small": ((2, 64, 2, 128, 97), ((2, 9), (3, 4)), ["graph"]),
           "bert_base": ((12, 768, 12, 3072, 30522), ((1, 16), (1, 128), (8, 128), (32, 64), (32, 128), (64, 512)), ["graph", "attention_mma"])}
 
 
-def model_sweep(passed, expected=EXPECTED):
+def model_sweep(first=False, expected=EXPECTED):
     """Over packed rows, every call compared before it is timed: with the reference evaluator where that can follow, and with rows of what a CPU gave (expected.py)."""
     for name, (sizes, shapes, needs) in MODELS.items():
-        below = sizes[-1]
-        calls = [{"inputs": texts(*dims, below), "expected": str(expected / f"{name}_{dims[0]}x{dims[1]}")} for dims in shapes]
+        chosen = [dims for dims in shapes if (name, *dims) in HEADLINES["models"]] if first else shapes
+        if not chosen:
+            continue
+        calls = [{"inputs": texts(*dims, sizes[-1]), "expected": str(expected / f"{name}_{dims[0]}x{dims[1]}")} for dims in chosen]
         yield program(f"models/{name}", encoder(*sizes), calls[0]["inputs"], 0.03, compare=name == "small", passes=3 if name == "small" else 1, packed=True, time=True,
-                      sizes=calls, needs=needs)
+                      sizes=calls, needs=needs, **CASE_FIELDS)
+
+
+# Ways in which PyTorch serves a BertModel: as it is over padded texts; compiled, replayed from CUDA graphs; its weights over packed rows with attention over sequences laid end to
+# end, replayed from a CUDA graph.
+BERT_WAYS = ("eager", "packed", "compiled")
+
+
+def bert_sweep(first=False):
+    """A case a call, the dearest to prepare last."""
+    for way in BERT_WAYS:
+        for name, (sizes, shapes, _) in MODELS.items():
+            for dims in shapes:
+                if name != "small" and (not first or (name, *dims) in HEADLINES["models"]):
+                    yield {"id": f"bert/{name}/{dims[0]}x{dims[1]}/{way}", "kind": "bert", "model": name, "sizes": sizes, "dims": dims, "way": way,
+                           "lengths": texts(*dims, sizes[-1])["mask"]["lengths"]}
 
 
 def unit_kernel_cases(capability):

@@ -1,67 +1,129 @@
-"""Drives a measuring worker up a ladder and through sweeps, and writes what came of it. This process never touches CUDA."""
+"""Drives a measuring worker up a ladder and through sweeps, and writes what came of it. This process never touches CUDA, and waits for nothing without limit."""
 import argparse
-import io
+import fcntl
 import json
 import os
 import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 
+import carried
+import fit
+import journal
 import ladder
+import profile_counters as profile
 import report
+from load import Load
 from worker import Worker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ("ladder", "primitives", "models", "calls", "matmul", "attention", "ragged", "torch", "matrix", "sanitizer")
+CAMPAIGN = pathlib.Path(__file__).resolve().parent
+# In the order in which they run, with their shares of the time: what one does not use goes to those after it.
+PARTS = {"ladder": 8, "primitives": 1, "matmul": 6, "attention": 3, "ragged": 4, "models": 4, "calls": 1, "fit": 4, "torch": 4, "bert": 8, "variants": 4, "profile": 4, "matrix": 5, "cpu": 8, "sanitizer": 4}
+FIRST_PARTS = ("ladder", "primitives", "matmul", "attention", "ragged", "models", "calls", "torch", "bert")
+# Whose times hold for one boot of one machine; what the others show holds wherever the programs and the device are the same.
+TIMED = frozenset(PARTS) - {"ladder", "primitives", "profile", "sanitizer"}
+LIMIT, FIRST_LIMIT = 480, 240
+CARRIED = ROOT / "build/campaign"  # what a machine is sent beside the tree
+STATE = ROOT / "build/campaign-state"  # what stays there: sending the other again must not replace it
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CASE_SECONDS = 30
 SWEEP_SECONDS = 90
-TORCH_SECONDS = 100  # most, of the campaign's time
-SANITIZER_SECONDS = 60  # kept back for it from what comes before
+OVERRUN_SECONDS = 10  # that a case may run beyond its part's slice
+TORCH_CASE_SECONDS = 75
+SANITIZER_CASE_SECONDS = 60
+PROFILE_CASE_SECONDS = 45
+CPU_CASE_SECONDS = 120
+CARRY_SECONDS = 60  # between copies of what is carried
+LOG_BYTES = 4 << 20
 MOST_TRAVELLING = 60 << 20
 MOST_FILES, MOST_FILE_BYTES = 8, 16 << 20
 
 
+class Terminated(BaseException):
+    """A signal asked the campaign to end."""
+
+
 class Campaign:
-    def __init__(self, command, out, limit, log, case_seconds=None):
+    def __init__(self, command, record, limit, log, case_seconds=None, load=None, again=False):
         self.case_seconds = case_seconds or CASE_SECONDS
+        self.record = record
         self.worker = Worker(command, log)
-        self.out = out
+        self.load = load
+        self.again = again  # also what went wrong under the same programs
         self.deadline = time.monotonic() + limit
-        self.results = []  # every case with what became of it, in order
+        self.results = []  # every case of this command with what became of it, in order
+        self.reused = 0  # of these, found by earlier commands
+        self.met = set()  # by id(): results
+        self.proofs = 0
         self.capability = 0  # of the device: 90 for 9.0
         self.passed, self.closed = set(), {}  # rungs; closed: why
+        self.climbed = {}  # rungs: (cases that were right, cases there are)
         self.stopped = None  # why nothing more is run
+        self.after_case = lambda: None
 
     def left(self):
         return self.deadline - time.monotonic()
 
-    def run(self, case, seconds, part, rung=None):
-        """Runs a case, with no schedule that does what has not passed yet but for the rung's own; a worker that does not survive it is replaced by one that proves
-        itself on an empty kernel."""
-        begin = time.monotonic()
-        result = self.worker.run({**case, "avoid": ladder.avoided(self.passed, rung)}, min(seconds, max(self.left(), 1)))
-        # Past the limit a case is cut short for our sake: that says nothing about it.
-        if result["status"] == "hung" and self.left() <= 0:
-            result["status"] = "cut"
-        entry = {"part": part, "case": case, "seconds": round(time.monotonic() - begin, 3), **result}
+    def known(self, case, part, avoid):
+        """What was found of the case before; what was cut short or left out says nothing, and with `again` neither does what went wrong in an earlier command."""
+        found = self.record.known.get(journal.key_of(part, case, avoid))
+        if found is None or found["status"] not in ("ended", "hung", "died"):
+            return None
+        return found if right(found) or not self.again or id(found) in self.met else None
+
+    def note(self, part, case, result, **more):
+        entry = {"part": part, "case": case, **more, **result}
+        self.record.append(entry)
+        self.met.add(id(entry))
         self.results.append(entry)
-        if result["status"] in ("hung", "died") or result.get("exit_code") == 70:
-            self.worker.stop()
-            if self.left() > 0:
+        self.after_case()
+        return entry
+
+    def run(self, case, seconds, part, avoid=None, worker=None, until=None):
+        """Runs a case with none of the schedules `avoid`, unless its outcome is known; None where there is no time for it (until `until`, which it may overrun by
+        OVERRUN_SECONDS). A worker that does not survive it is replaced by one that proves itself on an empty kernel."""
+        avoid = ladder.avoided(self.passed) if avoid is None else avoid
+        found = self.known(case, part, avoid)
+        if found:
+            if id(found) not in self.met:
+                self.met.add(id(found))
+                self.results.append(found)
+                self.reused += 1
+            return found
+        late = until is not None and time.monotonic() >= until
+        if self.stopped or late or self.left() <= 0:
+            return None
+        worker = worker or self.worker
+        begin = time.monotonic()
+        allowed = min(seconds, self.left(), *([until + OVERRUN_SECONDS - begin] if until is not None else []))
+        result = worker.run({**case, "avoid": avoid}, allowed)
+        end = time.monotonic()
+        # A case that is cut short for our sake has shown nothing.
+        if result["status"] == "hung" and allowed < seconds:
+            result["status"] = "cut"
+        load = self.load.between(begin, end) if self.load else None
+        entry = self.note(part, case, result, avoid=avoid, at=round(time.time() - (end - begin), 3), seconds=round(end - begin, 3), **({"load": load} if load else {}))
+        if result["status"] in ("hung", "died", "cut") or result.get("exit_code") == 70:
+            worker.stop()
+            if self.left() > 0 and worker is self.worker:
                 self.prove_worker()
         return entry
 
     def prove_worker(self):
         """Two new workers in a row that cannot run an empty kernel end the campaign: the device is gone, not a schedule."""
-        for attempt in (1, 2):
-            case = {"id": f"empty/{len(self.results)}", "kind": "empty"}
+        for _ in range(2):
+            self.proofs += 1
+            case = {"id": f"empty/{self.proofs}", "kind": "empty"}
             result = self.worker.run(case, min(self.case_seconds, max(self.left(), 1)))
-            self.results.append({"part": "ladder", "case": case, **result})
+            self.note("proof", case, result)
             if right(result):
                 self.passed.add("empty")
                 return True
@@ -69,45 +131,59 @@ class Campaign:
         self.stopped = f"two new workers in a row cannot run an empty kernel: {result.get('error', 'a wrong result')}"
         return False
 
-    def climb(self):
-        for name, needs, cases in ladder.rungs(self.capability):
-            missing = [each for each in needs if each not in self.passed]
-            if missing:
-                self.closed[name] = f"needs {', '.join(missing)}"
-                continue
-            absent = 0
-            for case in cases:
-                if self.stopped or self.left() <= 0:
-                    self.closed[name] = self.stopped or "the time was up"
-                    break
-                entry = self.run(case, self.case_seconds, f"ladder/{name}", name)
-                if entry.get("absent"):
-                    absent += 1
-                elif not right(entry):
-                    self.closed[name] = f"{case['id']}: {why_wrong(entry)}"
-                    break
-            else:
-                if absent == len(cases):
-                    self.closed[name] = "no schedule of this kind for the device"
-                else:
-                    self.passed.add(name)
+    def climb(self, until=None, first=False):
+        """First one case of each kind on every rung, so that all that passes may be measured soon; then the rest, unless `first`. A rung's cases may use what rungs before it
+        have shown."""
+        rungs = list(ladder.rungs(self.capability))
+        for narrow in (True,) if first else (True, False):
+            before = {"empty"}
+            for name, needs, cases in rungs:
+                missing = [each for each in needs if each not in self.passed]
+                if missing:
+                    self.passed.discard(name)
+                    self.closed.setdefault(name, f"needs {', '.join(missing)}")
+                elif name not in self.closed:
+                    avoid = ladder.avoided(self.passed & before, name)
+                    why = self.climb_rung(name, cases, ladder.first_cases(cases) if narrow else cases, avoid, until)
+                    if why is None:
+                        self.passed.add(name)
+                    elif why != "the time was up" or narrow:
+                        self.passed.discard(name)
+                        self.closed[name] = why
+                before.add(name)
 
-    def sweep(self, part, cases, reserve=0):
-        """Cases one after the other, until the limit less `reserve` seconds."""
+    def climb_rung(self, name, cases, chosen, avoid, until):
+        """None, or why the rung is closed."""
+        absent = 0
+        for case in chosen:
+            entry = self.run(case, self.case_seconds, f"ladder/{name}", avoid, until=until)
+            if entry is None or entry["status"] == "cut":
+                return self.stopped or "the time was up"
+            if entry.get("absent"):
+                absent += 1
+            elif not right(entry):
+                return f"{case['id']}: {why_wrong(entry)}"
+        self.climbed[name] = (len(chosen), len(cases))
+        return "no schedule of this kind for the device" if absent == len(chosen) else None
+
+    def sweep(self, part, cases, until=None, worker=None, seconds=None):
+        """Cases one after the other, each behind its checked twin, until the part's slice is used up; those whose outcome is known take none of it."""
+        seconds = seconds or SWEEP_SECONDS
         for case in cases:
-            if self.stopped or self.left() <= reserve:
+            if self.stopped:
                 return
             if any(each not in self.passed for each in case.get("needs", [])):
-                self.results.append({"part": part, "case": case, "status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
+                self.note(part, case, {"status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
                 continue
-            twin = ladder.twin(case) if self.passed & ladder.WAITING else None
-            checked = self.run(twin, SWEEP_SECONDS, f"{part}/checked") if twin else None
+            avoid = ladder.avoided(self.passed)
+            twin = ladder.twin(case) if self.passed & ladder.WAITING and not self.known(case, part, avoid) else None
+            checked = self.run(twin, seconds, f"{part}/checked", avoid, worker, until) if twin else None
             if checked and not right(checked):
-                self.results.append({"part": part, "case": case, "status": "skipped", "error": f"its checked twin: {why_wrong(checked)}"})
+                self.note(part, case, {"status": "skipped", "error": f"its checked twin: {why_wrong(checked)}"})
                 continue
-            entry = self.run(case, SWEEP_SECONDS, part)
-            if case.get("expands") and entry["status"] == "ended":
-                self.sweep(part, ladder.matrix_cases(case, entry), reserve)
+            entry = self.run(case, seconds, part, avoid, worker, until) if checked or not twin else None
+            if entry and case.get("expands") and entry["status"] == "ended":
+                self.sweep(part, ladder.matrix_cases(case, entry), until, worker, seconds)
 
 
 def right(result):
@@ -127,57 +203,246 @@ def capability(information):
     return 10 * int(found[1]) + int(found[2]) if found else int(told[1]) if told else 0
 
 
-def run_torch(campaign):
-    """PyTorch's attention at the same shapes, where PyTorch is installed; a process of its own."""
-    shapes = [dict(zip(("batch", "heads", "length", "head"), case["shapes"][0])) for case in ladder.attention_sweep(campaign.passed)]
-    shapes += [case["ragged"][0] for case in ladder.ragged_sweep(campaign.passed)]
-    command = [sys.executable, str(pathlib.Path(__file__).parent / "torch_attention.py")]
-    result = {"status": "ended"}
+def run_torch(campaign, part, cases, until):
+    """In a process of its own, which is told to go where PyTorch is not installed."""
+    peer = Worker([sys.executable, str(CAMPAIGN / "torch_worker.py")], campaign.worker.log)
     try:
-        done = subprocess.run(command, input=json.dumps(shapes), capture_output=True, text=True, timeout=max(min(campaign.left(), TORCH_SECONDS), 1), check=False)
-        said = done.stdout
-        if done.returncode != 0:
-            result["error"] = done.stderr[-400:]
-    except subprocess.TimeoutExpired as expired:
-        said = (expired.stdout or b"").decode()
-        result = {"status": "cut", "error": "the time was up"}
-    result["rows"] = [json.loads(line) for line in said.splitlines(keepends=True) if line.endswith("\n")]
-    campaign.results.append({"part": "torch", "case": {"id": "torch"}, **result})
+        ready = peer.run({"id": "torch", "kind": "information"}, min(TORCH_CASE_SECONDS, max(campaign.left(), 1)))
+        campaign.note(part, {"id": f"{part}/information"}, ready)
+        if right(ready):
+            campaign.sweep(part, cases, until, peer, TORCH_CASE_SECONDS)
+    finally:
+        peer.stop()
 
 
-def run_sanitizer(campaign, command):
+def run_fit(campaign, until):
+    """The cost model's constants from timings of the schedules that it favours; and what it would choose with them, measured where that is another schedule."""
+    campaign.sweep("fit", ladder.fit_sweep(), until)
+    timed = lambda: report.schedule_times(campaign.record.latest(), ("fit", "matrix"))
+    times = timed()
+    products = [{"m": m, "n": n, "k": k, "schedule": schedule} for (m, n, k), by_schedule in times.items() for schedule in by_schedule]
+    if not products:
+        return
+    measured = [times[each["m"], each["n"], each["k"]][each["schedule"]] for each in products]
+
+    def ask(constants):
+        case = {"id": "fit/estimates", "kind": "estimates", "products": products, "constants": constants}
+        result = campaign.worker.run(case, max(min(CASE_SECONDS, campaign.left()), 1))
+        if not right(result):
+            raise RuntimeError(f"{case['id']}: {why_wrong(result)}")
+        return result
+
+    before = ask({})
+    constants = fit.fit(lambda those: ask(those)["estimates_us"], measured, before["constants"])
+    chosen = {"before": {}, "after": {}}
+    for name, those in (("before", {}), ("after", constants)):
+        for case in ladder.fit_sweep():
+            entry = campaign.run({**case, "id": f"{case['id']}/{name}", "top": 1, "constants": those}, CASE_SECONDS, "fit", until=until)
+            best = (entry or {}).get("schedules", {})
+            chosen[name].update({(each["m"], case["n"], case["k"]): schedule for schedule, shapes in best.items() for each in shapes})
+            new = {schedule: [each for each in shapes if schedule not in times.get((each["m"], case["n"], case["k"]), {})] for schedule, shapes in best.items()}
+            campaign.sweep("fit", ladder.matrix_cases(case, {"schedules": {schedule: shapes for schedule, shapes in new.items() if shapes}}), until)
+            times = timed()
+    campaign.note("fit/result", {"id": "fit/result"}, {
+        "status": "ended", "timings": len(measured), "constants": constants, "table": fit.table_text(constants),
+        "spread": {"before": fit.spread(before["estimates_us"], measured), "after": fit.spread(ask(constants)["estimates_us"], measured)},
+        "regret": {name: fit.regret(choices, times) for name, choices in chosen.items()}})
+
+
+def run_cpu(campaign, packed, folder, until):
+    """The machine's processors, by the command that was carried there."""
+    program = folder / "anydim"
+    try:
+        carried.unpack_command(packed, program)
+    except ValueError as error:
+        campaign.note("cpu", {"id": "cpu"}, {"status": "skipped", "error": str(error)})
+        return
+    peer = Worker([sys.executable, str(CAMPAIGN / "cpu_worker.py"), str(program), str(folder)], campaign.worker.log)
+    try:
+        ready = peer.run({"id": "cpu", "kind": "information"}, max(min(CASE_SECONDS, campaign.left()), 1))
+        campaign.note("cpu", {"id": "cpu/information"}, ready)
+        if right(ready):
+            campaign.sweep("cpu", ladder.cpu_sweep(ready["processors"]), until, peer, CPU_CASE_SECONDS)
+    finally:
+        peer.stop()
+
+
+VARIANT_ROUNDS = (1, 2)
+
+
+def run_variants(campaign, folders, until):
+    """Device functions of folders in place of those built in, and every schedule's kind that passed, beside what the cost model chooses: all in turns, at the headline shapes."""
+    workers = {folder.name: Worker([*campaign.worker.command, "--device-text", str(folder)], campaign.worker.log) for folder in folders}
+    texts = {folder.name: journal.digest(folder) for folder in folders}
+    gone = set()
+    try:
+        for case in ladder.variant_cases():
+            alternatives = {"": {}, **{name: {"text": text} for name, text in texts.items()},
+                            **({each: {"schedule": each} for each in ladder.kinds_of_schedule(campaign.passed)} if case["kind"] == "matmul" else {})}
+            for variant_round in VARIANT_ROUNDS:
+                for name, more in alternatives.items():
+                    if (name, None) in gone or (name, case["id"]) in gone:
+                        continue
+                    one = {**case, **more, "id": f"{case['id']}/{name or 'as it is'}/{variant_round}", "variant": name or "as it is", "of": case["id"]}
+                    before = len(campaign.results)
+                    campaign.sweep("variants", [one], until, workers.get(name))
+                    if any(entry.get("absent") for entry in campaign.results[before:]):
+                        gone.add((name, case["id"]))
+                    elif not all(map(right, campaign.results[before:])):
+                        gone.add((name, case["id"] if name not in workers else None))  # text that is wrong once is not tried again
+    finally:
+        for each in workers.values():
+            each.stop()
+
+
+def run_profile(campaign, until):
+    """Nsight Compute on a kernel each of what is timed: its tensor pipe, why its warps stall, what its caches move."""
+    tool = shutil.which("ncu") or next(iter(sorted(map(str, pathlib.Path("/opt/nvidia/nsight-compute").glob("*/ncu")), reverse=True)), None)
+    if tool is None:
+        campaign.note("profile", {"id": "profile"}, {"status": "skipped", "error": "Nsight Compute (ncu) is not installed"})
+        return
+    with tempfile.TemporaryDirectory(prefix="anydim_profile_") as folder:
+        counters = pathlib.Path(folder) / "counters.csv"
+        command = profile.command(tool, counters, campaign.worker.command)
+        for case in ladder.profile_cases():
+            inner = Worker(command, campaign.worker.log)
+            try:
+                entry = campaign.run(case, PROFILE_CASE_SECONDS, "profile", worker=inner, until=until) if not set(case["needs"]) - campaign.passed else None
+                inner.finish(20)
+            finally:
+                inner.stop()
+            if entry and counters.exists():
+                campaign.note("profile/counters", {"id": f"{case['id']}/counters"}, {"status": "ended", "kernels": profile.kernels(counters.read_text(encoding="utf8", errors="replace"))})
+                counters.unlink()
+
+
+def run_sanitizer(campaign, until):
     tool = shutil.which("compute-sanitizer")
     if tool is None:
-        campaign.results.append({"part": "sanitizer", "case": {"id": "sanitizer"}, "status": "skipped", "error": "compute-sanitizer is not installed"})
+        campaign.note("sanitizer", {"id": "sanitizer"}, {"status": "skipped", "error": "compute-sanitizer is not installed"})
         return
     for kind in ("memcheck", "racecheck"):
         for name, _, cases in ladder.rungs(campaign.capability):
-            if name not in campaign.passed or not cases or campaign.left() < 10:
+            if name not in campaign.passed or not cases or min(campaign.left(), until - time.monotonic()) < 10:
                 continue
-            case = {**cases[-1], "passes": 1, "avoid": ladder.avoided(campaign.passed, name)}
-            inner = Worker([tool, "--tool", kind, "--error-exitcode", "9", *command], campaign.worker.log)
-            result = inner.run({**case, "id": f"sanitizer/{kind}/{name}"}, min(60, campaign.left()))
-            if result["status"] == "ended":
-                result["clean"] = inner.finish(20) == 0
-            inner.stop()
-            campaign.results.append({"part": "sanitizer", "case": {"id": f"sanitizer/{kind}/{name}"}, **result})
+            case = {**cases[-1], "passes": 1, "avoid": ladder.avoided(campaign.passed, name), "id": f"sanitizer/{kind}/{name}"}
+            if campaign.known(case, "sanitizer", []):
+                continue
+            inner = Worker([tool, "--tool", kind, "--error-exitcode", "9", *campaign.worker.command], campaign.worker.log)
+            try:
+                result = inner.run(case, min(SANITIZER_CASE_SECONDS, max(campaign.left(), 1)))
+                if result["status"] == "ended":
+                    result["clean"] = inner.finish(20) == 0
+            finally:
+                inner.stop()
+            campaign.note("sanitizer", case, result)
 
 
-def write_results(campaign, out, information, log):
-    summary = report.summarise(campaign.results, campaign.passed, campaign.closed, campaign.stopped, information)
-    (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf8")
-    (out / "results.md").write_text(report.markdown(summary), encoding="utf8")
-    log.flush()
-    with tarfile.open(out / "raw.tar.gz", "w:gz") as archive:
-        primitives = sorted((out / "primitives").glob("*.npy"))
-        for name, data in (*((f"primitives/{each.name}", each.read_bytes()) for each in primitives),
-                           ("cases.jsonl", "".join(json.dumps(each) + "\n" for each in campaign.results).encode()),
-                           ("worker.log", pathlib.Path(log.name).read_bytes()[-(4 << 20):])):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
-    shutil.rmtree(out / "primitives", ignore_errors=True)
-    pathlib.Path(log.name).unlink()
+def slice_of(campaign, part, parts):
+    """When the part's time ends: its share of what is left for it and those after it."""
+    order = list(PARTS)
+    return time.monotonic() + campaign.left() * PARTS[part] / sum(PARTS[each] for each in order[order.index(part):] if each in parts)
+
+
+def run_part(campaign, part, parts, options):
+    until = slice_of(campaign, part, parts)
+    first = options.first_contact
+    sweeps = {"primitives": lambda: ladder.primitive_cases(options.state / "primitives", campaign.capability),
+              "matmul": lambda: [*ladder.matmul_headlines(), *(() if first else ladder.matmul_sweep())], "attention": lambda: ladder.attention_sweep(first),
+              "ragged": lambda: ladder.ragged_sweep(first), "models": lambda: ladder.model_sweep(first), "calls": ladder.calls_sweep, "matrix": ladder.matrix_sweep}
+    if part == "ladder":
+        campaign.climb(until, first)
+    elif part == "fit":
+        run_fit(campaign, until)
+    elif part == "variants":
+        run_variants(campaign, options.variant, until)
+    elif part in sweeps:
+        campaign.sweep(part, sweeps[part](), until)
+    else:
+        campaign.worker.stop()
+        if part == "sanitizer":
+            run_sanitizer(campaign, until)
+        elif part == "profile":
+            run_profile(campaign, until)
+        elif part == "cpu":
+            run_cpu(campaign, options.carried / carried.COMMAND, options.state / "cpu", until)
+        else:
+            run_torch(campaign, part, {"torch": ladder.torch_sweep, "bert": ladder.bert_sweep}[part](first), until)
+
+
+def run_all(campaign, parts, options, identity_of):
+    """Everything, in order; what fails says so in the record, and what comes after it goes on."""
+    entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS, "information") if campaign.prove_worker() else None
+    information = report.information_of([entry] if entry else [])
+    campaign.record.begin(sys.argv[1:], identity_of(information), [options.carried])
+    for why in campaign.record.refused:
+        say(campaign, why)
+    campaign.capability = capability(information)
+    kernels = options.state / "kernels"
+    archive = options.carried / carried.ARCHIVE
+    made = carried.fits(information)
+    if archive.exists():
+        try:
+            say(campaign, f"{carried.unpack(archive, kernels, made)} kernels were carried here")
+        except ValueError as error:
+            say(campaign, str(error))
+    if campaign.stopped:
+        return
+    packed = [None, time.monotonic()]
+
+    def carry():
+        there = {each.name for each in kernels.glob("*.kernel")}
+        if there and there != packed[0]:
+            carried.pack(kernels, options.out / carried.ARCHIVE, made)
+            packed[:] = there, time.monotonic()
+
+    def after_case():
+        trim(campaign.worker.log.name)
+        if time.monotonic() - packed[1] > CARRY_SECONDS:
+            carry()
+
+    campaign.after_case = after_case
+    for part in PARTS:
+        # Even where no part asks for the ladder: what passed decides what may be measured.
+        if campaign.stopped or (part not in parts and part != "ladder"):
+            continue
+        before, reused, begin = len(campaign.results), campaign.reused, time.monotonic()
+        try:
+            run_part(campaign, part, [*parts, "ladder"], options)
+        except Exception as error:  # pylint: disable=broad-exception-caught; a mistake in one part must not cost the others
+            campaign.note(part, {"id": f"{part}/supervisor"}, {"status": "failed", "error": f"{type(error).__name__}: {error}"})
+        say(campaign, f"{part}: {len(campaign.results) - before} cases, {campaign.reused - reused} of them known, in {time.monotonic() - begin:.0f} s")
+        pack_primitives(options.state / "primitives", options.out)
+        carry()
+
+
+def say(campaign, text):
+    print(f"[{campaign.left():5.0f} s left] {text}", flush=True)
+
+
+def trim(path):
+    """A library that says the same a million times must not fill what comes back."""
+    if os.path.getsize(path) > 2 * LOG_BYTES:
+        with open(path, "r+b") as log:
+            log.seek(-LOG_BYTES, os.SEEK_END)
+            tail = log.read()
+            log.seek(0)
+            log.truncate()
+            log.write(tail)
+
+
+def pack_primitives(folder, out):
+    files = sorted(folder.glob("*.npy"))
+    if files:
+        with tarfile.open(out / "primitives.tar.gz", "w:gz") as archive:
+            for each in files:
+                archive.add(each, f"primitives/{each.name}")
+
+
+def write_results(campaign, out):
+    summary = report.summarise(campaign)
+    for name, text in (("results.json", json.dumps(summary, indent=1) + "\n"), ("results.md", report.markdown(summary))):
+        (out / name).write_text(text, encoding="utf8")
     files = [each for each in out.rglob("*") if each.is_file()]
     large = [each.name for each in files if each.stat().st_size > MOST_FILE_BYTES]
     if len(files) > MOST_FILES or large:
@@ -185,70 +450,111 @@ def write_results(campaign, out, information, log):
     return summary
 
 
+def retell(out, log):
+    """Results of a campaign that was killed before it wrote any."""
+    campaign = Campaign([], journal.Record.of(out, TIMED), 0, log)
+    campaign.passed.add("empty")
+    campaign.capability = capability(report.information_of(campaign.record.entries))
+    campaign.climb()
+    return write_results(campaign, out)
+
+
 def travelling_bytes():
-    """What a device machine is sent: files that git does not ignore, and the build."""
+    """What a device machine is sent: files that git does not ignore, and what is carried beside them."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
     tree = sum((ROOT / name).stat().st_size for name in listed.splitlines() if (ROOT / name).is_file())
     programs = [ROOT / "build/slim/bin" / name for name in ("anydim", "campaign_worker")]
-    return tree, sum(program.stat().st_size for program in programs) if all(program.exists() for program in programs) else None
+    beside = sum(each.stat().st_size for each in CARRIED.rglob("*") if each.is_file())
+    return tree, sum(program.stat().st_size for program in programs) if all(program.exists() for program in programs) else None, beside
 
 
 def check():
-    tree, command = travelling_bytes()
+    tree, command, beside = travelling_bytes()
     if command is None:
         print("gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim campaign_worker", file=sys.stderr)
         return 1
-    total = tree + command
-    print(f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
+    total = tree + command + beside
+    print(f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB + carried {beside / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
     return 0 if total < MOST_TRAVELLING else 1
 
 
-def main():
+def identity_of(information, command):
+    """What must be the same for an earlier command's cases to hold: device, driver, programs and the data that they are compared with."""
+    driver = pathlib.Path("/proc/driver/nvidia/version")
+    return {**{name: information.get(name, "") for name in ("gpu", "architecture")}, **carried.fits(information),
+            "driver": driver.read_text(encoding="utf8").splitlines()[0] if driver.exists() else "",
+            "worker": journal.digest(shutil.which(command[0]) or command[0]), "data": journal.digest(ladder.PRIMITIVES, ladder.EXPECTED)}
+
+
+def parsed():
     parser = argparse.ArgumentParser(prog="gpu_campaign.sh")
     parser.add_argument("out", nargs="?", type=pathlib.Path)
     parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
-    parser.add_argument("--limit", type=float, default=480)
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help=f"default {LIMIT}, {FIRST_LIMIT} for a first contact")
+    parser.add_argument("--first-contact", action="store_true", help="one case a rung, four headline shapes a part")
     parser.add_argument("--case", type=float, default=CASE_SECONDS, metavar="SECONDS", help="the most that one case of the ladder may take")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--state", type=pathlib.Path, default=STATE, metavar="FOLDER", help="what outlives a command: cases that ended, kernels")
+    parser.add_argument("--carried", type=pathlib.Path, default=CARRIED, metavar="FOLDER", help="what was brought here: kernels, cases of another machine, the command for the CPU")
+    parser.add_argument("--again", action="store_true", help="also what went wrong in an earlier command")
+    parser.add_argument("--variant", action="append", default=[], type=pathlib.Path, metavar="FOLDER", help="device functions (*.cuh) to measure beside those built in; repeatable")
+    parser.add_argument("--rehearse", action="store_true", help="shapes that the interpreter computes in seconds, in place of those that mean something on a GPU")
+    parser.add_argument("--report", action="store_true", help="results of a campaign that was killed, from what it left in OUT")
+    parser.add_argument("--check", action="store_true", help="whether what travels is small enough")
     options = parser.parse_intermixed_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if not options.check and (options.out is None or unknown):
+        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}" if unknown else "OUT is missing")
+    options.parts = options.parts or (FIRST_PARTS if options.first_contact else list(PARTS))
+    options.limit = options.limit or (FIRST_LIMIT if options.first_contact else LIMIT)
+    return options
+
+
+def main():
+    options = parsed()
     if options.check:
         return check()
-    unknown = [part for part in options.parts if part not in PARTS]
-    if options.out is None or unknown:
-        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}" if unknown else "OUT is missing")
-    parts = options.parts or PARTS
-    options.out.mkdir(parents=True, exist_ok=True)
-    command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [str(ROOT / "build/slim/bin/campaign_worker"), "--device", "cuda", "--quiet",
-                                                                   "--cache-dir", str(options.out.resolve() / "cache")]
-    with open(options.out / "worker.log", "w", encoding="utf8") as log:
-        campaign = Campaign(command, options.out, options.limit, log, options.case)
-        information = {}
+    if options.rehearse:
+        ladder.rehearse()
+    for folder in (options.out, options.state):
+        folder.mkdir(parents=True, exist_ok=True)
+    options.out, options.state, options.carried = options.out.resolve(), options.state.resolve(), options.carried.resolve()
+    if options.report:
+        with open(os.devnull, "w", encoding="utf8") as log:
+            print(report.markdown(retell(options.out, log)))
+        return 0
+
+    def terminate(number, _):
+        for each in ENDING:
+            signal.signal(each, signal.SIG_IGN)
+        raise Terminated(signal.Signals(number).name)
+
+    for each in ENDING:
+        if signal.getsignal(each) != signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(each, terminate)
+    with open(options.state / "lock", "w", encoding="utf8") as lock, open(options.out / "worker.log", "a", encoding="utf8") as log:
         try:
-            if campaign.prove_worker():
-                entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS, "ladder")
-                information = {key: value for key, value in entry.items() if key not in ("part", "case", "status", "seconds")}
-                campaign.capability = capability(information)
-                campaign.climb()
-            sweeps = {"primitives": lambda: ladder.primitive_cases(options.out.resolve() / "primitives", campaign.capability),
-                      "models": lambda: ladder.model_sweep(campaign.passed), "calls": lambda: ladder.calls_sweep(campaign.passed),
-                      "matmul": lambda: ladder.matmul_sweep(campaign.passed), "attention": lambda: ladder.attention_sweep(campaign.passed),
-                      "ragged": lambda: ladder.ragged_sweep(campaign.passed), "matrix": lambda: ladder.matrix_sweep(campaign.passed)}
-            reserve = SANITIZER_SECONDS if "sanitizer" in parts and shutil.which("compute-sanitizer") else 0
-            for part in PARTS:
-                if part not in parts or campaign.stopped or campaign.left() <= reserve:
-                    continue
-                if part == "torch":
-                    campaign.worker.stop()
-                    run_torch(campaign)
-                elif part in sweeps:
-                    campaign.sweep(part, sweeps[part](), reserve)
-            campaign.worker.stop()
-            if "sanitizer" in parts and not campaign.stopped and campaign.left() > 10:
-                run_sanitizer(campaign, command)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"gpu_campaign: another campaign works in {options.state}; wait for it, or give this one a folder with --state", file=sys.stderr)
+            return 1
+        command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [str(ROOT / "build/slim/bin/campaign_worker"), "--device", "cuda", "--quiet",
+                                                                       "--cache-dir", str(options.state / "kernels")]
+        if shutil.which(command[0]) is None:
+            print(f"gpu_campaign: there is no worker {command[0]}; make one: cmake --preset slim && cmake --build build/slim --target campaign_worker, or name one in ANYDIM_WORKER",
+                  file=sys.stderr)
+            return 1
+        record = journal.Journal(options.state, options.out, TIMED)
+        campaign = Campaign(command, record, options.limit, log, options.case, Load(log), options.again)
+        try:
+            run_all(campaign, options.parts, options, lambda information: identity_of(information, command))
+        except Terminated as signalled:
+            campaign.stopped = f"{signalled} came"
         finally:
             campaign.worker.stop()
-            shutil.rmtree(options.out / "cache", ignore_errors=True)
-            summary = write_results(campaign, options.out, information, log)
+            campaign.load.stop()
+            log.flush()
+            summary = write_results(campaign, options.out)
+            record.close()
     print(report.markdown(summary))
     return 1 if campaign.stopped else 0
 

@@ -11,18 +11,10 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-// Estimates until measured (docs: gpu campaign); cycles unless said otherwise.
-constexpr double start_seconds = 2e-6;
-constexpr double block_latency = 1800;  // first loads, last stores
-// barriers, shuffles, exponentials of one tile that nothing hides
-constexpr double tile_latency = 350;
 constexpr double shared_bytes_per_cycle = 128;
 constexpr double exponentials_per_cycle = 16;
 constexpr double lanes_per_cycle = 128;
-constexpr double operations_per_score = 6;   // scale, maximum, subtract, sum, convert
-constexpr double overlap_loss = 0.2;         // of the work that hides behind the dominant kind
-constexpr double mma_share_of_wgmma = 0.62;  // rate of mma.sync on parts with wgmma
-constexpr double simt_efficiency = 0.35;     // of the f32 rate, in the fallback
+constexpr double simt_efficiency = 0.35;  // of the f32 rate, in the fallback
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
 
@@ -37,7 +29,8 @@ double launch_time(const CudaTarget& target, double blocks, double resident, dou
                    double alone, double bytes) {
   const double share = std::ceil(blocks / target.multiprocessors);
   const double cycles = std::max(share * busy, std::ceil(share / resident) * alone);
-  return start_seconds + std::max(cycles / target.clock, bytes / target.memory_bandwidth);
+  return target.costs.start_seconds +
+         std::max(cycles / target.clock, bytes / target.memory_bandwidth);
 }
 
 }  // namespace
@@ -67,6 +60,7 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
 double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
                              const AttentionSizes& sizes, bool column) {
   if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const CostConstants& costs = target.costs;
   const auto depth = static_cast<std::int64_t>(sizes.depth),
              width = static_cast<std::int64_t>(sizes.width);
   const double block_rows = static_cast<double>(schedule.block_rows()),
@@ -79,7 +73,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
   const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
-  const double rate = target.tensor_flops * (target.has_wgmma() ? mma_share_of_wgmma : 1);
+  const double rate = target.tensor_flops * (target.has_wgmma() ? costs.mma_share_of_wgmma : 1);
   const double products = 2 * scores * (sizes.depth + sizes.width) / rate;
   // Every warp reads the tile; copying it in is one more write a batch point.
   const double passes = warps + static_cast<double>(schedule.points);
@@ -87,24 +81,27 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
       passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle,
                rescaling = scores / block_keys * sizes.width / lanes_per_cycle;
-  const double issue = scores * operations_per_score / lanes_per_cycle + rescaling;
+  const double issue = scores * costs.operations_per_score / lanes_per_cycle + rescaling;
   const double most = std::max({products, shared, exponentials, issue});
   const double busy =
-      tiles * (most + overlap_loss * (products + shared + exponentials + issue - most));
+      tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
   // One block alone keeps only its own warps in flight: four sub-processors share its work
   // unevenly.
   const double crowd = std::min(1.0, warps / 4);
-  const double loads =
-      schedule.stages == 1 ? block_latency / 3 : 0;  // of a tile that is not fetched ahead
-  const double alone = block_latency + tiles * (tile_latency + loads) + busy / crowd;
+  const double loads = schedule.stages == 1 ? costs.attention_block_latency / 3
+                                            : 0;  // of a tile that is not fetched ahead
+  const double alone =
+      costs.attention_block_latency + tiles * (costs.attention_tile_latency + loads) + busy / crowd;
   const auto resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
   const double blocks = row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
-  return launch_time(target, blocks, resident, busy + block_latency / 8, alone, moved_bytes(sizes));
+  return launch_time(target, blocks, resident, busy + costs.attention_block_latency / 8, alone,
+                     moved_bytes(sizes));
 }
 
 double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
                                const AttentionSizes& sizes, bool column) {
   if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const CostConstants& costs = target.costs;
   const auto depth = static_cast<std::int64_t>(sizes.depth),
              width = static_cast<std::int64_t>(sizes.width);
   const double block_rows = static_cast<double>(schedule.block_rows()),
@@ -120,22 +117,24 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 /
                         shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle;
-  const double issue =
-      scores * operations_per_score / lanes_per_cycle + block_rows * sizes.width / lanes_per_cycle;
+  const double issue = scores * costs.operations_per_score / lanes_per_cycle +
+                       block_rows * sizes.width / lanes_per_cycle;
   const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
   // Within a warpgroup the values of one tile are summed beside the weights of the next; other
   // warpgroups and blocks fill what is left.
   const double resident =
       static_cast<double>(schedule.resident_blocks(target, depth, width, column));
-  const double hidden = groups * resident > 1 ? overlap_loss : 0.5;
+  const double hidden = groups * resident > 1 ? costs.overlap_loss : 0.5;
   const double busy = tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
-  const double alone = block_latency + tiles * tile_latency + tiles * (multiply + weigh);
-  return launch_time(target, row_blocks * sizes.points, resident, busy + block_latency / 4, alone,
-                     moved_bytes(sizes));
+  const double alone = costs.attention_block_latency + tiles * costs.attention_tile_latency +
+                       tiles * (multiply + weigh);
+  return launch_time(target, row_blocks * sizes.points, resident,
+                     busy + costs.attention_block_latency / 4, alone, moved_bytes(sizes));
 }
 
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes) {
   if (sizes.points == 0 || sizes.rows == 0) return 0;
+  const CostConstants& costs = target.costs;
   const double row_blocks = std::ceil(sizes.rows / 16), width_blocks = std::ceil(sizes.width / 128);
   const double tiles = std::ceil(std::max(1.0, sizes.visible * sizes.keys) / 32);
   const double scores = 16.0 * 32;
@@ -146,8 +145,10 @@ double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& si
   const double busy = tiles * work;
   constexpr std::int64_t threads = 128;
   const auto resident = static_cast<double>(streaming_blocks(target, threads));
-  return launch_time(target, sizes.points * row_blocks * width_blocks, resident, busy,
-                     block_latency + tiles * 2 * block_latency + busy, moved_bytes(sizes));
+  return launch_time(
+      target, sizes.points * row_blocks * width_blocks, resident, busy,
+      costs.attention_block_latency + tiles * 2 * costs.attention_block_latency + busy,
+      moved_bytes(sizes));
 }
 
 std::vector<ir::Schedule> AttentionKind::candidates(const PlanInputs& inputs,

@@ -11,15 +11,8 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-// Seconds and cycles that hold for every part, to be replaced by measured ones.
-constexpr double start_seconds = 2.0e-6;    // a node of a graph and the gap before it
-constexpr double first_bytes_cycles = 900;  // from a block's start until its first tile has arrived
-constexpr double l2_bytes_per_clock = 64;   // of one multiprocessor
-constexpr double l2_total_bytes = 6150;     // per clock, of all (DeepGEMM)
 constexpr double shared_bytes_per_clock = 128;
 constexpr double lanes = 128;  // of one multiprocessor, per clock
-constexpr double epilogue_latency = 600;
-constexpr double split_latency = 700;  // meetings of a cluster and reads of other blocks' sums
 
 const ir::MatmulForm& form_of(const PlanInputs& inputs) {
   return std::get<ir::MatmulForm>(inputs.form.kind);
@@ -65,6 +58,7 @@ std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucke
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                       const MatmulExtents& extents) {
   if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
+  const CostConstants& costs = target.costs;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(work.block_rows), columns = number(work.block_columns),
                multiprocessors = target.multiprocessors;
@@ -94,12 +88,13 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   const double active = std::min(multiprocessors, blocks);
   const double throughput =
       together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
-                           traffic / std::min(l2_bytes_per_clock, l2_total_bytes / active)});
+                           traffic / std::min(costs.l2_bytes_per_clock,
+                                              costs.l2_total_bytes_per_clock / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are
   // filled.
-  const double meeting = work.split > 1 || below * beside > 1 ? split_latency : 0;
-  const double alone = first_bytes_cycles + depth_tiles * work.tile_latency + epilogue_latency +
-                       meeting + work.end_latency;
+  const double meeting = work.split > 1 || below * beside > 1 ? costs.split_latency : 0;
+  const double alone = costs.first_bytes_cycles + depth_tiles * work.tile_latency +
+                       costs.epilogue_latency + meeting + work.end_latency;
   const double wave = std::max(throughput + together * epilogue, alone + epilogue);
   // The last wave of many is partly empty only once: what is left of waves is spread by the
   // scheduler.
@@ -113,8 +108,8 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                             work.operand_bytes +
                         number(extents.rows) * number(extents.columns) * work.output_bytes;
   const double memory = number(extents.batch) * unique / target.memory_bandwidth;
-  return start_seconds +
-         std::max((whole + first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) +
+  return costs.start_seconds +
+         std::max((whole + costs.first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) +
          work.extra_seconds;
 }
 
@@ -173,12 +168,14 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   work.output_bytes += kept;
   // Values are likely still in the second-level cache: a stage reads them at its rate.
   const double bytes = elements * kept * static_cast<double>(form.rows.size());
-  const double per_clock = static_cast<double>(inputs.target.multiprocessors) * l2_bytes_per_clock;
+  const CostConstants& costs = inputs.target.costs;
+  const double per_clock =
+      static_cast<double>(inputs.target.multiprocessors) * costs.l2_bytes_per_clock;
   work.extra_seconds =
-      start_seconds +
+      costs.start_seconds +
       (bytes / per_clock +
        elements * stages / (lanes * static_cast<double>(inputs.target.multiprocessors)) +
-       first_bytes_cycles * static_cast<double>(form.rows.size())) /
+       costs.first_bytes_cycles * static_cast<double>(form.rows.size())) /
           inputs.target.clock;
   return work;
 }
@@ -189,7 +186,8 @@ MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work) {
     work.epilogue_cycles += 2 + program_cycles(stage.program);
   work.output_bytes -= static_cast<double>(ir::size_of(form.scratch.front()));
   // A meeting of the cluster and a walk over the block's rows for each stage.
-  work.extra_seconds = static_cast<double>(form.rows.size()) * split_latency / inputs.target.clock;
+  work.extra_seconds = static_cast<double>(form.rows.size()) * inputs.target.costs.split_latency /
+                       inputs.target.clock;
   return work;
 }
 

@@ -1,6 +1,7 @@
 // A model of a matmul kernel's time: waves of blocks, each bound by arithmetic, shared memory, the
 // second-level cache or latency. The traffic terms follow DeepGEMM's choice of tiles
-// (deep_gemm/jit_kernels, read at 54e2261); constants are data sheets' until they are measured.
+// (deep_gemm/jit_kernels, read at 54e2261); constants are data sheets' and those of
+// cost_constants.def.
 #pragma once
 
 #include <cstdint>

@@ -168,10 +168,10 @@ class MmaKind final : public KernelKind {
 
   static double seconds(const PlanInputs& inputs, const TensorOperands& operands,
                         const MmaSchedule& schedule, const MatmulExtents& extents) {
-    // mma.sync reaches about five eighths of what wgmma does on sm_90; products of TF32 numbers run
-    // at half the rate.
+    // Products of TF32 numbers run at half the rate.
+    const CostConstants& costs = inputs.target.costs;
     const double narrow_rate =
-        inputs.target.has_wgmma() ? inputs.target.tensor_flops * 0.62 : inputs.target.tensor_flops;
+        inputs.target.tensor_flops * (inputs.target.has_wgmma() ? costs.mma_share_of_wgmma : 1);
     const double rate = schedule.tf32 ? narrow_rate / 2 : narrow_rate;
     const std::int64_t warps = schedule.threads() / 32;
     const double warp_flops =
@@ -189,7 +189,7 @@ class MmaKind final : public KernelKind {
     work.split = schedule.split;
     work.blocks_per_multiprocessor = mma_resident_blocks(inputs, schedule, operands);
     work.operand_bytes = static_cast<double>(schedule.element_bytes());
-    work.flops_per_clock = rate * 0.9;
+    work.flops_per_clock = rate * costs.mma_share;
     // Every warp reads its rows and its columns; copies write both once.
     work.shared_bytes_per_tile =
         static_cast<double>((warps * (schedule.warp_rows() + schedule.warp_columns()) +

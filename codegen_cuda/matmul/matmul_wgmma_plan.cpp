@@ -241,7 +241,7 @@ class WgmmaKind final : public KernelKind {
       work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
     }
     work.blocks_per_multiprocessor = schedule.blocks;
-    work.flops_per_clock = target.tensor_flops * 0.95;
+    work.flops_per_clock = target.tensor_flops * target.costs.wgmma_share;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
     const double columns = static_cast<double>(schedule.block_columns),
                  rows = static_cast<double>(schedule.block_rows);

@@ -10,6 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/campaign"))
 
+import journal  # noqa: E402
 import ladder  # noqa: E402
 import report  # noqa: E402
 import supervisor  # noqa: E402
@@ -39,7 +40,9 @@ class OnTheInterpreter(unittest.TestCase):
     def campaign(self, folder, part):
         log = open(folder / "log", "w", encoding="utf8")
         self.addCleanup(log.close)
-        campaign = supervisor.Campaign([os.environ["FAKE_GPU_WORKER"], part], folder, 500, log)
+        record = journal.Journal(folder / "state", folder / "campaign", supervisor.TIMED)
+        self.addCleanup(record.close)
+        campaign = supervisor.Campaign([os.environ["FAKE_GPU_WORKER"], part], record, 500, log)
         self.addCleanup(campaign.worker.stop)
         return campaign
 
@@ -71,8 +74,8 @@ class OnTheInterpreter(unittest.TestCase):
 
     def test_every_kind_of_sweep_case(self):
         quick = {"policy": "symbolic", "repetitions": 1}
-        small = next(each for each in ladder.model_sweep(set()) if each["id"] == "models/small")
-        chain = next(each for each in ladder.calls_sweep(set()) if each["id"] == "calls/1")
+        small = next(each for each in ladder.model_sweep() if each["id"] == "models/small")
+        chain = next(each for each in ladder.calls_sweep() if each["id"] == "calls/1")
         cases = [
             {"id": "equal", "kind": "attention", "shapes": [[1, 2, 20, 32]], **quick},
             {"id": "ragged", "kind": "attention", "ragged": [{"heads": 2, "head": 64, "lengths": [3, 17, 1]}], **quick},
@@ -113,14 +116,32 @@ class OnTheInterpreter(unittest.TestCase):
             data[-1] ^= 0x80  # the sign of the last number
             spoilt.write_bytes(data)
             campaign = self.campaign(folder, "h100")
-            case = next(each for each in ladder.model_sweep(set(), folder) if each["id"] == "models/small")
+            case = next(each for each in ladder.model_sweep(expected=folder) if each["id"] == "models/small")
             entry = campaign.run({**case, "policy": "symbolic", "repetitions": 1}, 300, "models")
             campaign.worker.stop()
         self.assertEqual([call["right"] for call in entry["calls"]], [True, False])
         self.assertFalse(supervisor.right(entry))
-        summary = report.summarise(campaign.results, campaign.passed, campaign.closed, campaign.stopped, {})
+        summary = report.summarise(campaign)
         self.assertEqual([row["dims"] for row in summary["models"]], ["2x9"])
         self.assertEqual([(each["case"], each["difference"]) for each in summary["failures"]], [("models/small", entry["calls"][1]["difference"])])
+
+    def test_constants_of_the_cost_model(self):
+        products = [{"n": 768, "k": 768, "m": m, "schedule": "matmul_wgmma bm=64 bn=64 bk=64 stages=4 blocks=1 group=8 persistent=0 swap_ab=0 split=1 multicast=1 beside=1 tma_store=0 whole=0"}
+                    for m in (1, 4096)]
+        with tempfile.TemporaryDirectory(prefix="anydim_estimates_") as name:
+            campaign = self.campaign(pathlib.Path(name), "h100")
+            ask = lambda constants: campaign.worker.run({"id": "estimates", "kind": "estimates", "products": products, "constants": constants}, 60)
+            before = ask({})
+            after = ask({"start_seconds": before["constants"]["start_seconds"] + 5e-6})
+            refused = [ask(each)["error"] for each in ({"speed": 1}, {"wgmma_share": 0})]
+            best = [campaign.worker.run({"id": "offer", "kind": "schedules", "n": 768, "k": 768, "m": [4096], "top": 1, "constants": constants}, 120)["schedules"]
+                    for constants in ({}, {"wgmma_share": 0.05})]
+            campaign.worker.stop()
+        self.assertLessEqual(set(supervisor.fit.FITTED), set(before["constants"]))
+        self.assertEqual([round(b - a, 6) for a, b in zip(before["estimates_us"], after["estimates_us"])], [5, 5])
+        self.assertEqual(refused, ["there is no cost constant speed; codegen_cuda/cost_constants.def lists them", "the cost constant wgmma_share is positive, got 0"])
+        # Where wgmma is the slower one, it is not chosen.
+        self.assertEqual([next(iter(each)).split()[0] for each in best], ["matmul_wgmma", "matmul_mma"])
 
     def test_what_is_avoided_is_not_on_offer(self):
         case = {"id": "offer", "kind": "schedules", "n": 768, "k": 768, "m": [16, 2048], "top": 1000}
@@ -157,7 +178,7 @@ class OnTheInterpreter(unittest.TestCase):
             wanted, ran = each["case"].get("schedule"), [launch["schedule"] for launch in each.get("launches", [])]
             rung = each["part"].split("/")[-1]
             self.assertTrue(not wanted or not ran or any(matches(wanted, schedule) for schedule in ran), each)
-            above = [name for name, _, _ in whole][[name for name, _, _ in whole].index(rung) + 1:] if rung != "ladder" else []
+            above = [name for name, _, _ in whole][[name for name, _, _ in whole].index(rung) + 1:] if rung != "proof" else []
             for names, filters in ladder.FEATURES:
                 if names[0] in above:
                     self.assertFalse([schedule for schedule in ran for one in filters if matches(one, schedule)], each)

@@ -159,6 +159,58 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertIn("CUDA_ERROR_LAUNCH_FAILED", said[-1]["error"])
         self.assertNotIn("case 2", done.stdout)
 
+    def worker(self, cases, *words):
+        """What became of each case."""
+        done = self.anydim(*words, "--cache-dir", "kernels", program="CAMPAIGN_WORKER", text="".join(json.dumps({"id": str(i), **case}) + "\n" for i, case in enumerate(cases)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [said for said in map(json.loads, done.stdout.splitlines()) if "end" in said]
+
+    def test_kernels_for_a_gpu_that_is_not_here(self):
+        """A product, attention over equal and ragged lengths, a program: compiled for a device, then found in the cache; with the checked twins of those that wait."""
+        cases = [{"kind": "matmul", "n": 64, "k": 64, "m": [40], "copies": 2, "policy": "symbolic", "schedule": "matmul_wgmma"},
+                 {"kind": "attention", "shapes": [[1, 2, 20, 32]], "ragged": [{"heads": 2, "head": 32, "lengths": [3, 17]}], "policy": "symbolic"},
+                 {"kind": "program", "text": PROGRAM, "inputs": {"x": {"dims": [3, 8]}}, "checked": True, "policy": "symbolic"},
+                 {"kind": "program", "text": PROGRAM, "inputs": {"x": {"dims": [3, 8]}}, "schedule": "attention_mma"}, {"kind": "information"}]
+        *first, absent, information = self.worker(cases, "--plan", "h100")
+        self.assertEqual([(each["entries"], each["compiled"], each["failed"]) for each in first], [(1, 1, 0), (2, 2, 0), (1, 1, 0)])
+        self.assertTrue(absent["absent"])
+        self.assertEqual(information["code target"], "cuda sm_90a 132 multiprocessors 232448 233472 bytes shared")
+        self.assertGreaterEqual(len(list((self.folder / "kernels").glob("*.kernel"))), 6)
+        again = self.worker(cases[:3], "--plan", "h200")  # which runs the same machine code
+        self.assertEqual([(each["entries"], each["compiled"], each["failed"]) for each in again], [(1, 0, 0), (2, 0, 0), (1, 0, 0)])
+
+    def test_device_functions_of_a_folder(self):
+        def refused(pattern):
+            done = self.anydim("--plan", "h100", "--device-text", "text", program="CAMPAIGN_WORKER", text="")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, pattern)
+
+        text = self.folder / "text"
+        refused(r"^campaign_worker: text: no \*\.cuh is there: No such file or directory\n$")
+        text.mkdir()
+        refused(r"^campaign_worker: text: no \*\.cuh is there\n$")
+        (text / "matmul.cuh").write_text("")
+        refused(r"^campaign_worker: text/matmul\.cuh: kernels include no such piece; codegen_cuda/device has those that they do\n$")
+        (text / "matmul.cuh").unlink()
+        root = pathlib.Path(__file__).resolve().parents[2]
+        prelude = (root / "codegen_cuda/device/prelude.cuh").read_text()
+        case = {"kind": "program", "text": PROGRAM, "inputs": {"x": {"dims": [3, 8]}}}
+        plain = self.worker([{"kind": "information"}, case], "--plan", "h100")
+        generators, compiled = {plain[0]["code generator"]}, [plain[1]["compiled"]]
+        for more in ("// one", "// another", "// another"):
+            (text / "prelude.cuh").write_text(f"{prelude}{more}\n")
+            information, ended = self.worker([{"kind": "information"}, case], "--plan", "h100", "--device-text", "text")
+            generators.add(information["code generator"])
+            compiled.append(ended["compiled"])
+        # Kernels of one text never serve another.
+        self.assertEqual(len(generators), 3)
+        self.assertEqual([count > 0 for count in compiled], [True, True, True, False])
+        # What does not compile is a fault of this program, after which it ends.
+        (text / "prelude.cuh").write_text(f"{prelude}#error this is no device function\n")
+        done = self.anydim("--plan", "h100", "--device-text", "text", program="CAMPAIGN_WORKER", text=json.dumps({"id": "x", **case}) + "\n")
+        self.assertEqual(done.returncode, 70)
+        self.assertIn("this is no device function", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,5 @@
-// The campaign's worker over the PTX interpreter: usage: fake_gpu_worker PART. Cases of the GPU
-// campaign run through it without a GPU; its times mean nothing.
+// The campaign's worker over the PTX interpreter: usage: fake_gpu_worker PART
+// [CACHE_FOLDER]. Cases of the GPU campaign run through it without a GPU; its times mean nothing.
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -11,11 +11,12 @@
 namespace anydim {
 namespace {
 
-int work(const char* part) {
+int work(const char* part, const char* cache_folder) {
   tests::FakePart fake(part);
   CompileOptions options;
   options.threads = 1;
-  options.keep_kernels = false;
+  options.keep_kernels = cache_folder != nullptr;
+  if (cache_folder != nullptr) options.cache_folder = cache_folder;
   campaign::CampaignCases cases(options,
                                 [&](bool checked) {
                                   fake.cuda.checked = checked;
@@ -36,4 +37,6 @@ int work(const char* part) {
 }  // namespace
 }  // namespace anydim
 
-int main(int argc, char** argv) { return argc == 2 ? anydim::work(argv[1]) : 2; }
+int main(int argc, char** argv) {
+  return argc == 2 || argc == 3 ? anydim::work(argv[1], argc == 3 ? argv[2] : nullptr) : 2;
+}

@@ -13,10 +13,13 @@
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/gpu_check.h"
 #include "api/npy.h"
 #include "api/output_files.h"
+#include "bench/campaign/worker/estimates.h"
+#include "bench/no_device.h"
 #include "tools/output.h"
 
 namespace anydim::campaign {
@@ -190,6 +193,31 @@ Json microseconds(const GpuSample& sample) {
           {"most_us", 1e6 * sample.most}};
 }
 
+std::vector<GpuMatmul> products_of(const nlohmann::json& wanted) {
+  std::vector<GpuMatmul> shapes;
+  for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>())
+    shapes.push_back({m, wanted.at("n").get<std::int64_t>(), wanted.at("k").get<std::int64_t>(),
+                      dtype_of(wanted), wanted.value("copies", 12)});
+  return shapes;
+}
+
+std::vector<GpuAttention> attentions_of(const nlohmann::json& wanted) {
+  std::vector<GpuAttention> shapes;
+  for (const auto& shape : wanted.value("shapes", std::vector<std::array<std::int64_t, 4>>()))
+    shapes.push_back({.batch = shape[0],
+                      .heads = shape[1],
+                      .length = shape[2],
+                      .head = shape[3],
+                      .dtype = dtype_of(wanted)});
+  for (const nlohmann::json& shape : wanted.value("ragged", nlohmann::json::array())) {
+    shapes.push_back({.heads = shape.at("heads").get<std::int64_t>(),
+                      .head = shape.at("head").get<std::int64_t>(),
+                      .dtype = dtype_of(wanted),
+                      .lengths = shape.at("lengths").get<std::vector<std::int64_t>>()});
+  }
+  return shapes;
+}
+
 // A call's time on the device, and with all that the host does. `first`: seconds of the call of
 // these inputs before: where its capacity is new, it launched on the stream, and the next one
 // captures a graph.
@@ -232,14 +260,7 @@ std::vector<ir::Tensor> read_expected(const std::filesystem::path& files, std::s
 }  // namespace
 
 CampaignCases::CampaignCases(CompileOptions options, MakeTarget make, RawTarget raw)
-    : options_(std::move(options)), make_(std::move(make)), raw_(std::move(raw)) {
-  if (make_) return;
-  make_ = [this](bool checked) {
-    CompileOptions with = options_;
-    with.checked_kernels = checked;
-    return make_target(with);
-  };
-}
+    : options_(std::move(options)), make_(std::move(make)), raw_(std::move(raw)) {}
 CampaignCases::~CampaignCases() = default;
 
 CompileTarget CampaignCases::target_for(const nlohmann::json& wanted,
@@ -253,7 +274,10 @@ CompileTarget CampaignCases::target_for(const nlohmann::json& wanted,
   std::vector<ScheduleFilter> avoided;
   for (const nlohmann::json& one : wanted.value("avoid", nlohmann::json::array()))
     avoided.push_back(parse_schedule_filter(one.get<std::string>()));
-  chosen = std::make_shared<ChosenSchedules>(known.backend, std::move(filter), std::move(avoided));
+  const std::shared_ptr<const ir::Backend> backend =
+      wanted.contains("constants") ? with_constants(*known.backend, wanted.at("constants"))
+                                   : known.backend;
+  chosen = std::make_shared<ChosenSchedules>(backend, std::move(filter), std::move(avoided));
   return {chosen, known.device};
 }
 
@@ -267,10 +291,21 @@ CompileOptions CampaignCases::options_for(const nlohmann::json& wanted) const {
 
 nlohmann::ordered_json CampaignCases::run(const nlohmann::json& wanted) {
   const std::string kind = wanted.at("kind").get<std::string>();
+  CompileTarget& plain = targets_[false];
+  if (plain.backend == nullptr) plain = make_(false);
+  const bool alone = dynamic_cast<const bench::NoDevice*>(plain.device.get()) != nullptr;
+  if (alone && kind != "information" && kind != "raw" && kind != "schedules" && kind != "estimates")
+    return compile_alone(wanted);
   if (kind == "empty" || kind == "program") return run_program(wanted);
   if (kind == "matmul") return run_matmul(wanted);
   if (kind == "attention") return run_attention(wanted);
   if (kind == "schedules") return rank_schedules(wanted);
+  if (kind == "estimates") {
+    CompileTarget counted = plain;
+    if (wanted.contains("constants"))
+      counted.backend = with_constants(*plain.backend, wanted.at("constants"));
+    return estimates(counted, options_for(wanted), wanted);
+  }
   if (kind == "raw") return run_raw(wanted);
   if (kind == "information") return information();
   throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
@@ -348,13 +383,42 @@ nlohmann::ordered_json CampaignCases::run_program(const nlohmann::json& wanted) 
   return result;
 }
 
+nlohmann::ordered_json CampaignCases::compile_alone(const nlohmann::json& wanted) {
+  std::shared_ptr<ChosenSchedules> chosen;
+  const CompileTarget target = target_for(wanted, chosen);
+  const CompileOptions options = options_for(wanted);
+  runtime::KernelProgress all;
+  const auto complete = [&all](const runtime::Executable& executable) {
+    executable.kernels().complete();
+    const runtime::KernelProgress progress = executable.kernels().progress();
+    all.entries += progress.entries;
+    all.compiled += progress.compiled;
+    all.failed += progress.failed;
+  };
+  const auto compiled = [&](const std::string& text) {
+    complete(*compile_for(target, ir::parse(text), options));
+  };
+  const std::string kind = wanted.at("kind").get<std::string>();
+  if (kind == "matmul") {
+    GpuMatmul shape = products_of(wanted).at(0);
+    compiled(matmul_program(shape));
+    shape.copies = 1;
+    if (wanted.value("cache_extremes", false)) compiled(matmul_program(shape));
+  } else if (kind == "attention") {
+    std::set<std::string> texts;
+    for (const GpuAttention& shape : attentions_of(wanted)) texts.insert(attention_program(shape));
+    for (const std::string& text : texts) compiled(text);
+  } else {
+    complete(*compiled_program(target, wanted, options).executable);
+  }
+  if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
+  return {{"entries", all.entries}, {"compiled", all.compiled}, {"failed", all.failed}};
+}
+
 nlohmann::ordered_json CampaignCases::run_matmul(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
-  std::vector<GpuMatmul> shapes;
-  for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>())
-    shapes.push_back({m, wanted.at("n").get<std::int64_t>(), wanted.at("k").get<std::int64_t>(),
-                      dtype_of(wanted), wanted.value("copies", 12)});
+  const std::vector<GpuMatmul> shapes = products_of(wanted);
   GpuBenchOptions bench;
   bench.library = wanted.value("cublas", false);
   bench.library_path = wanted.value("library_path", "");
@@ -394,19 +458,7 @@ nlohmann::ordered_json CampaignCases::run_matmul(const nlohmann::json& wanted) {
 nlohmann::ordered_json CampaignCases::run_attention(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
-  std::vector<GpuAttention> shapes;
-  for (const auto& shape : wanted.value("shapes", std::vector<std::array<std::int64_t, 4>>()))
-    shapes.push_back({.batch = shape[0],
-                      .heads = shape[1],
-                      .length = shape[2],
-                      .head = shape[3],
-                      .dtype = dtype_of(wanted)});
-  for (const nlohmann::json& shape : wanted.value("ragged", nlohmann::json::array())) {
-    shapes.push_back({.heads = shape.at("heads").get<std::int64_t>(),
-                      .head = shape.at("head").get<std::int64_t>(),
-                      .dtype = dtype_of(wanted),
-                      .lengths = shape.at("lengths").get<std::vector<std::int64_t>>()});
-  }
+  const std::vector<GpuAttention> shapes = attentions_of(wanted);
   const auto all =
       time_attention(target, shapes, options_for(wanted), wanted.value("repetitions", 15));
   if (wanted.contains("schedule") && !chosen->met()) return {{"absent", true}};
@@ -430,17 +482,9 @@ nlohmann::ordered_json CampaignCases::run_attention(const nlohmann::json& wanted
 nlohmann::ordered_json CampaignCases::rank_schedules(const nlohmann::json& wanted) {
   std::shared_ptr<ChosenSchedules> chosen;
   const CompileTarget target = target_for(wanted, chosen);
-  const std::string type(ir::name_of(dtype_of(wanted)));
-  const std::int64_t n = wanted.at("n").get<std::int64_t>(), k = wanted.at("k").get<std::int64_t>();
-  const std::string text = fmt::format(
-      "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  "
-      "%w = constant({2} ({0}, {1}) @random(1))\n"
-      "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return "
-      "%y\n}}\n",
-      k, n, type);
   CompileOptions options = options_for(wanted);
   options.policies = {parse_policy("bucketed")};  // every bucket offers what suits it
-  compile_for(target, ir::parse(text), options);
+  program_for(target, product_of(wanted), options);
   std::map<std::string, Json> best;
   for (const std::int64_t m : wanted.at("m").get<std::vector<std::int64_t>>()) {
     const auto ranked = chosen->ranked("matmul", {m});
@@ -522,6 +566,10 @@ nlohmann::ordered_json CampaignCases::run_raw(const nlohmann::json& wanted) {
 nlohmann::ordered_json CampaignCases::information() {
   Json result = Json::object();
   for (const Finding& finding : examine_system(options_)) result[finding.name] = finding.value;
+  // What the cases run on, which the options alone do not say.
+  const ir::Backend& backend = *targets_.at(false).backend;
+  result["code target"] = backend.target();
+  result["code generator"] = backend.generator();
   if (!raw_.architecture.empty()) result["architecture"] = raw_.architecture;
   return result;
 }

@@ -41,16 +41,21 @@ struct RawTarget {
 //   "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
 //                results are written to "folder" as NAME.inN.npy and NAME.outN.npy; the results
 //                must be those of the same name in the folder "expected", bit for bit
+//   estimates    what the cost model says of "products" (bench/campaign/worker/estimates.h), and
+//                its "constants"
 //   information  device, driver and what else there is; "architecture" where it was told
+// Where the target's device is a bench::NoDevice (bench/no_device.h), kernels are compiled and
+// nothing is run: the result says how many "entries" the tables have, how many were "compiled" now
+// and how many "failed".
 // Every kind takes "schedule" (a filter, api/schedule_choice.h; where nothing fits it the result
 // says "absent"), "avoid" [filters of schedules that no region may get], "checked" (the checked
-// twins), "policy" and "dtype".
+// twins), "policy", "dtype" and "constants" {NAME: value} of the cost models
+// (codegen_cuda/cost_constants.def).
 class CampaignCases {
  public:
-  // `make`: the target, with checked kernels or not; null: make_target(). `raw`: what
-  // run_raw_kernel is told.
+  // `make`: the target, with checked kernels or not. `raw`: what run_raw_kernel is told.
   using MakeTarget = std::function<CompileTarget(bool checked)>;
-  explicit CampaignCases(CompileOptions options, MakeTarget make = {}, RawTarget raw = {});
+  CampaignCases(CompileOptions options, MakeTarget make, RawTarget raw = {});
   ~CampaignCases();
   // Throws what the case throws; Error{Internal} after a fault of the GPU.
   nlohmann::ordered_json run(const nlohmann::json& wanted);
@@ -62,6 +67,7 @@ class CampaignCases {
   nlohmann::ordered_json run_matmul(const nlohmann::json& wanted);
   nlohmann::ordered_json run_attention(const nlohmann::json& wanted);
   nlohmann::ordered_json rank_schedules(const nlohmann::json& wanted);
+  nlohmann::ordered_json compile_alone(const nlohmann::json& wanted);
   nlohmann::ordered_json run_raw(const nlohmann::json& wanted);
   nlohmann::ordered_json information();
 

@@ -1,0 +1,68 @@
+#include "bench/campaign/worker/estimates.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen_cuda/backend.h"
+#include "ir/error.h"
+#include "ir/program.h"
+#include "ir/text/parse.h"
+
+namespace anydim::campaign {
+
+using Json = nlohmann::ordered_json;
+
+std::shared_ptr<const ir::Backend> with_constants(const ir::Backend& backend,
+                                                  const nlohmann::json& constants) {
+  return codegen_cuda::with_target(backend, [&](codegen_cuda::CudaTarget& target) {
+    for (const auto& [name, value] : constants.items())
+      codegen_cuda::set(target.costs, name, value.get<double>());
+  });
+}
+
+Json constants_of(const ir::Backend& backend) {
+  Json constants = Json::object();
+  codegen_cuda::with_target(backend, [&](const codegen_cuda::CudaTarget& target) {
+    for (const auto& [name, value] : codegen_cuda::list(target.costs))
+      constants[std::string(name)] = value;
+  });
+  return constants;
+}
+
+ir::Module product_of(const nlohmann::json& wanted) {
+  return ir::parse(fmt::format(
+      "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  "
+      "%w = constant({2} ({0}, {1}) @random(1))\n"
+      "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return "
+      "%y\n}}\n",
+      wanted.at("k").get<std::int64_t>(), wanted.at("n").get<std::int64_t>(),
+      wanted.value("dtype", "bf16")));
+}
+
+Json estimates(const CompileTarget& target, const CompileOptions& options,
+               const nlohmann::json& wanted) {
+  std::map<std::pair<std::int64_t, std::int64_t>, ir::Program> programs;  // by n and k
+  std::vector<double> microseconds;
+  for (const nlohmann::json& product : wanted.at("products")) {
+    const std::pair pair{product.at("n").get<std::int64_t>(), product.at("k").get<std::int64_t>()};
+    if (!programs.contains(pair))
+      programs.emplace(pair, program_for(target, product_of(product), options));
+    const ir::Program& program = programs.at(pair);
+    if (program.kernels.size() != 1)
+      throw Error(ErrorKind::Unsupported,
+                  fmt::format("case: a product became {} kernels", program.kernels.size()));
+    const std::int64_t keys[] = {product.at("m").get<std::int64_t>()};
+    const ir::Schedule schedule = ir::parse_schedule(product.at("schedule").get<std::string>());
+    microseconds.push_back(1e6 *
+                           target.backend->estimate(program.kernels[0].region, schedule, keys, 1));
+  }
+  return {{"estimates_us", microseconds}, {"constants", constants_of(*target.backend)}};
+}
+
+}  // namespace anydim::campaign
