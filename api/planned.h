@@ -1,7 +1,8 @@
-// A model compiled for a part that need not be here, up to its program: what the tuner predicts
-// from.
+// GPUs to compile for, and a model compiled for one that need not be here, up to its program: what
+// the tuner predicts from.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -11,9 +12,17 @@
 
 namespace anydim {
 
+namespace runtime::cuda {
+class CudaDevice;
+}
+
 // A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws
 // Error{CommandLine} naming the parts that there are.
-CompileTarget planned_gpu(std::string_view part);
+CompileTarget planned_gpu(std::string_view part, const CompileOptions& options);
+
+// The one that a driver has opened.
+CompileTarget gpu_target(std::shared_ptr<runtime::cuda::CudaDevice> device,
+                         const CompileOptions& options);
 
 struct PlannedModel {
   std::vector<InputInfo> inputs;
