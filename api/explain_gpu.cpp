@@ -16,12 +16,6 @@ namespace anydim {
 
 namespace {
 
-codegen_cuda::CudaTarget part_of(std::string_view name, const CompileOptions& options) {
-  codegen_cuda::CudaTarget part = codegen_cuda::target_named(name).value();
-  part.tf32 = options.f32_products == F32Products::Tf32;
-  return part;
-}
-
 PlannedEntry entry_of(const ir::DeviceLaunch& launch, const codegen_cuda::EmittedKernel& emitted) {
   PlannedEntry entry{
       .name = launch.entry,
@@ -101,7 +95,7 @@ std::vector<std::byte> compiled(const GpuPlan& plan, const PlannedKernel& kernel
 GpuPlan explain_gpu(std::string_view part, ir::Module module, const CompileOptions& options,
                     const std::vector<std::vector<std::int64_t>>& extents) {
   const CompileTarget target = planned_gpu(part, options);
-  const codegen_cuda::CudaTarget gpu = part_of(part, options);
+  const codegen_cuda::CudaTarget gpu = planned_part(part, options);
   const PlannedModel planned = plan_model(target, std::move(module), options);
   GpuPlan plan{
       .part = target.part, .architecture = gpu.architecture, .kernels = {}, .launches = {}};

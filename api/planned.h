@@ -8,6 +8,7 @@
 
 #include "api/compile.h"
 #include "api/inputs.h"
+#include "codegen_cuda/target.h"
 #include "tuner/workload.h"
 
 namespace anydim {
@@ -16,8 +17,10 @@ namespace runtime::cuda {
 class CudaDevice;
 }
 
-// A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws
-// Error{CommandLine} naming the parts that there are.
+// A GPU by name ("h200", "a100", "sm_90a", ...). Throws Error{CommandLine} naming the parts that
+// there are.
+codegen_cuda::CudaTarget planned_part(std::string_view part, const CompileOptions& options);
+// The same with a code generator, and no device.
 CompileTarget planned_gpu(std::string_view part, const CompileOptions& options);
 
 // The one that a driver has opened.

@@ -31,9 +31,10 @@ CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
 #endif
 }
 
+bool wants_tf32(const CompileOptions& options) { return options.f32_products == F32Products::Tf32; }
+
 CompileTarget cuda_target(codegen_cuda::CudaOptions cuda, const CompileOptions& options,
                           std::shared_ptr<runtime::Device> device) {
-  cuda.target.tf32 = options.f32_products == F32Products::Tf32;
   cuda.checked = options.checked_kernels;
   std::string part = codegen_cuda::part_text(cuda.target);
   return {codegen_cuda::make_cuda_backend(cuda), std::move(device), std::move(part)};
@@ -57,6 +58,7 @@ CompileTarget gpu_target(std::shared_ptr<runtime::cuda::CudaDevice> device,
        .registers_per_multiprocessor = properties.registers_per_multiprocessor,
        .memory_bytes = properties.memory_bytes,
        .memory_bandwidth = properties.memory_bandwidth});
+  cuda.target.tf32 = wants_tf32(options);
   return cuda_target(std::move(cuda), options, std::move(device));
 }
 
@@ -70,13 +72,18 @@ CompileTarget make_target(const CompileOptions& options) {
   internal_error("a device is one of the enumerators");
 }
 
-CompileTarget planned_gpu(std::string_view part, const CompileOptions& options) {
-  const auto found = codegen_cuda::target_named(part);
+codegen_cuda::CudaTarget planned_part(std::string_view part, const CompileOptions& options) {
+  auto found = codegen_cuda::target_named(part);
   if (!found)
     throw Error(ErrorKind::CommandLine,
                 fmt::format("there is no GPU '{}' to predict for; there are {}", part,
                             fmt::join(codegen_cuda::target_names(), ", ")));
-  return cuda_target({.target = *found}, options, nullptr);
+  found->tf32 = wants_tf32(options);
+  return *found;
+}
+
+CompileTarget planned_gpu(std::string_view part, const CompileOptions& options) {
+  return cuda_target({.target = planned_part(part, options)}, options, nullptr);
 }
 
 }  // namespace anydim

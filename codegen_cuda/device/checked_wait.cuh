@@ -6,7 +6,7 @@ constexpr unsigned long long longest_wait = 2000000000;  // ns
 
 __device__ __forceinline__ unsigned long long nanoseconds() {
   unsigned long long now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 }
 
