@@ -199,8 +199,12 @@ TEST_F(KernelTrialTest, AWaitThatRunsOutIsToldAndIsTriedAgain) {
 // Kernels that are checked themselves have no twin, and later calls wait only at their end: by then
 // the trap has taken the context, and no copy from the device succeeds.
 TEST_F(KernelTrialTest, AWaitOfALaterCallThatRunsOutIsTold) {
-  for (const int calls_before : {0, 1, 2}) {  // tried, issued, replayed as a graph
+  // A call that is tried, issued, replayed as a graph; the fault meets the wait at the end, or the
+  // copy of results.
+  for (const auto& [calls_before, at_once] : std::vector<std::pair<int, bool>>{
+           {0, false}, {1, false}, {1, true}, {2, false}, {2, true}}) {
     Process process(backend_, cache());
+    if (at_once) process.fake.work_at_once();
     Context context(process.executable);
     for (int call = 0; call < calls_before; ++call) expect_scaled(context, 33);
     process.gpu->all_stuck = true;
@@ -208,7 +212,7 @@ TEST_F(KernelTrialTest, AWaitOfALaterCallThatRunsOutIsTold) {
     EXPECT_NE(message.find("region scale, schedule plain, s0 = 33: a wait ran out (block 3, thread "
                            "64, barrier 5, parity 1, iteration 7): CUDA_ERROR_LAUNCH_FAILED"),
               std::string::npos)
-        << calls_before << ": " << message;
+        << calls_before << at_once << ": " << message;
     EXPECT_NE(message_of(context).find("a wait ran out"), std::string::npos) << "and afterwards";
   }
 }

@@ -257,6 +257,7 @@ void FakeCuda::fault(Result result, int launches) {
   state_->launches_to_fault = launches;
 }
 
+void FakeCuda::work_at_once() { state_->eager = true; }
 void FakeCuda::hang() { state_->hang_planned = true; }
 int FakeCuda::hung_calls() const { return state_->hung_calls; }
 

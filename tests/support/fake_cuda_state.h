@@ -59,7 +59,7 @@ struct FakeCuda::State {
   Result fault = cuda::success;
   Result planned_fault = cuda::success;
   int launches_to_fault = 0;
-  bool hang_planned = false, hangs = false;
+  bool hang_planned = false, hangs = false, eager = false;
   int hung_calls = 0;
   std::int64_t kernels_run = 0, bytes_in_use = 0;
   double microseconds = 0;
@@ -97,6 +97,7 @@ struct FakeCuda::State {
     FakeStream& stream = stream_of(handle);
     if (stream.capturing) stream.captured.push_back(std::move(operation));
     else stream.waiting.push_back(std::move(operation));
+    if (eager) drain(handle);
   }
 
   Result drain(cuda::Stream handle) {
