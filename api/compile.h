@@ -25,8 +25,7 @@ std::shared_ptr<const runtime::Executable> compile(ir::Module module,
 struct CompileTarget {
   std::shared_ptr<const ir::Backend> backend;
   std::shared_ptr<runtime::Device> device;  // null: this machine's processors
-  std::string device_name{};                // model of the processor or GPU
-  std::string driver{};                     // version of the GPU's driver; empty: none
+  std::string part{};  // what times hold for: the processor's model, or codegen_cuda::part_text()
 };
 // What options.device names. Throws Error{Resource}: no such device, no driver, a build without
 // that code generator, or a level that this processor lacks.

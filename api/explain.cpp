@@ -1,8 +1,11 @@
 #include "api/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <sstream>
 
 #include "ir/dims/symbols.h"
 #include "tuner/launch_work.h"
@@ -25,6 +28,15 @@ std::string kernel_origin(const runtime::LaunchRecord& record) {
   if (record.used != record.met) return "general: the bucket's kernel is not compiled yet";
   return record.origin == runtime::KernelOrigin::Cache ? "from the cache"
                                                        : "compiled now: the cache lacked it";
+}
+
+std::vector<std::string> warnings_of(const ir::KernelResources& resources) {
+  std::vector<std::string> warnings;
+  if (resources.spills > 0)
+    warnings.push_back(fmt::format("{} bytes of registers are spilled", resources.spills));
+  std::istringstream remarks(resources.remarks);
+  for (std::string line; std::getline(remarks, line);) warnings.push_back(line);
+  return warnings;
 }
 
 LaunchExplanation explain_launch(const runtime::Executable& executable,
@@ -51,7 +63,10 @@ LaunchExplanation explain_launch(const runtime::Executable& executable,
   launch.chosen = name_of(entry.origin);
   launch.kernel = kernel_origin(record);
   launch.tasks = record.tasks;
-  if (loaded != nullptr) launch.code_bytes = loaded->resources.code_bytes;
+  if (loaded != nullptr) {
+    launch.code_bytes = loaded->resources.code_bytes;
+    launch.warnings = warnings_of(loaded->resources);
+  }
   launch.estimated_seconds = executable.backend().estimate(
       kernel.region, entry.schedule, record.keys, executable.pool().threads());
   return launch;

@@ -24,6 +24,7 @@ struct LaunchExplanation {
   std::string chosen;  // by whom: "predicted", "tuned, measured", ... (ir::name_of(EntryOrigin))
   std::string kernel;  // "from the cache", "compiled now", or why the general one served
   std::int64_t code_bytes = 0;
+  std::vector<std::string> warnings{};  // of the assembler, CUDA: what makes the kernel slower
   std::int64_t tasks = 0;
   double estimated_seconds = 0;
   double measured_seconds = 0;  // median of the measured calls

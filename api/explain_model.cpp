@@ -104,6 +104,7 @@ std::string to_text(const ModelExplanation& explanation) {
         launch.bucket);
     add(text, "    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule,
         launch.chosen, launch.tasks, launch.code_bytes, launch.kernel);
+    for (const std::string& warning : launch.warnings) add(text, "    warning: {}\n", warning);
     add(text, "    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds,
         1e6 * launch.measured_seconds);
   }

@@ -134,7 +134,7 @@ class LibraryRuns {
     }
   }
   ~LibraryRuns() {
-    context_->enter_quietly();
+    if (!context_->enter_quietly()) return;
     for (const cuda::CublasLt::Operands& operands : places_.operands)
       context_->driver().memory_free(operands.d);
     context_->driver().memory_free(workspace_);
@@ -159,20 +159,29 @@ class LibraryRuns {
     library_.enqueue(product_, places_.operands[copy], algorithm, stream);
   }
 
-  // A graph of these copies' products; null where the algorithm does not run.
+  // One product, not captured: an algorithm's first call may load code, which a stream that
+  // captures does not allow. What is wrong where it does not run.
+  std::string first_call(const cuda::CublasLt::Algorithm& algorithm) const {
+    cuda::TimedStream stream(context_);
+    try {
+      stream.measure("the first call of a library's algorithm",
+                     [&] { enqueue(algorithm, 0, stream.handle()); });
+      return {};
+    } catch (const Error& error) {
+      context_->enter();  // throws where the context is lost
+      return error.what();
+    }
+  }
+
+  // A graph of these copies' products, by an algorithm that runs.
   std::unique_ptr<cuda::GraphTimer> timer(const cuda::CublasLt::Algorithm& algorithm,
                                           const std::vector<std::size_t>& copies) const {
-    try {
-      return std::make_unique<cuda::GraphTimer>(
-          context_,
-          [&](cuda::Stream stream) {
-            for (const std::size_t copy : copies) enqueue(algorithm, copy, stream);
-          },
-          static_cast<int>(copies.size()));
-    } catch (const Error&) {
-      context_->enter();  // throws where the context is lost
-      return nullptr;
-    }
+    return std::make_unique<cuda::GraphTimer>(
+        context_,
+        [&](cuda::Stream stream) {
+          for (const std::size_t copy : copies) enqueue(algorithm, copy, stream);
+        },
+        static_cast<int>(copies.size()));
   }
 
   // Of the first and the last product, which have been computed.
@@ -219,25 +228,28 @@ GpuComparison comparison_of(const std::vector<GpuSample>& samples) {
                              : GpuComparison{samples[0], samples[1], samples[2]};
 }
 
-// The library's algorithms that run, as graphs over all copies; which of them is fastest is decided
-// by repetitions that nothing else reports.
+// The library's algorithms that run, its own first choice first, as graphs over all copies; which
+// of them is fastest is decided by repetitions that nothing else reports.
 struct LibraryChoice {
   std::vector<cuda::CublasLt::Algorithm> algorithms;
   std::vector<std::unique_ptr<cuda::GraphTimer>> timers;
   std::size_t best = 0;
 };
 
-LibraryChoice choose(const LibraryRuns& runs, int most) {
+LibraryChoice choose(const LibraryRuns& runs, const GpuMatmul& shape, int most) {
   LibraryChoice choice;
-  for (const auto& algorithm : runs.algorithms(most)) {
-    auto timer = runs.timer(algorithm, runs.products());
-    if (timer == nullptr) continue;
-    choice.algorithms.push_back(algorithm);
-    choice.timers.push_back(std::move(timer));
+  const std::vector<cuda::CublasLt::Algorithm> offered = runs.algorithms(most);
+  for (std::size_t i = 0; i < offered.size(); ++i) {
+    if (const std::string why = runs.first_call(offered[i]); !why.empty()) {
+      if (i > 0) continue;
+      throw Error(ErrorKind::Resource,
+                  fmt::format("cuBLASLt's first choice for {} x {} x {} does not run ({}); bench "
+                              "without --vs cublas",
+                              shape.m, shape.n, shape.k, why));
+    }
+    choice.algorithms.push_back(offered[i]);
+    choice.timers.push_back(runs.timer(offered[i], runs.products()));
   }
-  if (choice.timers.empty())
-    throw Error(ErrorKind::Resource,
-                "none of the algorithms that cuBLASLt offers runs on this GPU");
   constexpr int choosing = 3;
   std::vector<std::vector<double>> seconds(choice.timers.size());
   for (int repetition = 0; repetition < choosing; ++repetition)
@@ -269,8 +281,6 @@ void measure_warm_and_cold(GpuMatmulTimes& times, const OneProduct& one, const L
     for (const std::size_t which : {std::size_t{0}, choice->best}) {
       theirs.push_back(runs->timer(choice->algorithms[which],
                                    std::vector<std::size_t>(static_cast<std::size_t>(calls), 0)));
-      if (theirs.back() == nullptr)
-        throw Error(ErrorKind::Resource, "an algorithm of cuBLASLt that ran does not run again");
       warm.emplace_back([timer = theirs.back().get()] { return timer->measure(); });
       cold.emplace_back([&, which] {
         return timer.measure(
@@ -433,7 +443,7 @@ std::vector<GpuMatmulTimes> time_matmul(const CompileTarget& target,
     std::vector<Engine> engines{[&] { return timer->measure(); }};
     if (library != nullptr) {
       runs.emplace(device.shared_context(), *library, shape, find_places(*context, shape));
-      choice = choose(*runs, bench.algorithms);
+      choice = choose(*runs, shape, bench.algorithms);
       times.algorithms = static_cast<int>(choice.timers.size());
       choice.timers[0]->measure();
       times.largest_difference = std::max(times.largest_difference, runs->difference(results));

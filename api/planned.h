@@ -1,19 +1,31 @@
-// A model compiled for a part that need not be here, up to its program: what the tuner predicts
-// from.
+// GPUs to compile for, and a model compiled for one that need not be here, up to its program: what
+// the tuner predicts from.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "api/compile.h"
 #include "api/inputs.h"
+#include "codegen_cuda/target.h"
 #include "tuner/workload.h"
 
 namespace anydim {
 
-// A GPU by name ("h200", "a100", "sm_90a", ...), with a code generator and no device. Throws
-// Error{CommandLine} naming the parts that there are.
-CompileTarget planned_gpu(std::string_view part);
+namespace runtime::cuda {
+class CudaDevice;
+}
+
+// A GPU by name ("h200", "a100", "sm_90a", ...). Throws Error{CommandLine} naming the parts that
+// there are.
+codegen_cuda::CudaTarget planned_part(std::string_view part, const CompileOptions& options);
+// The same with a code generator, and no device.
+CompileTarget planned_gpu(std::string_view part, const CompileOptions& options);
+
+// The one that a driver has opened.
+CompileTarget gpu_target(std::shared_ptr<runtime::cuda::CudaDevice> device,
+                         const CompileOptions& options);
 
 struct PlannedModel {
   std::vector<InputInfo> inputs;

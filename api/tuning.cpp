@@ -14,12 +14,16 @@
 namespace anydim {
 
 tuner::Environment tuning_environment(const CompileTarget& target, const CompileOptions& options) {
-  return {.device = target.device_name,
+  // The host's threads take no part in a GPU's launches.
+  const int threads = options.device == DeviceKind::Cuda ? 1
+                      : options.threads > 0              ? options.threads
+                                                         : available_threads();
+  return {.device = target.part,
           .target = target.backend->target(),
-          .driver = target.driver,
+          .driver = "",
           .generator = target.backend->generator(),
           .precision = std::string(precision_name(options.precision)),
-          .threads = options.threads > 0 ? options.threads : available_threads()};
+          .threads = threads};
 }
 
 std::filesystem::path default_database(const CompileOptions& options) {

@@ -1,4 +1,4 @@
-// From CUDA C++ to a kernel: NVRTC, and what its report says of registers, spills and memory.
+// From CUDA C++ to a kernel: NVRTC, and what its report says of it.
 #pragma once
 
 #include <string>
@@ -9,14 +9,10 @@
 namespace anydim::codegen_cuda {
 
 // What the assembler's report (--ptxas-options=-v) says, the most of any entry; code_bytes and
-// instructions stay 0.
+// instructions stay 0. Remarks are those on performance (C75xx): warpgroup products were
+// serialised, register reallocation ignored.
 ir::KernelResources resources_in(const std::string& log);
-// Lines of the report that no kernel may have: spilled registers, and remarks (C75xx) that
-// warpgroup products were serialised or register reallocation ignored. Empty where all is well.
-std::string faults_in(const std::string& log);
-
-// Throws Error{Internal} where the source does not compile or the report holds a fault. `name` is
-// for messages.
+// Throws Error{Internal} where the source does not compile. `name` is for messages.
 ir::CompiledKernel compile_emitted(const Nvrtc& nvrtc, const CudaTarget& target, CudaOutput output,
                                    const EmittedKernel& emitted, const std::string& name);
 

@@ -25,6 +25,7 @@ struct CudaTarget {
   int blocks_per_multiprocessor = 32;
   std::int64_t registers_per_multiprocessor = 65536;
   std::int64_t l2_bytes = 0;
+  int memory_gb = 0;            // as the part is sold; drivers tell somewhat less
   double memory_bandwidth = 0;  // bytes a second, as measured copies reach it
   double clock = 0;             // Hz, sustained
   // 16-bit multiplications and additions with f32 sums, per clock and multiprocessor
@@ -60,10 +61,14 @@ struct DeviceDescription {
   int multiprocessors = 0;
   std::int64_t shared_per_multiprocessor = 0, shared_per_block = 0, l2_bytes = 0;
   int threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
-  std::int64_t registers_per_multiprocessor = 0;
+  std::int64_t registers_per_multiprocessor = 0, memory_bytes = 0;
   double memory_bandwidth = 0;  // as clock and width of the memory give it; copies reach less
 };
 // Throws Error{Resource} for a device older than capability 80.
 CudaTarget target_of(const DeviceDescription& device);
+
+// What times of kernels hold for, besides Backend::target(): "GPU sm_90a of 132 multiprocessors and
+// 141 GB". The same for a part by its name and as its driver describes it, whatever that calls it.
+std::string part_text(const CudaTarget& target);
 
 }  // namespace anydim::codegen_cuda

@@ -56,13 +56,14 @@ struct KernelResources {
   std::int64_t registers = 0;     // a thread
   std::int64_t stack_bytes = 0;   // a thread's local memory, spills included
   std::int64_t shared_bytes = 0;  // a block's shared memory, static and dynamic
+  std::string remarks{};          // of the assembler, a line each: the code is right, but slower
   bool operator==(const KernelResources&) const = default;
 };
 
 // ---- Kernel ABI (CUDA) ----
 // A region is one or more launches, in order on one stream. Parameters of every entry, in order: a
 // 64-bit device address for each buffer of the region (parameters, then results); const int64*
-// extents, the region's symbols, in device memory; KernelError* error, in device memory; void*
+// extents, the region's symbols, in device memory; KernelError* error, in host memory; void*
 // workspace (CompiledKernel::scratch_bytes, 256-byte aligned); then each tensor map by value (128
 // bytes, 64-byte aligned). Buffers are contiguous row-major and 64-byte aligned. Kernels read every
 // extent that varies from `extents`: a grid may be larger than the work.

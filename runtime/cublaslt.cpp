@@ -129,8 +129,7 @@ std::shared_ptr<CublasLt> CublasLt::make(std::shared_ptr<DeviceContext> context,
 }
 
 CublasLt::~CublasLt() {
-  if (handle_ == nullptr) return;
-  context_->enter_quietly();
+  if (handle_ == nullptr || !context_->enter_quietly()) return;
   functions_.destroy(handle_);
 }
 

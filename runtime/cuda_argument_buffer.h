@@ -1,8 +1,9 @@
-// What the launches of a call read beside their tensors and what they report, in one block.
+// What the launches of a call read beside their tensors, in one block, and what they report.
 //
-// The block has a row for every launch (its error slot, then its extents) and the call's inputs
-// behind all rows. It lies in device memory and, pinned, on the host, where rows are written; small
-// inputs travel with the rows in one copy. Used by one thread, in the order of one stream.
+// The block has a row for every launch (its extents) and the call's inputs behind all rows. It lies
+// in device memory and, pinned, on the host, where rows are written; small inputs travel with the
+// rows in one copy. Error slots lie in host memory that kernels write to, so that they can be read
+// when a trap has ended the context. Used by one thread, in the order of one stream.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +37,12 @@ class ArgumentBuffer {
   std::span<const std::int64_t> extents(std::size_t row, std::size_t count) const {
     return {extents_of(row), count};
   }
-  Address error_address(std::size_t row) const { return block_.address() + row * row_bytes_; }
-  Address extents_address(std::size_t row) const {
-    return error_address(row) + sizeof(ir::KernelError);
+  Address error_address(std::size_t row) const {
+    return errors_address_ + row * sizeof(ir::KernelError);
   }
+  Address extents_address(std::size_t row) const { return block_.address() + row * row_bytes_; }
+  // As the device left it; good once the stream has been waited for, or has failed.
+  const ir::KernelError& error(std::size_t row) const { return slots()[row]; }
   // The next free row, for a number of at most 8 bytes that the stream copies from the host.
   const std::byte* keep(std::span<const std::byte> number);
 
@@ -48,27 +51,22 @@ class ArgumentBuffer {
   Address address(const Input& input) const { return block_.address() + input.offset; }
   // A call begins: the device has none of its inputs.
   void forget_inputs() { inputs_sent_ = false; }
-  // Copies what the device lacks: new rows, and the inputs with the first copy of a call.
-  void send(std::span<const Input> inputs, const std::vector<ir::Tensor>& tensors);
-
-  // Copies the error slots of all rows in use back; they are there when the stream has been waited
-  // for. False: nothing was sent that could report.
-  bool fetch_errors();
-  const ir::KernelError& error(std::size_t row) const;
-  // A slot on the host, which can be read when the context is lost, with its address for kernels.
-  ir::KernelError& host_error() const;
-  Address host_error_address() const { return errors_.device_address() + bytes_of_rows_; }
+  // Copies what the device lacks: new rows, and the inputs with the first copy of a call. Gives the
+  // first failure.
+  [[nodiscard]] Result send(std::span<const Input> inputs, const std::vector<ir::Tensor>& tensors);
 
  private:
+  ir::KernelError* slots() const { return reinterpret_cast<ir::KernelError*>(errors_.data()); }
   std::int64_t* extents_of(std::size_t row) const;
   std::size_t next_row();
-  void copy(std::size_t begin, std::size_t end);
+  Result copy(std::size_t begin, std::size_t end);
 
   std::shared_ptr<DeviceContext> context_;
   Stream stream_;
   std::size_t rows_, row_bytes_, bytes_of_rows_;
   PinnedBlock host_;    // as the block, with room for small inputs
-  PinnedBlock errors_;  // rows as they come back, then host_error()
+  PinnedBlock errors_;  // a slot a row
+  Address errors_address_;
   StreamMemory block_;
   std::size_t used_ = 0, sent_ = 0;  // rows, from the first on
   bool inputs_sent_ = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <thread>
 #include <utility>
 
 #include "ir/error.h"
@@ -101,7 +102,7 @@ std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver>
 }
 
 DeviceContext::~DeviceContext() {
-  if (context_ != nullptr) driver_->context_release(device_);
+  if (context_ != nullptr && !hangs_) driver_->context_release(device_);
 }
 
 void DeviceContext::enter() const {
@@ -115,7 +116,21 @@ void DeviceContext::enter() const {
   check(driver_->context_set(context_), "entering the GPU's context");
 }
 
-void DeviceContext::enter_quietly() const noexcept { driver_->context_set(context_); }
+bool DeviceContext::enter_quietly() const noexcept {
+  if (hangs_.load(std::memory_order_acquire)) return false;
+  driver_->context_set(context_);
+  return true;
+}
+
+Result DeviceContext::wait_a_while(Stream stream) const {
+  constexpr std::chrono::microseconds between_looks{20};
+  const auto end = std::chrono::steady_clock::now() + trial_limit_;
+  for (;;) {
+    const Result result = driver_->stream_query(stream);
+    if (result != not_ready || std::chrono::steady_clock::now() > end) return result;
+    std::this_thread::sleep_for(between_looks);
+  }
+}
 
 void DeviceContext::fail(Result result, std::string_view what) const {
   if (result == out_of_memory) {
@@ -126,8 +141,13 @@ void DeviceContext::fail(Result result, std::string_view what) const {
                             "smaller inputs or end other programs that use it",
                             what, free, total));
   }
-  const std::string message = fmt::format("{}: {}", what, describe(*driver_, result));
-  if (ends_context(result)) {
+  const bool hangs = result == not_ready;
+  const std::string message =
+      hangs ? fmt::format("{}: it has not ended after {} s; the GPU hangs until this process ends",
+                          what, std::chrono::duration<double>(trial_limit_).count())
+            : fmt::format("{}: {}", what, describe(*driver_, result));
+  if (hangs) hangs_.store(true, std::memory_order_release);
+  if (hangs || ends_context(result)) {
     const std::lock_guard lock(mutex_);
     if (!lost_.load(std::memory_order_relaxed)) first_fault_ = message;
     lost_.store(true, std::memory_order_release);

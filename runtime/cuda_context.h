@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -39,9 +40,10 @@ class DeviceContext {
   const Properties& properties() const { return properties_; }
 
   // Makes the context current on this thread. Throws Error{Internal} once the context is lost.
-  // `enter_quietly` is for destructors.
   void enter() const;
-  void enter_quietly() const noexcept;
+  // The same for destructors. False where a kernel hangs: the driver would wait for it, so nothing
+  // is freed.
+  [[nodiscard]] bool enter_quietly() const noexcept;
 
   // Throws for anything but success: Error{Resource} where memory is short, Error{Internal} else; a
   // fault of a kernel also loses the context for good. `what`: what was being done, e.g. "copying
@@ -51,6 +53,13 @@ class DeviceContext {
   }
   [[noreturn]] void fail(Result result, std::string_view what) const;
 
+  // Waits for a stream whose last launch may be one that hangs the device: not_ready where it has
+  // not ended after the limit. To `fail` with that loses the context for good.
+  Result wait_a_while(Stream stream) const;
+  // Several times what the bounded waits of a checked kernel take (device/barriers.cuh).
+  static constexpr std::chrono::milliseconds longest_trial{20'000};
+  void limit_trials(std::chrono::milliseconds limit) { trial_limit_ = limit; }  // for tests
+
  private:
   DeviceContext() = default;
 
@@ -58,7 +67,8 @@ class DeviceContext {
   DeviceNumber device_ = 0;
   Context context_ = nullptr;
   Properties properties_;
-  mutable std::atomic<bool> lost_{false};
+  std::chrono::milliseconds trial_limit_ = longest_trial;
+  mutable std::atomic<bool> lost_{false}, hangs_{false};
   mutable std::mutex mutex_;
   mutable std::string first_fault_;  // why it is lost
 };

@@ -119,6 +119,7 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
                                           });
     internal_check(alike, "a kernel's twin has the same launches but for their shared memory");
   }
+  waits_ = kernel.cuda().waits;
   size_count_ = size_program(region, kernel).expressions.size();
   grids_grow_ = grows_with_leaves(kernel.scratch_bytes);
   for (const ir::DeviceLaunch& launch : launches_) {
@@ -185,8 +186,7 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
 }
 
 CudaKernel::~CudaKernel() {
-  if (module_ == nullptr) return;
-  context_->enter_quietly();
+  if (module_ == nullptr || !context_->enter_quietly()) return;
   context_->driver().module_unload(module_);
 }
 
@@ -345,13 +345,11 @@ Result PreparedLaunch::issue(const Driver& driver, Stream stream, bool behind_ke
   return start(driver, stream, dependent_ && behind_kernel, kernel_->function(index_));
 }
 
-Result PreparedLaunch::issue_twin(const Driver& driver, Stream stream, Address error) {
+Result PreparedLaunch::issue_twin(const Driver& driver, Stream stream) {
   const CudaKernel& twin = *kernel_->twin();
-  const Address own = std::exchange(words_[words_.size() - 2], error);
   configuration_.shared_bytes = static_cast<unsigned>(twin.launches()[index_].shared_bytes);
   const Result result = start(driver, stream, false, twin.function(index_));
   configuration_.shared_bytes = static_cast<unsigned>(kernel_->launches()[index_].shared_bytes);
-  words_[words_.size() - 2] = own;
   return result;
 }
 

@@ -55,8 +55,10 @@ class CudaKernel : public DeviceKernel {
   // "region matmul_3, schedule matmul_mma bm=64, n = 7, m = 384".
   std::string describe(std::span<const std::int64_t> extents) const;
 
+  // Threads wait for what others do, so that a fault could hang the device.
+  bool waits() const { return waits_; }
   // The first launch anywhere is waited for, so that a fault is known to be this kernel's. Where
-  // there is one it is the twin's, whose error slot the host can read when the context is lost.
+  // there is one it is the twin's.
   bool proven() const { return proven_.load(std::memory_order_acquire); }
   void set_proven() const;
   const CudaKernel* twin() const { return twin_.get(); }
@@ -73,7 +75,7 @@ class CudaKernel : public DeviceKernel {
   std::vector<Function> functions_;
   ir::ShapeInterpreter sizes_;
   std::size_t size_count_ = 0;
-  bool grids_grow_ = true;
+  bool grids_grow_ = true, waits_ = false;
   std::unique_ptr<const CudaKernel> twin_;
   std::function<void()> passed_;
   mutable std::once_flag told_;
@@ -120,8 +122,8 @@ class PreparedLaunch {
   // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one
   // ends where it knows how to wait. Throws Error{Internal} where the library refuses a product.
   Result issue(const Driver& driver, Stream stream, bool behind_kernel);
-  // The kernel's twin instead, with another error slot.
-  Result issue_twin(const Driver& driver, Stream stream, Address error);
+  // The kernel's twin instead.
+  Result issue_twin(const Driver& driver, Stream stream);
 
  private:
   struct Product {

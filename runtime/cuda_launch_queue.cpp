@@ -16,6 +16,8 @@ namespace {
 // Rows of arguments where launches may come again: how many can be under way between two waits.
 constexpr std::size_t rows_in_turn = 256;
 
+const std::string twin_of = "the checked twin of ";
+
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
 
 std::vector<const ir::Code::Launch*> launches_of(const ir::Program& program) {
@@ -56,7 +58,7 @@ LaunchQueue::OwnStream::OwnStream(std::shared_ptr<DeviceContext> shared)
 }
 
 LaunchQueue::OwnStream::~OwnStream() {
-  context->enter_quietly();
+  if (!context->enter_quietly()) return;
   context->driver().stream_destroy(handle);
 }
 
@@ -82,7 +84,7 @@ LaunchQueue::LaunchQueue(std::shared_ptr<DeviceContext> context, const ir::Progr
 }
 
 LaunchQueue::~LaunchQueue() {
-  context_->enter_quietly();
+  if (!context_->enter_quietly()) return;
   if (in_call_) driver_.stream_synchronize(stream_.handle);
   for (const Event event : events_) driver_.event_destroy(event);
 }
@@ -151,7 +153,7 @@ std::vector<LaunchQueue::Step> LaunchQueue::prepare(std::span<const CudaKernel::
 }
 
 void LaunchQueue::send(std::span<const ArgumentBuffer::Input> inputs) {
-  arguments_.send(inputs, *inputs_);
+  check(arguments_.send(inputs, *inputs_), "copying inputs and arguments of a call to the GPU");
   std::ranges::move(waiting_, std::back_inserter(issued_));
   waiting_.clear();
 }
@@ -174,17 +176,28 @@ std::string LaunchQueue::call_text() const {
                      regions);
 }
 
-void LaunchQueue::synchronize() {
-  const Result result = driver_.stream_synchronize(stream_.handle);
-  if (result != success) context_->fail(result, call_text());
+void LaunchQueue::check(Result result, std::string_view doing) const {
+  if (result == success) return;
+  for (const Launch& launch : issued_) {
+    const ir::KernelError& error = arguments_.error(launch.row);
+    if (ends_context(result) && error.check == ir::KernelError::wait_ran_out) {
+      const CudaKernel& kernel = launch.kernel();
+      const bool on_trial = kernel.twin() != nullptr && !kernel.proven();
+      context_->fail(result,
+                     fmt::format("running {}{}: a wait ran out ({})", on_trial ? twin_of : "",
+                                 describe(launch), describe_wait(error)));
+    }
+  }
+  context_->fail(result, doing.empty() ? call_text() : doing);
 }
 
+void LaunchQueue::synchronize() { check(driver_.stream_synchronize(stream_.handle), {}); }
+
 void LaunchQueue::wait() {
-  const bool look = checked_ && arguments_.fetch_errors();
   synchronize();
   const std::vector<Launch> tested = std::exchange(issued_, {});
   arguments_.free_rows();
-  if (!look) return;
+  if (!checked_) return;
   for (const Launch& launch : tested) {
     const ir::KernelError& error = arguments_.error(launch.row);
     if (error.check >= 0) report_check(program_, *launch.launch, extents(launch), error);
@@ -206,9 +219,8 @@ std::vector<ir::Tensor> LaunchQueue::finish(std::span<const std::int64_t> slots,
     }
     const std::shared_ptr<std::byte> block = output_blocks_.take(bytes);
     if (bytes > 0)
-      context_->check(
-          driver_.copy_to_host(block.get(), address_of(output.buffer), bytes, stream_.handle),
-          "copying outputs from the GPU");
+      check(driver_.copy_to_host(block.get(), address_of(output.buffer), bytes, stream_.handle),
+            "copying outputs from the GPU");
     outputs.emplace_back(output.dtype, std::move(dims),
                          std::span<const std::byte>(block.get(), bytes), block);
   }
@@ -221,8 +233,7 @@ std::vector<ir::Tensor> LaunchQueue::finish(std::span<const std::int64_t> slots,
 
 bool LaunchQueue::enqueue(Step& step, Stream stream, bool behind_kernel, bool apart) {
   for (PreparedLaunch& launch : step.launches) {
-    const Result result = launch.issue(driver_, stream, behind_kernel && !apart);
-    if (result != success) context_->fail(result, "launching " + describe(step.of));
+    check(launch.issue(driver_, stream, behind_kernel && !apart), "launching " + describe(step.of));
     behind_kernel = true;
   }
   return behind_kernel;
@@ -247,8 +258,9 @@ void LaunchQueue::issue(std::vector<Step>& steps) {
     if (!on_trial) continue;
     behind_kernel = false;
     if (in_place_of_twin) continue;
-    const Result result = driver_.stream_synchronize(stream_.handle);
-    if (result != success) context_->fail(result, "running " + describe(step.of));
+    check(kernel.waits() ? context_->wait_a_while(stream_.handle)
+                         : driver_.stream_synchronize(stream_.handle),
+          "running " + describe(step.of));
     kernel.set_proven();
   }
   if (recording_) read_marks(steps);
@@ -256,22 +268,12 @@ void LaunchQueue::issue(std::vector<Step>& steps) {
 
 // The twin's run counts as the kernel's: it computes the same.
 void LaunchQueue::run_twin(Step& step) {
-  ir::KernelError& error = arguments_.host_error();
-  error = {};
-  for (PreparedLaunch& launch : step.launches) {
-    const Result result =
-        launch.issue_twin(driver_, stream_.handle, arguments_.host_error_address());
-    if (result != success)
-      context_->fail(result, "launching the checked twin of " + describe(step.of));
-  }
-  if (const Result result = driver_.stream_synchronize(stream_.handle); result != success) {
-    const std::string wait = error.check == ir::KernelError::wait_ran_out
-                                 ? fmt::format(": a wait ran out ({})", describe_wait(error))
-                                 : "";
-    context_->fail(result,
-                   fmt::format("running the checked twin of {}{}", describe(step.of), wait));
-  }
+  const std::string twin = twin_of + describe(step.of);
+  for (PreparedLaunch& launch : step.launches)
+    check(launch.issue_twin(driver_, stream_.handle), "launching " + twin);
+  check(context_->wait_a_while(stream_.handle), "running " + twin);
   step.of.kernel().set_proven();
+  const ir::KernelError& error = arguments_.error(step.of.row);
   if (error.check >= 0) report_check(program_, *step.of.launch, extents(step.of), error);
 }
 

@@ -82,8 +82,9 @@ class LaunchQueue {
   void issue(std::vector<Step>& steps);
   // On any stream, and waits for nothing: while the stream is captured, or for measuring.
   void enqueue(std::vector<Step>& steps, Stream stream);
-  // "running a call with n = 7 on the GPU, ...": for a fault that no one launch is known to have.
-  std::string call_text() const;
+  // As DeviceContext::check, of anything done for the call: where a wait of one of its launches ran
+  // out, that is what failed. An empty `doing`: no one launch is known to have failed.
+  void check(Result result, std::string_view doing) const;
 
   // Waits for all that was issued; then every row of arguments is free. Throws what the first
   // failing device check found (Error{Inputs}).
@@ -109,6 +110,8 @@ class LaunchQueue {
   // of the step may start before the one ahead of it has ended.
   bool enqueue(Step& step, Stream stream, bool behind_kernel, bool apart);
   void run_twin(Step& step);
+  // "running a call with n = 7 on the GPU, ..."
+  std::string call_text() const;
   void mark(std::size_t event);
   void read_marks(const std::vector<Step>& steps);
   void synchronize();

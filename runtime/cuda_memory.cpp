@@ -12,8 +12,7 @@ StreamMemory::StreamMemory(StreamMemory&& other) noexcept
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 StreamMemory::~StreamMemory() {
-  if (address_ == 0) return;
-  context_->enter_quietly();
+  if (address_ == 0 || !context_->enter_quietly()) return;
   context_->driver().memory_free_async(address_, stream_);
 }
 
@@ -48,8 +47,7 @@ PinnedBlock::PinnedBlock(std::shared_ptr<DeviceContext> context, std::size_t byt
 }
 
 PinnedBlock::~PinnedBlock() {
-  if (data_ == nullptr) return;
-  context_->enter_quietly();
+  if (data_ == nullptr || !context_->enter_quietly()) return;
   context_->driver().host_free(data_);
 }
 
@@ -81,7 +79,7 @@ class Constants : public ConstantStore {
                     "opening a stream");
   }
   ~Constants() override {
-    context_->enter_quietly();
+    if (!context_->enter_quietly()) return;
     for (const Address address : addresses_) context_->driver().memory_free(address);
     context_->driver().stream_destroy(stream_);
   }

@@ -34,8 +34,7 @@ bool ReplayedSession::takes(const ir::Program& program) {
 }
 
 ReplayedSession::PreparedCall::~PreparedCall() {
-  if (graph == nullptr) return;
-  context->enter_quietly();
+  if (graph == nullptr || !context->enter_quietly()) return;
   context->driver().graph_executable_destroy(graph);
 }
 
@@ -265,8 +264,7 @@ void ReplayedSession::run(PreparedCall& call) {
   if (launch_apart || call.graph == nullptr) {
     queue_.issue(call.steps);
   } else {
-    const Result result = queue_.context()->driver().graph_launch(call.graph, queue_.stream());
-    if (result != success) queue_.context()->fail(result, queue_.call_text());
+    queue_.check(queue_.context()->driver().graph_launch(call.graph, queue_.stream()), {});
   }
   call.used = call.used || !launch_apart;
 }

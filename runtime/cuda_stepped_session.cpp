@@ -60,10 +60,9 @@ ir::Tensor SteppedSession::element(std::int32_t position, ir::DType dtype, std::
   ir::Tensor copy(dtype, {});
   const std::size_t size = ir::size_of(dtype);
   const std::byte* source = frames().address(position) + static_cast<std::size_t>(element) * size;
-  const DeviceContext& context = *queue_.context();
-  context.check(context.driver().copy_to_host(copy.mutable_bytes().data(), device_form(source),
-                                              size, queue_.stream()),
-                "fetching a number from the GPU");
+  queue_.check(queue_.context()->driver().copy_to_host(copy.mutable_bytes().data(),
+                                                       device_form(source), size, queue_.stream()),
+               "fetching a number from the GPU");
   queue_.wait();
   return copy;
 }
@@ -114,7 +113,7 @@ std::shared_ptr<std::byte> SteppedSession::take(std::size_t bytes) {
 
 void SteppedSession::copy_rows(std::byte* to, std::size_t stride, const std::byte* from,
                                std::size_t bytes, std::size_t rows) {
-  const DeviceContext& context = *queue_.context();
+  const Driver& driver = queue_.context()->driver();
   const char* doing = "copying values on the GPU";
   if (rows > 1 && stride <= longest_row_stride) {
     const RowCopy copy{.source_kind = device_memory_kind,
@@ -125,23 +124,21 @@ void SteppedSession::copy_rows(std::byte* to, std::size_t stride, const std::byt
                        .target_stride = stride,
                        .bytes = bytes,
                        .rows = rows};
-    return context.check(context.driver().copy_rows(&copy, queue_.stream()), doing);
+    return queue_.check(driver.copy_rows(&copy, queue_.stream()), doing);
   }
   for (std::size_t row = 0; row < rows; ++row)
-    context.check(
-        context.driver().copy_on_device(device_form(to + row * stride),
-                                        device_form(from + row * bytes), bytes, queue_.stream()),
-        doing);
+    queue_.check(driver.copy_on_device(device_form(to + row * stride),
+                                       device_form(from + row * bytes), bytes, queue_.stream()),
+                 doing);
 }
 
 // By way of a row of arguments, which stays as it is until the copy is done.
 void SteppedSession::write(std::byte* to, std::span<const std::byte> number) {
   make_row();
   const std::byte* kept = queue_.arguments().keep(number);
-  const DeviceContext& context = *queue_.context();
-  context.check(
-      context.driver().copy_to_device(device_form(to), kept, number.size(), queue_.stream()),
-      "copying a number to the GPU");
+  queue_.check(queue_.context()->driver().copy_to_device(device_form(to), kept, number.size(),
+                                                         queue_.stream()),
+               "copying a number to the GPU");
 }
 
 }  // namespace anydim::runtime::cuda

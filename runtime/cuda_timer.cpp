@@ -21,7 +21,7 @@ TimedStream::TimedStream(std::shared_ptr<DeviceContext> context) : context_(std:
 TimedStream::~TimedStream() { release(); }
 
 void TimedStream::release() {
-  context_->enter_quietly();
+  if (!context_->enter_quietly()) return;
   const Driver& driver = context_->driver();
   if (end_ != nullptr) driver.event_destroy(end_);
   if (begin_ != nullptr) driver.event_destroy(begin_);
@@ -60,7 +60,7 @@ GraphTimer::GraphTimer(std::shared_ptr<DeviceContext> context,
 }
 
 GraphTimer::~GraphTimer() {
-  context_->enter_quietly();
+  if (!context_->enter_quietly()) return;
   context_->driver().graph_executable_destroy(graph_);
 }
 
@@ -82,7 +82,7 @@ ColdTimer::ColdTimer(std::shared_ptr<DeviceContext> context)
 }
 
 ColdTimer::~ColdTimer() {
-  context_->enter_quietly();
+  if (!context_->enter_quietly()) return;
   context_->driver().memory_free(memory_);
 }
 

@@ -19,7 +19,7 @@ namespace {
 using Hash = std::array<std::uint8_t, 16>;
 
 constexpr std::string_view magic = "anydimk\n";
-constexpr std::uint32_t version = 6;
+constexpr std::uint32_t version = 7;
 constexpr std::size_t checked_header = magic.size() + 4 + 4 + sizeof(Hash) + 8;
 constexpr std::size_t header = checked_header + sizeof(Hash);
 
@@ -134,6 +134,7 @@ void fields(auto& bytes, Of<ir::KernelResources> auto& resources) {
   for (auto* number : {&resources.code_bytes, &resources.instructions, &resources.spills,
                        &resources.registers, &resources.stack_bytes, &resources.shared_bytes})
     bytes(*number);
+  bytes(resources.remarks);
 }
 
 void fields(auto& bytes, Of<ir::TensorMap> auto& map) {

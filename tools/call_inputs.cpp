@@ -62,10 +62,10 @@ GivenCall::GivenCall(const CallOptions& options, const ir::Module& module, std::
   fix_shapes(checked, shapes_);
 }
 
-std::map<std::string, std::int64_t> GivenCall::symbols(const Model& model) const {
+std::map<std::string, std::int64_t> GivenCall::symbols(const std::vector<InputInfo>& inputs) const {
   std::map<std::string, std::int64_t> symbols;
   for (const InputShape& shape : shapes_) {
-    for (const InputInfo& input : model.inputs()) {
+    for (const InputInfo& input : inputs) {
       for (std::size_t i = 0;
            input.name == shape.input && i < std::min(input.dims.size(), shape.dims.size()); ++i) {
         if (shape.dims[i] && input.dims[i].kind() == ir::Dim::Kind::Symbol)
@@ -76,10 +76,11 @@ std::map<std::string, std::int64_t> GivenCall::symbols(const Model& model) const
   return symbols;
 }
 
-std::vector<std::vector<std::int64_t>> GivenCall::extents(const Model& model) const {
-  const std::map<std::string, std::int64_t> known = symbols(model);
+std::vector<std::vector<std::int64_t>> GivenCall::extents(
+    const std::vector<InputInfo>& inputs) const {
+  const std::map<std::string, std::int64_t> known = symbols(inputs);
   std::vector<std::vector<std::int64_t>> extents;
-  for (const InputInfo& input : model.inputs()) {
+  for (const InputInfo& input : inputs) {
     std::vector<std::int64_t>& dims = extents.emplace_back();
     for (const ir::Dim& dim : input.dims) {
       dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
@@ -98,8 +99,8 @@ std::vector<std::vector<std::int64_t>> GivenCall::extents(const Model& model) co
 }
 
 std::vector<ir::Tensor> GivenCall::tensors(const Model& model) const {
-  static_cast<void>(extents(model));  // which names what is missing
-  const std::map<std::string, std::int64_t> known = symbols(model);
+  static_cast<void>(extents(model.inputs()));  // which names what is missing
+  const std::map<std::string, std::int64_t> known = symbols(model.inputs());
   tuner::Call call;
   for (const std::string& symbol : shape_of(model).symbol_names())
     call.values.push_back(known.at(symbol));

@@ -34,15 +34,15 @@ class GivenCall {
   // Error{Inputs} for shapes that the module does not have or that contradict each other.
   GivenCall(const CallOptions& options, const ir::Module& module, std::string_view command);
 
-  // Of every dim of every input, in the order of Model::inputs(). Throws Error{CommandLine} naming
-  // what no shape tells.
-  std::vector<std::vector<std::int64_t>> extents(const Model& model) const;
+  // Of every dim of every input, in the order of `inputs`. Throws Error{CommandLine} naming what no
+  // shape tells.
+  std::vector<std::vector<std::int64_t>> extents(const std::vector<InputInfo>& inputs) const;
   // In the order of Model::inputs(): the files' numbers, else made up, the same on every machine
   // (api/sample_inputs.h). Throws as extents() and arrange_inputs do.
   std::vector<ir::Tensor> tensors(const Model& model) const;
 
  private:
-  std::map<std::string, std::int64_t> symbols(const Model& model) const;
+  std::map<std::string, std::int64_t> symbols(const std::vector<InputInfo>& inputs) const;
 
   std::string command_;
   NamedTensors given_;

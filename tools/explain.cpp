@@ -6,9 +6,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/explain_gpu.h"
 #include "api/output_files.h"
 #include "tools/call_inputs.h"
 #include "tools/command.h"
+#include "tools/emit_kernels.h"
 #include "tools/output.h"
 
 namespace anydim::tools {
@@ -20,6 +22,8 @@ struct ExplainOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> outputs;
   std::string page;
+  std::string gpu;                // a part that need not be here
+  std::vector<std::string> emit;  // what, and where to
   int repeat = 5;
 };
 
@@ -55,6 +59,7 @@ nlohmann::json to_json(const CallExplanation& call) {
                         {"chosen", launch.chosen},
                         {"kernel", launch.kernel},
                         {"code_bytes", launch.code_bytes},
+                        {"warnings", launch.warnings},
                         {"tasks", launch.tasks},
                         {"estimated_us", 1e6 * launch.estimated_seconds},
                         {"measured_us", 1e6 * launch.measured_seconds}});
@@ -83,6 +88,59 @@ nlohmann::json to_json(const CallExplanation& call) {
             {"pending", call.kernels.pending}}}};
 }
 
+nlohmann::json to_json(const GpuPlan& plan) {
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const PlannedKernel& kernel : plan.kernels) {
+    nlohmann::json entries = nlohmann::json::array();
+    for (const PlannedEntry& entry : kernel.entries)
+      entries.push_back({{"name", entry.name},
+                         {"grid", entry.grid},
+                         {"threads", entry.threads},
+                         {"cluster_blocks", entry.cluster_blocks},
+                         {"shared_bytes", entry.shared_bytes},
+                         {"registers", entry.registers},
+                         {"blocks_per_multiprocessor", entry.blocks_per_multiprocessor}});
+    kernels.push_back({{"region", kernel.row.region},
+                       {"bucket", kernel.row.bucket},
+                       {"schedule", kernel.row.schedule},
+                       {"chosen", kernel.row.chosen},
+                       {"expected_us", 1e6 * kernel.row.expected_seconds},
+                       {"entries", entries}});
+  }
+  nlohmann::json object = {{"part", plan.part}, {"kernels", kernels}};
+  if (!plan.launches) return object;
+  nlohmann::json launches = nlohmann::json::array();
+  for (const PlannedLaunch& launch : *plan.launches)
+    launches.push_back({{"kernel", launch.kernel},
+                        {"keys", object_of(launch.keys)},
+                        {"estimated_us", 1e6 * launch.estimated_seconds}});
+  object["launches"] = launches;
+  return object;
+}
+
+// Without a driver: nothing runs.
+void plan(const ExplainOptions& options, const CommonOptions& common,
+          const CompileOptions& compile_options) {
+  if (compile_options.device != DeviceKind::Cuda)
+    throw Error(ErrorKind::CommandLine, "--gpu names a part; give --device cuda too");
+  std::optional<EmittedCode> code;
+  if (!options.emit.empty()) code = parse_emitted_code(options.emit.front());
+  ir::Module module = load_model(options.model);
+  const GivenCall call({.shapes = options.shapes, .inputs = {}}, module, "explain");
+  const auto extents = call.extents(inputs_of(module.functions.at(0)));
+  const GpuPlan plan = explain_gpu(options.gpu, std::move(module), compile_options, extents);
+  std::vector<std::filesystem::path> files;
+  if (code) files = emit_kernels(plan, *code, options.emit.at(1));
+  if (common.json) {
+    nlohmann::json object = to_json(plan);
+    for (const std::filesystem::path& file : files) object["files"].push_back(file.string());
+    put_json(object);
+    return;
+  }
+  put_text(to_text(plan));
+  for (const std::filesystem::path& file : files) put("{}\n", file.string());
+}
+
 void run(const ExplainOptions& options, const CommonOptions& common) {
   if (common.executor == "graph")
     throw Error(ErrorKind::CommandLine,
@@ -94,6 +152,12 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   CompileOptions compile_options = tools::compile_options(common);
   compile_options.outputs = options.outputs;
   const bool deep = !options.page.empty();
+  if (!options.emit.empty() && options.gpu.empty())
+    throw Error(ErrorKind::CommandLine,
+                "--emit writes the kernels of a part; say of which by --gpu and --device cuda");
+  if (deep && !options.gpu.empty())
+    throw Error(ErrorKind::CommandLine, "--html shows what was measured; leave --gpu out");
+  if (!options.gpu.empty()) return plan(options, common, compile_options);
   if (deep && compile_options.device != DeviceKind::Cpu)
     throw Error(ErrorKind::CommandLine,
                 "--html shows what the processor's limits allow; leave --device cuda out");
@@ -102,7 +166,7 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   const GivenCall call({.shapes = options.shapes, .inputs = {}}, module, "explain");
   const auto model = Model::compile(std::move(module), compile_options);
   const ModelExplanation explanation =
-      explain_model(*model, call.extents(*model), options.repeat, nullptr,
+      explain_model(*model, call.extents(model->inputs()), options.repeat, nullptr,
                     deep ? ExplanationDepth::Deep : ExplanationDepth::Usual);
   if (deep) {
     const int threads = program_of(*model)->pool().threads();
@@ -139,6 +203,14 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--html", options->page,
                       "a page of the same, for a browser: regions, buckets, roofline, a timeline; "
                       "in place of text");
+  command->add_option("--gpu", options->gpu,
+                      "with --device cuda: kernels, schedules, tables and estimates for this part "
+                      "(h200, a100, ...), which need not be here; nothing runs");
+  command
+      ->add_option("--emit", options->emit,
+                   "with --gpu: the kernels as cuda, ptx or sass, one file each in a folder")
+      ->expected(2)
+      ->type_name("FORM DIR");
   add_common_options(*command, common);
   command->callback(
       [&common, &action, options] { action = [&common, options] { run(*options, common); }; });

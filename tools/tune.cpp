@@ -163,7 +163,7 @@ void predict(const TuneOptions& options, const CommonOptions& common, CompileOpt
   compile.database.reset();  // incumbents are the cost model's choice
   if (compile.device != DeviceKind::Cuda)
     throw Error(ErrorKind::CommandLine, "--gpu predicts for a GPU; give --device cuda too");
-  const CompileTarget target = planned_gpu(options.gpu);
+  const CompileTarget target = planned_gpu(options.gpu, compile);
   const PlannedModel model = plan_model(target, load_model(options.model), compile);
   const TuneWorkloads workloads = workloads_of(options.settings, model.inputs, model.shape);
   const tuner::TuneSubject subject{

@@ -7,13 +7,13 @@ namespace anydim::tuner {
 
 // Measurements of different environments never mix.
 struct Environment {
-  std::string device;  // model of the processor or GPU, e.g. "AMD EPYC 9B14"
+  std::string device;  // "AMD EPYC 9B14", "GPU sm_90a of 132 multiprocessors and 141 GB"
   std::string target;  // ir::Backend::target()
-  std::string driver;  // version of the GPU's driver; empty on the CPU
+  std::string driver;  // empty; older versions kept a GPU's measurements apart by its driver
   // ir::Backend::generator(): hash of its sources, name and version of its compiler
   std::string generator;
   std::string precision;  // "f32", "bf16", "f16", "int8"
-  int threads = 1;        // that launches use
+  int threads = 1;        // of the host, that launches use; 1 for a GPU
   bool operator==(const Environment&) const = default;
 };
 

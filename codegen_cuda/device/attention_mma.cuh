@@ -123,6 +123,7 @@ struct AttentionMma {
         barrier();  // the tile's keys are there for everybody, and everybody has read the tile
                     // before
         copy_tile(tile + A::stages - 1);
+        __syncwarp();  // copying may have parted the lanes
       }
       const unsigned key_tile = shared + tile % A::stages * stage_bytes,
                      value_tile = key_tile + key_bytes;

@@ -230,9 +230,7 @@ struct AttentionWgmma {
               pack<A::brain>(scores[n][2 * half], scores[n][2 * half + 1]);
       }
     };
-    const auto release = [&](int number) {
-      if (lane == 0) arrive(barrier(number));
-    };
+    const auto release = [&](int number) { arrive(barrier(number), lane == 0); };
 
     if (tiles > 0) {
       wait(queries_there, 0, 0);

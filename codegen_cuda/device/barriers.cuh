@@ -9,22 +9,33 @@ __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-__device__ __forceinline__ void arrive(unsigned barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+// By the lanes that are elected: a branch would part the warp, and what follows may need it whole
+// (`.aligned`).
+__device__ __forceinline__ void arrive(unsigned barrier, bool elected) {
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "setp.ne.b32 elected, %1, 0;\n"
+      "@elected mbarrier.arrive.shared::cta.b64 _, [%0];\n"
+      "}" ::"r"(barrier),
+      "r"((int)elected)
+      : "memory");
 }
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-// At the barrier of the same place in another block of the cluster.
-__device__ __forceinline__ void arrive_at(unsigned barrier, int rank) {
+// The same at the barrier of the same place in another block of the cluster.
+__device__ __forceinline__ void arrive_at(unsigned barrier, int rank, bool elected) {
   asm volatile(
       "{\n"
+      ".reg .pred elected;\n"
       ".reg .b32 remote;\n"
+      "setp.ne.b32 elected, %2, 0;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "@elected mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
       "}" ::"r"(barrier),
-      "r"(rank)
+      "r"(rank), "r"((int)elected)
       : "memory");
 }
 // True once the phase of this parity has completed; a fresh barrier counts as having completed
@@ -47,9 +58,9 @@ template <bool checked>
 __device__ __forceinline__ void wait_for(unsigned barrier, unsigned parity, KernelError* error,
                                          int number, int iteration) {
   if constexpr (checked) {
-    constexpr int most_tries = 1 << 18;
-    for (int tries = 0; !has_completed(barrier, parity); ++tries) {
-      if (tries == most_tries) report_wait(error, number, parity, iteration);
+    if (has_completed(barrier, parity)) return;
+    for (const unsigned long long begin = nanoseconds(); !has_completed(barrier, parity);) {
+      if (nanoseconds() - begin > longest_wait) report_wait(error, number, parity, iteration);
     }
   } else {
     while (!has_completed(barrier, parity)) {

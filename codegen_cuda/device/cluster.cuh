@@ -1,13 +1,15 @@
 // Blocks of a cluster (sm_90): meetings, and values in each other's shared memory.
 
 // Every thread of every block; what was written to shared memory before is seen after, by all of
-// them.
+// them. What came before may have parted a warp's lanes, and `.aligned` needs them together.
 __device__ __forceinline__ void synchronise_cluster() {
+  __syncwarp();
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 // The same by a thread that has nothing to show the others: one that only must be there.
 __device__ __forceinline__ void attend_cluster() {
+  __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

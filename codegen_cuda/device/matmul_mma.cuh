@@ -139,6 +139,7 @@ __device__ __forceinline__ void multiply_tiles(
     const int next = tile + Tile::stages - 1;
     if (next < tiles) fetch(next, stage(next));
     commit_copies();
+    __syncwarp();  // fetching may have parted the lanes
     const unsigned left_tile = stage(tile), right_tile = left_tile + Tile::left_bytes;
 #pragma unroll
     for (int depth = 0; depth < Tile::depth; depth += Tile::tf32 ? 8 : 16) {

@@ -28,12 +28,13 @@ struct Ring {
     }
     publish_barriers();
   }
-  // By one lane of a warp that has read the step's stage: every block that copies into it is told.
-  __device__ __forceinline__ void release(int step) const {
-    if constexpr (Tile::sharing_blocks == 1) arrive(empty(step));
+  // By one elected lane of a warp that has read the step's stage: every block that copies into it
+  // is told.
+  __device__ __forceinline__ void release(int step, bool elected) const {
+    if constexpr (Tile::sharing_blocks == 1) arrive(empty(step), elected);
     else {
 #pragma unroll
-      for (int rank = 0; rank < Tile::sharing_blocks; ++rank) arrive_at(empty(step), rank);
+      for (int rank = 0; rank < Tile::sharing_blocks; ++rank) arrive_at(empty(step), rank, elected);
     }
   }
   // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.
@@ -79,11 +80,11 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
     // While this tile is multiplied the one before is done with.
     wait_multiplications<1>();
     pin(sums[0]);
-    if (tile > 0 && elected) ring.release(step - 1);
+    ring.release(step - 1, tile > 0 && elected);
   }
   wait_multiplications<0>();
   pin(sums[0]);
-  if (Tile::persistent && elected) ring.release(step - 1);  // else nothing is copied there any more
+  if (Tile::persistent) ring.release(step - 1, elected);  // else nothing is copied there any more
 }
 
 // A warp's results, 16 rows x `columns` elements in shared memory, to row `row` and column `column`

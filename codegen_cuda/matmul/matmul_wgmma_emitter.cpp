@@ -289,7 +289,6 @@ struct Tile {{
         });
       });
     });
-    if (shares() || schedule_.split > 1) scope.line("__syncwarp();");
     if (schedule_.split > 1) {
       scope.line(
           fmt::format("for (int meeting = 0; meeting < {}; ++meeting) attend_cluster();  // of "
@@ -369,11 +368,10 @@ struct Tile {{
             // the box.
             if (schedule_.persistent && result_ == nullptr) body.line(meeting());
           });
+      if (schedule_.persistent && result_ != nullptr)
+        loop.line("__syncwarp();  // one lane stores a box; products need all of them together");
     });
-    if (result_ != nullptr) {
-      scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
-      if (shares()) scope.line("__syncwarp();");
-    }
+    if (result_ != nullptr) scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
   }
 
   KernelWriter kernel_;

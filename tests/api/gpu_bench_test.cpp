@@ -59,6 +59,20 @@ TEST_F(GpuBench, ProductsInARingOfWeightsWithAWarmAndWithAColdCache) {
     EXPECT_EQ(product.epilogue, runtime::cuda::epilogue_bias);
 }
 
+TEST_F(GpuBench, AFirstChoiceThatDoesNotRunIsNotReplacedByAnother) {
+  gpu.device->use(runtime::cuda::CublasLt::make(gpu.device->shared_context(), library.functions()));
+  library.prefer_the_broken();
+  try {
+    time_matmul(gpu.target, {{.m = 3, .n = 32, .k = 64}}, options, {.repetitions = 1});
+    FAIL() << "it was compared with another";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Resource);
+    EXPECT_EQ(std::string(error.what()),
+              "cuBLASLt's first choice for 3 x 32 x 64 does not run (cuBLASLt: a product failed "
+              "with status 15); bench without --vs cublas");
+  }
+}
+
 TEST_F(GpuBench, WithoutALibraryResultsAreChecked) {
   const auto times = time_matmul(gpu.target, {{.m = 3, .n = 32, .k = 64, .copies = 2}}, options,
                                  {.library = false, .repetitions = 3});

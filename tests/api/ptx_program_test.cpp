@@ -9,6 +9,7 @@
 
 #include "api/anydim.h"
 #include "api/schedule_choice.h"
+#include "ir/forwarding_backend.h"
 #include "ir/text/parse.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/support/fake_part.h"
@@ -208,8 +209,8 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
   std::mt19937 random(5);
   const std::vector<Tensor> given{tests::random_numbers(ir::DType::BF16, {200, 128}, random, 3)};
   const std::vector<Tensor> want = evaluate_reference(ir::parse(text), given);
-  int trials[] = {1, 0};
-  for (const int wanted : trials) {
+  const int modules[] = {2, 1};  // the kernel's, and in the first process its twin's
+  for (const int wanted : modules) {
     FakePart part("h200");
     part.options.keep_kernels = true;
     part.options.cache_folder = folder.path();
@@ -228,8 +229,63 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
       for (std::int64_t i = 0; i < got.elements(); ++i)
         ASSERT_NEAR(got.real_at(i), want[0].real_at(i), 0.02 * (1 + std::abs(want[0].real_at(i))));
     }
-    EXPECT_EQ(part.fake->calls("host_device_address"), wanted);
+    EXPECT_EQ(part.fake->calls("module_load"), wanted);
     EXPECT_EQ(part.gpu->findings(), "");
+  }
+}
+
+// Kernels whose code does not wait for the launch ahead, though they say that they do.
+class WithoutGridWait : public ir::ForwardingBackend {
+ public:
+  explicit WithoutGridWait(std::shared_ptr<const ir::Backend> inner)
+      : ForwardingBackend(std::move(inner)) {}
+  ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket,
+                             const ir::Schedule& schedule) const override {
+    ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
+    std::string text(reinterpret_cast<const char*>(kernel.code.data()), kernel.code.size());
+    const std::string wait = "griddepcontrol.wait;";
+    for (std::size_t at = 0; (at = text.find(wait, at)) != std::string::npos;)
+      text.erase(at, wait.size());
+    const auto bytes = std::as_bytes(std::span(text));
+    kernel.code.assign(bytes.begin(), bytes.end());
+    return kernel;
+  }
+};
+
+// The interpreter carries launches out one after the other, so results are right without the wait;
+// a GPU's need not be.
+TEST(PtxOverlap, ALaunchThatBeginsEarlyAndDoesNotWaitIsFound) {
+  const char* text = R"(
+fn @main(%x: Tensor[(m, 40), f32]) where m in [1, 64] {
+  %y = softmax(%x) {axis = 1}
+  %z = softmax(%y) {axis = 0}
+  return %z
+})";
+  std::mt19937 random(5);
+  const std::vector<Tensor> given{tests::random_numbers(ir::DType::F32, {30, 40}, random, 3)};
+  for (const bool waits : {true, false}) {
+    FakePart part("h200");
+    if (!waits) part.target.backend = std::make_shared<const WithoutGridWait>(part.target.backend);
+    std::shared_ptr<const runtime::Executable> executable;
+    try {
+      executable = compile_for(part.target, ir::parse(text), part.options);
+    } catch (const Error& error) {
+      if (lacks_compiler(error)) GTEST_SKIP() << error.what();
+      throw;
+    }
+    runtime::Context context(executable);
+    context.run(given);  // each kernel alone, as nobody has run it before
+    if (waits) {
+      context.run(given);
+      EXPECT_GT(part.fake->launches_with(runtime::cuda::programmatic_stream_serialization), 0);
+      EXPECT_EQ(part.gpu->findings(), "");
+    } else {
+      EXPECT_THROW(context.run(given), Error);
+      EXPECT_NE(
+          part.gpu->findings().find("which a launch ahead writes, before griddepcontrol.wait"),
+          std::string::npos)
+          << part.gpu->findings();
+    }
   }
 }
 

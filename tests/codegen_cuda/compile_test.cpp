@@ -26,15 +26,40 @@ TEST(Compile, ReadsTheAssemblersReport) {
   EXPECT_EQ(resources.spills, 20);
 }
 
-TEST(Compile, SpillsAndSerialisedProductsAreFaults) {
-  EXPECT_EQ(faults_in("    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"), "");
-  EXPECT_NE(faults_in("    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"), "");
-  EXPECT_NE(faults_in("ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async "
-                      "instructions are serialized\n"),
-            "");
+TEST(Compile, KeepsRemarksOnPerformance) {
+  const std::string remark =
+      "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async "
+      "instructions are serialized\n";
+  EXPECT_EQ(resources_in("ptxas info    : Used 40 registers\n" + remark).remarks, remark);
+  EXPECT_EQ(resources_in("ptxas info    : Used 40 registers\n").remarks, "");
 }
 
-TEST(Compile, SpillsAreRefused) {
+// Products whose sums are read while they are under way: right, and serialised.
+TEST(Compile, ARemarkIsToldAndRefusesNothing) {
+  EmittedKernel emitted;
+  emitted.source = R"(
+extern "C" __global__ void __launch_bounds__(128, 1) impatient(float* out, unsigned long long a) {
+  float d[4] = {0, 0, 0, 0};
+  for (int i = 0; i < 4; ++i) {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, "
+        "0;"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "l"(a));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    out[i * 128 + threadIdx.x] = d[0];
+  }
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+)";
+  const ir::CompiledKernel kernel = compile_emitted(*Nvrtc::open(), small_target("h200"),
+                                                    CudaOutput::Cubin, emitted, "impatient");
+  EXPECT_NE(kernel.resources.remarks.find("(C75"), std::string::npos) << kernel.resources.remarks;
+  EXPECT_EQ(kernel.resources.spills, 0);
+}
+
+TEST(Compile, SpillsAreCountedAndRefuseNothing) {
   // 64 running values that 32 registers cannot hold.
   EmittedKernel emitted;
   emitted.source = R"(
@@ -51,13 +76,10 @@ extern "C" __global__ void __launch_bounds__(1024, 2) crowded(const float* in, f
   }
 }
 )";
-  try {
-    compile_emitted(*Nvrtc::open(), small_target("h200"), CudaOutput::Cubin, emitted, "crowded");
-    FAIL() << "a kernel that spills was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Internal);
-    EXPECT_NE(std::string(error.what()).find("spill stores"), std::string::npos) << error.what();
-  }
+  const ir::CompiledKernel kernel =
+      compile_emitted(*Nvrtc::open(), small_target("h200"), CudaOutput::Cubin, emitted, "crowded");
+  EXPECT_GT(kernel.resources.spills, 0);
+  EXPECT_GT(kernel.code.size(), 0u);
 }
 
 TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
@@ -93,8 +115,9 @@ TEST(Compile, EveryCandidateOfRowsIsAssembledWithoutSpills) {
                                           .nvrtc_path = {}});
   const auto expect_fits = [&](const TestRegion& region, const ir::Bucket& bucket) {
     for (const ir::Schedule& schedule : backend->candidates(region.region, bucket)) {
-      EXPECT_NO_THROW(backend->compile(region.region, bucket, schedule))
-          << to_string(schedule) << " " << to_string(bucket);
+      const ir::KernelResources used = backend->compile(region.region, bucket, schedule).resources;
+      EXPECT_EQ(used.spills, 0) << to_string(schedule) << " " << to_string(bucket);
+      EXPECT_EQ(used.remarks, "") << to_string(schedule) << " " << to_string(bucket);
     }
   };
   for (const std::int64_t longest : {512, 1024, 4096, 16000})

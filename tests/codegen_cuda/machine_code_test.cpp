@@ -1,7 +1,7 @@
 // Machine code of the kernels of two encoders, MiniLM (tests/models/minilm.onnx) and BERT-base (the
 // same export at its sizes), in bf16 and f32, packed and padded, for every bucket of their default
-// tables on three architectures: no spills, no local memory, no remark of the assembler (compile()
-// throws at one), registers and shared memory within what the schedule counts on, a trade of
+// tables on three architectures: no spills, no local memory, no remark of the assembler,
+// registers and shared memory within what the schedule counts on, a trade of
 // registers that adds up; and the instructions that each is made for, where there is a
 // disassembler.
 #include <fmt/format.h>
@@ -171,6 +171,7 @@ std::int64_t allocated(std::int64_t registers) { return (registers + 7) / 8 * 8;
 void expect_room(const Choice& choice, const CudaTarget& target) {
   const ir::KernelResources& used = choice.kernel.resources;
   EXPECT_EQ(used.spills, 0);
+  EXPECT_EQ(used.remarks, "");
   EXPECT_EQ(used.stack_bytes, 0);
   EXPECT_LE(used.shared_bytes, target.shared_per_block);
   const auto registers = registers_of_entries(choice.kernel.code);

@@ -227,7 +227,7 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
            "beside=2"));  // one operand at a time
 }
 
-// Assembled without spills or remarks (compile() throws at one), as large products of an encoder
+// Assembled without spills or remarks, as large products of an encoder
 // would ask for it.
 TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
   const auto region = make_region(matmul_text({.columns = 1536,
@@ -245,6 +245,7 @@ TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
     const ir::CompiledKernel kernel =
         backend->compile(region->region, bucket_of({{1, 8192, 1}}), schedule);
     EXPECT_EQ(kernel.resources.spills, 0) << shape;
+    EXPECT_EQ(kernel.resources.remarks, "") << shape;
     EXPECT_EQ(kernel.resources.stack_bytes, 0) << shape;
     EXPECT_EQ(kernel.cuda().launches.front().cluster[0], 2) << shape;
   }

@@ -58,6 +58,24 @@ TEST(Target, AnH100IsWhatItsDriverSays) {
   EXPECT_EQ(target_of(device).clock, target_named("h100-pcie")->clock);
 }
 
+// A part by its name and as drivers describe it, which tell less memory than it is sold with.
+TEST(Target, TimesHoldForAPartWhateverItsName) {
+  EXPECT_EQ(part_text(*target_named("h200")), "GPU sm_90a of 132 multiprocessors and 141 GB");
+  const auto part = [](int capability, int multiprocessors, double gib) {
+    return part_text(target_of({.driver_name = "a GPU",
+                                .capability = capability,
+                                .multiprocessors = multiprocessors,
+                                .memory_bytes = static_cast<std::int64_t>(gib * 0x1p30)}));
+  };
+  EXPECT_EQ(part(90, 132, 139.8), part_text(*target_named("h200")));
+  EXPECT_EQ(part(90, 132, 79.2), part_text(*target_named("h100")));
+  EXPECT_EQ(part(90, 114, 79.2), part_text(*target_named("h100-pcie")));
+  EXPECT_EQ(part(89, 142, 44.4), part_text(*target_named("l40s")));
+  EXPECT_EQ(part(89, 58, 22.2), part_text(*target_named("l4")));
+  EXPECT_EQ(part(80, 108, 39.4), part_text(*target_named("a100")));
+  EXPECT_EQ(part(90, 132, 94.5), "GPU sm_90a of 132 multiprocessors and 95 GB");
+}
+
 TEST(Target, OldDevicesAreRefused) {
   try {
     target_of({.driver_name = "Tesla T4",

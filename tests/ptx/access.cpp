@@ -68,9 +68,9 @@ Execution::Place Execution::resolve(Space space, std::uint64_t address, std::siz
       if (offset + bytes > allocation->bytes.size())
         fail("global memory", fmt::format("the allocation has {} bytes from {:#x} on",
                                           allocation->bytes.size(), allocation->base));
-      if (options.dependent && !allocation->steady && space == Space::Global && agent.warp >= 0 &&
-          (block.warps[static_cast<std::size_t>(agent.warp)]->behind_grid_wait >> agent.lane & 1) ==
-              0)
+      if (options.check_overlap && space == Space::Global)
+        check_overlap(*allocation, offset, bytes, kind, agent);
+      if (options.dependent && !allocation->steady && space == Space::Global && agent.before_wait)
         report(FindingKind::TooEarly, agent,
                fmt::format("{} of {} bytes at {:#x} before griddepcontrol.wait", kind_name(kind),
                            bytes, address));
@@ -101,6 +101,31 @@ Execution::Place Execution::resolve(Space space, std::uint64_t address, std::siz
     case Space::Generic: break;
   }
   return {};
+}
+
+void Execution::check_overlap(Allocation& allocation, std::uint64_t offset, std::size_t bytes,
+                              AccessKind kind, const Agent& agent) {
+  const bool writes = kind != AccessKind::Read;
+  if (allocation.touched.empty()) allocation.touched.resize(allocation.bytes.size());
+  Touched others = Touched::written_uncovered;
+  if (writes) others |= Touched::read_uncovered;
+  if (agent.before_wait) others |= Touched::written_ahead;
+  if (agent.before_wait && writes) others |= Touched::read_ahead;
+  for (std::uint64_t byte = offset; byte < offset + bytes; ++byte) {
+    Touched& touched = allocation.touched[byte];
+    if ((touched & others) != Touched::nothing) {
+      report(FindingKind::TooEarly, agent,
+             fmt::format(
+                 "{} of {} bytes at {:#x}, which a launch ahead {}, {}", kind_name(kind), bytes,
+                 allocation.base + offset,
+                 (touched & others & Touched::written) != Touched::nothing ? "writes" : "reads",
+                 agent.before_wait ? "before griddepcontrol.wait"
+                                   : "and no wait covers that one: the launch between did "
+                                     "not wait"));
+      others = Touched::nothing;
+    }
+    touched |= writes ? Touched::written_now : Touched::read_now;
+  }
 }
 
 std::string Execution::describe(const Author& author) const {

@@ -135,6 +135,7 @@ void decode_block_barrier(Decoder& decoder) {
   if (next < last) operand->threads = decoder.source(next, Type::u32);
   if (!operand->waits && operand->threads < 0) decoder.unknown("arrive needs a number of threads");
   decoder.instruction.aligned = operand->aligned;
+  decoder.instruction.brings_together = operand->aligned && operand->waits;
   decoder.instruction.execute = execute_barrier;
   decoder.instruction.detail = operand;
 }

@@ -53,6 +53,7 @@ Outcome execute_call(Warp& warp, const Instruction& instruction, LaneMask mask) 
   // Whoever calls meets behind the call, however the callee returns.
   warp.demand_meeting(behind);
   if (mask != warp.fragment().mask) {
+    warp.part(mask);
     Fragment others = warp.fragment();
     others.mask &= ~mask;
     others.pc = behind;
@@ -72,6 +73,7 @@ Outcome execute_return(Warp& warp, const Instruction&, LaneMask mask) {
       warp.execution.program.instructions[static_cast<std::size_t>(behind - 1)];
   copy_parameters(warp, call.get<CallDetail>().results, mask);
   if (mask != warp.fragment().mask) {
+    warp.part(mask);
     Fragment others = warp.fragment();
     others.mask &= ~mask;
     ++others.pc;

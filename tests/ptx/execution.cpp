@@ -253,7 +253,7 @@ std::uint64_t Execution::special(const Warp& warp, Special which, int lane) cons
     case Special::LanemaskGe: return ~(own - 1);
     case Special::DynamicSmemSize: return shape.shared_bytes;
     case Special::TotalSmemSize: return shared_bytes_;
-    default: return instructions;  // clocks
+    default: return nanoseconds();  // clocks
   }
 }
 

@@ -42,6 +42,7 @@ struct Fragment {
   std::uint64_t blocked_since = 0;  // Execution::events when it blocked
   bool may_time_out = false;        // a try_wait
   bool timed_out = false;
+  bool gave_up = false;  // at once, and has not passed since
   std::uint64_t ticket =
       0;                  // a handler's note for its own retry, 0 when the instruction is met first
   std::string waits_for;  // for the deadlock report
@@ -82,6 +83,10 @@ struct Warp {
   std::int32_t current = 0;  // fragment that runs
   std::uint32_t clock = 1, birth = 1;
   Actor actor;
+  // Lanes of one number have done all alike since something brought them together.
+  std::array<std::uint32_t, 32> company{};
+  std::uint32_t companies = 0;
+  std::int32_t parted_line = 0;  // of the last branch that parted lanes
   std::array<Knowledge, 32> seen;
   std::array<Knowledge, 32> fence_published;  // what a relaxed write after a fence publishes
   std::array<Knowledge, 32> fence_pending;    // what a fence after a relaxed read will take in
@@ -139,6 +144,11 @@ struct Warp {
   // instruction.
   Outcome branch(const Instruction& instruction, LaneMask taken, std::int32_t target);
   Outcome exit_lanes(LaneMask mask);
+  // A branch takes some lanes apart from others of their company; that they come to the same
+  // instruction later brings nobody together, but a .sync instruction for all of them does.
+  void part(LaneMask some);
+  void bring_together(LaneMask mask);
+  void check_together(LaneMask mask);
   void finish_meeting(std::int32_t index);
   void arrive_at_meeting();
   // the fragment's lanes meet at pc, whatever happens until then
@@ -221,6 +231,11 @@ class Execution {
   // reads that may be waiting for others: strong loads, tests of a barrier
   std::uint64_t polls = 0;
   std::uint64_t instructions = 0;
+  bool any_grid_wait = false;  // some thread has run griddepcontrol.wait
+  // Virtual time: an instruction a nanosecond, and what try_wait took that gave up.
+  std::uint64_t nanoseconds() const { return instructions + waited_nanoseconds_; }
+  // Whether a try_wait that would wait gives up at once.
+  bool gives_up(Fragment& fragment);
 
   // A new actor with so many lanes; belongs to the block's slot and serves again in the slot's next
   // block. Its clock goes on.
@@ -255,6 +270,9 @@ class Execution {
   Place resolve(Space space, std::uint64_t address, std::size_t bytes, std::size_t alignment,
                 AccessKind kind, const Agent& agent, Block& block);
   void check_access(const Place& place, std::size_t bytes, AccessKind kind, const Agent& agent);
+  // Against what launches ahead that may still run touch.
+  void check_overlap(Allocation& allocation, std::uint64_t offset, std::size_t bytes,
+                     AccessKind kind, const Agent& agent);
   std::string describe(const Author& author) const;
   bool check_launch();
   void dispatch();
@@ -291,6 +309,7 @@ class Execution {
   std::vector<DeviceAddress> variables_;
   std::uint64_t last_effects_ = 0, last_effect_instruction_ = 0, last_effect_polls_ = 0,
                 timeout_effects_ = 0;
+  std::uint64_t waited_nanoseconds_ = 0;
   int timeouts_ = 0, releases_ = 0;
   std::string stuck_;  // where warps waited when the first lanes were let go from a meeting; empty
                        // unless nothing has happened since

@@ -24,9 +24,10 @@ Outcome execute_proxy_fence(Warp& warp, const Instruction&, LaneMask mask) {
 }
 
 // Launches follow one another here, so what a predecessor wrote is there; that a thread has waited
-// is noted.
+// is noted, for what launches that overlap may touch.
 Outcome execute_grid_wait(Warp& warp, const Instruction&, LaneMask mask) {
   warp.behind_grid_wait |= mask;
+  warp.execution.any_grid_wait = true;
   return Outcome::Next;
 }
 

@@ -1,4 +1,5 @@
 // Every kind of finding, each beside a kernel that does the same thing right.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -279,6 +280,105 @@ TEST(Findings, too_early_for_a_dependent_launch) {
   machine.mark_steady(weights);
   expect_ok(machine.launch(parse_ptx(kernel_text("ld.global.u32 %r0, [p0];", 1)), "test", {},
                            Parameters().add(weights).bytes()));
+}
+
+// What follows a wait holds only if the wait asks again: a try_wait may give up at any moment.
+std::string waiting(std::string_view behind_the_try) {
+  return fmt::format(R"(
+  setp.eq.u32 %q0, %t, 0;
+  @%q0 mbarrier.init.shared.b64 [barrier], 1;
+  bar.sync 0;
+  setp.lt.u32 %q1, %t, 32;
+  @%q1 bra WRITE;
+TRY:
+  mbarrier.try_wait.parity.shared::cta.b64 %q2, [barrier], 0;
+  {}
+  mov.u32 %r0, buffer;
+  ld.shared.u32 %r1, [%r0];
+  bra.uni END;
+WRITE:
+  mov.u32 %r0, buffer;
+  setp.eq.u32 %q3, %t, 0;
+  @%q3 st.shared.u32 [%r0], %t;
+  @%q3 mbarrier.arrive.shared::cta.b64 _, [barrier];
+END:
+  mov.u32 %r0, 0;)",
+                     behind_the_try);
+}
+
+TEST(Findings, a_try_wait_that_gave_up_is_not_believed) {
+  const std::string shared = ".shared .align 8 .b64 barrier; .shared .align 4 .b8 buffer[64];";
+  const auto found = [&](const std::string& body, Timing timing) {
+    bool any = false;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      MachineOptions options;
+      options.timing = timing;
+      options.seed = seed;
+      any |= !run({.body = body, .module_scope = shared, .options = options}).ok();
+    }
+    return any;
+  };
+  const std::string loop = waiting("@!%q2 bra TRY;"), once = waiting("");
+  for (const Timing timing : {Timing::ResultsLate, Timing::OperandsLate, Timing::Random})
+    EXPECT_FALSE(found(loop, timing));
+  EXPECT_FALSE(found(once, Timing::ResultsLate)) << "the try waits for all that it may";
+  EXPECT_TRUE(found(once, Timing::OperandsLate));
+  EXPECT_TRUE(found(once, Timing::Random));
+}
+
+// A wait that nothing ends, bounded by tries and by time.
+TEST(Findings, a_bounded_wait_ends_after_time_not_after_tries) {
+  const auto run_bounded = [&](std::string_view counts, std::string_view asks) {
+    return run({.body = fmt::format(R"(
+  setp.eq.u32 %q0, %t, 0;
+  @%q0 mbarrier.init.shared.b64 [barrier], 1;
+  bar.sync 0;
+  mov.u64 %rd0, %globaltimer;
+  mov.u32 %r0, 0;
+TRY:
+  mbarrier.try_wait.parity.shared::cta.b64 %q2, [barrier], 0;
+  {}
+  {}
+  @%q1 bra TRY;
+  trap;)",
+                                    counts, asks),
+                .threads = 32,
+                .module_scope = ".shared .align 8 .b64 barrier;"});
+  };
+  expect_only(run_bounded("add.u32 %r0, %r0, 1;", "setp.lt.u32 %q1, %r0, 262144;"),
+              FindingKind::Deadlock);
+  expect_only(run_bounded("mov.u64 %rd1, %globaltimer; sub.u64 %rd1, %rd1, %rd0;",
+                          "setp.lt.u64 %q1, %rd1, 2000000000;"),
+              FindingKind::Trap);
+}
+
+// Lanes that a branch parted come to the same place, but nothing makes them come together.
+TEST(Findings, aligned_instructions_need_lanes_that_are_together) {
+  const auto parted = [&](std::string_view before) {
+    return run({.body = fmt::format(R"(
+  setp.ne.u32 %q0, %t, 0;
+  @%q0 bra MEET;
+  st.global.u32 [p0], %t;
+MEET:
+  {}
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;)",
+                                    before),
+                .threads = 32});
+  };
+  expect_only(parted(""), FindingKind::Divergence);
+  expect_ok(parted("bar.warp.sync 0xffffffff;"));
+  expect_ok(parted("bar.sync 0;"));
+  expect_ok(parted("shfl.sync.idx.b32 %r0, %t, 0, 31, 0xffffffff;"));
+  expect_only(parted("setp.lt.u32 %q1, %t, 16; @%q1 bar.warp.sync 0xffff;"),
+              FindingKind::Divergence);
+  // A guard parts nobody, and lanes that have ended are missed by nobody.
+  expect_ok(run({.body = "setp.eq.u32 %q0, %t, 0; @%q0 st.global.u32 [p0], %t; "
+                         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+                 .threads = 32}));
+  expect_ok(run({.body = "setp.lt.u32 %q0, %t, 3; @%q0 bra ON; ret; ON: "
+                         "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+                 .threads = 32}));
 }
 
 TEST(Findings, same_line_is_reported_once) {

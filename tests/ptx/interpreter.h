@@ -33,8 +33,10 @@ Module parse_ptx(std::string_view text);
 // When asynchronous work (cp.async, TMA, wgmma, bulk stores) is done, within what its waits allow.
 enum class Timing {
   ResultsLate,   // operands are read at issue, results appear when a wait forces them
-  OperandsLate,  // operands too are read only when a wait forces it
-  Random,        // each step at a moment drawn from the seed; warps take turns at random
+  OperandsLate,  // operands too are read only when a wait forces it, and a try_wait gives up before
+                 // it waits
+  Random,        // each step at a moment drawn from the seed; warps take turns at random, and a
+                 // try_wait may give up at once
 };
 
 struct MachineOptions {
@@ -46,13 +48,21 @@ struct MachineOptions {
   std::uint64_t instruction_limit = 2'000'000'000;  // warp instructions a launch
   // warp instructions without any visible effect until a spin counts as a deadlock
   std::uint64_t idle_limit = 1'000'000;
-  // how often a waiting try_wait gives up before the launch counts as deadlocked
-  int wait_timeouts = 3;
+  // How often a waiting try_wait gives up, when nothing else can happen, before the launch counts
+  // as deadlocked; and after which virtual time: the system's limit, whatever that is.
+  int wait_timeouts = 6;
+  std::uint64_t wait_nanoseconds = 1'000'000'000;
   bool check_races = true;
   bool check_uninitialised = false;  // report reads of memory that nothing wrote
   // The launch may begin before its predecessor ends: a thread may touch memory that is not marked
   // as steady only behind its griddepcontrol.wait.
   bool dependent = false;
+  // Launches remember what they touch. One that is `early` (programmatic stream serialisation)
+  // begins before those ahead of it end, back to the last one that is not: what its threads touch
+  // before griddepcontrol.wait must not be what those write, nor may they write what those read;
+  // the wait covers no launch ahead of one none of whose threads waited.
+  bool check_overlap = false;
+  bool early = false;
   // Where given: PTX lines whose instruction ran for some lane become true; launches only add to
   // it.
   std::vector<bool>* executed_lines = nullptr;

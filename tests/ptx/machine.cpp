@@ -120,7 +120,12 @@ Report Machine::launch(const Module& module, std::string_view entry, const Launc
     if (!state_->options.check_races)
       allocation.initialised = true;  // what such a launch writes is not followed
   }
-  return Execution(*state_, *module.program, *function, shape, parameters).run();
+  const MachineOptions& options = state_->options;
+  if (options.check_overlap && !options.early) state_->memory.forget_launches();
+  Execution execution(*state_, *module.program, *function, shape, parameters);
+  Report report = execution.run();
+  if (options.check_overlap) state_->memory.note_launch(execution.any_grid_wait);
+  return report;
 }
 
 }  // namespace anydim::ptx

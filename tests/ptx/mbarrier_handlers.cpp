@@ -158,8 +158,10 @@ Outcome run_wait(Warp& warp, const Instruction& instruction, LaneMask mask) {
           parity ? 1 : 0, object.state.pending, object.state.expected, object.state.transactions);
     }
   });
-  if (detail.blocking && passed != mask && !warp.fragment().timed_out)
+  if (detail.blocking && passed != mask && !warp.fragment().timed_out &&
+      !warp.execution.gives_up(warp.fragment()))
     return warp.block_on(std::move(missing), true);
+  if (passed == mask) warp.fragment().gave_up = false;
   warp.set_predicate(detail.result, mask, passed);
   return Outcome::Next;
 }

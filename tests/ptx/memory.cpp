@@ -38,6 +38,22 @@ Allocation* GlobalMemory::find(DeviceAddress address) {
   return last_ = &candidate;
 }
 
+void GlobalMemory::forget_launches() {
+  for (auto& [base, allocation] : allocations_) allocation.touched.clear();
+}
+
+void GlobalMemory::note_launch(bool waited) {
+  for (auto& [base, allocation] : allocations_) {
+    for (Touched& touched : allocation.touched) {
+      // A group's bits lie two above those of the group that it comes from.
+      const auto bits = static_cast<unsigned>(touched);
+      const unsigned now = bits & 3U, ahead = bits >> 2 & 3U, uncovered = bits >> 4;
+      touched = static_cast<Touched>(waited ? (now | ahead) << 2 | uncovered << 4
+                                            : now << 2 | (ahead | uncovered) << 4);
+    }
+  }
+}
+
 std::string GlobalMemory::describe_miss(DeviceAddress address) const {
   const auto above = allocations_.upper_bound(address);
   if (above == allocations_.begin()) return "no allocation lies below it";

@@ -29,10 +29,31 @@ inline constexpr std::uint64_t global_window = 0x0000'7f00'0000'0000;
 inline constexpr std::uint64_t call_param_start = 0x10'0000;
 inline constexpr std::byte poison{0xff};
 
+// What launches have done to a byte: the one at work, those ahead of it that end before
+// griddepcontrol.wait returns, and those of which the wait does not tell.
+enum class Touched : std::uint8_t {
+  nothing = 0,
+  read_now = 1,
+  written_now = 2,
+  read_ahead = 4,
+  written_ahead = 8,
+  read_uncovered = 16,
+  written_uncovered = 32,
+  written = written_now | written_ahead | written_uncovered,
+};
+constexpr Touched operator|(Touched a, Touched b) {
+  return static_cast<Touched>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr Touched operator&(Touched a, Touched b) {
+  return static_cast<Touched>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+constexpr Touched& operator|=(Touched& a, Touched b) { return a = a | b; }
+
 struct Allocation {
   DeviceAddress base = 0;
   std::vector<std::byte> bytes;
   std::unique_ptr<Shadow> shadow;  // made by the first checked launch
+  std::vector<Touched> touched;    // by launches that may overlap; empty: not at all
   bool initialised = false;        // wholly, by the host
   bool steady = false;             // no earlier launch that may still run writes it
 };
@@ -47,6 +68,10 @@ class GlobalMemory {
   }
   const std::map<DeviceAddress, Allocation>& allocations() const { return allocations_; }
   std::map<DeviceAddress, Allocation>& allocations() { return allocations_; }
+  // All launches so far have ended; and one more is ahead of the next, some of whose threads have
+  // waited for those ahead of it, or none.
+  void forget_launches();
+  void note_launch(bool waited);
   // where the nearest allocation below ends
   std::string describe_miss(DeviceAddress address) const;
 

@@ -28,9 +28,9 @@ Outcome execute_move_128(Warp& warp, const Instruction& instruction, LaneMask ma
 
 Outcome execute_clock(Warp& warp, const Instruction& instruction, LaneMask mask) {
   for_each_lane(mask, [&](int lane) {
-    if (instruction.flags != 0)
-      warp.lanes<u64>(instruction.slot[0])[lane] = warp.execution.instructions;
-    else warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(warp.execution.instructions);
+    const u64 now = warp.execution.nanoseconds();
+    if (instruction.flags != 0) warp.lanes<u64>(instruction.slot[0])[lane] = now;
+    else warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(now);
   });
   return Outcome::Next;
 }

@@ -45,7 +45,8 @@ struct Instruction {
   std::int64_t immediate = 0;
   std::int32_t guard = -1;  // offset of the guard's mask, -1: none
   bool guard_negated = false;
-  bool aligned = false;  // all live lanes of the warp must be here together
+  bool aligned = false;          // all live lanes of the warp must be here together
+  bool brings_together = false;  // aligned, and the assembler sees to it (__syncthreads)
   // .sync with a member mask in slot[member_slot]: waits until all members are here
   bool needs_members = false;
   std::uint8_t member_slot = 0;

@@ -74,6 +74,8 @@ void Execution::run_fragment(Warp& warp, int budget) {
       warp.stop(FindingKind::Divergence, std::countr_zero(mask),
                 fmt::format("lanes {:#010x} are here without the warp's others, {:#010x}\n{}", mask,
                             warp.live & ~mask, where_warps_wait()));
+    if (instruction.brings_together) warp.bring_together(mask);
+    else if (instruction.aligned) warp.check_together(mask);
     if (instruction.needs_members && !meet_members(warp, instruction, mask)) return;
     if (!warp.registers_in_flight.empty() && !instruction.may_touch_in_flight)
       check_in_flight(warp, fragment.pc);
@@ -122,6 +124,7 @@ bool Execution::meet_members(Warp& warp, const Instruction& instruction, LaneMas
     return false;
   }
   const Outcome outcome = instruction.execute(warp, instruction, present);
+  warp.bring_together(present);
   for (Fragment* other : here) {
     if (outcome == Outcome::Next) ++other->pc;
     other->ticket = 0;
@@ -165,6 +168,7 @@ void Execution::unstick() {
   }
   if (timeouts_ < options.wait_timeouts) {
     ++timeouts_;
+    waited_nanoseconds_ += options.wait_nanoseconds;
     if (time_out_waits()) return;
   }
   if (stuck_.empty()) stuck_ = where_warps_wait();
@@ -194,6 +198,16 @@ bool Execution::release_meeting() {
     }
   }
   return false;
+}
+
+bool Execution::gives_up(Fragment& fragment) {
+  const bool gives_up = options.timing == Timing::Random         ? random() % 2 == 0
+                        : options.timing == Timing::OperandsLate ? !fragment.gave_up
+                                                                 : false;
+  if (!gives_up) return false;
+  fragment.gave_up = true;
+  ++polls;
+  return true;
 }
 
 bool Execution::time_out_waits() {

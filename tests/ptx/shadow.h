@@ -52,7 +52,8 @@ struct Agent {
   };
   std::array<Done, 4> done{};
   std::int32_t lane = 0;
-  std::int32_t block = -1;  // slot, for messages
+  bool before_wait = false;  // the issuing thread has not run griddepcontrol.wait
+  std::int32_t block = -1;   // slot, for messages
   std::int32_t warp = -1;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <utility>
 
 #include "tests/ptx/execution.h"
@@ -51,6 +52,7 @@ Agent Warp::agent(int lane, bool strong) const {
     if (own_groups[i].actor.number != 0)
       result.done[i] = {own_groups[i].actor.base + index, own_groups[i].done[index]};
   result.lane = lane;
+  result.before_wait = (behind_grid_wait >> lane & 1) == 0;
   result.block = block.slot;
   result.warp = this->index;
   return result;
@@ -163,6 +165,7 @@ Outcome Warp::branch(const Instruction& instruction, LaneMask taken, std::int32_
   const Fragment& before = fragment();
   const bool is_owed = before.meeting >= 0 && before.meeting_pc == instruction.reconverge;
   if (instruction.reconverge >= 0 && !is_owed) demand_meeting(instruction.reconverge);
+  part(taken);
   Fragment other = fragment();
   fragment().mask &= ~taken;
   ++fragment().pc;
@@ -170,6 +173,36 @@ Outcome Warp::branch(const Instruction& instruction, LaneMask taken, std::int32_
   other.pc = target;
   fragments.push_back(std::move(other));
   return Outcome::Jumped;
+}
+
+void Warp::part(LaneMask some) {
+  std::map<std::uint32_t, std::uint32_t> apart;
+  for_lanes(some, [&](int lane) {
+    std::uint32_t& own = company[static_cast<std::size_t>(lane)];
+    const auto [found, is_new] = apart.try_emplace(own, companies + 1);
+    if (is_new) ++companies;
+    own = found->second;
+  });
+  const auto pc = static_cast<std::size_t>(fragment().pc);
+  parted_line = execution.program.instructions[pc].line;
+}
+
+void Warp::bring_together(LaneMask mask) {
+  ++companies;
+  for_lanes(mask, [&](int lane) { company[static_cast<std::size_t>(lane)] = companies; });
+}
+
+void Warp::check_together(LaneMask mask) {
+  const auto first = static_cast<std::size_t>(std::countr_zero(mask));
+  LaneMask others = 0;
+  for_lanes(mask, [&](int lane) {
+    if (company[static_cast<std::size_t>(lane)] != company[first]) others |= LaneMask{1} << lane;
+  });
+  if (others == 0) return;
+  report(FindingKind::Divergence, static_cast<int>(first),
+         fmt::format("lanes {:#010x} parted from it at line {} and nothing has brought them "
+                     "together since, as bar.warp.sync does",
+                     others, parted_line));
 }
 
 Outcome Warp::exit_lanes(LaneMask mask) {

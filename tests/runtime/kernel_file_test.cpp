@@ -15,7 +15,7 @@ ir::CompiledKernel sample() {
           .device = ir::CpuEntries{.kernel = 1, .sizes = 2},
           .tasks = ir::ceil_div(n, 16),
           .scratch_bytes = 4 * n + 64,
-          .resources = {3, 2, 1, 168, 16, 4096}};
+          .resources = {3, 2, 1, 168, 16, 4096, "(C7510) products are serialised\n"}};
 }
 
 ir::CompiledKernel device_sample() {

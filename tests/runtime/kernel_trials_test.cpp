@@ -56,7 +56,8 @@ class WaitingKernels : public ir::ForwardingBackend {
 class TrialGpu : public tests::FakeGpu {
  public:
   int twins = 0, others = 0;
-  bool stuck = false;
+  bool stuck = false;  // twins
+  bool all_stuck = false;
 
   tests::Address allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
   void free(tests::Address address) override { inner_->free(address); }
@@ -76,7 +77,7 @@ class TrialGpu : public tests::FakeGpu {
                        const std::vector<std::vector<std::byte>>& parameters) override {
     const bool twin = shape.shared_bytes == shared_of_twins;
     ++(twin ? twins : others);
-    if (!twin || !stuck) return inner_->launch(module, entry, shape, parameters);
+    if (!all_stuck && (!twin || !stuck)) return inner_->launch(module, entry, shape, parameters);
     tests::Address slot = 0;
     std::memcpy(&slot, parameters[parameters.size() - 2].data(), sizeof slot);
     const ir::KernelError error{.check = ir::KernelError::wait_ran_out,
@@ -102,7 +103,8 @@ class KernelTrialTest : public testing::Test {
                      std::shared_ptr<const KernelCache> cache, int driver_version = 13000)
         : fake(gpu, {.driver_version = driver_version}) {
       ExecutableOptions options{.cache = std::move(cache)};
-      options.device = std::make_shared<cuda::CudaDevice>(cuda::DeviceContext::open(fake.driver()));
+      context = cuda::DeviceContext::open(fake.driver());
+      options.device = std::make_shared<cuda::CudaDevice>(context);
       auto made = std::make_shared<const Executable>(
           test::scale_program(), backend, std::make_shared<WorkerPool>(1), std::move(options));
       made->kernels().complete();
@@ -110,6 +112,7 @@ class KernelTrialTest : public testing::Test {
     }
     std::shared_ptr<TrialGpu> gpu = std::make_shared<TrialGpu>();
     tests::FakeCuda fake;
+    std::shared_ptr<cuda::DeviceContext> context;
     std::shared_ptr<const Executable> executable;
   };
   std::shared_ptr<const KernelCache> cache() const {
@@ -122,6 +125,15 @@ class KernelTrialTest : public testing::Test {
   }
 
   test::TemporaryFolder folder_;
+  static std::string message_of(Context& context) {
+    try {
+      context.run({test::ramp(33)});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Internal);
+      return error.what();
+    }
+    return {};
+  }
   std::shared_ptr<const WaitingKernels> backend_ =
       std::make_shared<const WaitingKernels>(tests::host_kernel_backend(test::scale_backend()));
 };
@@ -170,27 +182,58 @@ TEST_F(KernelTrialTest, AWaitThatRunsOutIsToldAndIsTriedAgain) {
   Process first(backend_, cache());
   first.gpu->stuck = true;
   Context context(first.executable);
-  const auto message = [&] {
-    try {
-      context.run({test::ramp(33)});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Internal);
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(
-      message(),
-      "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out (block 3, "
-      "thread 64, barrier 5, parity 1, iteration 7): CUDA_ERROR_LAUNCH_FAILED (as injected)");
-  EXPECT_TRUE(
-      message().starts_with("the GPU cannot be used by this process any more, a kernel failed "
-                            "earlier (running the checked twin"));
+  EXPECT_EQ(message_of(context),
+            "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out "
+            "(block 3, thread 64, barrier 5, parity 1, iteration 7): CUDA_ERROR_LAUNCH_FAILED (as "
+            "injected)");
+  EXPECT_TRUE(message_of(context).starts_with(
+      "the GPU cannot be used by this process any more, a kernel failed "
+      "earlier (running the checked twin"));
   EXPECT_EQ(first.gpu->others, 0);
   Process second(backend_, cache());
   Context of_second(second.executable);
   expect_scaled(of_second, 33);
   EXPECT_EQ(second.gpu->twins, 1);
+}
+
+// Kernels that are checked themselves have no twin, and later calls wait only at their end: by then
+// the trap has taken the context, and no copy from the device succeeds.
+TEST_F(KernelTrialTest, AWaitOfALaterCallThatRunsOutIsTold) {
+  // A call that is tried, issued, replayed as a graph; the fault meets the wait at the end, or the
+  // copy of results.
+  for (const auto& [calls_before, at_once] : std::vector<std::pair<int, bool>>{
+           {0, false}, {1, false}, {1, true}, {2, false}, {2, true}}) {
+    Process process(backend_, cache());
+    if (at_once) process.fake.work_at_once();
+    Context context(process.executable);
+    for (int call = 0; call < calls_before; ++call) expect_scaled(context, 33);
+    process.gpu->all_stuck = true;
+    const std::string message = message_of(context);
+    EXPECT_NE(message.find("region scale, schedule plain, s0 = 33: a wait ran out (block 3, thread "
+                           "64, barrier 5, parity 1, iteration 7): CUDA_ERROR_LAUNCH_FAILED"),
+              std::string::npos)
+        << calls_before << at_once << ": " << message;
+    EXPECT_NE(message_of(context).find("a wait ran out"), std::string::npos) << "and afterwards";
+  }
+}
+
+// What nothing on the device bounds: the host stops waiting, and frees nothing for which the driver
+// would wait.
+TEST_F(KernelTrialTest, AFirstLaunchThatHangsIsToldAndNothingWaitsForIt) {
+  auto process = std::make_unique<Process>(backend_, cache());
+  process->context->limit_trials(std::chrono::milliseconds(30));
+  auto context = std::make_unique<Context>(process->executable);
+  process->fake.hang();
+  EXPECT_EQ(message_of(*context),
+            "running the checked twin of region scale, schedule plain, s0 = 33: it has not ended "
+            "after 0.03 s; the GPU hangs until this process ends");
+  EXPECT_TRUE(message_of(*context).starts_with(
+      "the GPU cannot be used by this process any more, a kernel failed earlier (running the "
+      "checked twin"));
+  context.reset();
+  process->executable.reset();
+  process->context.reset();
+  EXPECT_EQ(process->fake.hung_calls(), 0);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ using cuda::LibraryStatus;
 
 namespace {
 
-constexpr LibraryStatus success = cuda::library_success, invalid_value = 7;
+constexpr LibraryStatus success = cuda::library_success, invalid_value = 7, execution_failed = 13;
 constexpr std::uint64_t algorithm_mark = 0xa190;
 constexpr double algorithm_microseconds[] = {3, 0, 2, 2.5};  // 0: does not run
 
@@ -130,7 +130,8 @@ struct FakeCublasLt::State {
   std::set<void*> objects;
   std::vector<Product> asked;
   int run = 0, heuristics = 0;
-  bool nothing = false;
+  bool nothing = false, broken_first = false;
+  std::set<std::uint64_t> loaded;  // algorithms
 
   template <typename Object>
   LibraryStatus create(void** handle, Object object) {
@@ -193,7 +194,8 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
     for (int i = 0; i < *found; ++i) {
       results[i] = {};
       results[i].algorithm.words[0] = algorithm_mark;
-      results[i].algorithm.words[1] = static_cast<std::uint64_t>(i);
+      results[i].algorithm.words[1] =
+          static_cast<std::uint64_t>(state->broken_first && i < 2 ? 1 - i : i);
       results[i].workspace_bytes = 1024;
     }
     return success;
@@ -221,6 +223,9 @@ cuda::CublasLtFunctions FakeCublasLt::functions() const {
       return invalid_value;
     const double microseconds = algorithm_microseconds[words[1]];
     if (microseconds == 0) return cuda::library_not_supported;
+    if (!state->loaded.contains(words[1]) && state->cuda->is_capturing(stream))
+      return execution_failed;
+    state->loaded.insert(words[1]);
     if (workspace == 0 || workspace % 256 != 0 || workspace_bytes < 1024) return invalid_value;
     state->asked.push_back({work.d.rows, work.d.columns, work.b.rows, work.description.epilogue,
                             work.d.type, work.description.transpose_a != 0});
@@ -239,5 +244,6 @@ int FakeCublasLt::run() const { return state_->run; }
 int FakeCublasLt::objects() const { return static_cast<int>(state_->objects.size()); }
 int FakeCublasLt::heuristics() const { return state_->heuristics; }
 void FakeCublasLt::offer_nothing(bool nothing) { state_->nothing = nothing; }
+void FakeCublasLt::prefer_the_broken() { state_->broken_first = true; }
 
 }  // namespace anydim::tests

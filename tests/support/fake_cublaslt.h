@@ -1,7 +1,8 @@
 // A cuBLASLt for tests: the table of functions that runtime opens with dlopen, over a fake GPU. It
 // is strict about what a real one would refuse: sizes of attributes, descriptions that do not fit
 // together, a workspace that is missing or misaligned. It offers four algorithms, which take 3, 2
-// and 2.5 us but for the second, which never runs.
+// and 2.5 us but for the second, which never runs. An algorithm's first call loads its code, which
+// a stream that captures does not allow.
 #pragma once
 
 #include <memory>
@@ -32,6 +33,8 @@ class FakeCublasLt {
   int heuristics() const;  // how often algorithms were asked for
   // Whether the heuristic has nothing to offer from now on.
   void offer_nothing(bool nothing);
+  // The heuristic's first choice is one that never runs from now on.
+  void prefer_the_broken();
 
   struct State;
 

@@ -2,167 +2,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <utility>
+
+#include "tests/support/fake_cuda_state.h"
 
 namespace anydim::tests {
-
-namespace cuda = runtime::cuda;
-
-namespace {
-
-using Operation = std::function<Result()>;
-
-struct FakeStream {
-  std::deque<Operation> waiting;
-  bool capturing = false;
-  std::vector<Operation> captured;
-};
-struct FakeEvent {
-  double microseconds = 0;
-};
-struct FakeModule {
-  std::shared_ptr<void> module;
-};
-struct FakeFunction {
-  std::shared_ptr<void> module;
-  std::string entry;
-  std::vector<std::size_t> parameters;
-  int shared_bytes = 48 * 1024;
-  bool large_clusters = false;
-};
-struct FakeGraph {
-  std::vector<Operation> operations;
-};
-
-template <typename Handle, typename Object>
-Handle handle_of(Object* object) {
-  return reinterpret_cast<Handle>(object);
-}
-
-}  // namespace
-
-struct FakeCuda::State {
-  std::recursive_mutex mutex;
-  std::shared_ptr<FakeGpu> gpu;
-  FakeCudaOptions options;
-  std::map<std::string, int> calls;
-  std::map<std::string, std::pair<int, Result>> failures;
-  Result fault = cuda::success;
-  Result planned_fault = cuda::success;
-  int launches_to_fault = 0;
-  std::int64_t kernels_run = 0, bytes_in_use = 0;
-  double microseconds = 0;
-  std::map<int, int> attributes;
-  std::map<Address, std::size_t> allocations;
-  std::map<const std::byte*, std::size_t> pinned;
-  // of those, what kernels write to: their twins in the GPU's memory
-  std::map<std::byte*, Address> mapped;
-  std::vector<std::unique_ptr<FakeFunction>> functions;
-
-  FakeStream default_stream;  // null
-
-  FakeStream& stream_of(cuda::Stream stream) {
-    return stream == nullptr ? default_stream : *reinterpret_cast<FakeStream*>(stream);
-  }
-
-  // What every call does first: counts, injected failures, and the fault that nothing survives.
-  Result enter(const std::string& function) {
-    ++calls[function];
-    if (const auto found = failures.find(function);
-        found != failures.end() && found->second.first-- == 0) {
-      const Result result = found->second.second;
-      failures.erase(found);
-      if (cuda::ends_context(result)) fault = result;
-      return result;
-    }
-    return fault;
-  }
-
-  void push(cuda::Stream handle, Operation operation) {
-    FakeStream& stream = stream_of(handle);
-    if (stream.capturing) stream.captured.push_back(std::move(operation));
-    else stream.waiting.push_back(std::move(operation));
-  }
-
-  Result drain(cuda::Stream handle) {
-    FakeStream& stream = stream_of(handle);
-    while (!stream.waiting.empty() && fault == cuda::success) {
-      const Operation operation = std::move(stream.waiting.front());
-      stream.waiting.pop_front();
-      const Result result = operation();
-      if (result != cuda::success) fault = result;
-    }
-    return fault;
-  }
-
-  Result allocate(Address* address, std::size_t bytes) {
-    if (bytes == 0) return cuda::invalid_value;
-    if (bytes_in_use + static_cast<std::int64_t>(bytes) > options.memory_bytes)
-      return cuda::out_of_memory;
-    *address = gpu->allocate(bytes);
-    allocations[*address] = bytes;
-    bytes_in_use += static_cast<std::int64_t>(bytes);
-    return cuda::success;
-  }
-
-  Result free(Address address) {
-    const auto found = allocations.find(address);
-    if (found == allocations.end()) return cuda::invalid_value;
-    bytes_in_use -= static_cast<std::int64_t>(found->second);
-    allocations.erase(found);
-    gpu->free(address);
-    return cuda::success;
-  }
-
-  bool is_pinned(const void* address) const {
-    const auto* byte = static_cast<const std::byte*>(address);
-    auto after = pinned.upper_bound(byte);
-    return after != pinned.begin() && byte < std::prev(after)->first + std::prev(after)->second;
-  }
-
-  Result run_kernel(const FakeFunction& function, const FakeGpu::Shape& shape,
-                    const std::vector<std::vector<std::byte>>& parameters) {
-    ++kernels_run;
-    microseconds += 1;
-    if (planned_fault != cuda::success && launches_to_fault-- == 0)
-      return std::exchange(planned_fault, cuda::success);
-    const auto bytes = [&](std::byte* host) { return std::span(host, pinned.at(host)); };
-    for (const auto& [host, address] : mapped) gpu->write(address, bytes(host));
-    const Result result = gpu->launch(function.module, function.entry, shape, parameters);
-    for (const auto& [host, address] : mapped) gpu->read(address, bytes(host));
-    return result;
-  }
-
-  Result launch(const cuda::LaunchConfiguration& launch, FakeFunction& function,
-                void** parameters) {
-    FakeGpu::Shape shape{{launch.grid_x, launch.grid_y, launch.grid_z},
-                         {launch.block_x, launch.block_y, launch.block_z}};
-    shape.shared_bytes = launch.shared_bytes;
-    if (launch.grid_x == 0 || launch.grid_y == 0 || launch.grid_z == 0) return cuda::invalid_value;
-    if (launch.shared_bytes > static_cast<unsigned>(function.shared_bytes))
-      return cuda::invalid_value;
-    for (unsigned i = 0; i < launch.attribute_count; ++i) {
-      const cuda::LaunchAttribute& attribute = launch.attributes[i];
-      ++attributes[attribute.name];
-      if (attribute.name != cuda::cluster_dimension) continue;
-      shape.cluster = {attribute.value.cluster.x, attribute.value.cluster.y,
-                       attribute.value.cluster.z};
-      if (shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > 8 && !function.large_clusters)
-        return cuda::invalid_value;
-    }
-    std::vector<std::vector<std::byte>> values;
-    for (std::size_t i = 0; i < function.parameters.size(); ++i) {
-      const auto* bytes = static_cast<const std::byte*>(parameters[i]);
-      values.emplace_back(bytes, bytes + function.parameters[i]);
-    }
-    push(launch.stream,
-         [this, &function, shape, values] { return run_kernel(function, shape, values); });
-    return cuda::success;
-  }
-};
 
 namespace {
 
@@ -211,7 +54,7 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
       case cuda::max_threads_per_block: *value = 1024; break;
       case cuda::max_registers_per_block: *value = 65536; break;
       case cuda::clock_rate_khz: *value = 1'000'000; break;
-      case cuda::multiprocessor_count: *value = 2; break;
+      case cuda::multiprocessor_count: *value = options.multiprocessors; break;
       case cuda::memory_clock_rate_khz: *value = 1'000'000; break;
       case cuda::memory_bus_width_bits: *value = 512; break;
       case cuda::l2_cache_bytes: *value = 1 << 20; break;
@@ -367,147 +210,6 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   };
 }
 
-void add_kernels(cuda::Driver& driver, const std::shared_ptr<State>& state) {
-  driver.module_load = [state](cuda::Module* module, const void* image) {
-    const Result result = state->enter("module_load");
-    if (result != cuda::success) return result;
-    auto loaded = state->gpu->load(image);
-    if (loaded == nullptr) return cuda::invalid_image;
-    *module = handle_of<cuda::Module>(new FakeModule{std::move(loaded)});
-    return cuda::success;
-  };
-  driver.module_unload = [state](cuda::Module module) {
-    state->enter("module_unload");
-    delete reinterpret_cast<FakeModule*>(module);
-    return cuda::success;
-  };
-  driver.module_function = [state](cuda::Function* function, cuda::Module module,
-                                   const char* name) {
-    const Result result = state->enter("module_function");
-    if (result != cuda::success) return result;
-    const auto& loaded = reinterpret_cast<FakeModule*>(module)->module;
-    std::vector<std::size_t> parameters = state->gpu->parameters(loaded, name);
-    if (parameters.empty()) return cuda::not_found;
-    state->functions.push_back(
-        std::make_unique<FakeFunction>(FakeFunction{loaded, name, std::move(parameters)}));
-    *function = handle_of<cuda::Function>(state->functions.back().get());
-    return cuda::success;
-  };
-  driver.function_attribute = [state](int* value, cuda::FunctionAttribute attribute,
-                                      cuda::Function) {
-    *value = attribute == cuda::registers              ? state->options.registers_per_thread
-             : attribute == cuda::function_max_threads ? 1024
-                                                       : 0;
-    return state->enter("function_attribute");
-  };
-  driver.set_function_attribute = [state](cuda::Function handle, cuda::FunctionAttribute attribute,
-                                          int value) {
-    auto& function = *reinterpret_cast<FakeFunction*>(handle);
-    if (attribute == cuda::dynamic_shared_bytes) {
-      if (value > state->options.shared_per_block) return cuda::invalid_value;
-      function.shared_bytes = value;
-    }
-    if (attribute == cuda::non_portable_cluster_size) function.large_clusters = value != 0;
-    return state->enter("set_function_attribute");
-  };
-  driver.launch = [state](const cuda::LaunchConfiguration* configuration, cuda::Function function,
-                          void** parameters, void**) {
-    const Result result = state->enter("launch");
-    return result != cuda::success
-               ? result
-               : state->launch(*configuration, *reinterpret_cast<FakeFunction*>(function),
-                               parameters);
-  };
-  driver.encode_tensor_map = [state](cuda::TensorMapBytes* map, int type, unsigned rank,
-                                     void* address, const std::uint64_t* dims,
-                                     const std::uint64_t* strides, const unsigned* box,
-                                     const unsigned*, int, int swizzle, int, int) {
-    const Result result = state->enter("encode_tensor_map");
-    if (result != cuda::success) return result;
-    return state->gpu->encode(*map, type, reinterpret_cast<Address>(address), {dims, rank},
-                              {strides, rank - 1}, {box, rank}, swizzle);
-  };
-}
-
-void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
-  driver.stream_create = [state](cuda::Stream* stream, unsigned) {
-    const Result result = state->enter("stream_create");
-    if (result == cuda::success) *stream = handle_of<cuda::Stream>(new FakeStream);
-    return result;
-  };
-  driver.stream_destroy = [state](cuda::Stream stream) {
-    state->enter("stream_destroy");
-    state->drain(stream);
-    delete reinterpret_cast<FakeStream*>(stream);
-    return cuda::success;
-  };
-  driver.stream_synchronize = [state](cuda::Stream stream) {
-    const Result result = state->enter("stream_synchronize");
-    if (result != cuda::success) return result;
-    return state->stream_of(stream).capturing ? Result{900} : state->drain(stream);
-  };
-  driver.capture_begin = [state](cuda::Stream stream, int) {
-    const Result result = state->enter("capture_begin");
-    if (result == cuda::success) state->stream_of(stream).capturing = true;
-    return result;
-  };
-  driver.capture_end = [state](cuda::Stream handle, cuda::Graph* graph) {
-    FakeStream& stream = state->stream_of(handle);
-    stream.capturing = false;
-    std::vector<Operation> captured = std::exchange(stream.captured, {});
-    const Result result = state->enter("capture_end");
-    if (result == cuda::success)
-      *graph = handle_of<cuda::Graph>(new FakeGraph{std::move(captured)});
-    return result;
-  };
-  driver.graph_instantiate = [state](cuda::GraphExecutable* executable, cuda::Graph graph,
-                                     unsigned long long) {
-    const Result result = state->enter("graph_instantiate");
-    if (result == cuda::success)
-      *executable =
-          handle_of<cuda::GraphExecutable>(new FakeGraph(*reinterpret_cast<FakeGraph*>(graph)));
-    return result;
-  };
-  driver.graph_launch = [state](cuda::GraphExecutable executable, cuda::Stream stream) {
-    const Result result = state->enter("graph_launch");
-    if (result != cuda::success) return result;
-    for (const Operation& operation : reinterpret_cast<FakeGraph*>(executable)->operations)
-      state->push(stream, operation);
-    return cuda::success;
-  };
-  driver.graph_destroy = [state](cuda::Graph graph) {
-    state->enter("graph_destroy");
-    delete reinterpret_cast<FakeGraph*>(graph);
-    return cuda::success;
-  };
-  driver.graph_executable_destroy = [state](cuda::GraphExecutable executable) {
-    state->enter("graph_executable_destroy");
-    delete reinterpret_cast<FakeGraph*>(executable);
-    return cuda::success;
-  };
-  driver.event_create = [state](cuda::Event* event, unsigned) {
-    *event = handle_of<cuda::Event>(new FakeEvent);
-    return state->enter("event_create");
-  };
-  driver.event_destroy = [](cuda::Event event) {
-    delete reinterpret_cast<FakeEvent*>(event);
-    return cuda::success;
-  };
-  driver.event_record = [state](cuda::Event event, cuda::Stream stream) {
-    state->push(stream, [state = state.get(), event] {
-      reinterpret_cast<FakeEvent*>(event)->microseconds = state->microseconds;
-      return cuda::success;
-    });
-    return state->enter("event_record");
-  };
-  driver.event_synchronize = [state](cuda::Event) { return state->enter("event_synchronize"); };
-  driver.event_elapsed = [state](float* milliseconds, cuda::Event begin, cuda::Event end) {
-    *milliseconds = static_cast<float>(1e-3 * (reinterpret_cast<FakeEvent*>(end)->microseconds -
-                                               reinterpret_cast<FakeEvent*>(begin)->microseconds));
-    return state->enter("event_elapsed");
-  };
-}
-
 }  // namespace
 
 FakeCuda::FakeCuda(std::shared_ptr<FakeGpu> gpu, FakeCudaOptions options)
@@ -553,6 +255,15 @@ void FakeCuda::fail(const std::string& function, Result result, int calls) {
 void FakeCuda::fault(Result result, int launches) {
   state_->planned_fault = result;
   state_->launches_to_fault = launches;
+}
+
+void FakeCuda::work_at_once() { state_->eager = true; }
+void FakeCuda::hang() { state_->hang_planned = true; }
+int FakeCuda::hung_calls() const { return state_->hung_calls; }
+
+bool FakeCuda::is_capturing(cuda::Stream stream) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->stream_of(stream).capturing;
 }
 
 void FakeCuda::push(cuda::Stream stream, std::function<Result(FakeGpu&)> work,

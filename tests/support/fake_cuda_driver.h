@@ -26,6 +26,7 @@ class FakeGpu {
   struct Shape {
     std::array<std::uint32_t, 3> grid{}, block{}, cluster{1, 1, 1};
     std::uint32_t shared_bytes = 0;
+    bool early = false;  // may begin before the launch ahead of it ends
   };
   virtual ~FakeGpu() = default;
   virtual Address allocate(std::size_t bytes) = 0;
@@ -51,7 +52,7 @@ class FakeGpu {
 struct FakeCudaOptions {
   int driver_version = 13000;
   int devices = 1;
-  int capability = 90;
+  int capability = 90, multiprocessors = 2;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   std::int64_t shared_per_block = 232448;
   int registers_per_thread = 32;  // of every kernel
@@ -70,6 +71,12 @@ class FakeCuda {
   void fail(const std::string& function, Result result, int calls = 0);
   // The launch after `launches` more (replayed ones included) faults when it runs.
   void fault(Result result, int launches = 0);
+  // From now on work is carried out when it is given: a fault meets the call behind it.
+  void work_at_once();
+  // The next launch never ends. From then on calls that would wait for it for ever are counted.
+  void hang();
+  int hung_calls() const;
+  bool is_capturing(runtime::cuda::Stream stream) const;
   // Work of a library on a stream, and what it takes; captured where the stream captures. A kernel
   // takes 1 us, a fill 1000.
   void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work,

@@ -38,7 +38,9 @@ int swizzle_bytes(int swizzle) { return swizzle == cuda::map_swizzle_none ? 0 : 
 
 }  // namespace
 
-PtxGpu::PtxGpu(ptx::MachineOptions options) : machine_(std::move(options)) {}
+PtxGpu::PtxGpu(ptx::MachineOptions options) : machine_(std::move(options)) {
+  machine_.options().check_overlap = true;
+}
 PtxGpu::~PtxGpu() = default;
 
 Address PtxGpu::allocate(std::size_t bytes) {
@@ -92,6 +94,7 @@ Result PtxGpu::launch(const std::shared_ptr<void>& module, const std::string& en
   for (std::size_t i = 0; i < parameters.size(); ++i)
     std::memcpy(block.data() + function.parameters[i].offset, parameters[i].data(),
                 parameters[i].size());
+  machine_.options().early = shape.early;
   const ptx::Report report =
       machine_.launch(module_of(module), entry,
                       {shape.grid, shape.block, shape.cluster, shape.shared_bytes}, block);

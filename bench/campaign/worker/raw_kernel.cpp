@@ -22,7 +22,7 @@ struct RawStream {
                    "opening a stream");
   }
   ~RawStream() {
-    context->enter_quietly();
+    if (!context->enter_quietly()) return;
     context->driver().stream_destroy(stream);
   }
   RawStream(const RawStream&) = delete;

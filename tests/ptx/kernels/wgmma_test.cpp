@@ -26,6 +26,7 @@ __device__ void tile(const Map* a, const Map* b, float* output) {
     load_box(tile_b, b, full, 0, 0);
   }
   barrier_wait(full, 0);
+  __syncwarp();
   float d[16];
   for (int i = 0; i < 16; i++) d[i] = 0;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

@@ -23,7 +23,7 @@ bool is_deleted(std::string_view opcode) {
   return starts_with_any(
       opcode, {"fence.", "membar.", "bar.", "barrier.", "mbarrier.arrive", "cp.async.commit_group",
                "cp.async.wait_", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group",
-               "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"});
+               "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "griddepcontrol.wait"});
 }
 
 bool is_mbarrier_wait(std::string_view opcode) {
@@ -83,6 +83,12 @@ class Mutator {
     if (is_mbarrier_wait(statement_->opcode)) {
       add(MutationKind::Delete, "pass",
           fmt::format("{}setp.eq.u32 {}, 0, 0;", statement_->guard, operands()[0]));
+    }
+    if (statement_->opcode.starts_with("mbarrier.try_wait")) {
+      add(MutationKind::Expiry, "believe",
+          fmt::format("{{ {}{} {}; {}setp.eq.u32 {}, 0, 0; }}", statement_->guard,
+                      statement_->opcode, fmt::join(operands(), ", "), statement_->guard,
+                      operands()[0]));
     }
   }
 

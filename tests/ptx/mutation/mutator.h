@@ -10,6 +10,7 @@ namespace anydim::ptx {
 
 enum class MutationKind {
   Delete,        // a fence, wait, arrive or barrier is gone; a wait on an mbarrier passes at once
+  Expiry,        // a try_wait that gave up counts as one that has seen its phase complete
   Parity,        // an mbarrier wait asks for the other parity
   WaitCount,     // a wait leaves one group more unfinished
   Transactions,  // expect_tx announces 16 bytes more or fewer

@@ -66,6 +66,8 @@ TEST(Mutator, EveryKind) {
   EXPECT_EQ(replacement("ignore the bound of setp.lt.s32 #1"), "setp.eq.u32 %p1, 0, 0;");
   EXPECT_EQ(replacement("pass mbarrier.try_wait.parity.shared::cta.b64 #1"),
             "setp.eq.u32 P, 0, 0;");
+  EXPECT_EQ(replacement("believe mbarrier.try_wait.parity.shared::cta.b64 #1"),
+            "{ mbarrier.try_wait.parity.shared::cta.b64 P, [%r3], %r4; setp.eq.u32 P, 0, 0; }");
   EXPECT_EQ(replacement("invert parity of mbarrier.try_wait.parity.shared::cta.b64 #1"),
             "{ .reg .b32 %mutated; xor.b32 %mutated, %r4, 1; "
             "mbarrier.try_wait.parity.shared::cta.b64 P, [%r3], %mutated; }");
@@ -88,7 +90,7 @@ TEST(Mutator, EveryKind) {
             "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r7];");
   EXPECT_EQ(replacement("relax barrier.cluster.arrive.release.aligned #1"),
             "barrier.cluster.arrive.relaxed.aligned ;");
-  EXPECT_EQ(mutants_of(text).size(), 23u);
+  EXPECT_EQ(mutants_of(text).size(), 24u);
 }
 
 TEST(Mutator, ChangesOnlyItsPlaces) {
