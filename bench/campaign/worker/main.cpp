@@ -17,9 +17,9 @@
 
 namespace {
 
-anydim::CompileTarget planned_target(const std::string& part, bool checked) {
-  anydim::CompileTarget target = anydim::planned_gpu(part);
-  if (checked) target.backend = target.backend->twins();
+anydim::CompileTarget planned_target(const std::string& part,
+                                     const anydim::CompileOptions& options) {
+  anydim::CompileTarget target = anydim::planned_gpu(part, options);
   // Kernels that wait come with their checked twins, as where none of them has run yet.
   target.device = std::make_shared<anydim::bench::NoDevice>("one that ran nothing yet");
   return target;
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     const auto make = [&](bool checked) {
       CompileOptions with = options;
       with.checked_kernels = checked;
-      CompileTarget target = part.empty() ? make_target(with) : planned_target(part, checked);
+      CompileTarget target = part.empty() ? make_target(with) : planned_target(part, with);
       if (replaced != nullptr)
         target.backend = codegen_cuda::with_target(
             *target.backend,
