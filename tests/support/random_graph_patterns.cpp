@@ -133,10 +133,24 @@ void Builder::written_attention() {
   std::size_t place = below(4);
   if (place == 1) q = must(Op::mul, {q, number(0.5)});
   if (place == 2) k = must(Op::div, {k, number(2)});
+  // Matrices of all heads in one batch, as exporters write them for products of three dims.
+  const bool joined = chance(25);
+  const auto join = [&](ValueId four, const Dim& rows, const Dim& columns) {
+    return must(Op::dyn_reshape, {four, shape_value({2 * mine.dims[0], rows, columns})});
+  };
+  const auto part = [&](ValueId three, const Dim& columns) {
+    return must(Op::dyn_reshape, {three, shape_value({mine.dims[0], 2, mine.dims[1], columns})});
+  };
+  if (joined) {
+    q = join(q, mine.dims[1], width / 2);
+    k = join(k, width / 2, mine.dims[1]);
+    v = join(v, mine.dims[1], width / 2);
+  }
   ValueId scores = must(Op::matmul, {q, k});
   if (place == 3) scores = must(Op::div, {scores, number(1.5)});
   if (chance(20))
     scores = must(Op::mul, {must(Op::tanh, {must(Op::div, {scores, number(3)})}), number(3)});
+  if (joined) scores = part(scores, mine.dims[1]);
   if (chance(50)) {
     ValueId seen = must(Op::dyn_broadcast_to,
                         {any(DType::Bool), shape_value({mine.dims[0], 1, 1, mine.dims[1]})});
@@ -148,7 +162,14 @@ void Builder::written_attention() {
       scores = must(Op::add, {scores, must(Op::where, {seen, number(0), number(-50)})});
     }
   }
-  ValueId out = must(Op::matmul, {soft(scores), v});
+  ValueId out = no_value;
+  if (!joined) {
+    out = must(Op::matmul, {soft(scores), v});
+  } else {
+    const ValueId weights = chance(50) ? soft(join(scores, mine.dims[1], mine.dims[1]))
+                                       : join(soft(scores), mine.dims[1], mine.dims[1]);
+    out = part(must(Op::matmul, {weights, v}), width / 2);
+  }
   ValueId merged = must(Op::transpose, {out}, {{"perm", Integers{0, 2, 1, 3}}});
   must(Op::dyn_reshape, {merged, shape_value({mine.dims[0], mine.dims[1], width})});
 }
