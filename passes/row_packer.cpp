@@ -328,6 +328,16 @@ ValueId RowPacker::pack_binding(const Binding& binding, ValueId value, const Row
       if (holds_rows(table) || !holds_rows(indices)) refuse(binding, "picks among rows");
       return add(Op::gather, {plain(table), packed(indices)}, binding.attributes, binding);
     }
+    case Op::gather_nd: {
+      // Parts of every row: what is indexed stands before batch and sequence.
+      const ValueId table = binding.operands[0], indices = binding.operands[1];
+      const auto from = row_axes(table);
+      const auto depth = type(indices).dims.back().constant();
+      if (!from || holds_rows(indices) || !depth || integer_attribute(binding, "batch_dims") != 0 ||
+          *depth > static_cast<std::int64_t>(std::min(from->batch, from->sequence)))
+        refuse(binding, "picks among rows");
+      return add(Op::gather_nd, {packed(table), plain(indices)}, binding.attributes, binding);
+    }
     case Op::cumulative_sum: return count_rows(binding, axes);
     case Op::strided_slice: return pack_slice(binding, axes);
     case Op::layer_norm:

@@ -219,6 +219,25 @@ TEST(RemovePadding, RowsPickedByNumber) {
             "reduce_min (%least) compares rows of %out that hidden ones may change");
 }
 
+// As torch exports h[:, :, [7, 2]]: the indexed dim first, then back.
+TEST(RemovePadding, PartsOfRowsPickedByNumber) {
+  const std::string tail = R"(
+  %front = transpose(%h) {perm = (2, 0, 1)}
+  %which = constant(i64 (2, 1) [7, 2])
+  %some = gather_nd(%front, %which)
+  %out = transpose(%some) {perm = (1, 2, 0)}
+)";
+  const PackingResult result = remove_padding(
+      module_of({.bias = additive, .tail = tail, .results = "%out"}), PackedForm::Zeroed);
+  ASSERT_TRUE(result.packed) << result.reason;
+  const std::string by_rows = R"(
+  %which = constant(i64 (1, 1) [0])
+  %out = gather_nd(%h, %which)
+)";
+  EXPECT_EQ(refusal({.bias = additive, .tail = by_rows, .results = "%out"}),
+            "gather_nd (%out) picks among other dims than those of rows");
+}
+
 TEST(RemovePadding, HiddenRowsStayUnlessZerosWillDo) {
   EXPECT_EQ(refusal({.bias = additive}, false),
             "result %h keeps hidden rows, as the model computes them; --masked-rows zero gives "
