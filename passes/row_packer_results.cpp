@@ -29,6 +29,7 @@ ValueId RowPacker::plain_binding(const Binding& binding, ValueId value) {
   const bool reads_rows =
       std::any_of(binding.operands.begin(), binding.operands.end(),
                   [&](ValueId operand) { return operand != no_value && holds_rows(operand); });
+  // Sums that see no hidden entry need no padded rows, also where the rows are all there is.
   const bool as_given = reads_rows && is_made_of_inputs(value) &&
                         !(binding.op == Op::reduce_sum &&
                           number_where_hidden(binding.operands[0]) == std::optional<double>(0));
