@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 
+#include "api/append.h"
 #include "ir/dims/symbols.h"
 #include "tuner/launch_work.h"
 
@@ -145,6 +146,13 @@ std::map<std::string, std::int64_t> count_by_choice(const std::vector<TableRow>&
   std::map<std::string, std::int64_t> counts;
   for (const TableRow& row : rows) ++counts[row.chosen];
   return counts;
+}
+
+std::string listed(const std::vector<std::pair<std::string, std::int64_t>>& values) {
+  std::string text;
+  for (const auto& [name, value] : values)
+    append(text, "{}{} = {}", text.empty() ? "" : ", ", name, value);
+  return text.empty() ? "none" : text;
 }
 
 CallExplanation explain_call(runtime::Context& context, const std::vector<ir::Tensor>& inputs,

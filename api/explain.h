@@ -65,6 +65,9 @@ struct CallExplanation {
   double shown_seconds = 0;  // of one call whose launches have their times in it; 0: there is none
 };
 
+// "n = 7, m = 3", or "none".
+std::string listed(const std::vector<std::pair<std::string, std::int64_t>>& values);
+
 enum class ExplanationDepth {
   Usual,
   Deep,  // also what each launch has to do at least and when it began, for which the executable's

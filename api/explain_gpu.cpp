@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <set>
+#include <map>
 
+#include "api/append.h"
 #include "api/planned.h"
 #include "codegen_cuda/backend.h"
-#include "ir/error.h"
 #include "runtime/bucket_lookup.h"
 #include "tuner/workload.h"
 
@@ -66,21 +65,16 @@ tuner::Call call_of(const PlannedModel& planned,
   return call;
 }
 
-template <typename... Parts>
-void add(std::string& text, fmt::format_string<Parts...> format, Parts&&... parts) {
-  fmt::format_to(std::back_inserter(text), format, std::forward<Parts>(parts)...);
-}
-
 void add_kernel(std::string& text, const PlannedKernel& kernel) {
   for (const PlannedEntry& entry : kernel.entries) {
-    add(text, "    {}: grid {}, {} threads", entry.name, entry.grid, entry.threads);
-    if (entry.cluster_blocks > 1) add(text, ", clusters of {}", entry.cluster_blocks);
-    add(text,
-        ", {} bytes of dynamic shared memory; planned {} registers a thread, {} blocks a "
-        "multiprocessor\n",
-        entry.shared_bytes, entry.registers, entry.blocks_per_multiprocessor);
+    append(text, "    {}: grid {}, {} threads", entry.name, entry.grid, entry.threads);
+    if (entry.cluster_blocks > 1) append(text, ", clusters of {}", entry.cluster_blocks);
+    append(text,
+           ", {} bytes of dynamic shared memory; planned {} registers a thread, {} blocks a "
+           "multiprocessor\n",
+           entry.shared_bytes, entry.registers, entry.blocks_per_multiprocessor);
   }
-  if (kernel.entries.empty()) add(text, "    a product of cuBLASLt\n");
+  if (kernel.entries.empty()) append(text, "    a product of cuBLASLt\n");
 }
 
 std::vector<std::byte> compiled(const GpuPlan& plan, const PlannedKernel& kernel,
@@ -125,25 +119,22 @@ GpuPlan explain_gpu(std::string_view part, ir::Module module, const CompileOptio
 std::string to_text(const GpuPlan& plan) {
   std::string text = plan.part + ", which is not here: nothing is measured\n";
   double estimated = 0;
-  if (!plan.launches) add(text, "\nvalues decide what is launched, which only a run can tell\n");
+  if (!plan.launches) append(text, "\nvalues decide what is launched, which only a run can tell\n");
   for (std::size_t i = 0; plan.launches && i < plan.launches->size(); ++i) {
     const PlannedLaunch& launch = (*plan.launches)[i];
     const PlannedKernel& kernel = plan.kernels[launch.kernel];
-    std::string keys;
-    for (const auto& [key, value] : launch.keys)
-      add(keys, "{}{} = {}", keys.empty() ? "" : ", ", key, value);
     estimated += launch.estimated_seconds;
-    add(text, "\n{:3} {}\n    keys {}; bucket {}\n    schedule {} ({}); estimated {:.2f} us\n", i,
-        kernel.row.region, keys.empty() ? "none" : keys, kernel.row.bucket, kernel.row.schedule,
-        kernel.row.chosen, 1e6 * launch.estimated_seconds);
+    append(text, "\n{:3} {}\n    keys {}; bucket {}\n    schedule {} ({}); estimated {:.2f} us\n",
+           i, kernel.row.region, listed(launch.keys), kernel.row.bucket, kernel.row.schedule,
+           kernel.row.chosen, 1e6 * launch.estimated_seconds);
     add_kernel(text, kernel);
   }
-  add(text, "\ntables, tried from above\n");
+  append(text, "\ntables, tried from above\n");
   for (const PlannedKernel& kernel : plan.kernels)
-    add(text, "    {}  {}  {}: {}, {:.2f} us\n", kernel.row.region, kernel.row.bucket,
-        kernel.row.schedule, kernel.row.chosen, 1e6 * kernel.row.expected_seconds);
+    append(text, "    {}  {}  {}: {}, {:.2f} us\n", kernel.row.region, kernel.row.bucket,
+           kernel.row.schedule, kernel.row.chosen, 1e6 * kernel.row.expected_seconds);
   if (plan.launches)
-    add(text, "\nlaunches: {}, estimated {:.1f} us\n", plan.launches->size(), 1e6 * estimated);
+    append(text, "\nlaunches: {}, estimated {:.1f} us\n", plan.launches->size(), 1e6 * estimated);
   return text;
 }
 

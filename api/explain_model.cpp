@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <utility>
 
+#include "api/append.h"
 #include "ir/error.h"
 
 namespace anydim {
@@ -36,24 +36,10 @@ CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>
   return explain_call(context, packed ? packed->tensors : inputs, repeat, depth);
 }
 
-using Named = std::vector<std::pair<std::string, std::int64_t>>;
-
-std::string listed(const Named& values) {
-  std::string text;
-  for (const auto& [name, value] : values)
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
-  return text.empty() ? "none" : text;
-}
-
-template <typename... Parts>
-void add(std::string& text, fmt::format_string<Parts...> format, Parts&&... parts) {
-  fmt::format_to(std::back_inserter(text), format, std::forward<Parts>(parts)...);
-}
-
 void add_rows(std::string& text, const std::vector<TableRow>& rows) {
   for (const TableRow& row : rows)
-    add(text, "    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule, row.chosen,
-        1e6 * row.expected_seconds);
+    append(text, "    {}  {}  {}: {}, {:.2f} us\n", row.region, row.bucket, row.schedule,
+           row.chosen, 1e6 * row.expected_seconds);
 }
 
 }  // namespace
@@ -83,48 +69,50 @@ std::string padding_text(const Model& model) {
   if (model.packing()->counts_hidden_picks)
     text += "; in calls that pick a hidden row by its number they are";
   if (model.packing()->limited_inputs.empty()) return text;
-  add(text, "; in calls with an element beyond {:.6g} either way in", model.packing()->input_limit);
+  append(text, "; in calls with an element beyond {:.6g} either way in",
+         model.packing()->input_limit);
   for (const std::size_t input : model.packing()->limited_inputs)
-    add(text, " {}", model.inputs()[input].name);
+    append(text, " {}", model.inputs()[input].name);
   return text + " they are";
 }
 
 std::string to_text(const ModelExplanation& explanation) {
   const CallExplanation& call = explanation.call;
   std::string text;
-  add(text, "symbols: {}\n", listed(call.symbols));
+  append(text, "symbols: {}\n", listed(call.symbols));
   double estimated = 0, measured = 0;
   for (std::size_t i = 0; i < call.launches.size(); ++i) {
     const LaunchExplanation& launch = call.launches[i];
     estimated += launch.estimated_seconds;
     measured += launch.measured_seconds;
-    add(text, "\n{:3} {}  from {}\n", i, launch.region,
-        launch.source.empty() ? "no node" : launch.source);
-    add(text, "    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys),
-        launch.bucket);
-    add(text, "    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule,
-        launch.chosen, launch.tasks, launch.code_bytes, launch.kernel);
-    for (const std::string& warning : launch.warnings) add(text, "    warning: {}\n", warning);
-    add(text, "    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds,
-        1e6 * launch.measured_seconds);
+    append(text, "\n{:3} {}  from {}\n", i, launch.region,
+           launch.source.empty() ? "no node" : launch.source);
+    append(text, "    dims {}; keys {}; bucket {}\n", listed(launch.dims), listed(launch.keys),
+           launch.bucket);
+    append(text, "    schedule {} ({}); {} tasks; {} bytes of code, {}\n", launch.schedule,
+           launch.chosen, launch.tasks, launch.code_bytes, launch.kernel);
+    for (const std::string& warning : launch.warnings) append(text, "    warning: {}\n", warning);
+    append(text, "    estimated {:.2f} us, measured {:.2f} us\n", 1e6 * launch.estimated_seconds,
+           1e6 * launch.measured_seconds);
   }
-  add(text, "\ntables, tried from above\n");
+  append(text, "\ntables, tried from above\n");
   add_rows(text, call.tables);
-  if (!call.exact.empty()) add(text, "\nkernels for single sizes\n");
+  if (!call.exact.empty()) append(text, "\nkernels for single sizes\n");
   add_rows(text, call.exact);
-  add(text,
+  append(
+      text,
       "\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape "
       "stages, {} fetches\n",
       call.launches.size(), 1e6 * estimated, 1e6 * measured, 1e6 * call.call_seconds, call.stages,
       call.fetches);
-  add(text, "memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n",
-      call.memory.arena, call.memory.scratch, call.memory.outputs, call.constant_bytes,
-      call.kernels.code_bytes);
-  add(text, "arena ceiling: {} bytes{}\n", call.arena_ceiling,
-      call.arena_ceiling_bytes ? fmt::format(", at most {}", *call.arena_ceiling_bytes) : "");
-  add(text, "kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n",
-      call.kernels.entries, call.kernels.from_cache, call.kernels.compiled, call.kernels.failed);
-  add(text, "padding: {}\n", explanation.padding);
+  append(text, "memory: arena {} bytes, scratch {}, outputs {}, constants {}, code {}\n",
+         call.memory.arena, call.memory.scratch, call.memory.outputs, call.constant_bytes,
+         call.kernels.code_bytes);
+  append(text, "arena ceiling: {} bytes{}\n", call.arena_ceiling,
+         call.arena_ceiling_bytes ? fmt::format(", at most {}", *call.arena_ceiling_bytes) : "");
+  append(text, "kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n",
+         call.kernels.entries, call.kernels.from_cache, call.kernels.compiled, call.kernels.failed);
+  append(text, "padding: {}\n", explanation.padding);
   return text;
 }
 

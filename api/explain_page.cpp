@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 #include <string_view>
 
+#include "api/append.h"
 #include "tuner/html.h"
 #include "tuner/plot.h"
 
@@ -39,23 +39,11 @@ details{margin:.2em 0}summary{cursor:pointer}
 constexpr std::string_view palette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                         "#e69f00", "#56b4e9", "#555555"};
 
-template <typename... Parts>
-void put(std::string& text, fmt::format_string<Parts...> format, Parts&&... parts) {
-  fmt::format_to(std::back_inserter(text), format, std::forward<Parts>(parts)...);
-}
-
 std::string bytes_text(double bytes) {
   if (bytes < 1e3) return fmt::format("{:.0f} B", bytes);
   if (bytes < 1e6) return fmt::format("{:.3g} kB", bytes / 1e3);
   return bytes < 1e9 ? fmt::format("{:.3g} MB", bytes / 1e6)
                      : fmt::format("{:.3g} GB", bytes / 1e9);
-}
-
-std::string listed(const std::vector<std::pair<std::string, std::int64_t>>& values) {
-  std::string text;
-  for (const auto& [name, value] : values)
-    put(text, "{}{} = {}", text.empty() ? "" : ", ", name, value);
-  return text.empty() ? "none" : text;
 }
 
 // What a region computes, as its name says it: "matmul" of "matmul_3".
@@ -100,12 +88,12 @@ class Page {
 
   std::string body(const std::vector<std::pair<std::string, std::string>>& facts) {
     cards();
-    put(text_, "<p>Padding {}.</p>\n", escaped(explanation_.padding));
+    append(text_, "<p>Padding {}.</p>\n", escaped(explanation_.padding));
     timeline();
     regions();
     roofline();
     buckets();
-    put(text_, "<h2>Facts</h2>\n<table>\n");
+    append(text_, "<h2>Facts</h2>\n<table>\n");
     for (const auto& [name, value] : facts) fact(name, value);
     fact("symbols", listed(call_.symbols));
     fact("kernels", fmt::format("{} in the tables, {} from the cache, {} compiled now, {} failed",
@@ -125,17 +113,18 @@ class Page {
   }
 
   void fact(std::string_view name, std::string_view value) {
-    put(text_, "<tr><td>{}</td><td class=\"text\">{}</td></tr>\n", escaped(name), escaped(value));
+    append(text_, "<tr><td>{}</td><td class=\"text\">{}</td></tr>\n", escaped(name),
+           escaped(value));
   }
 
   void card(std::string_view value, std::string_view what) {
-    put(text_, "<div class=\"card\"><b>{}</b><span>{}</span></div>\n", escaped(value),
-        escaped(what));
+    append(text_, "<div class=\"card\"><b>{}</b><span>{}</span></div>\n", escaped(value),
+           escaped(what));
   }
 
   void cards() {
     const double call = std::max(call_.call_seconds, 1e-12);
-    put(text_, "<div class=\"cards\">\n");
+    append(text_, "<div class=\"cards\">\n");
     card(seconds_text(call_.call_seconds), "one call");
     card(fmt::format("{:.0f} %", 100 * kernel_seconds_ / call),
          fmt::format("of it in {} kernel launches", call_.launches.size()));
@@ -147,15 +136,15 @@ class Page {
              static_cast<double>(call_.memory.arena + call_.memory.pool + call_.memory.scratch)),
          "activations and scratch");
     card(bytes_text(static_cast<double>(call_.constant_bytes)), "weights");
-    put(text_, "</div>\n");
+    append(text_, "</div>\n");
   }
 
   void legend() {
-    put(text_, "<p class=\"small\">");
+    append(text_, "<p class=\"small\">");
     for (const std::string& kind : kinds_)
-      put(text_, "<span class=\"key\" style=\"background:{}\"></span>{}", colour_of(kind),
-          escaped(kind));
-    put(text_, "</p>\n");
+      append(text_, "<span class=\"key\" style=\"background:{}\"></span>{}", colour_of(kind),
+             escaped(kind));
+    append(text_, "</p>\n");
   }
 
   // A lane for each kind of region; launches follow each other.
@@ -166,29 +155,30 @@ class Page {
     const auto at = [&](double seconds) {
       return left + (width - left - right) * seconds / call_.shown_seconds;
     };
-    put(text_,
-        "<h2>One call over time</h2>\n<p class=\"small\">The fastest of the measured calls, {}. "
-        "Point at a launch for what it is.</p>\n"
-        "<svg viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-        "aria-label=\"launches over time\" id=\"timeline\">\n",
-        seconds_text(call_.shown_seconds), width, height);
+    append(text_,
+           "<h2>One call over time</h2>\n<p class=\"small\">The fastest of the measured calls, {}. "
+           "Point at a launch for what it is.</p>\n"
+           "<svg viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+           "aria-label=\"launches over time\" id=\"timeline\">\n",
+           seconds_text(call_.shown_seconds), width, height);
     const double bottom = height - 22;
     for (int tick = 0; tick <= 8; ++tick) {
       const double seconds = call_.shown_seconds * tick / 8, x = at(seconds);
-      put(text_, "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>", x,
-          top, bottom);
-      put(text_, "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", x,
-          bottom + 15, seconds_text(seconds));
+      append(text_, "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>", x,
+             top, bottom);
+      append(text_, "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{}</text>\n",
+             x, bottom + 15, seconds_text(seconds));
     }
     for (std::size_t i = 0; i < kinds_.size(); ++i)
-      put(text_, "<text class=\"label\" x=\"4\" y=\"{:.1f}\">{}</text>\n",
-          top + lane * (static_cast<double>(i) + 0.65), escaped(kinds_[i]));
+      append(text_, "<text class=\"label\" x=\"4\" y=\"{:.1f}\">{}</text>\n",
+             top + lane * (static_cast<double>(i) + 0.65), escaped(kinds_[i]));
     for (const LaunchExplanation& launch : call_.launches) {
       const auto row =
           static_cast<double>(std::ranges::find(kinds_, kind_of(launch.region)) - kinds_.begin());
       const double from = at(launch.begun_seconds),
                    to = at(launch.begun_seconds + launch.lasted_seconds);
-      put(text_,
+      append(
+          text_,
           "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"><title>{}: "
           "{}\n{}\nfrom {}\nbucket {}\n{} ({})</title></rect>\n",
           from, top + lane * row + 3, std::max(to - from, 0.8), lane - 6, colour_of(launch.region),
@@ -196,44 +186,47 @@ class Page {
           escaped(launch.source.empty() ? "no node" : launch.source), escaped(launch.bucket),
           escaped(launch.schedule), escaped(launch.chosen));
     }
-    put(text_, "</svg>\n");
+    append(text_, "</svg>\n");
   }
 
   void regions() {
-    put(text_,
+    append(
+        text_,
         "<h2>Regions</h2>\n<p class=\"small\">A region is what one kernel computes. The bar is the "
         "time of its launches in a call, medians of the measured ones; the mark in it the least "
         "time that arithmetic and memory allow (roofline). Work is what any kernel would have to "
         "do: operations of products, and every operand once.</p>\n");
     legend();
-    put(text_,
-        "<div class=\"wide\"><table "
-        "id=\"regions\">\n<tr><th>region</th><th>launches</th><th></th><th>time</th><th>share</"
-        "th><th>of the roofline</th><th>GFLOP/s</th><th>GB/s</th></tr>\n");
+    append(text_,
+           "<div class=\"wide\"><table "
+           "id=\"regions\">\n<tr><th>region</th><th>launches</th><th></th><th>time</th><th>share</"
+           "th><th>of the roofline</th><th>GFLOP/s</th><th>GB/s</th></tr>\n");
     const double most = groups_.empty() ? 1 : std::max(groups_.front().seconds, 1e-12);
     for (const Group& group : groups_) {
       const LaunchExplanation& one = *group.launches.front();
-      put(text_, "<tr><td>{}<div class=\"small\">{}</div></td><td>{}</td>", escaped(group.region),
-          sources(group), group.launches.size());
-      put(text_, "<td><div class=\"track\"><div style=\"width:{:.1f}%;background:{}\"></div>",
-          100 * group.seconds / most, colour_of(group.region));
+      append(text_, "<tr><td>{}<div class=\"small\">{}</div></td><td>{}</td>",
+             escaped(group.region), sources(group), group.launches.size());
+      append(text_, "<td><div class=\"track\"><div style=\"width:{:.1f}%;background:{}\"></div>",
+             100 * group.seconds / most, colour_of(group.region));
       if (group.roofline > 0)
-        put(text_, "<i style=\"left:{:.1f}%\"></i>", std::min(100.0, 100 * group.roofline / most));
-      put(text_, "</div></td><td>{}</td><td>{:.1f} %</td>", seconds_text(group.seconds),
-          100 * group.seconds / std::max(kernel_seconds_, 1e-12));
+        append(text_, "<i style=\"left:{:.1f}%\"></i>",
+               std::min(100.0, 100 * group.roofline / most));
+      append(text_, "</div></td><td>{}</td><td>{:.1f} %</td>", seconds_text(group.seconds),
+             100 * group.seconds / std::max(kernel_seconds_, 1e-12));
       const double seconds = std::max(group.seconds, 1e-12);
-      put(text_, "<td>{}</td><td>{}</td><td>{:.3g}</td>",
-          group.roofline_known ? fmt::format("{:.0f} %", 100 * group.roofline / seconds)
-                               : std::string(),
-          group.operations > 0 ? fmt::format("{:.3g}", 1e-9 * group.operations / seconds)
-                               : std::string(),
-          1e-9 * group.bytes / seconds);
-      put(text_,
+      append(text_, "<td>{}</td><td>{}</td><td>{:.3g}</td>",
+             group.roofline_known ? fmt::format("{:.0f} %", 100 * group.roofline / seconds)
+                                  : std::string(),
+             group.operations > 0 ? fmt::format("{:.3g}", 1e-9 * group.operations / seconds)
+                                  : std::string(),
+             1e-9 * group.bytes / seconds);
+      append(
+          text_,
           "</tr>\n<tr class=\"by\"><td colspan=\"8\">bucket {}, keys {}; {} ({}); {}</td></tr>\n",
           escaped(one.bucket), escaped(listed(one.keys)), escaped(one.schedule),
           escaped(one.chosen), escaped(one.kernel));
     }
-    put(text_, "</table></div>\n");
+    append(text_, "</table></div>\n");
   }
 
   // The nodes of a few launches; all of many would hide the rest.
@@ -246,7 +239,7 @@ class Page {
     std::size_t count = 0;
     for (const std::string& name : names) {
       if (count++ == shown) return text + fmt::format("<br>and {} others", names.size() - shown);
-      put(text, "{}{}", text.empty() ? "" : "<br>", escaped(name));
+      append(text, "{}{}", text.empty() ? "" : "<br>", escaped(name));
     }
     return text;
   }
@@ -276,7 +269,8 @@ class Page {
       return height - bottom -
              (height - top - bottom) * std::log(y / y_low) / std::log(y_high / y_low);
     };
-    put(text_,
+    append(
+        text_,
         "<h2>Roofline</h2>\n<p class=\"small\">Products and attention beside what this processor "
         "did at most, measured just now: {:.3g} GFLOP/s, {:.3g} GB/s from the fastest cache, "
         "{:.3g} GB/s from memory. The area of a dot is its share of the time. Other regions have "
@@ -285,46 +279,50 @@ class Page {
         "aria-label=\"roofline\" id=\"roofline\">\n",
         1e-9 * peak, 1e-9 * cache, 1e-9 * memory, width, height);
     for (double x = std::exp2(std::ceil(std::log2(x_low))); x <= x_high; x *= 4) {
-      put(text_, "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>",
-          x_at(x), top, height - bottom);
-      put(text_, "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{:g}</text>\n",
-          x_at(x), height - bottom + 16, x);
+      append(text_, "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>",
+             x_at(x), top, height - bottom);
+      append(text_,
+             "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{:g}</text>\n",
+             x_at(x), height - bottom + 16, x);
     }
     for (double y = std::pow(10, std::ceil(std::log10(y_low))); y <= y_high; y *= 10) {
-      put(text_, "<line class=\"grid\" x1=\"{1}\" x2=\"{2}\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>",
-          y_at(y), left, width - right);
-      put(text_, "<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{:.1f}\">{:g}</text>\n",
-          left - 6, y_at(y) + 4, 1e-9 * y);
+      append(text_, "<line class=\"grid\" x1=\"{1}\" x2=\"{2}\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>",
+             y_at(y), left, width - right);
+      append(text_, "<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{:.1f}\">{:g}</text>\n",
+             left - 6, y_at(y) + 4, 1e-9 * y);
     }
-    put(text_,
+    append(
+        text_,
         "<text class=\"label\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">operations a byte</text>",
         width / 2, height - 8);
-    put(text_, "<text class=\"label\" x=\"4\" y=\"{}\">GFLOP/s</text>\n", top + 4);
+    append(text_, "<text class=\"label\" x=\"4\" y=\"{}\">GFLOP/s</text>\n", top + 4);
     for (const auto& [rate, dash] : {std::pair(cache, "6 4"), std::pair(memory, "none")}) {
       const double from = std::max(x_low, y_low / rate),
                    ridge = std::clamp(peak / rate, x_low, x_high);
-      put(text_,
-          "<path class=\"roof\" stroke-dasharray=\"{}\" d=\"M{:.1f} {:.1f}L{:.1f} "
-          "{:.1f}H{:.1f}\"/>\n",
-          dash, x_at(from), y_at(std::min(peak, rate * from)), x_at(ridge),
-          y_at(std::min(peak, rate * ridge)), width - right);
+      append(text_,
+             "<path class=\"roof\" stroke-dasharray=\"{}\" d=\"M{:.1f} {:.1f}L{:.1f} "
+             "{:.1f}H{:.1f}\"/>\n",
+             dash, x_at(from), y_at(std::min(peak, rate * from)), x_at(ridge),
+             y_at(std::min(peak, rate * ridge)), width - right);
     }
     for (const Group* group : products) {
       const double x = group->operations / group->bytes, y = group->operations / group->seconds;
-      put(text_,
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" "
-          "fill-opacity=\"0.75\"><title>{}: {:.3g} GFLOP/s at {:.3g} operations a byte, "
-          "{}</title></circle>\n",
-          x_at(x), y_at(y), 3 + 14 * std::sqrt(group->seconds / std::max(kernel_seconds_, 1e-12)),
-          colour_of(group->region), escaped(group->region), 1e-9 * y, x,
-          seconds_text(group->seconds));
+      append(text_,
+             "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" "
+             "fill-opacity=\"0.75\"><title>{}: {:.3g} GFLOP/s at {:.3g} operations a byte, "
+             "{}</title></circle>\n",
+             x_at(x), y_at(y),
+             3 + 14 * std::sqrt(group->seconds / std::max(kernel_seconds_, 1e-12)),
+             colour_of(group->region), escaped(group->region), 1e-9 * y, x,
+             seconds_text(group->seconds));
     }
-    put(text_,
-        "</svg>\n<p class=\"small\">Dashed: from the fastest cache. Solid: from memory.</p>\n");
+    append(text_,
+           "</svg>\n<p class=\"small\">Dashed: from the fastest cache. Solid: from memory.</p>\n");
   }
 
   void buckets() {
-    put(text_,
+    append(
+        text_,
         "<h2>Buckets</h2>\n<p class=\"small\">Which sizes share a kernel, over the region's first "
         "key, logarithmic; grey is left to the general kernel. The mark is where this call's key "
         "lies. Rows are tried from above.</p>\n");
@@ -333,14 +331,15 @@ class Page {
       for (const TableRow& row : call_.tables)
         if (row.region == group.region) rows.push_back(&row);
       if (rows.empty()) continue;
-      put(text_, "<details{}><summary>{}: {} {}</summary>\n", rows.size() > 1 ? " open" : "",
-          escaped(group.region), rows.size(), rows.size() == 1 ? "kernel for all sizes" : "rows");
+      append(text_, "<details{}><summary>{}: {} {}</summary>\n", rows.size() > 1 ? " open" : "",
+             escaped(group.region), rows.size(),
+             rows.size() == 1 ? "kernel for all sizes" : "rows");
       if (rows.size() > 1 && !rows.front()->intervals.empty()) strip(group, rows);
-      put(text_, "<pre>");
+      append(text_, "<pre>");
       for (const TableRow* row : rows)
-        put(text_, "{}  {}: {}, {}\n", escaped(row->bucket), escaped(row->schedule),
-            escaped(row->chosen), seconds_text(row->expected_seconds));
-      put(text_, "</pre></details>\n");
+        append(text_, "{}  {}: {}, {}\n", escaped(row->bucket), escaped(row->schedule),
+               escaped(row->chosen), seconds_text(row->expected_seconds));
+      append(text_, "</pre></details>\n");
     }
   }
 
@@ -356,33 +355,35 @@ class Page {
     const auto at = [&](double size) {
       return left + (width - left - right) * std::log(std::min(size, high)) / std::log(high);
     };
-    put(text_,
-        "<svg viewBox=\"0 0 {} 52\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-        "aria-label=\"buckets of {}\">\n",
-        width, escaped(group.region));
-    put(text_, "<rect x=\"{}\" y=\"6\" width=\"{}\" height=\"{}\" fill=\"#e8e8e8\"/>\n", left,
-        width - left - right, bar);
+    append(text_,
+           "<svg viewBox=\"0 0 {} 52\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+           "aria-label=\"buckets of {}\">\n",
+           width, escaped(group.region));
+    append(text_, "<rect x=\"{}\" y=\"6\" width=\"{}\" height=\"{}\" fill=\"#e8e8e8\"/>\n", left,
+           width - left - right, bar);
     for (std::size_t i = 0; i + 1 < rows.size(); ++i) {  // the last serves what is left
       const ir::BucketInterval& interval = rows[i]->intervals.front();
       const double from = at(value(interval.low)), to = at(value(interval.high) + 1);
-      put(text_,
-          "<rect x=\"{:.1f}\" y=\"6\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" "
-          "fill-opacity=\"{}\" stroke=\"#fff\"><title>{}\n{}</title></rect>\n",
-          from, std::max(to - from, 1.0), bar, colour_of(group.region), i % 2 == 0 ? 0.75 : 0.5,
-          escaped(rows[i]->bucket), escaped(rows[i]->schedule));
+      append(text_,
+             "<rect x=\"{:.1f}\" y=\"6\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" "
+             "fill-opacity=\"{}\" stroke=\"#fff\"><title>{}\n{}</title></rect>\n",
+             from, std::max(to - from, 1.0), bar, colour_of(group.region), i % 2 == 0 ? 0.75 : 0.5,
+             escaped(rows[i]->bucket), escaped(rows[i]->schedule));
     }
     for (double tick = 1; tick <= high; tick *= 4)
-      put(text_, "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{:g}</text>\n",
-          at(tick), 44, tick);
+      append(text_,
+             "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1f}\" y=\"{}\">{:g}</text>\n",
+             at(tick), 44, tick);
     std::set<std::int64_t> keys;
     for (const LaunchExplanation* launch : group.launches)
       if (!launch->keys.empty()) keys.insert(launch->keys.front().second);
     for (const std::int64_t key : keys)
-      put(text_,
+      append(
+          text_,
           "<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"1\" y2=\"33\"><title>this call: "
           "{1}</title></line>\n",
           at(value(key)), key);
-    put(text_, "</svg>\n");
+    append(text_, "</svg>\n");
   }
 
   const ModelExplanation& explanation_;

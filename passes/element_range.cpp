@@ -20,15 +20,11 @@ constexpr double slack = 1 + 0x1p-6;
 // values.
 constexpr double many_terms = 0x1p22;
 
-double magnitude(const ValueRange& range) {
-  return std::max(std::abs(range.low), std::abs(range.high));
-}
-
 ValueRange within(double bound, bool nan) { return {-bound, bound, nan}; }
 
 // What leaves the dtype's numbers is infinite, and NaN after that.
 ValueRange limited(const ValueRange& range, DType dtype) {
-  return magnitude(range) <= every_finite_value(dtype).high ? range : every_value(dtype);
+  return range.magnitude() <= every_finite_value(dtype).high ? range : every_value(dtype);
 }
 
 // The result is one of the operands' elements, or of none at all an infinity.
@@ -141,7 +137,7 @@ ElementRange ElementRanges::computed(ValueId value) {
   if (is_float(dtype) && !chooses(binding->op)) found.range = limited(found.range, dtype);
   const std::vector<Dim>& dims = type(value).dims;
   const double width = dims.empty() ? 1 : most(dims.back(), function_.symbols);
-  found.row_norm = std::min(found.row_norm, std::sqrt(width) * magnitude(found.range));
+  found.row_norm = std::min(found.row_norm, std::sqrt(width) * found.range.magnitude());
   if (std::isnan(found.row_norm)) found.row_norm = infinity;
   return found;
 }
@@ -208,11 +204,11 @@ ElementRange ElementRanges::of_layer_norm(const Binding& binding) const {
   const double length = std::sqrt(count) * slack;
   const ElementRange& gain = known(binding.operands[1]);
   bool nan = !has_numeric_norm(binding.operands[0]) || !gain.range.finite();
-  ElementRange found{within(length * magnitude(gain.range), nan), length * magnitude(gain.range)};
+  ElementRange found{within(length * gain.range.magnitude(), nan), length * gain.range.magnitude()};
   if (binding.operands.size() > 2 && binding.operands[2] != no_value) {
     const ElementRange& shift = known(binding.operands[2]);
     nan = nan || !shift.range.finite();
-    found.range = within(found.range.high + magnitude(shift.range), nan);
+    found.range = within(found.range.high + shift.range.magnitude(), nan);
     found.row_norm += shift.row_norm;
   }
   return found;
@@ -235,7 +231,7 @@ ElementRange ElementRanges::of_elementwise(const Binding& binding) const {
                ? known(binding.operands[i]).row_norm
                : infinity;
   };
-  const auto largest = [&](std::size_t i) { return magnitude(known(binding.operands[i]).range); };
+  const auto largest = [&](std::size_t i) { return known(binding.operands[i]).range.magnitude(); };
   const double width = result.dims.empty() ? 1 : most(result.dims.back(), function_.symbols);
   const auto spread = [&](std::size_t i) {
     return std::min(row(i), std::sqrt(width) * largest(i));
@@ -270,14 +266,14 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
     const bool numbers =
         norms_ == Norms::Numbers && known(values).range.finite() &&
         (integer_attribute(binding, "zero_nan") != 0 || scores_are_finite(binding));
-    return {within(factor * magnitude(known(values).range), !numbers),
+    return {within(factor * known(values).range.magnitude(), !numbers),
             factor * known(values).row_norm};
   }
   const ValueId left = binding.operands[0], right = binding.operands[1];
   const ElementRange &a = known(left), &b = known(right);
   const Dim& depth = type(left).dims.back();
   const double terms = most(depth, function_.symbols), factor = slack * summed(terms);
-  double largest = terms * magnitude(a.range) * magnitude(b.range), norm = infinity;
+  double largest = terms * a.range.magnitude() * b.range.magnitude(), norm = infinity;
   const Binding* weights = definition(right);
   if (norms_ == Norms::Bounded && weights != nullptr && weights->op == Op::constant &&
       type(right).rank() == 2) {
@@ -299,7 +295,7 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
       longest = std::max(longest, squares[j]);
       widest = std::max(widest, sums[j]);
     }
-    largest = std::fmin(widest * magnitude(a.range), std::sqrt(longest) * a.row_norm);
+    largest = std::fmin(widest * a.range.magnitude(), std::sqrt(longest) * a.row_norm);
     norm = factor * std::sqrt(all) * a.row_norm;
   }
   const bool overflows = !a.range.finite() || !b.range.finite();
@@ -311,8 +307,8 @@ ElementRange ElementRanges::of_product(const Binding& binding) const {
 ElementRange ElementRanges::of_integer_product(const Binding& binding) const {
   const DType dtype = type(binding.results[0]).dtype;
   const double terms = most(type(binding.operands[0]).dims.back(), function_.symbols);
-  const double bound = terms * magnitude(known(binding.operands[0]).range) *
-                       magnitude(known(binding.operands[1]).range);
+  const double bound = terms * known(binding.operands[0]).range.magnitude() *
+                       known(binding.operands[1]).range.magnitude();
   return {bound <= every_value(dtype).high && bound < 0x1p53 ? within(bound, false)
                                                              : every_value(dtype)};
 }
@@ -337,7 +333,7 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
     terms *= most(extent, function_.symbols);
     empty = empty || bounds(extent, function_.symbols).low < 1;
   }
-  return {within(slack * summed(terms) * (mean ? 1 : terms) * magnitude(elements),
+  return {within(slack * summed(terms) * (mean ? 1 : terms) * elements.magnitude(),
                  (mean && empty) || !elements.finite())};
 }
 
@@ -348,7 +344,7 @@ constexpr double largest_normed = 1e15;
 
 bool ElementRanges::has_numeric_norm(ValueId value) const {
   return norms_ == Norms::Numbers && known(value).range.finite() &&
-         magnitude(known(value).range) <= largest_normed;
+         known(value).range.magnitude() <= largest_normed;
 }
 
 // Scores that are no larger than this leave the largest finite number that is added to them finite.
@@ -359,7 +355,7 @@ bool ElementRanges::scores_are_finite(const Binding& attention) const {
   const DType dtype = type(attention.results[0]).dtype;
   if (!q.finite() || !k.finite() || (dtype != DType::F32 && dtype != DType::F64)) return false;
   const double terms = most(type(attention.operands[0]).dims.back(), function_.symbols);
-  const double product = terms * magnitude(q) * magnitude(k) * slack * summed(terms);
+  const double product = terms * q.magnitude() * k.magnitude() * slack * summed(terms);
   if (!(product <= largest_score) ||
       !(product * std::abs(real_attribute(attention, "scale")) <= largest_score))
     return false;

@@ -1,6 +1,5 @@
 #include "passes/pattern.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -28,7 +27,7 @@ double PatternGraph::magnitude_at_most(ValueId value) const {
   if (&block_ != &function_.body) return infinity;
   if (!ranges_) ranges_.emplace(function_, block_, infinity, ElementRanges::Norms::Numbers);
   const ValueRange& range = ranges_->of(value).range;
-  return range.finite() ? std::max(std::abs(range.low), std::abs(range.high)) : infinity;
+  return range.finite() ? range.magnitude() : infinity;
 }
 
 std::optional<double> PatternGraph::number(ValueId value) const {

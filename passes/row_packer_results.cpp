@@ -209,12 +209,9 @@ ValueId RowPacker::first_rows(const Binding& binding) {
   if (binding.op == Op::gather) {
     keeps = type(binding.operands[1]).rank() == 1;
   } else {
-    const auto along_sequence = [&](std::int64_t axis) {
-      return axis == 1 || axis + static_cast<std::int64_t>(type(source).rank()) == 1;
-    };
-    const bool one_axis =
-        has_attribute(binding, "axes") && integers_attribute(binding, "axes").size() == 1;
-    if (!one_axis || !along_sequence(integers_attribute(binding, "axes")[0]) ||
+    const std::vector<std::size_t> along_sequence{1};
+    if (!has_attribute(binding, "axes") ||
+        normalised_axes(binding, type(source).rank()) != along_sequence ||
         integers_attribute(binding, "starts") != std::vector<std::int64_t>{0} ||
         integers_attribute(binding, "ends") != std::vector<std::int64_t>{1})
       refuse(binding, "picks other rows than the first of each sequence");

@@ -108,8 +108,7 @@ class Splitting {
   }
 
   void want(const Binding& binding) {
-    if (!has_one_tensor(binding)) return;
-    if (joined_.contains(binding.results[0])) return;
+    if (!has_one_tensor(binding) || joined_.contains(binding.results[0])) return;
     if (info(binding.op).has(traits::reshapes)) {
       const ValueId operand = binding.operands[0];
       if (const auto parts = parts_of(operand);

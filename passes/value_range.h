@@ -2,6 +2,8 @@
 // value that the model's own arithmetic can give.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "ir/dims/symbols.h"
@@ -16,6 +18,7 @@ struct ValueRange {
 
   bool single() const { return low == high && !nan; }
   bool finite() const;  // neither NaN nor infinite
+  double magnitude() const { return std::max(std::abs(low), std::abs(high)); }
   bool operator==(const ValueRange&) const = default;
 };
 

@@ -24,22 +24,24 @@ using tests::random_texts;
 
 class PtxProgram : public testing::TestWithParam<const char*> {};
 
-// Whether compilation failed because there is no NVRTC here.
-bool lacks_compiler(const Error& error) {
-  return error.kind() == ErrorKind::Resource &&
-         std::string_view(error.what()).find("NVRTC") != std::string_view::npos;
+// What `compile` gives; null where compilation fails because there is no NVRTC here.
+auto with_nvrtc(const auto& compile) -> decltype(compile()) {
+  try {
+    return compile();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Resource &&
+        std::string_view(error.what()).find("NVRTC") != std::string_view::npos)
+      return nullptr;
+    throw;
+  }
 }
 
 TEST_P(PtxProgram, TinyBertAgreesWithTheReferenceOnTheStreamAndInGraphs) {
   const std::string model = "../models/tiny_bert.onnx";
   FakePart part(GetParam());
-  std::shared_ptr<const runtime::Executable> executable;
-  try {
-    executable = compile_for(part.target, load_model(model), part.options);
-  } catch (const Error& error) {
-    if (lacks_compiler(error)) GTEST_SKIP() << error.what();
-    throw;
-  }
+  const auto executable =
+      with_nvrtc([&] { return compile_for(part.target, load_model(model), part.options); });
+  if (executable == nullptr) GTEST_SKIP() << "there is no NVRTC";
 
   const ir::Module reference = load_model(model);
   runtime::Context context(executable);
@@ -70,13 +72,9 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
   const std::string file = "../models/tiny_bert.onnx";
   FakePart part(GetParam());
   part.options.masked_rows = MaskedRows::Zero;
-  std::shared_ptr<const Model> model;
-  try {
-    model = Model::compile(part.target, load_model(file), part.options);
-  } catch (const Error& error) {
-    if (lacks_compiler(error)) GTEST_SKIP() << error.what();
-    throw;
-  }
+  const auto model =
+      with_nvrtc([&] { return Model::compile(part.target, load_model(file), part.options); });
+  if (model == nullptr) GTEST_SKIP() << "there is no NVRTC";
   ASSERT_TRUE(model->packing()) << model->padded_because();
   const ir::Module reference = load_model(file);
   ModelContext context(model);
@@ -107,14 +105,10 @@ TEST_P(PtxProgram, PaddingIsRemovedAsOnTheProcessor) {
 TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
   const std::string file = "../models/tiny_bert.onnx";
   FakePart part(GetParam());
-  std::shared_ptr<const Model> model;
-  try {
-    model = Model::compile(part.target, load_model(file), part.options);
-    ASSERT_NE(model->ragged(), nullptr);
-  } catch (const Error& error) {
-    if (lacks_compiler(error)) GTEST_SKIP() << error.what();
-    throw;
-  }
+  const auto model =
+      with_nvrtc([&] { return Model::compile(part.target, load_model(file), part.options); });
+  if (model == nullptr) GTEST_SKIP() << "there is no NVRTC";
+  ASSERT_NE(model->ragged(), nullptr);
   const ir::Module reference = load_model(file);
   ModelContext context(model);
   for (const std::vector<std::int64_t>& lengths :
@@ -169,13 +163,9 @@ TEST_P(PtxProgram, RaggedCallsAreThePaddedOnesWithoutPadding) {
 TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
   const std::string file = "../models/data_dependent.onnx";
   FakePart part(GetParam());
-  std::shared_ptr<const runtime::Executable> executable;
-  try {
-    executable = compile_for(part.target, load_model(file), part.options);
-  } catch (const Error& error) {
-    if (lacks_compiler(error)) GTEST_SKIP() << error.what();
-    throw;
-  }
+  const auto executable =
+      with_nvrtc([&] { return compile_for(part.target, load_model(file), part.options); });
+  if (executable == nullptr) GTEST_SKIP() << "there is no NVRTC";
   const ir::Module reference = load_model(file);
   runtime::Context context(executable);
   std::mt19937 random(11);
@@ -216,13 +206,9 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
     part.options.cache_folder = folder.path();
     part.target.backend = std::make_shared<const ChosenSchedules>(
         part.target.backend, parse_schedule_filter("matmul_wgmma"));
-    std::shared_ptr<const runtime::Executable> executable;
-    try {
-      executable = compile_for(part.target, ir::parse(text), part.options);
-    } catch (const Error& error) {
-      if (lacks_compiler(error)) GTEST_SKIP() << error.what();
-      throw;
-    }
+    const auto executable =
+        with_nvrtc([&] { return compile_for(part.target, ir::parse(text), part.options); });
+    if (executable == nullptr) GTEST_SKIP() << "there is no NVRTC";
     runtime::Context context(executable);
     for (int call = 0; call < 3; ++call) {
       const Tensor got = part.reporting([&] { return context.run(given); })[0];
@@ -266,13 +252,9 @@ fn @main(%x: Tensor[(m, 40), f32]) where m in [1, 64] {
   for (const bool waits : {true, false}) {
     FakePart part("h200");
     if (!waits) part.target.backend = std::make_shared<const WithoutGridWait>(part.target.backend);
-    std::shared_ptr<const runtime::Executable> executable;
-    try {
-      executable = compile_for(part.target, ir::parse(text), part.options);
-    } catch (const Error& error) {
-      if (lacks_compiler(error)) GTEST_SKIP() << error.what();
-      throw;
-    }
+    const auto executable =
+        with_nvrtc([&] { return compile_for(part.target, ir::parse(text), part.options); });
+    if (executable == nullptr) GTEST_SKIP() << "there is no NVRTC";
     runtime::Context context(executable);
     context.run(given);  // each kernel alone, as nobody has run it before
     if (waits) {
