@@ -75,6 +75,13 @@ Schedule parse_schedule(std::string_view text) {
   return schedule;
 }
 
+std::int64_t BucketInterval::size_from(std::int64_t size) const {
+  const std::int64_t least = std::max({size, low, std::int64_t{1}});
+  const std::int64_t over = multiple > 1 ? least % multiple : 0;
+  const std::int64_t missing = over == 0 ? 0 : multiple - over;
+  return least > high || missing > high - least ? high : least + missing;
+}
+
 bool Bucket::contains(std::span<const std::int64_t> keys) const {
   internal_check(keys.size() == intervals.size(), "a bucket has an interval a key");
   for (std::size_t i = 0; i < keys.size(); ++i) {

@@ -30,6 +30,8 @@ struct BucketInterval {
   std::int64_t low = 0;
   std::int64_t high = default_symbol_maximum;
   std::int64_t multiple = 1;
+  // The smallest size in it that is positive and at least `size`; the largest where none is.
+  std::int64_t size_from(std::int64_t size) const;
   bool operator==(const BucketInterval&) const = default;
 };
 struct Bucket {

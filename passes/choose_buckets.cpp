@@ -35,20 +35,16 @@ std::vector<BucketInterval> cut(const BucketInterval& range,
   return cells;
 }
 
-std::int64_t top_sample(const BucketInterval& interval) {
-  std::int64_t reach = std::max<std::int64_t>(interval.low, 1) * open_cell_factor;
-  return std::min(interval.high, reach);
-}
-
 // Both ends of a cell and its middle, on every key at once.
 std::vector<std::vector<std::int64_t>> samples(const Bucket& bucket) {
   std::vector<std::vector<std::int64_t>> points(3);
   for (const BucketInterval& interval : bucket.intervals) {
-    std::int64_t low =
-        std::max<std::int64_t>(interval.low, std::min<std::int64_t>(1, interval.high));
-    std::int64_t high = std::max(low, top_sample(interval));
+    const std::int64_t low = interval.size_from(1);
+    const std::int64_t high = low > interval.high / open_cell_factor
+                                  ? interval.high
+                                  : std::max<std::int64_t>(low, 1) * open_cell_factor;
     points[0].push_back(low);
-    points[1].push_back(low + (high - low) / 2);
+    points[1].push_back(interval.size_from(low + (high - low) / 2));
     points[2].push_back(high);
   }
   return points;
@@ -94,7 +90,7 @@ DispatchTable::Entry general_entry(const Region& region, const Bucket& whole,
   for (std::int64_t size : {1, 16, 128, 1024}) {
     std::vector<std::int64_t> point;
     for (const BucketInterval& interval : whole.intervals)
-      point.push_back(std::clamp(size, interval.low, interval.high));
+      point.push_back(interval.size_from(size));
     points.push_back(std::move(point));
   }
   Chosen chosen = best(region, whole, points, context);

@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/text/print.h"
 #include "ir/verify.h"
+#include "passes/channels_last.h"
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"
 #include "passes/compute_constants.h"

@@ -83,9 +83,10 @@ MatmulCost cost_model(const PlanInputs& inputs) {
 // blocking.
 std::int64_t typical(const ir::BucketInterval& interval) {
   constexpr std::int64_t large = 2048;
-  const double low = static_cast<double>(std::max<std::int64_t>(interval.low, 1));
+  const std::int64_t least = std::max<std::int64_t>(interval.size_from(1), 1);
+  const double low = static_cast<double>(least);
   const double high = static_cast<double>(
-      std::clamp<std::int64_t>(interval.high, 1, std::max<std::int64_t>(interval.low, large)));
+      std::clamp<std::int64_t>(interval.high, 1, std::max<std::int64_t>(least, large)));
   return std::llround(std::sqrt(low * std::max(low, high)));
 }
 

@@ -544,6 +544,7 @@ class Builder : private Chance {
   void scaled_product();
   void attention();
   void written_attention();
+  void convolutions();
 
   void choose_results();
 

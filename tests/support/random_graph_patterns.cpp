@@ -174,4 +174,68 @@ void Builder::written_attention() {
   must(Op::dyn_reshape, {merged, shape_value({mine.dims[0], mine.dims[1], width})});
 }
 
+// Images of several channels through convolutions, as importers write them.
+void Builder::convolutions() {
+  const std::size_t count = chance(60) ? 2 : 1;  // dims of places
+  TensorType image{DType::F32, {random_dim(), 1 + static_cast<std::int64_t>(below(3))}};
+  for (std::size_t i = 0; i < count; ++i) image.dims.push_back(random_dim());
+  const bool channels_last = chance(25);
+  Integers axes, from_last{0, static_cast<std::int64_t>(count) + 1};
+  for (std::size_t i = 0; i < count; ++i) {
+    axes.push_back(static_cast<std::int64_t>(i) + 2);
+    from_last.push_back(static_cast<std::int64_t>(i) + 1);
+  }
+  if (channels_last) std::rotate(image.dims.begin() + 1, image.dims.begin() + 2, image.dims.end());
+  ValueId x = add_parameter(image);
+  if (channels_last) x = must(Op::transpose, {x}, {{"perm", from_last}});
+  std::optional<ValueId> before;
+  for (std::size_t layer = 0, layers = 1 + below(3); layer < layers; ++layer) {
+    const std::int64_t size = 1 + static_cast<std::int64_t>(below(3)),
+                       stride = 1 + static_cast<std::int64_t>(below(2));
+    const Integers low(count, static_cast<std::int64_t>(below(2))), high(count, size);
+    ValueId padded = must(Op::pad, {x}, {{"before", low}, {"after", high}, {"axes", axes}});
+    ValueId moved = must(
+        Op::windows, {padded},
+        {{"axes", axes}, {"sizes", Integers(count, size)}, {"strides", Integers(count, stride)}});
+    const TensorType found = type(moved);
+    Integers order{0, 1}, last;
+    Dim places(1);
+    std::int64_t depth = *found.dims[1].constant();
+    for (std::size_t i = 0; i < count; ++i) {
+      last.push_back(static_cast<std::int64_t>(2 + count + i));
+      depth *= size;
+      places = places * found.dims[2 + i];
+    }
+    if (chance(20)) {
+      x = must(chance(50) ? Op::reduce_max : Op::reduce_mean, {moved}, {{"axes", last}});
+      continue;
+    }
+    order.insert(order.end(), last.begin(), last.end());
+    order.insert(order.end(), axes.begin(), axes.end());
+    const std::int64_t channels = chance(80) ? 16 : 5;
+    ValueId columns = must(Op::dyn_reshape, {must(Op::transpose, {moved}, {{"perm", order}}),
+                                             shape_value({found.dims[0], depth, places})});
+    ValueId product =
+        must(Op::matmul, {constant(random_tensor(DType::F32, {channels, depth}, -1, 1)), columns});
+    std::vector<Dim> dims{found.dims[0], channels};
+    dims.insert(dims.end(), found.dims.begin() + 2,
+                found.dims.begin() + 2 + static_cast<std::ptrdiff_t>(count));
+    x = must(Op::dyn_reshape, {product, shape_value(dims)});
+    if (chance(50)) {
+      Integers one_each{channels};
+      one_each.insert(one_each.end(), count, 1);
+      x = must(Op::add, {x, constant(random_tensor(DType::F32, one_each, -1, 1))});
+    }
+    if (chance(60)) x = must(chance(50) ? Op::relu : Op::sigmoid, {x});
+    if (before && chance(50)) {
+      if (const auto sum = apply(Op::add, {x, *before})) x = *sum;
+      else if (const auto both = apply(Op::concat, {x, *before}, {{"axis", std::int64_t{1}}}))
+        x = *both;
+    }
+    before = x;
+  }
+  if (chance(30)) apply(Op::reduce_mean, {x}, {{"axes", axes}});
+  if (chance(20)) apply(Op::flatten, {x}, {{"axis", std::int64_t{1}}});
+}
+
 }  // namespace anydim::tests::random_graphs

@@ -1,0 +1,501 @@
+#include "passes/channels_last.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ir/dims/symbols.h"
+#include "ir/loops/scalar_access.h"
+#include "ir/shapes/infer.h"
+#include "ir/shapes/shape_rules.h"
+#include "passes/binding_writer.h"
+#include "passes/rewrite.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+using Dims = std::vector<Dim>;
+using Axes = std::vector<std::size_t>;
+
+// Fewer channels than this fill no vector: their places stay innermost.
+constexpr std::int64_t fewest_channels = 16;
+// A reduction over more places than this, or over who knows how many, reads them where they are
+// innermost: a channel's lie a row of channels apart otherwise, each on a page of its own.
+constexpr std::int64_t most_reduced = 4096;
+
+std::vector<std::int64_t> integers(const Axes& axes) { return {axes.begin(), axes.end()}; }
+
+Axes inverse(const Axes& order) {
+  Axes result(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = i;
+  return result;
+}
+
+template <typename T>
+std::vector<T> in_order(const std::vector<T>& items, const Axes& order) {
+  std::vector<T> result;
+  for (const std::size_t axis : order) result.push_back(items[axis]);
+  return result;
+}
+
+bool is_in_place(const Axes& order) { return std::ranges::is_sorted(order); }
+
+// A constant's elements as if it had `dims`, these in another order; written when they are read.
+class Reordered : public TensorSource {
+ public:
+  Reordered(Tensor tensor, const std::vector<std::int64_t>& dims, const Axes& order)
+      : tensor_(std::move(tensor)), extents_(in_order(dims, order)) {
+    std::vector<std::int64_t> strides(dims.size(), 1);
+    for (std::size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
+    strides_ = in_order(strides, order);
+  }
+
+  void read(std::span<std::byte> to) const override {
+    const Tensor opened = tensor_.opened();
+    const std::size_t size = size_of(opened.dtype());
+    std::vector<std::int64_t> index(extents_.size(), 0);
+    std::int64_t from = 0;
+    for (std::size_t place = 0; place < to.size(); place += size) {
+      std::memcpy(to.data() + place, opened.bytes().data() + static_cast<std::size_t>(from) * size,
+                  size);
+      for (std::size_t i = extents_.size(); i-- > 0;) {
+        from += strides_[i];
+        if (++index[i] < extents_[i]) break;
+        from -= strides_[i] * extents_[i];
+        index[i] = 0;
+      }
+    }
+  }
+
+ private:
+  Tensor tensor_;
+  std::vector<std::int64_t> extents_, strides_;
+};
+
+// Dims of one shape that hold the same elements as dims of another: a range of each.
+struct Group {
+  std::size_t from_begin = 0, from_end = 0, to_begin = 0, to_end = 0;
+};
+
+// How a reshape puts dims together and takes them apart, in the finest groups.
+std::vector<Group> groups_of(const Dims& from, const Dims& to) {
+  const auto products = [](const Dims& dims) {
+    Dims result{Dim(1)};
+    for (const Dim& dim : dims) result.push_back(result.back() * dim);
+    return result;
+  };
+  const Dims before = products(from), after = products(to);
+  std::vector<Group> groups;
+  std::size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    Group group{i, from.size(), j, to.size()};
+    for (std::size_t a = i + 1, found = 0; a <= from.size() && found == 0; ++a)
+      for (std::size_t b = j + 1; b <= to.size() && found == 0; ++b)
+        if (before[a] == after[b]) group = {i, found = a, j, b};
+    groups.push_back(group);
+    i = group.from_end;
+    j = group.to_end;
+  }
+  return groups;
+}
+
+// The dims of [begin, end) in the order in which they lie, without those of 1; nullopt: other dims
+// lie between them.
+std::optional<Axes> lie_together(const Dims& dims, const Axes& order, std::size_t begin,
+                                 std::size_t end) {
+  Axes found;
+  std::optional<std::size_t> last;
+  std::size_t place = 0;
+  for (const std::size_t axis : order) {
+    if (dims[axis].is_constant(1)) continue;
+    if (axis >= begin && axis < end) {
+      if (last && *last + 1 != place) return std::nullopt;
+      last = place;
+      found.push_back(axis);
+    }
+    ++place;
+  }
+  return found;
+}
+
+class Layout {
+ public:
+  // `plain`: what starts layouts and keeps the model's order instead.
+  Layout(Function& function, const std::set<ValueId>& plain) : function_(function), plain_(plain) {}
+
+  // Whether anything is laid out anew.
+  bool run() {
+    std::vector<Binding>& bindings = function_.body.bindings;
+    if (std::ranges::none_of(bindings,
+                             [](const Binding& binding) { return binding.op == Op::windows; }))
+      return false;
+    std::vector<Binding> made;
+    for (Binding& binding : bindings) {
+      note_constant(binding);
+      if (binding.results.size() == 1 && binding.blocks.empty() &&
+          function_.values[binding.results[0]].type.is_tensor()) {
+        BindingWriter writer(function_, made, binding.source,
+                             function_.values[binding.results[0]].name + "_laid");
+        if (auto laid = lay_out(binding, writer)) {
+          define(binding.results[0], std::move(*laid), writer);
+          continue;
+        }
+        if (info(binding.op).has(traits::moves)) moves_.emplace(binding.results[0], binding);
+      }
+      made.push_back(std::move(binding));
+    }
+    bindings = std::move(made);
+    replacements_.apply(function_);
+    drop_dead(function_);
+    return changed_;
+  }
+
+  // What started the layouts that something else than a result of the function reads in the model's
+  // order, after run().
+  std::set<ValueId> started_in_vain() const {
+    std::set<ValueId> found;
+    const auto look = [&](const auto& self, const Block& block) -> void {
+      for (const Binding& binding : block.bindings) {
+        for (const ValueId operand : binding.operands)
+          if (const auto view = laid_.find(operand); view != laid_.end())
+            found.insert(view->second.starts.begin(), view->second.starts.end());
+        for (const Block& inner : binding.blocks) {
+          self(self, inner);
+          for (const ValueId result : inner.results)
+            if (const auto view = laid_.find(result); view != laid_.end())
+              found.insert(view->second.starts.begin(), view->second.starts.end());
+        }
+      }
+    };
+    look(look, function_.body);
+    return found;
+  }
+
+ private:
+  // A value of the model whose dim order[i] is dim i of `value`.
+  struct Laid {
+    ValueId value = no_value;
+    Axes order;
+    std::set<ValueId> starts;  // results whose layout this goes on with
+  };
+
+  const Dims& dims(ValueId value) const { return function_.tensor_type(value).dims; }
+  const Laid* laid(ValueId value) const {
+    const auto found = laid_.find(value);
+    return found == laid_.end() ? nullptr : &found->second;
+  }
+  const Tensor* constant(ValueId value) const {
+    const auto found = constants_.find(value);
+    return found == constants_.end() ? nullptr : &found->second;
+  }
+
+  // Constants and reshapes of them, whose bytes are the same.
+  void note_constant(const Binding& binding) {
+    if (binding.op == Op::constant)
+      constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
+    else if (info(binding.op).has(traits::reshapes) && constant(binding.operands[0]) != nullptr)
+      constants_.emplace(binding.results[0], *constant(binding.operands[0]));
+  }
+
+  // The value itself is a view from here on, or what is laid out where that is the model's order.
+  void define(ValueId value, Laid laid, BindingWriter& writer) {
+    if (is_in_place(laid.order)) return replacements_.replace(value, laid.value);
+    writer.emit(Op::transpose, {laid.value}, {{"perm", integers(inverse(laid.order))}}, value);
+    laid_.emplace(value, std::move(laid));
+  }
+
+  std::optional<Laid> lay_out(const Binding& binding, BindingWriter& writer) {
+    if (binding.op == Op::matmul) return product(binding, writer);
+    if (binding.op == Op::transpose) return transposed(binding);
+    if (info(binding.op).has(traits::elementwise) || binding.op == Op::concat)
+      return point_by_point(binding, writer);
+    if (binding.operands.empty()) return std::nullopt;
+    const Laid* x = laid(binding.operands[0]);
+    if (x == nullptr) return std::nullopt;
+    if (info(binding.op).has(traits::reshapes)) return reshaped(binding, *x, writer);
+    if (info(binding.op).has(traits::reduces)) return reduced(binding, *x, writer);
+    if (binding.op == Op::windows) return windows(binding, *x, writer);
+    if (binding.op == Op::pad || binding.op == Op::strided_slice)
+      return Laid{along_axes(binding, *x, writer), x->order, x->starts};
+    return std::nullopt;
+  }
+
+  // The op over the same axes of what is laid. Lists that go with the axes keep their order.
+  ValueId along_axes(const Binding& binding, const Laid& x, BindingWriter& writer) {
+    const Axes places = inverse(x.order);
+    const auto rank = static_cast<std::int64_t>(places.size());
+    std::vector<std::int64_t> axes;
+    if (has_attribute(binding, "axes")) axes = integers_attribute(binding, "axes");
+    else
+      for (std::int64_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
+    for (std::int64_t& axis : axes)
+      axis = static_cast<std::int64_t>(
+          places[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)]);
+    Binding moved = binding;
+    moved.operands[0] = x.value;
+    moved.attributes.insert_or_assign("axes", std::move(axes));
+    moved.results = {writer.new_value()};
+    const ValueId result = moved.results[0];
+    writer.push(std::move(moved));
+    return result;
+  }
+
+  // A window's places stand before what was innermost.
+  std::optional<Laid> windows(const Binding& binding, const Laid& x, BindingWriter& writer) {
+    const ValueId moved = along_axes(binding, x, writer);
+    changed_ = true;
+    const std::size_t rank = x.order.size(), all = dims(binding.results[0]).size();
+    Axes places(all), order = x.order;
+    std::iota(places.begin(), places.end(), 0);
+    std::rotate(places.begin() + static_cast<std::ptrdiff_t>(rank) - 1,
+                places.begin() + static_cast<std::ptrdiff_t>(rank), places.end());
+    for (std::size_t axis = rank; axis < all; ++axis) order.push_back(axis);
+    return Laid{writer.emit(Op::transpose, {moved}, {{"perm", integers(places)}}),
+                in_order(order, places), x.starts};
+  }
+
+  std::optional<Laid> reduced(const Binding& binding, const Laid& x, BindingWriter& writer) {
+    if (info(binding.op).has(traits::dynamic) || !has_attribute(binding, "axes"))
+      return std::nullopt;
+    const auto rank = static_cast<std::int64_t>(x.order.size());
+    std::vector<bool> gone(x.order.size());
+    Dim reduced(1);
+    for (const std::int64_t given : integers_attribute(binding, "axes")) {
+      const auto axis = static_cast<std::size_t>(given < 0 ? given + rank : given);
+      gone[axis] = true;
+      reduced = reduced * dims(binding.operands[0])[axis];
+    }
+    if (!gone[x.order.back()] && bounds(reduced, function_.symbols).high > most_reduced)
+      return std::nullopt;
+    const ValueId value = along_axes(binding, x, writer);
+    if (integer_attribute(binding, "keepdims") != 0) return Laid{value, x.order, x.starts};
+    Axes order;
+    for (const std::size_t axis : x.order)
+      if (!gone[axis])
+        order.push_back(axis -
+                        static_cast<std::size_t>(std::count(
+                            gone.begin(), gone.begin() + static_cast<std::ptrdiff_t>(axis), true)));
+    return Laid{value, std::move(order), x.starts};
+  }
+
+  std::optional<Laid> transposed(const Binding& binding) const {
+    const Axes perm = permutation(binding, dims(binding.results[0]).size());
+    if (const Laid* x = laid(binding.operands[0]); x != nullptr) {
+      Laid result{x->value, {}, x->starts};
+      const Axes places = inverse(perm);
+      for (const std::size_t axis : x->order) result.order.push_back(places[axis]);
+      return result;
+    }
+    // From channels last to channels first.
+    if (perm.size() < 3 || plain_.contains(binding.results[0]) ||
+        constant(binding.operands[0]) != nullptr)
+      return std::nullopt;
+    Axes first(perm.size());
+    std::iota(first.begin(), first.end(), 0);
+    std::rotate(first.begin() + 1, first.end() - 1, first.end());
+    if (perm != first) return std::nullopt;
+    return Laid{binding.operands[0], inverse(perm), {binding.results[0]}};
+  }
+
+  std::optional<Laid> reshaped(const Binding& binding, const Laid& x, BindingWriter& writer) const {
+    const Dims &from = dims(binding.operands[0]), &to = dims(binding.results[0]);
+    const std::vector<Group> groups = groups_of(from, to);
+    std::vector<std::pair<std::size_t, std::size_t>> begins;  // of groups, as they lie
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const auto axes = lie_together(from, x.order, groups[i].from_begin, groups[i].from_end);
+      if (!axes || !is_in_place(*axes)) return std::nullopt;
+      const auto place = axes->empty() ? x.order.end() : std::ranges::find(x.order, axes->front());
+      begins.emplace_back(place - x.order.begin(), i);
+    }
+    std::ranges::sort(begins);
+    Axes order;
+    for (const auto& [place, i] : begins)
+      for (std::size_t axis = groups[i].to_begin; axis < groups[i].to_end; ++axis)
+        order.push_back(axis);
+    return Laid{writer.reshaped(x.value, in_order(to, order)), std::move(order), x.starts};
+  }
+
+  // An operand of an op over dims in `order`.
+  ValueId in_layout(ValueId operand, const Axes& order, BindingWriter& writer) const {
+    if (operand == no_value || dims(operand).empty()) return operand;
+    if (const Laid* x = laid(operand); x != nullptr && x->order == order) return x->value;
+    Dims whole(order.size() - dims(operand).size(), Dim(1));
+    whole.insert(whole.end(), dims(operand).begin(), dims(operand).end());
+    const Dims ordered = in_order(whole, order);
+    const auto longer =
+        std::ranges::count_if(whole, [](const Dim& dim) { return !dim.is_constant(1); });
+    if (longer <= 1) return writer.reshaped(operand, ordered);
+    if (const Tensor* tensor = constant(operand); tensor != nullptr)
+      return writer.constant(
+          {tensor->dtype(), constant_extents(ordered),
+           std::make_shared<Reordered>(*tensor, constant_extents(whole), order)});
+    const ValueId same_rank =
+        whole.size() == dims(operand).size() ? operand : writer.reshaped(operand, whole);
+    return writer.emit(Op::transpose, {same_rank}, {{"perm", integers(order)}});
+  }
+
+  // The op over operands in the layout of the first that has one and the result's rank.
+  std::optional<Laid> point_by_point(const Binding& binding, BindingWriter& writer) {
+    const std::size_t rank = dims(binding.results[0]).size();
+    Laid result;
+    for (const ValueId operand : binding.operands) {
+      const Laid* x = operand == no_value ? nullptr : laid(operand);
+      if (x == nullptr || x->order.size() != rank) continue;
+      if (result.order.empty()) result.order = x->order;
+      result.starts.insert(x->starts.begin(), x->starts.end());
+    }
+    if (result.order.empty()) return std::nullopt;
+    Binding moved = binding;
+    for (ValueId& operand : moved.operands) operand = in_layout(operand, result.order, writer);
+    if (binding.op == Op::concat)
+      moved.attributes.insert_or_assign(
+          "axis", static_cast<std::int64_t>(inverse(result.order)[axis_from_front(binding, rank)]));
+    result.value = writer.new_value();
+    moved.results = {result.value};
+    writer.push(std::move(moved));
+    return result;
+  }
+
+  // The columns of a product as rows, [..., P, K], and the weight [M, K] with its columns in the
+  // order of theirs.
+  struct Rows {
+    ValueId value = no_value, weight = no_value;
+  };
+
+  // `only_laid`: of what lies in the model's order, nothing.
+  std::optional<Rows> rows_of(ValueId columns, ValueId weight, bool only_laid,
+                              BindingWriter& writer) const {
+    const std::size_t rank = dims(columns).size();
+    const Axes turned = last_two_turned(rank);
+    if (const Laid* x = laid(columns); x != nullptr && x->order == turned)
+      return Rows{x->value, weight};
+    const auto reshape = moves_.find(columns);
+    if (reshape != moves_.end() && info(reshape->second.op).has(traits::reshapes))
+      if (auto rows = rows_of_windows(reshape->second, weight, writer)) return rows;
+    if (only_laid) return std::nullopt;
+    // Windows over what lies in the model's order.
+    ValueId source = columns;
+    while (laid(source) == nullptr) {
+      const auto move = moves_.find(source);
+      if (move == moves_.end()) return std::nullopt;
+      if (move->second.op == Op::windows) break;
+      source = move->second.operands[0];
+    }
+    return Rows{writer.emit(Op::transpose, {columns}, {{"perm", integers(turned)}}), weight};
+  }
+
+  // The depth is several dims put together, which lie in another order.
+  std::optional<Rows> rows_of_windows(const Binding& reshape, ValueId weight,
+                                      BindingWriter& writer) const {
+    const ValueId source = reshape.operands[0];
+    const Laid* x = laid(source);
+    if (x == nullptr) return std::nullopt;
+    const Dims &from = dims(source), &to = dims(reshape.results[0]);
+    const std::vector<Group> groups = groups_of(from, to);
+    if (groups.size() < 2 || groups.back().to_begin != to.size() - 1 ||
+        groups[groups.size() - 2].to_begin != to.size() - 2)
+      return std::nullopt;
+    const Group& depth = groups[groups.size() - 2];
+    Axes lying;  // of all dims but those of 1, as the rows are to have them
+    const auto add = [&](const Group& group) {
+      const auto axes = lie_together(from, x->order, group.from_begin, group.from_end);
+      if (axes) lying.insert(lying.end(), axes->begin(), axes->end());
+      return axes;
+    };
+    for (const Group& group : groups)
+      if (&group != &depth)
+        if (const auto axes = add(group); !axes || !is_in_place(*axes)) return std::nullopt;
+    const auto inner = add(depth);
+    Axes all = x->order;
+    std::erase_if(all, [&](std::size_t axis) { return from[axis].is_constant(1); });
+    if (!inner || all != lying) return std::nullopt;
+    const Axes turned = last_two_turned(to.size());
+    Rows rows{writer.reshaped(x->value, in_order(to, turned)), weight};
+    if (is_in_place(*inner)) return rows;
+    Dims weight_dims{dims(weight)[0]};
+    Axes sorted = *inner, order{0};
+    std::ranges::sort(sorted);
+    for (const std::size_t axis : sorted) weight_dims.push_back(from[axis]);
+    for (const std::size_t axis : *inner)
+      order.push_back(static_cast<std::size_t>(std::ranges::find(sorted, axis) - sorted.begin()) +
+                      1);
+    if (!all_constant(weight_dims)) return std::nullopt;
+    const Tensor& tensor = *constant(weight);
+    rows.weight = writer.constant(
+        {tensor.dtype(), constant_extents(dims(weight)),
+         std::make_shared<Reordered>(tensor, constant_extents(weight_dims), order)});
+    return rows;
+  }
+
+  static Axes last_two_turned(std::size_t rank) {
+    Axes order(rank);
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order[rank - 2], order[rank - 1]);
+    return order;
+  }
+
+  // [M, K] times [..., K, P].
+  std::optional<Laid> product(const Binding& binding, BindingWriter& writer) {
+    const ValueId weight = binding.operands[0], columns = binding.operands[1],
+                  result = binding.results[0];
+    const std::size_t rank = dims(result).size();
+    if (constant(weight) == nullptr || !is_float(function_.tensor_type(result).dtype) ||
+        dims(weight).size() != 2 || rank < 3 || dims(columns).size() != rank)
+      return std::nullopt;
+    if (dims(weight)[0].constant().value_or(0) < fewest_channels) return std::nullopt;
+    const bool plain = plain_.contains(result);
+    const auto rows = rows_of(columns, weight, plain, writer);
+    if (!rows) return std::nullopt;
+    changed_ = true;
+    const ValueId value = writer.emit(
+        Op::matmul, {rows->value, writer.emit(Op::transpose, {rows->weight},
+                                              {{"perm", std::vector<std::int64_t>{1, 0}}})});
+    const Axes order = last_two_turned(rank);
+    if (!plain) return Laid{value, order, {result}};
+    // The model's order, in memory too.
+    Axes same(rank);
+    std::iota(same.begin(), same.end(), 0);
+    return Laid{writer.emit(Op::transpose, {value}, {{"perm", integers(order)}}), same, {}};
+  }
+
+  Function& function_;
+  const std::set<ValueId>& plain_;
+  Replacements replacements_{function_};
+  bool changed_ = false;
+  std::map<ValueId, Tensor> constants_;
+  std::map<ValueId, Laid> laid_;      // otherwise than in the model's order
+  std::map<ValueId, Binding> moves_;  // that are as they were
+};
+
+bool lay_out(Function& function) {
+  std::set<ValueId> plain;
+  for (;;) {
+    Function attempt = function;
+    Layout layout(attempt, plain);
+    if (!layout.run()) return false;
+    const std::size_t before = plain.size();
+    plain.merge(layout.started_in_vain());
+    if (plain.size() != before) continue;
+    function = std::move(attempt);
+    return true;
+  }
+}
+
+}  // namespace
+
+void channels_last(Module& module, PassContext&) {
+  bool changed = false;
+  for (Function& function : module.functions) changed = lay_out(function) || changed;
+  if (changed) infer_types(module);
+}
+
+}  // namespace anydim::passes
