@@ -49,16 +49,17 @@ double rows_without_conflict(std::int64_t stride) {
 }  // namespace
 
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
-                       const LikelyOperands& operands)
+                       const LikelyOperands& operands, double left_reuse)
     : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))),
       panel_(panel_columns(operands.product)),
       step_depths_(static_cast<double>(operands.product.depths())),
-      left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left))),
+      left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left)) /
+                  left_reuse),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
       step_bytes_(static_cast<double>(operands.product.step_bytes())),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
       epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
-      conflicting_rows_(rows_without_conflict(operands.left_stride)),
+      conflicting_rows_(rows_without_conflict(operands.left_stride)), left_reuse_(left_reuse),
       left_in_place_(operands.left_in_place),
       left_panels_(operands.left_panels && !operands.product.in_tiles(target)),
       weight_(operands.weight), turned_results_(operands.turned_results) {
@@ -123,8 +124,9 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   double cycles = task_overhead + wide * group_cycles(columns) +
                   (narrow > 0 ? narrow * group_cycles(static_cast<double>(panel_)) : 0);
   if (!left_in_place_)
-    cycles +=
-        (left_panels_ ? calls * std::ceil(rows / lanes) : task_rows / lanes) * steps * pack_cycles;
+    cycles += (left_panels_ && left_reuse_ == 1 ? calls * std::ceil(rows / lanes)
+                                                : task_rows / lanes / left_reuse_) *
+              steps * pack_cycles;
   if (!weight_) cycles += padded * steps / lanes * pack_cycles;
   return cycles;
 }

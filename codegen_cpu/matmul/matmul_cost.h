@@ -15,7 +15,9 @@ struct MatmulExtents {
 
 class MatmulCost {
  public:
-  MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands);
+  // `left_reuse`: rows that read an element of the left operand as it is packed.
+  MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands,
+             double left_reuse);
   // Of one launch.
   double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
 
@@ -33,6 +35,7 @@ class MatmulCost {
   double epilogue_cycles_;   // of a vector's epilogue
   double conflicting_rows_;  // more of them than this, read in place, put each other's lines out of
                              // the first-level cache
+  double left_reuse_;
   bool left_in_place_, left_panels_, weight_, turned_results_;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/matmul/left_operand.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/micro_kernel.h"
@@ -12,6 +13,7 @@
 #include "codegen_cpu/vector_loop.h"
 #include "ir/dims/affine.h"
 #include "ir/error.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -28,9 +30,8 @@ class MatmulEmitter {
         product_(operands_.product), dtype_(form_.accumulate), element_(kernel.value_type(dtype_)),
         lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
         panel_(panel_columns(product_)) {
-    // A micro-kernel's rows are one panel.
-    left_panels_ = operands_.left_panels && schedule_.rows <= panel_;
     form_.left = in_product_dtype(form_.left, product_.left);
+    left_.emplace(kernel_, form_, schedule_, operands_);
     if (!operands_.scales) form_.right = in_product_dtype(form_.right, product_.right);
     const std::int64_t group = std::max(schedule_.columns, panel_);
     internal_check(
@@ -49,12 +50,12 @@ class MatmulEmitter {
 
   EmittedKernel run() {
     Scope& root = kernel_.root();
-    row_count_ = emit_index(kernel_, root, form_.m.extent);
     column_count_ = emit_index(kernel_, root, form_.n.extent);
     depth_ = emit_index(kernel_, root, form_.k.extent);
     steps_ = emit_index(kernel_, root, steps_of(product_, form_.k.extent));
     panel_steps_ = emit_index(kernel_, root, panel_steps());
-    row_blocks_ = emit_index(kernel_, root, schedule_.row_blocks(form_));
+    row_units_ = emit_index(kernel_, root, left_->units());
+    row_blocks_ = emit_index(kernel_, root, left_->row_blocks());
     column_blocks_ = emit_index(kernel_, root, schedule_.column_blocks(form_));
     plan_scratch(root);
     plan_multiply();
@@ -62,42 +63,26 @@ class MatmulEmitter {
                       [&](Scope& task, Value* number) { emit_task(task, number); });
     if (schedule_.tiles) release_tiles(kernel_, root, tiles_set_);
 
-    Dim tasks = schedule_.row_blocks(form_) * schedule_.column_blocks(form_);
+    Dim tasks = left_->row_blocks() * schedule_.column_blocks(form_);
     for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
     return {.tasks = tasks, .scratch_bytes = scratch_.bytes()};
   }
 
  private:
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
-  Dim block_rows() const {
-    return schedule_.block_rows == 0 ? form_.m.extent : Dim(schedule_.block_rows);
-  }
+  Dim block_rows() const { return left_->block_units() * left_->unit(); }
   Dim block_columns() const {
     return schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
   }
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
   Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
-  // Elements of a row of the packed left operand: whole cache lines.
-  Dim left_stride() const {
-    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_.left));
-    return ir::ceil_div(form_.k.extent, line) * line;
-  }
-
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
     const std::int64_t tile_height =
         turns_results_ ? (schedule_.rows + lanes_ - 1) / lanes_ * lanes_ : schedule_.rows;
     tile_ = reserve(tile_height * std::max(schedule_.columns, panel_) * element_bytes());
     if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
-    if (!operands_.left) {
-      const Dim panels =
-          (ir::ceil_div(block_rows(), schedule_.rows) * panel_ * panel_steps() + panel_ * panel_) *
-          element_bytes();
-      const Dim rows =
-          block_rows() * left_stride() * static_cast<std::int64_t>(ir::size_of(product_.left));
-      left_panel_ = reserve(left_panels_ ? panels : rows);
-      packed_left_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
-    }
+    left_->plan(scratch_, panel_steps());
     if (!operands_.weight) {
       right_panel_ =
           reserve((rounded(block_columns()) * panel_steps() + panel_ * panel_) * element_bytes());
@@ -110,7 +95,7 @@ class MatmulEmitter {
       kernel_.at(root).CreateStore(kernel_.constant(0), tiles_set_);
     }
     kernel_.at(root);
-    for (Value* packed : {packed_left_, packed_right_}) {
+    for (Value* packed : {left_->packed(), packed_right_}) {
       if (packed) builder.CreateStore(kernel_.constant(-1), packed);
     }
     for (std::size_t slot = 0; slot < form_.scratch.size(); ++slot) {
@@ -137,8 +122,7 @@ class MatmulEmitter {
                        .panel_stride = {},
                        .steps = panel_steps().constant()};
       if (tiles.steps) tiles.panel_stride = *tiles.steps * panel_;
-      if (operands_.left) tiles.left_stride = operands_.left->row_stride.constant();
-      else tiles.left_stride = left_stride().constant();
+      tiles.left_stride = left_->known_stride();
       multiply_ = emit_tile_multiply(kernel_.module(), kernel_.target(), "multiply", tiles, widths,
                                      schedule_.rows > tile_rows);
       return;
@@ -161,24 +145,19 @@ class MatmulEmitter {
     micro.depth = steps_of(product_, form_.k.extent).constant();
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
-    if (operands_.left) micro.left_stride = operands_.left->row_stride.constant();
-    else if (left_panels_) micro.left_stride = product_.depths();
-    else if (micro.depth) micro.left_stride = left_stride().constant();
-    if (left_panels_) micro.left_step = panel_;
+    left_->describe(micro);
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching
     // would not use.
     if (operands_.scales) micro.block = operands_.scales->block;
     else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
       const std::int64_t lines = schedule_.columns / panel_;
-      const std::int64_t blocks =
-          (schedule_.fewest_rows(extent) + schedule_.rows - 1) / schedule_.rows;
+      const std::int64_t blocks = left_->fewest_blocks();
       fetches_ = (lines + blocks - 1) / blocks;
       micro.fetches = fetches_;
     }
-    const auto counts = schedule_.row_counts(extent);
-    multiply_ =
-        emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro, counts, widths);
+    multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro,
+                              left_->row_counts(), widths);
   }
 
   void emit_task(Scope& task, Value* number) {
@@ -194,10 +173,11 @@ class MatmulEmitter {
     Value* column_block = columns_outer ? outer : inner;
     define_batch(kernel_, task, form_.batch, point);
 
-    const Share share = even_share(kernel_, task, row_count_, row_blocks_, row_block);
-    first_row_ = share.first;
-    task_rows_ = share.count;
+    task_units_ = even_share(kernel_, task, row_units_, row_blocks_, row_block);
     auto& b = kernel_.at(task);
+    Value* unit = kernel_.constant(left_->unit());
+    first_row_ = b.CreateMul(task_units_.first, unit);
+    task_rows_ = b.CreateMul(task_units_.count, unit);
     first_column_ = kernel_.constant(0);
     task_columns_ = column_count_;
     if (schedule_.block_columns != 0) {
@@ -208,67 +188,15 @@ class MatmulEmitter {
                                               kernel_.constant(schedule_.block_columns));
     }
 
-    once_for(task, packed_left_, b.CreateAdd(b.CreateMul(point, row_blocks_), row_block),
-             [&](Scope& scope) { pack_left(scope); });
-    auto& again = kernel_.at(task);
-    once_for(task, packed_right_,
-             again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
-             [&](Scope& scope) { pack_right(scope); });
+    left_->pack(task, task_units_, b.CreateAdd(b.CreateMul(point, row_blocks_), row_block));
+    if (packed_right_) {
+      auto& again = kernel_.at(task);
+      once_for(kernel_, task, packed_right_,
+               again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
+               [&](Scope& scope) { pack_right(scope); });
+    }
     emit_groups(task);
     if (!form_.rows.empty()) emit_rows_of(task);
-  }
-
-  // Consecutive tasks of one call often share a packed block.
-  void once_for(Scope& task, llvm::AllocaInst* done, Value* key, const KernelBuilder::Body& pack) {
-    if (!done) return;
-    auto& builder = kernel_.at(task);
-    Value* fresh = builder.CreateICmpNE(builder.CreateLoad(key->getType(), done), key);
-    kernel_.guarded(task, fresh, [&](Scope& scope) {
-      kernel_.at(scope).CreateStore(key, done);
-      pack(scope);
-    });
-  }
-
-  void pack_left(Scope& scope) {
-    if (left_panels_) {
-      for_even_blocks(kernel_, scope, task_rows_, schedule_.rows,
-                      [&](Scope& block, const Share& rows) {
-                        auto& builder = kernel_.at(block);
-                        PackPanels pack{.program = form_.left,
-                                        .dtype = product_.left,
-                                        .depths_of_step = product_.depths(),
-                                        .column = form_.m,
-                                        .depth = form_.k,
-                                        .first_column = builder.CreateAdd(first_row_, rows.first),
-                                        .first_depth = kernel_.constant(0),
-                                        .columns = rows.count,
-                                        .depths = depth_,
-                                        .steps = panel_steps_,
-                                        .to = left_block(block, rows.number),
-                                        .whole_depth = true,
-                                        .any_columns = true};
-                        emit_pack_panels(kernel_, block, pack);
-                      });
-      return;
-    }
-    PackRows pack{.program = form_.left,
-                  .dtype = product_.left,
-                  .zeros_behind = product_.depths() != 1,
-                  .row = form_.m.variable,
-                  .inner = form_.k,
-                  .first_row = first_row_,
-                  .rows = task_rows_,
-                  .to = left_panel_,
-                  .row_stride = left_stride()};
-    emit_pack_rows(kernel_, scope, pack);
-  }
-
-  // A block's panel of the packed left operand.
-  Value* left_block(Scope& scope, Value* number) {
-    Value* steps = kernel_.at(scope).CreateMul(
-        number, kernel_.at(scope).CreateMul(panel_steps_, kernel_.constant(panel_)));
-    return kernel_.element_pointer(left_panel_, dtype_,
-                                   steps);  // a step is as large as an accumulator
   }
 
   void pack_right(Scope& scope) {
@@ -306,9 +234,7 @@ class MatmulEmitter {
                                                           kernel_.constant(panel_)));
 
     if (fetches_ != 0) {
-      Value* blocks =
-          builder.CreateUDiv(builder.CreateAdd(task_rows_, kernel_.constant(schedule_.rows - 1)),
-                             kernel_.constant(schedule_.rows));
+      Value* blocks = left_->blocks(task, task_units_);
       constexpr std::int64_t line = 64;
       // Rounded up, so that nothing is left out.
       Value* all = kernel_.constant(line * (schedule_.columns / panel_));
@@ -350,7 +276,7 @@ class MatmulEmitter {
         emit_block(scope, program, g, rows);
       };
       if (schedule_.tiles) for_tile_blocks(kernel_, group, task_rows_, schedule_.rows, block);
-      else for_even_blocks(kernel_, group, task_rows_, schedule_.rows, block);
+      else left_->for_blocks(group, task_units_, block);
     });
   }
 
@@ -391,21 +317,8 @@ class MatmulEmitter {
     auto& builder = kernel_.at(block);
     Value* row = builder.CreateAdd(first_row_, before);
     block.define(form_.m.variable, row);
-    Value *left = nullptr, *left_stride = nullptr;
-    if (operands_.left) {
-      const RowsInPlace& place = *operands_.left;
-      left = emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)),
-                          product_.left, place.offset + form_.m.index() * place.row_stride);
-      left_stride = emit_index(kernel_, block, place.row_stride);
-    } else if (left_panels_) {
-      left_stride = kernel_.constant(product_.depths());
-      left = left_block(block, share.number);
-    } else {
-      left_stride = emit_index(kernel_, kernel_.root(), this->left_stride());
-      left = kernel_.element_pointer(left_panel_, product_.left,
-                                     kernel_.at(block).CreateMul(before, left_stride));
-    }
-    prefetch_stores(block, row, rows, group);
+    Value *left = left_->pointer(block, share), *left_stride = left_->stride(block);
+    prefetch_epilogue(block, row, rows, group);
     auto& b = kernel_.at(block);
     Value* panel_stride = b.CreateMul(panel_steps_, kernel_.constant(panel_));
     const Ahead fetch = ahead(group, share.number);
@@ -502,30 +415,41 @@ class MatmulEmitter {
     return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
   }
 
-  // Results are written in bursts, a tile at a time: their lines are on the way while the tile is
-  // computed.
-  void prefetch_stores(Scope& block, Value* row, Value* rows, const Group& group) {
-    for (const ir::Store& store : form_.stores) {
-      const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
-      const Dim offset = ir::linear_offset(store.index, type.dims, kernel_.symbols());
+  // Results are written, and what the epilogue reads beside them is read, in bursts, a tile at a
+  // time: their lines are on the way while the tile is computed.
+  void prefetch_epilogue(Scope& block, Value* row, Value* rows, const Group& group) {
+    const auto fetch = [&](Value* base, ir::DType dtype, const Dim& offset, bool write) {
       const auto along = ir::affine_in(offset, form_.n.variable);
-      if (!along || !along->stride.is_constant(1)) continue;
+      if (!along || !along->stride.is_constant(1) || !offset.mentions(form_.m.variable)) return;
+      const std::int64_t bytes = schedule_.columns * static_cast<std::int64_t>(ir::size_of(dtype));
       kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
         point.define(form_.m.variable, kernel_.at(point).CreateAdd(row, r));
         point.define(form_.n.variable, kernel_.at(point).CreateAdd(first_column_, group.offset));
-        Value* place =
-            emit_pointer(kernel_, point, kernel_.output(static_cast<std::size_t>(store.output)),
-                         type.dtype, offset);
+        Value* place = emit_pointer(kernel_, point, base, dtype, offset);
         auto& inner = kernel_.at(point);
-        const std::int64_t bytes =
-            schedule_.columns * static_cast<std::int64_t>(ir::size_of(type.dtype));
         for (std::int64_t at = 0; at < bytes; at += 64) {
           Value* line =
               inner.CreateConstGEP1_64(inner.getInt8Ty(), place, static_cast<std::uint64_t>(at));
-          inner.CreateIntrinsic(llvm::Intrinsic::prefetch, {inner.getPtrTy()},
-                                {line, inner.getInt32(1), inner.getInt32(3), inner.getInt32(1)});
+          inner.CreateIntrinsic(
+              llvm::Intrinsic::prefetch, {inner.getPtrTy()},
+              {line, inner.getInt32(write ? 1 : 0), inner.getInt32(3), inner.getInt32(1)});
         }
       });
+    };
+    for (const ir::Store& store : form_.stores) {
+      const auto output = static_cast<std::size_t>(store.output);
+      const ir::TensorType& type = kernel_.output_type(output);
+      fetch(kernel_.output(output), type.dtype,
+            ir::linear_offset(store.index, type.dims, kernel_.symbols()), true);
+    }
+    for (const ir::ScalarStep& step : form_.epilogue.steps) {
+      const auto at_step = [](const Dim& dim) { return !ir::steps_mentioned(dim).empty(); };
+      if (step.kind != ir::ScalarStep::Kind::Load || std::ranges::any_of(step.index, at_step))
+        continue;
+      const auto buffer = static_cast<std::size_t>(step.buffer);
+      const ir::TensorType& type = kernel_.buffer_type(buffer);
+      fetch(kernel_.buffer(buffer), type.dtype,
+            ir::linear_offset(step.index, type.dims, kernel_.symbols()), false);
     }
   }
 
@@ -563,22 +487,23 @@ class MatmulEmitter {
   ir::MatmulForm form_;
   MatmulSchedule schedule_;
   MatmulOperands operands_;
+  std::optional<LeftOperand> left_;
   Product product_;
   ir::DType dtype_;  // sums
   llvm::Type* element_;
   std::int64_t lanes_, panel_, fetches_ = 0;
-  bool left_panels_ = false;    // the packed left operand is a panel for each micro-kernel's rows
   bool turns_results_ = false;  // results lie next to each other along rows
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;
   llvm::AllocaInst* tiles_set_ = nullptr;  // rows that tile registers are set to; 0: not set
   Value* tile_settings_ = nullptr;
-  Value *row_count_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr,
+  Value *row_units_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr,
         *panel_steps_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
-  Value *tile_ = nullptr, *turned_ = nullptr, *left_panel_ = nullptr, *right_panel_ = nullptr;
-  llvm::AllocaInst *packed_left_ = nullptr, *packed_right_ = nullptr;
+  Value *tile_ = nullptr, *turned_ = nullptr, *right_panel_ = nullptr;
+  llvm::AllocaInst* packed_right_ = nullptr;
   std::vector<Value*> row_slots_, row_bytes_;
   // Of the task being emitted
+  Share task_units_;
   Value *fetch_step_ = nullptr, *first_row_ = nullptr, *task_rows_ = nullptr,
         *first_column_ = nullptr, *task_columns_ = nullptr;
 };

@@ -17,9 +17,9 @@ ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) {
 
 }  // namespace
 
-ir::Dim MatmulSchedule::row_blocks(const ir::MatmulForm& form) const {
-  const ir::Dim blocks = blocks_of(form.m.extent, block_rows);
-  return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, form.m.extent);
+ir::Dim MatmulSchedule::row_blocks(const ir::Dim& rows_of_form) const {
+  const ir::Dim blocks = blocks_of(rows_of_form, block_rows);
+  return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, rows_of_form);
 }
 
 std::int64_t MatmulSchedule::row_blocks(std::int64_t rows_of_form) const {

@@ -50,7 +50,7 @@ struct MatmulSchedule {
   }
   ir::Schedule schedule() const { return ir::write_fields("matmul", *this); }
 
-  ir::Dim row_blocks(const ir::MatmulForm& form) const;
+  ir::Dim row_blocks(const ir::Dim& rows_of_form) const;
   ir::Dim column_blocks(const ir::MatmulForm& form) const;
   std::int64_t row_blocks(std::int64_t rows_of_form) const;  // of a concrete extent
   // The fewest rows of a task for a row extent within `extent`; at least 1.

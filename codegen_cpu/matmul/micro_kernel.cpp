@@ -53,6 +53,8 @@ class Emitter {
                                    llvm::Constant::getNullValue(vector_));
     if (kernel_.block != 0) {
       blocks(sums);
+    } else if (kernel_.runs > 1) {
+      runs(sums);
     } else {
       const std::int64_t operations = kernel_.rows * kernel_.vectors;
       const std::int64_t wanted =
@@ -145,6 +147,29 @@ class Emitter {
     });
   }
 
+  void runs(std::vector<llvm::Value*>& sums) {
+    const std::int64_t run = *kernel_.depth / kernel_.runs;
+    const std::int64_t operations = kernel_.rows * kernel_.vectors;
+    std::int64_t steps = std::max<std::int64_t>(body_operations / operations, 1);
+    while (run % steps != 0) --steps;
+    llvm::Value *left = left_, *right = right_;
+    carried(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(kernel_.runs)), 1,
+            sums, [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
+              first_ =
+                  builder_.CreateMul(number, builder_.getInt64(static_cast<std::uint64_t>(run)));
+              left_ = builder_.CreateInBoundsGEP(
+                  left_element(), left,
+                  builder_.CreateMul(
+                      number, builder_.getInt64(static_cast<std::uint64_t>(kernel_.run_stride))));
+              right_ = builder_.CreateInBoundsGEP(right_step(), right,
+                                                  builder_.CreateMul(first_, right_stride_));
+              loop(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(run)), steps,
+                   values);
+            });
+    left_ = left;
+    right_ = right;
+  }
+
   // Of each block of the depth its sums, then these times the block's scales.
   void blocks(std::vector<llvm::Value*>& sums) {
     const auto constant = [&](std::int64_t number) {
@@ -181,7 +206,8 @@ class Emitter {
   void fetch(llvm::Value* k, std::int64_t step) {
     for (std::int64_t i = 0; i < kernel_.fetches; ++i) {
       auto* number = builder_.CreateAdd(
-          builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(kernel_.fetches))),
+          builder_.CreateMul(first_ == nullptr ? k : builder_.CreateAdd(first_, k),
+                             builder_.getInt64(static_cast<std::uint64_t>(kernel_.fetches))),
           builder_.getInt64(static_cast<std::uint64_t>(step * kernel_.fetches + i)));
       auto* place = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(7),
                                        builder_.CreateMul(number, function_->getArg(8)));
@@ -312,6 +338,7 @@ class Emitter {
   llvm::FixedVectorType* vector_;
   llvm::Function* function_;
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
+  llvm::Value* first_ = nullptr;  // step of the run; null: 0
 };
 
 }  // namespace

@@ -6,6 +6,8 @@
 // for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (left_step =
 // 1) or as a panel of its rows, step by step, the right operand as column panels of `panel`
 // elements. With k = 0 the tile is zero.
+// A row of the left operand may be several runs of steps, `run_stride` elements from one's begin to
+// the next's.
 //
 // Where operands are narrower than sums, k counts steps of D depths (codegen_cpu/matmul/product.h):
 // a step of the right operand and of panels is D of its elements in place of one, and step k of a
@@ -49,9 +51,10 @@ struct MicroKernel {
   std::int64_t lanes = 0;           // elements in a vector register
   std::int64_t rows = 0;
   std::int64_t vectors = 0;
-  std::int64_t panel = 0;        // elements; a multiple of lanes
-  std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
-  std::int64_t left_step = 1;    // steps
+  std::int64_t panel = 0;                 // elements; a multiple of lanes
+  std::int64_t tile_stride = 0;           // elements, whole vectors; 0: vectors * lanes
+  std::int64_t left_step = 1;             // steps
+  std::int64_t runs = 1, run_stride = 0;  // of a row; with more than one, `depth` is known
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level

@@ -396,4 +396,50 @@ void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pac
   else pack_columns(kernel, scope, pack);
 }
 
+Value* first_packed_line(KernelBuilder& kernel, Scope& scope, const WindowedRows& windows,
+                         Value* line) {
+  Value* output = emit_index(kernel, kernel.root(), windows.output_lines);
+  Value* packed = emit_index(kernel, kernel.root(), windows.line.extent);
+  auto& builder = kernel.at(scope);
+  Value* within =
+      builder.CreateMul(builder.CreateURem(line, output), kernel.constant(windows.line_step));
+  return builder.CreateAdd(builder.CreateMul(builder.CreateUDiv(line, output), packed), within);
+}
+
+void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack) {
+  const WindowedRows& windows = pack.windows;
+  Value* lines = emit_index(kernel, kernel.root(), windows.line.extent);
+  Value* begin = first_packed_line(kernel, scope, windows, pack.first_line);
+  auto& builder = kernel.at(scope);
+  Value* last =
+      builder.CreateAdd(pack.first_line, builder.CreateSub(pack.lines, kernel.constant(1)));
+  Value* end = kernel.at(scope).CreateAdd(first_packed_line(kernel, scope, windows, last),
+                                          kernel.constant(windows.window_lines));
+  ProgramEmitter program(kernel, windows.program, scope);
+  const auto element = static_cast<std::int32_t>(windows.program.steps.size()) - 1;
+  const std::int64_t lanes = lanes_of(kernel, pack.dtype);
+  kernel.loop(scope, begin, end, 1, [&](Scope& line, Value* number) {
+    auto& at = kernel.at(line);
+    line.define(windows.image.variable, at.CreateUDiv(number, lines));
+    line.define(windows.line.variable, at.CreateURem(number, lines));
+    Value* to = kernel.element_pointer(
+        pack.to, pack.dtype,
+        at.CreateMul(at.CreateSub(number, begin), kernel.constant(windows.line_elements())));
+    Value* places = emit_index(kernel, kernel.root(), windows.place.extent);
+    kernel.for_range(line, kernel.constant(0), places, 1, [&](Scope& place, Value* position) {
+      place.define(windows.place.variable, position);
+      const VectorLoop loop{.variable = windows.channel.variable,
+                            .first = kernel.constant(0),
+                            .count = kernel.constant(windows.channels()),
+                            .width = lanes,
+                            .may_end_early = windows.channels() % lanes != 0};
+      for_vectors(kernel, place, loop, [&](Scope& vectors, Value*) {
+        Value* value = program.value(vectors, element);
+        store_elements(kernel, vectors, to, pack.dtype,
+                       windows.place.index() * windows.channels() + windows.channel.index(), value);
+      });
+    });
+  });
+}
+
 }  // namespace anydim::codegen_cpu

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/matmul/windowed_rows.h"
 #include "ir/loops/loop_form.h"
 
 namespace anydim::codegen_cpu {
@@ -23,6 +24,20 @@ struct PackRows {
   ir::Dim row_stride;
 };
 void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack);
+
+// Image lines as a micro-kernel reads windows over them: those for output lines first_line to
+// first_line + lines - 1, numbered through all images, one behind the other from `to` on.
+struct PackLines {
+  const WindowedRows& windows;
+  ir::DType dtype{};                                    // of the program's last step
+  llvm::Value *first_line = nullptr, *lines = nullptr;  // lines: at least 1
+  llvm::Value* to = nullptr;
+};
+void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack);
+// Number of the first image line, as packed lines of all images are numbered, that output line
+// `line` reads.
+llvm::Value* first_packed_line(KernelBuilder& kernel, Scope& scope, const WindowedRows& windows,
+                               llvm::Value* line);
 
 // Column panels as a micro-kernel reads them, in steps (codegen_cpu/matmul/product.h) of D depths:
 // to[(((c / P) * steps + k / D) * P + c % P) * D + k % D] = program at (first_depth + k,

@@ -1,0 +1,209 @@
+#include "codegen_cpu/matmul/left_operand.h"
+
+#include <algorithm>
+
+#include "codegen_cpu/matmul/pack_emitter.h"
+#include "codegen_cpu/scalars/index_emitter.h"
+
+namespace anydim::codegen_cpu {
+
+using ir::Dim;
+using llvm::Value;
+
+namespace {
+
+std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value* key,
+              const KernelBuilder::Body& pack) {
+  auto& builder = kernel.at(task);
+  Value* fresh = builder.CreateICmpNE(builder.CreateLoad(key->getType(), done), key);
+  kernel.guarded(task, fresh, [&](Scope& scope) {
+    kernel.at(scope).CreateStore(key, done);
+    pack(scope);
+  });
+}
+
+LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
+                         const MatmulSchedule& schedule, const MatmulOperands& operands)
+    : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule), blocking_(schedule) {
+  if (!operands.left && operands.weight && !schedule.tiles && form.batch.empty())
+    windows_ = windowed_rows(
+        form.left, form.m, form.k,
+        [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); }, kernel.symbols());
+  if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
+  if (windows_ && blocking_.block_rows != 0)
+    blocking_.block_rows = std::max<std::int64_t>(blocking_.block_rows / unit(), 1);
+  // A micro-kernel's rows are one panel.
+  panels_ = operands.left_panels && !windows_ && schedule.rows <= panel_columns(operands.product);
+}
+
+Dim LeftOperand::units() const {
+  return windows_ ? ir::floor_div(form_.m.extent, unit()) : form_.m.extent;
+}
+
+Dim LeftOperand::block_units() const {
+  return blocking_.block_rows == 0 ? units() : Dim(blocking_.block_rows);
+}
+
+std::int64_t LeftOperand::blocks_of_line() const { return ceiling(unit(), schedule_.rows); }
+
+std::set<std::int64_t> LeftOperand::row_counts() const {
+  if (windows_) return {unit() / blocks_of_line(), ceiling(unit(), blocks_of_line())};
+  return schedule_.row_counts(kernel_.interval_of(form_.m.extent));
+}
+
+std::int64_t LeftOperand::fewest_blocks() const {
+  if (windows_) return blocks_of_line();
+  return ceiling(schedule_.fewest_rows(kernel_.interval_of(form_.m.extent)), schedule_.rows);
+}
+
+Dim LeftOperand::row_stride() const {
+  const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(operands_.product.left));
+  return ir::ceil_div(form_.k.extent, line) * line;
+}
+
+std::optional<std::int64_t> LeftOperand::known_stride() const {
+  if (operands_.left) return operands_.left->row_stride.constant();
+  if (panels_) return operands_.product.depths();
+  if (windows_) return windows_->row_elements();
+  return row_stride().constant();
+}
+
+void LeftOperand::describe(MicroKernel& micro) const {
+  micro.left_stride = known_stride();
+  if (panels_) micro.left_step = panel_columns(operands_.product);
+  if (!windows_) return;
+  micro.runs = windows_->window_lines;
+  micro.run_stride = windows_->line_elements();
+}
+
+void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
+  panel_steps_ = emit_index(kernel_, kernel_.root(), panel_steps);
+  if (operands_.left) return;
+  const std::int64_t panel = panel_columns(operands_.product);
+  const auto bytes_of = [](ir::DType dtype) {
+    return static_cast<std::int64_t>(ir::size_of(dtype));
+  };
+  Dim bytes;
+  if (panels_) {
+    bytes = (ir::ceil_div(block_units(), schedule_.rows) * panel * panel_steps + panel * panel) *
+            bytes_of(form_.accumulate);
+  } else if (windows_) {
+    bytes = windows_->lines_for(block_units()) * windows_->line_elements() *
+            bytes_of(operands_.product.left);
+  } else {
+    bytes = block_units() * row_stride() * bytes_of(operands_.product.left);
+  }
+  memory_ = scratch.reserve(kernel_, bytes);
+  packed_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
+}
+
+void LeftOperand::pack(Scope& task, const Share& units, Value* key) {
+  if (packed_ != nullptr)
+    once_for(kernel_, task, packed_, key, [&](Scope& scope) { pack(scope, units); });
+}
+
+void LeftOperand::pack(Scope& scope, const Share& units) {
+  const Product& product = operands_.product;
+  if (windows_) {
+    emit_pack_lines(kernel_, scope,
+                    {.windows = *windows_,
+                     .dtype = product.left,
+                     .first_line = units.first,
+                     .lines = units.count,
+                     .to = memory_});
+  } else if (panels_) {
+    Value* depth = emit_index(kernel_, kernel_.root(), form_.k.extent);
+    for_even_blocks(kernel_, scope, units.count, schedule_.rows,
+                    [&](Scope& block, const Share& rows) {
+                      auto& builder = kernel_.at(block);
+                      emit_pack_panels(kernel_, block,
+                                       {.program = form_.left,
+                                        .dtype = product.left,
+                                        .depths_of_step = product.depths(),
+                                        .column = form_.m,
+                                        .depth = form_.k,
+                                        .first_column = builder.CreateAdd(units.first, rows.first),
+                                        .first_depth = kernel_.constant(0),
+                                        .columns = rows.count,
+                                        .depths = depth,
+                                        .steps = panel_steps_,
+                                        .to = panel_of(block, rows.number),
+                                        .whole_depth = true,
+                                        .any_columns = true});
+                    });
+  } else {
+    emit_pack_rows(kernel_, scope,
+                   {.program = form_.left,
+                    .dtype = product.left,
+                    .zeros_behind = product.depths() != 1,
+                    .row = form_.m.variable,
+                    .inner = form_.k,
+                    .first_row = units.first,
+                    .rows = units.count,
+                    .to = memory_,
+                    .row_stride = row_stride()});
+  }
+}
+
+// A step is as large as an accumulator.
+Value* LeftOperand::panel_of(Scope& scope, Value* number) {
+  auto& builder = kernel_.at(scope);
+  Value* panel = kernel_.constant(panel_columns(operands_.product));
+  Value* steps = builder.CreateMul(number, builder.CreateMul(panel_steps_, panel));
+  return kernel_.element_pointer(memory_, form_.accumulate, steps);
+}
+
+Value* LeftOperand::blocks(Scope& scope, const Share& units) {
+  auto& builder = kernel_.at(scope);
+  if (windows_) return builder.CreateMul(units.count, kernel_.constant(blocks_of_line()));
+  return builder.CreateUDiv(builder.CreateAdd(units.count, kernel_.constant(schedule_.rows - 1)),
+                            kernel_.constant(schedule_.rows));
+}
+
+void LeftOperand::for_blocks(Scope& scope, const Share& units, const BlockBody& body) {
+  if (!windows_) return for_even_blocks(kernel_, scope, units.count, schedule_.rows, body);
+  Value* begin = first_packed_line(kernel_, scope, *windows_, units.first);
+  kernel_.loop(scope, kernel_.constant(0), units.count, 1, [&](Scope& line, Value* index) {
+    Value* number = kernel_.at(line).CreateAdd(units.first, index);
+    Value* packed = first_packed_line(kernel_, line, *windows_, number);
+    auto& builder = kernel_.at(line);
+    line_ = kernel_.element_pointer(memory_, operands_.product.left,
+                                    builder.CreateMul(builder.CreateSub(packed, begin),
+                                                      kernel_.constant(windows_->line_elements())));
+    Value* first_row = builder.CreateMul(index, kernel_.constant(unit()));
+    Value* first_block = builder.CreateMul(index, kernel_.constant(blocks_of_line()));
+    for_even_blocks(kernel_, line, kernel_.constant(unit()), schedule_.rows,
+                    [&](Scope& block, const Share& rows) {
+                      auto& at = kernel_.at(block);
+                      place_ = rows.first;
+                      body(block, {.first = at.CreateAdd(first_row, rows.first),
+                                   .count = rows.count,
+                                   .number = at.CreateAdd(first_block, rows.number)});
+                    });
+  });
+}
+
+Value* LeftOperand::pointer(Scope& block, const Share& rows) {
+  const ir::DType dtype = operands_.product.left;
+  if (operands_.left) {
+    const RowsInPlace& place = *operands_.left;
+    return emit_pointer(kernel_, block, kernel_.buffer(static_cast<std::size_t>(place.buffer)),
+                        dtype, place.offset + form_.m.index() * place.row_stride);
+  }
+  if (panels_) return panel_of(block, rows.number);
+  Value* row = windows_ ? place_ : rows.first;
+  return kernel_.element_pointer(windows_ ? line_ : memory_, dtype,
+                                 kernel_.at(block).CreateMul(row, stride(block)));
+}
+
+Value* LeftOperand::stride(Scope& block) {
+  if (const auto known = known_stride()) return kernel_.constant(*known);
+  return operands_.left ? emit_index(kernel_, block, operands_.left->row_stride)
+                        : emit_index(kernel_, kernel_.root(), row_stride());
+}
+
+}  // namespace anydim::codegen_cpu

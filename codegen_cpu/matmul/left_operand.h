@@ -1,0 +1,78 @@
+// The left operand of a matmul as its micro-kernel reads it: in place, or packed into scratch, all
+// rows of a task at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+#include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
+#include "codegen_cpu/matmul/micro_kernel.h"
+#include "codegen_cpu/matmul/windowed_rows.h"
+#include "codegen_cpu/scratch_layout.h"
+#include "codegen_cpu/task_split.h"
+
+namespace anydim::codegen_cpu {
+
+class LeftOperand {
+ public:
+  // Keeps `kernel`, `form` (its left program ends in the product's dtype) and `operands` by
+  // reference.
+  LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form, const MatmulSchedule& schedule,
+              const MatmulOperands& operands);
+
+  // What rows are cut into tasks by: single ones, or those of an output line, whose windows lie in
+  // the same lines of an image.
+  std::int64_t unit() const { return windows_ ? windows_->width : 1; }
+  ir::Dim units() const;        // of the form
+  ir::Dim block_units() const;  // of a task, at most
+  ir::Dim row_blocks() const { return blocking_.row_blocks(units()); }
+  // Row counts that micro-kernels are called with.
+  std::set<std::int64_t> row_counts() const;
+  // The fewest blocks of a micro-kernel's rows in a task.
+  std::int64_t fewest_blocks() const;
+  // Elements between rows, where they are known.
+  std::optional<std::int64_t> known_stride() const;
+  // How the micro-kernel steps through rows and depth.
+  void describe(MicroKernel& micro) const;
+
+  // Scratch memory, at the kernel's entry; `panel_steps`: steps of a panel.
+  void plan(ScratchLayout& scratch, const ir::Dim& panel_steps);
+  // Where it is kept which rows were packed last, -1: none; null: rows are read in place.
+  llvm::AllocaInst* packed() const { return packed_; }
+  // Packs a task's rows unless those packed last are the same: those that `key` numbers.
+  void pack(Scope& task, const Share& units, llvm::Value* key);
+  // The blocks of a micro-kernel's rows of a task that has so many units: body(scope, rows) with
+  // rows counted from the task's first.
+  void for_blocks(Scope& scope, const Share& units, const BlockBody& body);
+  llvm::Value* blocks(Scope& scope, const Share& units);  // their number
+  // Of the first of `rows`, as for_blocks gives them; the next one's is stride() elements behind.
+  llvm::Value* pointer(Scope& block, const Share& rows);
+  llvm::Value* stride(Scope& block);
+
+ private:
+  ir::Dim row_stride() const;  // of packed rows: whole cache lines
+  std::int64_t blocks_of_line() const;
+  void pack(Scope& scope, const Share& units);
+  llvm::Value* panel_of(Scope& scope, llvm::Value* number);
+
+  KernelBuilder& kernel_;
+  const ir::MatmulForm& form_;
+  const MatmulOperands& operands_;
+  MatmulSchedule schedule_, blocking_;   // the second of units
+  std::optional<WindowedRows> windows_;  // whose lines are packed
+  bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
+  llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;
+  llvm::AllocaInst* packed_ = nullptr;  // the number of the rows packed last
+  // Of the block being emitted.
+  llvm::Value *line_ = nullptr, *place_ = nullptr;
+};
+
+// Packs what a task reads unless it is what `done` numbers: consecutive tasks of one call often
+// share a packed block.
+void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, llvm::Value* key,
+              const KernelBuilder::Body& pack);
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,101 @@
+#include "codegen_cpu/matmul/windowed_rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "ir/dims/affine.h"
+#include "ir/loops/digits.h"
+#include "ir/loops/scalar_program.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using ir::Dim;
+
+// How far `outer` moves what `inner` moves by one, in the program's first dim that mentions
+// `inner`; nullopt: not by a positive constant.
+std::optional<std::int64_t> step_between(const ir::ScalarProgram& program, const ir::DimLeaf& outer,
+                                         const ir::DimLeaf& inner) {
+  std::optional<std::int64_t> step;
+  for (const ir::ScalarStep& scalar : program.steps) {
+    ir::for_each_dim(scalar, [&](const Dim& dim) {
+      if (step || !dim.mentions(inner)) return;
+      const auto within = ir::affine_in(dim, inner);
+      const auto between = within ? ir::affine_in(within->base, outer) : std::nullopt;
+      if (!between) return;
+      const auto a = within->stride.constant(), b = between->stride.constant();
+      if (a && b && *a > 0 && *b > 0 && *b % *a == 0) step = *b / *a;
+    });
+  }
+  return step;
+}
+
+ir::Iteration declared(const ir::DimLeaf& variable, const Dim& extent, ir::SymbolTable& symbols) {
+  ir::SymbolInfo info;
+  info.high = std::max<std::int64_t>(ir::bounds(extent, symbols).high, 1) - 1;
+  info.below = extent;
+  symbols.declare(variable, std::move(info));
+  return {variable, extent};
+}
+
+}  // namespace
+
+Dim WindowedRows::lines_for(const Dim& output) const {
+  const Dim images = ir::floor_div(output - 1, output_lines) + 1;
+  return (output - 1) * line_step + window_lines +
+         images * std::max<std::int64_t>(window_lines - line_step, 0);
+}
+
+std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
+                                          const ir::Iteration& row, const ir::Iteration& depth,
+                                          const std::function<ir::DimLeaf()>& fresh,
+                                          ir::SymbolTable& symbols) {
+  const std::vector<Dim> rows = ir::digit_extents(program, row.variable, symbols),
+                         depths = ir::digit_extents(program, depth.variable, symbols);
+  if (rows.empty() || rows.size() > 2 || depths.size() != 2 || !rows[0].constant() ||
+      !depth.extent.constant() || !depths[0].constant() || !depths[1].constant() ||
+      *depth.extent.constant() % *depths[1].constant() != 0)
+    return std::nullopt;
+  const ir::Digits row_digits = ir::split(row, rows, fresh, symbols),
+                   depth_digits = ir::split(depth, depths, fresh, symbols);
+  const ir::Iteration &place = row_digits.digits.back(),
+                      &line = row_digits.digits[row_digits.digits.size() - 2],
+                      &window_line = depth_digits.digits[0], &window_place = depth_digits.digits[1];
+  WindowedRows found{
+      .program =
+          ir::over_digits(ir::over_digits(program, row_digits, symbols), depth_digits, symbols),
+      .image = rows.size() == 2 ? row_digits.digits[0] : declared(fresh(), Dim(1), symbols),
+      .line = {},
+      .place = {},
+      .channel = depth_digits.digits[2],
+      .output_lines = ir::max(line.extent, 1),
+      .width = *rows[0].constant(),
+      .window_lines = window_line.extent.constant().value_or(0),
+      .run = *depths[1].constant()};
+  const std::int64_t window_places = window_place.extent.constant().value_or(0);
+  const auto line_step = step_between(found.program, line.variable, window_line.variable),
+             place_step = step_between(found.program, place.variable, window_place.variable);
+  if (!line_step || !place_step || found.width < 1 ||
+      found.window_lines * window_places <= *line_step * *place_step)
+    return std::nullopt;
+  found.line_step = *line_step;
+  found.place_step = *place_step;
+  found.line =
+      declared(fresh(), (found.output_lines - 1) * found.line_step + found.window_lines, symbols);
+  found.place = declared(fresh(), (found.width - 1) * found.place_step + window_places, symbols);
+  const std::map<ir::DimLeaf, Dim> replacement{
+      {window_line.variable, found.line.index() - found.line_step * line.index()},
+      {window_place.variable, found.place.index() - found.place_step * place.index()}};
+  bool alone = true;
+  for (ir::ScalarStep& step : found.program.steps) {
+    ir::for_each_dim(step, [&](Dim& dim) {
+      dim = ir::simplify(dim.substitute(replacement), symbols);
+      alone = alone && !dim.mentions(line.variable) && !dim.mentions(place.variable);
+    });
+  }
+  return alone ? std::optional(std::move(found)) : std::nullopt;
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,46 @@
+// Left operands whose rows are windows over images: what a convolution's rows share is packed once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "ir/loops/loop_form.h"
+
+namespace anydim::codegen_cpu {
+
+// Rows and depth of a convolution whose channels lie innermost, taken apart: a row is an image, a
+// line of the output and a place of the line, a depth a line of the window, a place of that line
+// and a channel. What is read depends on line `line_step * (output line) + (window's line)` of the
+// image as it is padded, and on place `place_step * (output place) + (window's place)` of that line
+// alone. A row thus is `window_lines` runs of `run` elements, a line apart, and begins place_step *
+// channels elements behind the row before.
+struct WindowedRows {
+  ir::ScalarProgram program;  // the element over image, line, place and channel
+  ir::Iteration image, line, place, channel;
+  ir::Dim output_lines;    // of an image, at least 1
+  std::int64_t width = 0;  // places of an output line
+  std::int64_t line_step = 0, place_step = 0, window_lines = 0;
+  std::int64_t run = 0;
+
+  // Rows that read an element.
+  double reuse() const {
+    return static_cast<double>(window_lines * run) /
+           static_cast<double>(line_step * place_step * channels());
+  }
+  std::int64_t channels() const { return channel.extent.constant().value(); }
+  std::int64_t line_elements() const { return place.extent.constant().value() * channels(); }
+  std::int64_t row_elements() const { return place_step * channels(); }  // from row to row
+  // Lines that lie behind each other for so many lines of output, some more where these are of
+  // several images.
+  ir::Dim lines_for(const ir::Dim& output) const;
+};
+
+// nullopt where rows are of another form, or share nothing. `fresh` gives variables that nothing
+// else uses; they are declared in `symbols`.
+std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
+                                          const ir::Iteration& row, const ir::Iteration& depth,
+                                          const std::function<ir::DimLeaf()>& fresh,
+                                          ir::SymbolTable& symbols);
+
+}  // namespace anydim::codegen_cpu

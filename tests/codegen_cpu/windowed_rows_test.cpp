@@ -1,0 +1,121 @@
+// Convolutions with channels innermost, whose image lines are packed in place of their rows.
+#include "codegen_cpu/matmul/windowed_rows.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "tests/codegen_cpu/expect_right.h"
+
+namespace anydim::codegen_cpu::testing {
+namespace {
+
+using ir::Dim;
+
+struct Convolution {
+  std::string name;
+  std::string height = "8";
+  std::int64_t width = 8, channels = 16, outputs = 20;
+  std::int64_t lines = 3, places = 3;  // of a window
+  std::int64_t line_stride = 1, place_stride = 1, line_dilation = 1;
+  std::int64_t border = 1;
+  std::string dtype = "f32";
+  bool shares_lines = true;
+  std::vector<tests::SymbolValues> shapes{{{"n", 1}}, {{"n", 3}}, {{"n", 0}}};
+
+  std::string text() const {
+    const std::int64_t wide = (width + 2 * border - places) / place_stride + 1;
+    const std::int64_t more = 2 * border - (lines - 1) * line_dilation - 1;
+    const std::string high = fmt::format("(floor_div({} {} {}, {}) + 1)", height,
+                                         more < 0 ? "-" : "+", std::abs(more), line_stride);
+    const std::int64_t depth = lines * places * channels;
+    return fmt::format(
+        R"(
+fn @main(%x: Tensor[(n, {h}, {w}, {c}), {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {H}, {W}, {o}), {t}]) -> Tensor[(n, {H}, {W}, {o}), {t}]
+  where n in [0, 50]{limits} {{
+  %p = pad(%x) {{before = ({b}, {b}), after = ({b}, {b}), axes = (1, 2)}}
+  %v = windows(%p) {{axes = (1, 2), sizes = ({l}, {q}), strides = ({ls}, {ps}), dilations = ({ld}, 1)}}
+  %t = transpose(%v) {{perm = (0, 1, 2, 4, 5, 3)}}
+  %s = shape(n, {H}, {W}, {d})
+  %a = dyn.reshape(%t, %s)
+  %m = matmul(%a, %k)
+  %z = add(%m, %r)
+  %y = relu(%z)
+  return %y
+}})",
+        fmt::arg("h", height), fmt::arg("w", width), fmt::arg("c", channels), fmt::arg("d", depth),
+        fmt::arg("o", outputs), fmt::arg("H", high), fmt::arg("W", wide), fmt::arg("b", border),
+        fmt::arg("l", lines), fmt::arg("q", places), fmt::arg("ls", line_stride),
+        fmt::arg("ps", place_stride), fmt::arg("ld", line_dilation), fmt::arg("t", dtype),
+        fmt::arg("limits", height == "h" ? ", h in [4, 100]" : ""));
+  }
+};
+
+class WindowedRowsOf : public ::testing::TestWithParam<Convolution> {};
+
+TEST_P(WindowedRowsOf, AgreeWithTheReference) {
+  const Convolution& one = GetParam();
+  const TestRegion region = make_region(one.text(), {1});
+  expect_right(region, {}, one.shapes, {.tolerance = one.dtype == "f32" ? 5e-5 : 5e-2});
+}
+
+TEST_P(WindowedRowsOf, AreFoundWhereTheyShareLines) {
+  const Convolution& one = GetParam();
+  const TestRegion region = make_region(one.text(), {1});
+  ir::LoopForm form = ir::derive_loop_form(region.region);
+  const auto& matmul = std::get<ir::MatmulForm>(form.kind);
+  std::uint32_t number = 0;
+  const auto found = windowed_rows(
+      matmul.left, matmul.m, matmul.k, [&] { return ir::loop_leaf(ir::LoopRole::Made, number++); },
+      form.symbols);
+  ASSERT_EQ(found.has_value(), one.shares_lines);
+  if (!found) return;
+  EXPECT_EQ(found->window_lines, one.lines);
+  EXPECT_EQ(found->line_step, one.line_stride / one.line_dilation);
+  EXPECT_EQ(found->place_step, one.place_stride);
+  EXPECT_EQ(found->run, one.places * one.channels);
+  EXPECT_EQ(found->row_elements(), one.place_stride * one.channels);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Convolutions, WindowedRowsOf,
+    ::testing::Values(
+        Convolution{.name = "ThreeByThree", .width = 30},
+        Convolution{.name = "LinesOfAnyNumber",
+                    .height = "h",
+                    .shapes = {{{"n", 1}, {"h", 4}}, {{"n", 2}, {"h", 13}}, {{"n", 5}, {"h", 7}}}},
+        Convolution{
+            .name = "ByStrides", .height = "11", .width = 13, .line_stride = 2, .place_stride = 2},
+        Convolution{.name = "ChannelsThatFillNoVector", .width = 7, .channels = 5, .outputs = 16},
+        Convolution{.name = "WindowsLowerThanTheirStride",
+                    .height = "10",
+                    .lines = 2,
+                    .places = 4,
+                    .line_stride = 3,
+                    .place_stride = 1,
+                    .border = 0},
+        Convolution{
+            .name = "WindowsOfWideLines", .width = 20, .lines = 2, .places = 5, .border = 2},
+        Convolution{.name = "StridesThatDilationsDivide",
+                    .height = "12",
+                    .line_stride = 2,
+                    .line_dilation = 2,
+                    .border = 2},
+        Convolution{.name = "DilationsBeyondStrides",
+                    .line_dilation = 2,
+                    .border = 2,
+                    .shares_lines = false},
+        Convolution{.name = "WindowsSideBySide",
+                    .lines = 2,
+                    .places = 2,
+                    .line_stride = 2,
+                    .place_stride = 2,
+                    .border = 0,
+                    .shares_lines = false},
+        Convolution{.name = "HalfPrecision", .width = 9, .dtype = "bf16"}),
+    [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace anydim::codegen_cpu::testing
