@@ -121,6 +121,7 @@ void import_softmax_cross_entropy(Node& node);
 
 // importers_convolution.cpp
 void import_convolution(Node& node);
+void import_fused_convolution(Node& node);  // of com.microsoft
 void import_integer_convolution(Node& node);
 void import_quantised_convolution(Node& node);
 void import_transposed_convolution(Node& node);

@@ -2,9 +2,11 @@
 // places.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
 #include "frontends/onnx/window.h"
@@ -130,13 +132,71 @@ ValueId convolution(Node& node, ValueId x, ValueId weight) {
   return convolved(node, windows, windows.over(windows.padded(x)), weight, groups);
 }
 
-}  // namespace
-
-void import_convolution(Node& node) {
+ValueId biased_convolution(Node& node) {
   node.check_same_dtypes();
   const ValueId x = node.operand(0);
   const ValueId y = convolution(node, x, node.operand(1));
-  node.output(0, with_bias(node, y, node.optional_operand(2), node.rank(x) - 2));
+  return with_bias(node, y, node.optional_operand(2), node.rank(x) - 2);
+}
+
+// y plus an addend of its own dims: nothing is broadcast.
+ValueId with_addend(Node& node, ValueId y, ValueId addend) {
+  if (addend == ir::no_value) return y;
+  if (node.rank(addend) != node.rank(y))
+    node.malformed(fmt::format("takes an input 3 (Z) of rank {} like the result, got rank {}",
+                               node.rank(y), node.rank(addend)));
+  for (std::size_t i = 0; i < node.rank(y); ++i) {
+    const auto axis = static_cast<std::int64_t>(i);
+    const auto wanted = node.extent(y, axis), given = node.extent(addend, axis);
+    if (wanted && given && *wanted != *given)
+      node.malformed(
+          fmt::format("takes an input 3 (Z) with the result's dims, of which dim {} is {}, got {}",
+                      i, *wanted, *given));
+  }
+  return node.emit(Op::add, {y, addend});
+}
+
+struct FusedActivation {
+  std::string_view name;
+  std::size_t parameters;
+};
+constexpr FusedActivation fused_activations[] = {{"Relu", 0},       {"Sigmoid", 0},   {"Tanh", 0},
+                                                 {"HardSwish", 0},  {"LeakyRelu", 1}, {"Clip", 2},
+                                                 {"HardSigmoid", 2}};
+
+// What the attributes activation and activation_params say.
+ValueId activated(Node& node, ValueId x) {
+  const std::string name = node.string("activation", "");
+  const auto parameters = node.has_attribute("activation_params") ? node.reals("activation_params")
+                                                                  : std::vector<double>();
+  if (name.empty()) {
+    if (!parameters.empty()) node.malformed("has activation_params, but no activation");
+    return x;
+  }
+  const auto* row = std::ranges::find(fused_activations, name, &FusedActivation::name);
+  if (row == std::end(fused_activations))
+    node.unsupported(
+        fmt::format("has activation = {}, which Anydim does not support", quoted_name(name)));
+  if (parameters.size() != row->parameters)
+    node.malformed(fmt::format("has {} numbers in activation_params; activation = '{}' takes {}",
+                               parameters.size(), name, row->parameters));
+  const auto number = [&](std::size_t i) { return node.scalar(node.dtype(x), parameters[i]); };
+  if (name == "Clip") return node.emit(Op::min, {node.emit(Op::max, {x, number(0)}), number(1)});
+  if (name == "HardSwish")
+    return node.emit(Op::mul, {x, named_activation(node, "HardSigmoid", x, 1.0 / 6, 0.5)});
+  const auto parameter = [&](std::size_t i) {
+    return i < parameters.size() ? std::optional(parameters[i]) : std::nullopt;
+  };
+  return named_activation(node, name, x, parameter(0), parameter(1));
+}
+
+}  // namespace
+
+void import_convolution(Node& node) { node.output(0, biased_convolution(node)); }
+
+void import_fused_convolution(Node& node) {
+  const ValueId y = with_addend(node, biased_convolution(node), node.optional_operand(3));
+  node.output(0, activated(node, y));
 }
 
 // Inputs: x and the weight, then their zero points (the weight's may be one an output).

@@ -110,6 +110,43 @@ TEST(WindowErrors, Pads) {
       "malformed: node 'one' (Conv) has sizes beyond 64 bits");
 }
 
+// One of ONNX Runtime's, over x [n, 4, 8, 8] and a weight with windows of 3 by 3.
+std::string fused_failure(const std::vector<DimSpec>& addend, const std::string& activation,
+                          const std::vector<float>& parameters) {
+  ModelBuilder builder(17);
+  auto& import = *builder.model.add_opset_import();
+  import.set_domain("com.microsoft");
+  import.set_version(1);
+  builder.input("x", f32, {"n", 4, 8, 8}).input("z", f32, addend).output("y");
+  builder.initialiser("w", f32, {4, 4, 3, 3}).set_raw_data(std::string(4 * 4 * 9 * 4, '\0'));
+  NodeBuilder node = builder.node("FusedConv", {"x", "w", "", "z"}, {"y"});
+  node.name("one").domain("com.microsoft");
+  if (!activation.empty()) node.string("activation", activation);
+  if (!parameters.empty()) node.reals("activation_params", parameters);
+  return builder.failure();
+}
+
+TEST(WindowErrors, FusedActivations) {
+  const std::vector<DimSpec> z{"n", 4, 6, 6};
+  EXPECT_EQ(fused_failure(z, "LeakyRelu", {}),
+            "malformed: node 'one' (FusedConv) has 0 numbers in activation_params; activation = "
+            "'LeakyRelu' takes 1");
+  EXPECT_EQ(fused_failure(z, "Relu", {1}),
+            "malformed: node 'one' (FusedConv) has 1 numbers in activation_params; activation = "
+            "'Relu' takes 0");
+  EXPECT_EQ(fused_failure(z, "", {1}),
+            "malformed: node 'one' (FusedConv) has activation_params, but no activation");
+  EXPECT_EQ(fused_failure(z, "relu", {}),
+            "unsupported: node 'one' (FusedConv) has activation = 'relu', which Anydim does not "
+            "support");
+  EXPECT_EQ(fused_failure({"n", 4, 6}, "Relu", {}),
+            "malformed: node 'one' (FusedConv) takes an input 3 (Z) of rank 4 like the result, got "
+            "rank 3");
+  EXPECT_EQ(fused_failure({"n", 1, 6, 6}, "Relu", {}),
+            "malformed: node 'one' (FusedConv) takes an input 3 (Z) with the result's dims, of "
+            "which dim 1 is 4, got 1");
+}
+
 TEST(WindowErrors, Pooling) {
   EXPECT_EQ(conv_failure("MaxPool", {"x"}, nothing),
             "malformed: node 'one' (MaxPool) lacks the attribute 'kernel_shape'");
