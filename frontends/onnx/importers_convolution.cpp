@@ -139,23 +139,6 @@ ValueId biased_convolution(Node& node) {
   return with_bias(node, y, node.optional_operand(2), node.rank(x) - 2);
 }
 
-// y plus an addend of its own dims: nothing is broadcast.
-ValueId with_addend(Node& node, ValueId y, ValueId addend) {
-  if (addend == ir::no_value) return y;
-  if (node.rank(addend) != node.rank(y))
-    node.malformed(fmt::format("takes an input 3 (Z) of rank {} like the result, got rank {}",
-                               node.rank(y), node.rank(addend)));
-  for (std::size_t i = 0; i < node.rank(y); ++i) {
-    const auto axis = static_cast<std::int64_t>(i);
-    const auto wanted = node.extent(y, axis), given = node.extent(addend, axis);
-    if (wanted && given && *wanted != *given)
-      node.malformed(
-          fmt::format("takes an input 3 (Z) with the result's dims, of which dim {} is {}, got {}",
-                      i, *wanted, *given));
-  }
-  return node.emit(Op::add, {y, addend});
-}
-
 struct FusedActivation {
   std::string_view name;
   std::size_t parameters;
@@ -195,7 +178,11 @@ ValueId activated(Node& node, ValueId x) {
 void import_convolution(Node& node) { node.output(0, biased_convolution(node)); }
 
 void import_fused_convolution(Node& node) {
-  const ValueId y = with_addend(node, biased_convolution(node), node.optional_operand(3));
+  ValueId y = biased_convolution(node);
+  if (node.has_operand(3)) {
+    node.check_same_shape(3, "Z", y, "the result");
+    y = node.emit(Op::add, {y, node.operand(3)});
+  }
   node.output(0, activated(node, y));
 }
 
@@ -270,6 +257,20 @@ ValueId mirrored(Node& node, ValueId weight, std::int64_t groups, const Windows&
                        {all, inputs, kernel});
 }
 
+// What is left of the result when its pads are taken away, of what is known already.
+void check_rest(Node& node, const Sizes& spread, const Sizes& front, const Sizes& back,
+                const Sizes& border) {
+  const Sizes rest = combine(
+      node, Op::sub, combine(node, Op::add, spread, combine(node, Op::add, front, back)), border);
+  for (std::size_t i = 0; rest.known && i < rest.known->size(); ++i) {
+    if ((*rest.known)[i] >= 1) continue;
+    node.malformed(
+        fmt::format("leaves {} elements of dim {} of its result (pads, auto_pad or "
+                    "output_shape say so); expected at least 1",
+                    (*rest.known)[i], i + 2));
+  }
+}
+
 }  // namespace
 
 // The gradient of a convolution by its input: x spread out by the strides, convolved with the
@@ -297,7 +298,7 @@ void import_transposed_convolution(Node& node) {
   Sizes before = windows.before(), after = windows.after();
   if (node.has_attribute("output_shape") || same == "SAME_UPPER" || same == "SAME_LOWER") {
     const Sizes wanted = node.has_attribute("output_shape")
-                             ? Sizes(Windows::attribute(node, "output_shape", count, 1, 0))
+                             ? Sizes(Windows::attribute(node, "output_shape", count, 1, 1))
                              : combine(node, Op::mul, extents, strides);
     const Sizes steps = combine(node, Op::mul, combine(node, Op::sub, extents, ones), strides);
     const Sizes all = combine(node, Op::add, combine(node, Op::add, steps, windows.reach()), more);
@@ -315,6 +316,7 @@ void import_transposed_convolution(Node& node) {
   const Sizes front = combine(node, Op::sub, border, before);
   const Sizes gap = combine(node, Op::sub, more, combine(node, Op::sub, strides, ones));
   const Sizes back = combine(node, Op::add, combine(node, Op::sub, border, after), gap);
+  check_rest(node, combine(node, Op::mul, extents, strides), front, back, border);
   const Windows inner = windows.moved_by_one(front, back);
   const ValueId moved = inner.over(inner.padded(spread_out(node, x, strides)));
   const ValueId y = convolved(node, inner, moved, mirrored(node, weight, groups, windows), groups);
