@@ -350,6 +350,37 @@ TEST(DomainErrors, Channels) {
             "dim 3 of input 0, got 8");
 }
 
+TEST(DomainErrors, Resampling) {
+  const std::pair<std::vector<DimSpec>, int> x{{"n", 3, "h", "w"}, f32}, two{{2}, f32};
+  auto twice = one_node("Resize", {x, left_out, two});
+  twice.node.integers("axes", {2, -2});
+  EXPECT_EQ(twice.failure(), "malformed: node 'n' (Resize) has axis 2 twice in axes");
+  auto sizes = one_node("Resize", {x, left_out, left_out, {{2}, i64}});
+  EXPECT_EQ(sizes.failure(), "malformed: node 'n' (Resize) has 2 sizes for 4 axes");
+  auto policy = one_node("Resize", {x, left_out, left_out, {{4}, i64}});
+  policy.node.string("keep_aspect_ratio_policy", "smaller");
+  EXPECT_EQ(policy.failure(),
+            "malformed: node 'n' (Resize) takes 'stretch', 'not_larger' or 'not_smaller' as "
+            "attribute 'keep_aspect_ratio_policy', got 'smaller'");
+  auto nearest = one_node("Resize", {x, left_out, {{4}, f32}});
+  nearest.node.integer("antialias", 1);
+  EXPECT_EQ(nearest.failure(),
+            "unsupported: node 'n' (Resize) has antialias = 1 with mode = 'nearest'");
+  const std::pair<std::vector<DimSpec>, int> boxes{{"r", 4}, f32}, images{{"r"}, i64};
+  EXPECT_EQ(one_node("RoiAlign", {x, boxes, images}).failure(),
+            "unsupported: node 'n' (RoiAlign) has sampling_ratio = 0: as many samples as each box "
+            "is large");
+  auto none = one_node("RoiAlign", {x, boxes, images});
+  none.node.integer("sampling_ratio", 2).integer("output_width", 0);
+  EXPECT_EQ(none.failure(),
+            "malformed: node 'n' (RoiAlign) has output_width = 0; expected from 1 to 32768");
+  EXPECT_EQ(one_node("AffineGrid", {{{"n", 2, 2}, f32}, {{4}, i64}}).failure(),
+            "malformed: node 'n' (AffineGrid) takes matrices of 2 by 3 or 3 by 4 as input 0 "
+            "(theta)");
+  EXPECT_EQ(one_node("AffineGrid", {{{"n", 2, 3}, f32}, {{5}, i64}}).failure(),
+            "malformed: node 'n' (AffineGrid) takes 4 elements as input 1 (size), got 5");
+}
+
 // Shapes decide which branch is taken; the other one's rank does not matter. Where they do not, the
 // node is named.
 TEST(DomainErrors, BranchesOfDifferentRanks) {
