@@ -103,7 +103,8 @@ def largest_difference(folder, inputs, outputs):
         rows = kept_rows(inputs, wanted)
         if wanted[rows].size:
             ours, theirs = got[rows].astype("f8"), wanted[rows].astype("f8")
-            apart = numpy.where(ours == theirs, 0, numpy.abs(ours - theirs))
+            same = (ours == theirs) | (numpy.isnan(ours) & numpy.isnan(theirs))
+            apart = numpy.where(same, 0, numpy.abs(ours - theirs))
             worst = float(numpy.maximum(worst, apart.max()))  # NaN stays
     return worst
 
