@@ -5,6 +5,8 @@ usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
        zoo.py check FOLDER [--anydim PROGRAM] [--table FILE] [NAME ...]
        zoo.py time FOLDER [--anydim PROGRAM] [--threads T] [--rounds R] [--repeat CALLS]
                    [--every-case] [NAME ...]
+       zoo.py cuda FOLDER [--anydim PROGRAM] [--interpreter PROGRAM] [--part PART] [--limit S]
+                   [--table FILE] [NAME ...]
 
 make installs the exporter's packages (bench/zoo/requirements-EXPORTER.txt, from PyPI, several GB)
 into FOLDER/env-EXPORTER and writes FOLDER/NAME.EXPORTER.onnx with recorded cases (bench/zoo/models.py
@@ -12,11 +14,14 @@ says which architectures there are). check runs every model on its cases with --
 says whether it loads, how far the rows that take part are from ONNX Runtime's, whether padding was
 removed or why not, and how long the first result takes with an empty and a warm kernel cache; with
 --table also as a table for docs/models.md. time runs the last case (--every-case: each) beside ONNX
-Runtime, in turns. NAME is an architecture or architecture.exporter; default: all that the folder
+Runtime, in turns. cuda needs NVRTC, but no GPU: it compiles the kernels of the first case for a part
+(to machine code where ANYDIM_NVDISASM names nvdisasm, else to PTX) and runs the smallest case,
+of those whose mask hides something, on the interpreter of PTX (build/release/bin/ptx_model) for up to --limit seconds. NAME is an architecture or architecture.exporter; default: all that the folder
 has, for make all that are not of full size.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -29,6 +34,7 @@ import numpy
 
 HERE = pathlib.Path(__file__).parent
 PROGRAM = str(HERE.parent / "build/release/bin/anydim")
+INTERPRETER = str(HERE.parent / "build/release/bin/ptx_model")
 EXPORTERS = ["dynamo", "legacy"]
 
 
@@ -68,7 +74,7 @@ def cases_of(model):
 def input_arguments(folder, inputs):
     given = []
     for name, value in inputs.items():
-        path = pathlib.Path(folder) / f"in_{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.npy"
+        path = file_of(folder, f"in_{name}")
         numpy.save(path, value)
         given += ["--input", f"{name}={path}"]
     return given
@@ -82,6 +88,27 @@ def kept_rows(inputs, output):
     return mask != 0
 
 
+def file_of(folder, name):
+    return pathlib.Path(folder) / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npy")
+
+
+def largest_difference(folder, inputs, outputs):
+    """Of the files of a folder from the outputs, in rows that take part."""
+    worst = 0.0
+    for name, wanted in outputs.items():
+        got = numpy.load(file_of(folder, name))
+        if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            raise RuntimeError(f"{name}: expected {wanted.dtype}{wanted.shape}, "
+                               f"got {got.dtype}{got.shape}")
+        rows = kept_rows(inputs, wanted)
+        if wanted[rows].size:
+            ours, theirs = got[rows].astype("f8"), wanted[rows].astype("f8")
+            same = (ours == theirs) | (numpy.isnan(ours) & numpy.isnan(theirs))
+            apart = numpy.where(same, 0, numpy.abs(ours - theirs))
+            worst = float(numpy.maximum(worst, apart.max()))  # NaN stays
+    return worst
+
+
 def run_case(program, model, inputs, outputs, cache):
     """The largest difference of rows that take part, the seconds, and what the command said."""
     with tempfile.TemporaryDirectory() as folder:
@@ -92,28 +119,20 @@ def run_case(program, model, inputs, outputs, cache):
         seconds = time.perf_counter() - begin
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip().splitlines()[0])
-        worst = 0.0
-        for name, wanted in outputs.items():
-            got = numpy.load(pathlib.Path(folder) / (re.sub(r"[^A-Za-z0-9._-]", "_", name) + ".npy"))
-            if got.shape != wanted.shape or got.dtype != wanted.dtype:
-                raise RuntimeError(f"{name}: expected {wanted.dtype}{wanted.shape}, "
-                                   f"got {got.dtype}{got.shape}")
-            rows = kept_rows(inputs, wanted)
-            if wanted[rows].size:
-                apart = numpy.abs(got[rows].astype("f8") - wanted[rows].astype("f8"))
-                worst = max(worst, float(apart.max()))
-        return worst, seconds
+        return largest_difference(folder, inputs, outputs), seconds
+
+
+def shape_arguments(inputs):
+    return [word for name, value in inputs.items()
+            for word in ("--shape", f"{name}={'x'.join(map(str, value.shape))}")]
 
 
 def padding_of(program, model, inputs, cache):
     """'removed', or why not; empty where the model has no mask."""
     if "attention_mask" not in inputs:
         return ""
-    shapes = [f"{name}={'x'.join(map(str, value.shape))}" for name, value in inputs.items()]
     command = [program, "explain", str(model), "--repeat", "1", "--cache-dir", cache,
-               "--masked-rows", "zero"]
-    for shape in shapes:
-        command += ["--shape", shape]
+               "--masked-rows", "zero", *shape_arguments(inputs)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     found = re.search(r"^padding: (removed|kept)(?:: (.*))?", done.stdout, re.MULTILINE)
     if not found:
@@ -160,6 +179,68 @@ def table_of(rows):
                   else f"does not load: {row['problem']} | |")
         lines.append(f"| {name} | {exporter} | {result} |")
     return "\n".join(lines) + "\n"
+
+
+def compile_for_part(arguments, model, inputs, folder):
+    """How many kernels of the case were compiled."""
+    form = "sass" if "ANYDIM_NVDISASM" in os.environ else "ptx"
+    command = [arguments.anydim, "explain", str(model), "--device", "cuda", "--gpu", arguments.part,
+               "--masked-rows", "zero", "--emit", form, folder, *shape_arguments(inputs)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["nothing said"])[0])
+    return len(list(pathlib.Path(folder).glob(f"*.{form}")))
+
+
+def interpret(arguments, model, inputs, outputs, folder):
+    """What ptx_model says, and the largest difference."""
+    for name, value in inputs.items():
+        numpy.save(file_of(folder, name), value)
+    done = subprocess.run([arguments.interpreter, str(model), arguments.part, "f32", folder],
+                          capture_output=True, text=True, timeout=arguments.limit)
+    if done.returncode != 0:
+        raise RuntimeError(" ".join(done.stderr.split())[:300] or f"exit {done.returncode}")
+    worst = largest_difference(pathlib.Path(folder) / "out", inputs, outputs)
+    return json.loads(done.stdout) | {"worst": worst}
+
+
+def size_with_padding(case):
+    """Orders cases: those first whose mask hides something, then by how much there is to do."""
+    mask = case[0].get("attention_mask")
+    return mask is None or bool(mask.all()), sum(value.size for value in case[0].values())
+
+
+def cuda(arguments):
+    lines = ["| model | exporter | kernels compiled | launches interpreted | input | largest difference |",
+             "|---|---|---|---|---|---|"]
+    compiled = right = failed = 0
+    for model in chosen(arguments):
+        cases = cases_of(model)
+        inputs, outputs = min(cases, key=size_with_padding)
+        row = model.stem.rsplit(".", 1)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                row.append(str(compile_for_part(arguments, model, cases[0][0], folder)))
+            compiled += 1
+            with tempfile.TemporaryDirectory() as folder:
+                said = interpret(arguments, model, inputs, outputs, folder)
+            shape = "x".join(map(str, next(iter(inputs.values())).shape))
+            row += [str(said["kernels_run"]) + (", packed" if said["packed"] else ""), shape,
+                    f"{said['worst']:.1e}"]
+            right += said["worst"] <= 1e-4
+            failed += not said["worst"] <= 1e-4
+        except subprocess.TimeoutExpired:
+            row += ["more than the time allowed", "", ""]
+        except RuntimeError as error:
+            failed += 1
+            row += [str(error)] + [""] * (5 - len(row))
+        lines.append(f"| {' | '.join(row)} |")
+        print(lines[-1], flush=True)
+    if arguments.table:
+        pathlib.Path(arguments.table).write_text("\n".join(lines) + "\n")
+    print(f"{len(lines) - 2} models, {compiled} compile for {arguments.part}, {right} right on the "
+          f"interpreter, {failed} with a problem")
+    return 1 if failed else 0
 
 
 def time_case(arguments, model, session, inputs):
@@ -213,7 +294,7 @@ def time_models(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["make", "check", "time"])
+    parser.add_argument("command", choices=["make", "check", "time", "cuda"])
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exporter", choices=EXPORTERS)
@@ -223,8 +304,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=25, help="calls a round")
     parser.add_argument("--every-case", action="store_true")
+    parser.add_argument("--interpreter", default=INTERPRETER)
+    parser.add_argument("--part", default="h100")
+    parser.add_argument("--limit", type=float, default=120, help="seconds of interpretation")
     arguments = parser.parse_intermixed_args()
-    return {"make": make, "check": check, "time": time_models}[arguments.command](arguments)
+    commands = {"make": make, "check": check, "time": time_models, "cuda": cuda}
+    return commands[arguments.command](arguments)
 
 
 if __name__ == "__main__":

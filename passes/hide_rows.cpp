@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "ir/loops/scalar_program.h"
 #include "ir/shapes/infer.h"
 #include "passes/mask_proof.h"
+#include "passes/quantised_range.h"
 #include "passes/row_axes.h"
 
 namespace anydim::passes {
@@ -42,8 +44,11 @@ class RowHider {
 
   void hide_reach(const HideOptions& options) {
     std::map<ValueId, double> limits;  // of keys, by bias
-    for (const Binding& binding : function_.body.bindings)
+    std::set<ValueId> ranges;          // by which activations are quantised
+    for (const Binding& binding : function_.body.bindings) {
       if (binding.op == Op::attention) limits.try_emplace(bias_of(binding), key_limit(binding));
+      if (is_quantised_range(function_, function_.body, binding)) ranges.insert(binding.results[0]);
+    }
     std::vector<Binding> bindings = std::exchange(function_.body.bindings, {});
     const ValueId hidden = hidden_in_clean_calls(options);
     for (Binding& binding : bindings) {
@@ -55,6 +60,10 @@ class RowHider {
       } else if ((binding.op == Op::reduce_sum || binding.op == Op::reduce_mean) &&
                  sums_rows(binding)) {
         binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
+      } else if (!binding.results.empty() && ranges.contains(binding.results[0])) {
+        const double infinity = std::numeric_limits<double>::infinity();
+        binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source,
+                                           binding.op == Op::reduce_max ? -infinity : infinity);
       }
       function_.body.bindings.push_back(std::move(binding));
     }
@@ -97,8 +106,9 @@ class RowHider {
     return result;
   }
 
-  ValueId number(DType dtype, std::int64_t value) {
-    ScalarStep step{.dtype = dtype, .real = static_cast<double>(value), .integer = value};
+  ValueId number(DType dtype, double value) {
+    ScalarStep step{.dtype = dtype, .real = value};
+    if (!is_float(dtype)) step.integer = static_cast<std::int64_t>(value);
     return add(Op::constant, {}, {{"value", constant_tensor(step)}});
   }
 
@@ -174,12 +184,13 @@ class RowHider {
     return add(Op::dyn_reshape, {hidden, add(Op::shape, {}, {}, dims, source)}, {}, {}, source);
   }
 
-  // Zeros at hidden rows; the value itself where it has none.
-  ValueId without_rows(ValueId value, ValueId hidden, const std::string& source) {
+  // Zeros, or the number given, at hidden rows; the value itself where it has none.
+  ValueId without_rows(ValueId value, ValueId hidden, const std::string& source,
+                       double number_there = 0) {
     const auto where = placed(value, hidden, source);
     if (!where) return value;
-    return add(Op::where, {*where, number(function_.tensor_type(value).dtype, 0), value}, {}, {},
-               source);
+    return add(Op::where, {*where, number(function_.tensor_type(value).dtype, number_there), value},
+               {}, {}, source);
   }
 
   static ValueId bias_of(const Binding& attention) {

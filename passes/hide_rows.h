@@ -14,10 +14,11 @@ struct HideOptions {
   // Results have zeros at the rows that the mask hides.
   bool results = false;
   // Nothing of a hidden row reaches rows that take part, infinities and NaN included, as in the
-  // packed module: sums over rows have zeros there, and keys and values zeros for what is no
-  // ordinary number. Only for modules that remove_padding() packs, whose results it leaves as they
-  // are otherwise; and, where the mask is not the answer to a question, only in calls whose entries
-  // are all 0 or 1, and where inputs are limited, only in calls that keep to it.
+  // packed module: sums over rows have zeros there, ranges by which activations are quantised are
+  // those of the other rows, and keys and values have zeros for what is no ordinary number. Only
+  // for modules that remove_padding() packs, whose results it leaves as they are otherwise; and,
+  // where the mask is not the answer to a question, only in calls whose entries are all 0 or 1, and
+  // where inputs are limited, only in calls that keep to it.
   bool reach = false;
   // By position: floats whose elements must be at most `input_limit` either way for hidden rows not
   // to reach others.

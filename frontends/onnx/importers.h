@@ -121,6 +121,7 @@ void import_softmax_cross_entropy(Node& node);
 
 // importers_convolution.cpp
 void import_convolution(Node& node);
+void import_fused_convolution(Node& node);  // of com.microsoft
 void import_integer_convolution(Node& node);
 void import_quantised_convolution(Node& node);
 void import_transposed_convolution(Node& node);
@@ -189,9 +190,13 @@ void import_compress(Node& node);
 void import_unique(Node& node);
 void import_non_max_suppression(Node& node);
 
+// importers_sampling.cpp
+void import_grid_sample(Node& node);
+void import_affine_grid(Node& node);
+void import_roi_align(Node& node);
+
 // importers_resize.cpp
 void import_resize(Node& node);
-void import_grid_sample(Node& node);
 void import_dft(Node& node);
 void import_stft(Node& node);
 void import_mel_weight_matrix(Node& node);

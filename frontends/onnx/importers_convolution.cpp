@@ -2,9 +2,11 @@
 // places.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
 #include "frontends/onnx/window.h"
@@ -130,13 +132,58 @@ ValueId convolution(Node& node, ValueId x, ValueId weight) {
   return convolved(node, windows, windows.over(windows.padded(x)), weight, groups);
 }
 
-}  // namespace
-
-void import_convolution(Node& node) {
+ValueId biased_convolution(Node& node) {
   node.check_same_dtypes();
   const ValueId x = node.operand(0);
   const ValueId y = convolution(node, x, node.operand(1));
-  node.output(0, with_bias(node, y, node.optional_operand(2), node.rank(x) - 2));
+  return with_bias(node, y, node.optional_operand(2), node.rank(x) - 2);
+}
+
+struct FusedActivation {
+  std::string_view name;
+  std::size_t parameters;
+};
+constexpr FusedActivation fused_activations[] = {{"Relu", 0},       {"Sigmoid", 0},   {"Tanh", 0},
+                                                 {"HardSwish", 0},  {"LeakyRelu", 1}, {"Clip", 2},
+                                                 {"HardSigmoid", 2}};
+
+// What the attributes activation and activation_params say.
+ValueId activated(Node& node, ValueId x) {
+  const std::string name = node.string("activation", "");
+  const auto parameters = node.has_attribute("activation_params") ? node.reals("activation_params")
+                                                                  : std::vector<double>();
+  if (name.empty()) {
+    if (!parameters.empty()) node.malformed("has activation_params, but no activation");
+    return x;
+  }
+  const auto* row = std::ranges::find(fused_activations, name, &FusedActivation::name);
+  if (row == std::end(fused_activations))
+    node.unsupported(
+        fmt::format("has activation = {}, which Anydim does not support", quoted_name(name)));
+  if (parameters.size() != row->parameters)
+    node.malformed(fmt::format("has {} numbers in activation_params; activation = '{}' takes {}",
+                               parameters.size(), name, row->parameters));
+  const auto number = [&](std::size_t i) { return node.scalar(node.dtype(x), parameters[i]); };
+  if (name == "Clip") return node.emit(Op::min, {node.emit(Op::max, {x, number(0)}), number(1)});
+  if (name == "HardSwish")
+    return node.emit(Op::mul, {x, named_activation(node, "HardSigmoid", x, 1.0 / 6, 0.5)});
+  const auto parameter = [&](std::size_t i) {
+    return i < parameters.size() ? std::optional(parameters[i]) : std::nullopt;
+  };
+  return named_activation(node, name, x, parameter(0), parameter(1));
+}
+
+}  // namespace
+
+void import_convolution(Node& node) { node.output(0, biased_convolution(node)); }
+
+void import_fused_convolution(Node& node) {
+  ValueId y = biased_convolution(node);
+  if (node.has_operand(3)) {
+    node.check_same_shape(3, "Z", y, "the result");
+    y = node.emit(Op::add, {y, node.operand(3)});
+  }
+  node.output(0, activated(node, y));
 }
 
 // Inputs: x and the weight, then their zero points (the weight's may be one an output).
@@ -210,6 +257,20 @@ ValueId mirrored(Node& node, ValueId weight, std::int64_t groups, const Windows&
                        {all, inputs, kernel});
 }
 
+// What is left of the result when its pads are taken away, of what is known already.
+void check_rest(Node& node, const Sizes& spread, const Sizes& front, const Sizes& back,
+                const Sizes& border) {
+  const Sizes rest = combine(
+      node, Op::sub, combine(node, Op::add, spread, combine(node, Op::add, front, back)), border);
+  for (std::size_t i = 0; rest.known && i < rest.known->size(); ++i) {
+    if ((*rest.known)[i] >= 1) continue;
+    node.malformed(
+        fmt::format("leaves {} elements of dim {} of its result (pads, auto_pad or "
+                    "output_shape say so); expected at least 1",
+                    (*rest.known)[i], i + 2));
+  }
+}
+
 }  // namespace
 
 // The gradient of a convolution by its input: x spread out by the strides, convolved with the
@@ -237,7 +298,7 @@ void import_transposed_convolution(Node& node) {
   Sizes before = windows.before(), after = windows.after();
   if (node.has_attribute("output_shape") || same == "SAME_UPPER" || same == "SAME_LOWER") {
     const Sizes wanted = node.has_attribute("output_shape")
-                             ? Sizes(Windows::attribute(node, "output_shape", count, 1, 0))
+                             ? Sizes(Windows::attribute(node, "output_shape", count, 1, 1))
                              : combine(node, Op::mul, extents, strides);
     const Sizes steps = combine(node, Op::mul, combine(node, Op::sub, extents, ones), strides);
     const Sizes all = combine(node, Op::add, combine(node, Op::add, steps, windows.reach()), more);
@@ -255,6 +316,7 @@ void import_transposed_convolution(Node& node) {
   const Sizes front = combine(node, Op::sub, border, before);
   const Sizes gap = combine(node, Op::sub, more, combine(node, Op::sub, strides, ones));
   const Sizes back = combine(node, Op::add, combine(node, Op::sub, border, after), gap);
+  check_rest(node, combine(node, Op::mul, extents, strides), front, back, border);
   const Windows inner = windows.moved_by_one(front, back);
   const ValueId moved = inner.over(inner.padded(spread_out(node, x, strides)));
   const ValueId y = convolved(node, inner, moved, mirrored(node, weight, groups, windows), groups);

@@ -123,6 +123,7 @@ class GroupQuery {
     }
     if (!node_.has_operand(7) || !node_.has_operand(8))
       node_.malformed("has do_rotary = 1, which needs cos_cache and sin_cache");
+    node_.check_same_shape(8, "sin_cache", node_.operand(7), "cos_cache");
     const bool interleaved = node_.flag("rotary_interleaved", false);
     const auto half = node_.extent(node_.operand(7), 1), size = node_.extent(parts_.q, 3);
     if (!half) node_.unsupported("has a cos_cache of a width that is not known before it runs");

@@ -154,6 +154,15 @@ std::int64_t block_size(Node& node) {
   return block;
 }
 
+// Dim `axis` of x is cut into `parts` by attribute blocksize.
+void check_parts(Node& node, std::int64_t block, std::int64_t parts, std::int64_t axis) {
+  const auto extent = node.extent(node.operand(0), axis);
+  if (!extent || *extent % parts == 0) return;
+  node.malformed(
+      fmt::format("has blocksize = {}, which takes a multiple of {} as dim {} of input 0, got {}",
+                  block, parts, axis, *extent));
+}
+
 std::string block_order(Node& node) {
   std::string mode = node.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD")
@@ -171,6 +180,7 @@ ValueId permuted(Node& node, ValueId x, std::vector<std::int64_t> order) {
 void import_depth_to_space(Node& node) {
   const ValueId x = node.operand(0);
   const std::int64_t block = block_size(node);
+  check_parts(node, block, block * block, 1);
   const std::string mode = node.opset() >= 11 ? block_order(node) : "DCR";
   const ValueId b = node.index_vector({block});
   const ValueId batch = node.dim_of(x, 0), height = node.dim_of(x, 2), width = node.dim_of(x, 3);
@@ -187,6 +197,7 @@ void import_depth_to_space(Node& node) {
 void import_space_to_depth(Node& node) {
   const ValueId x = node.operand(0);
   const std::int64_t block = block_size(node);
+  for (const std::int64_t axis : {2, 3}) check_parts(node, block, block, axis);
   const std::string mode = node.opset() >= 28 ? block_order(node) : "DCR";
   const ValueId b = node.index_vector({block});
   const ValueId batch = node.dim_of(x, 0), depth = node.dim_of(x, 1);

@@ -73,6 +73,14 @@ RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_
   return {node.emit(Op::mul, {normal, scale}), inverse};
 }
 
+// Of ONNX Runtime's operators.
+double runtime_epsilon(Node& node) {
+  const double epsilon = node.real("epsilon", 1e-12);
+  if (!(epsilon >= 0))
+    node.malformed(fmt::format("has epsilon = {}; expected at least 0", epsilon));
+  return epsilon;
+}
+
 ValueId sum_of(Node& node, ValueId a, ValueId b) {
   return b == no_value ? a : node.emit(Op::add, {a, b});
 }
@@ -106,7 +114,7 @@ void import_rms_normalization(Node& node) {
 
 void import_skip_layer_normalization(Node& node) {
   node.check_same_dtypes();
-  const double epsilon = node.real("epsilon", 1e-12);
+  const double epsilon = runtime_epsilon(node);
   const ValueId sum =
       sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(4));
   const ir::Attributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", epsilon}};
@@ -123,7 +131,7 @@ void import_skip_rms_normalization(Node& node) {
   const ValueId sum =
       sum_of(node, sum_of(node, node.operand(0), node.operand(1)), node.optional_operand(3));
   const RootNormalised result =
-      root_normalised(node, sum, node.operand(2), -1, node.real("epsilon", 1e-12));
+      root_normalised(node, sum, node.operand(2), -1, runtime_epsilon(node));
   node.output(0, result.y);
   node.output(2, node.cast(result.inverse, DType::F32));
   node.output(3, sum);
@@ -132,7 +140,7 @@ void import_skip_rms_normalization(Node& node) {
 // Rows of the tables of words, positions and segments, added and normalised; and how many tokens of
 // each text the mask leaves.
 void import_embed_layer_normalization(Node& node) {
-  const double epsilon = node.real("epsilon", 1e-12);
+  const double epsilon = runtime_epsilon(node);
   const ValueId words = node.index_operand(0);
   const auto rows = [&](std::size_t table, ValueId indices) {
     return node.emit(Op::gather, {node.operand(table), indices}, {{"axis", std::int64_t{0}}});

@@ -106,6 +106,15 @@ void import_group_normalization(Node& node) {
   if (node.opset() >= 21) node.integer("stash_type", 1);
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
+  if (groups < 1) node.malformed(fmt::format("has num_groups = {}; expected at least 1", groups));
+  const auto own = node.extent(x, 1);
+  const auto channels = own || node.opset() < 21 ? own : node.extent(node.operand(1), 0);
+  if (channels && *channels % groups != 0) {
+    node.malformed(
+        fmt::format("has num_groups = {}, which does not divide the {} channels of "
+                    "input 0",
+                    groups, *channels));
+  }
   const ValueId count = node.index_vector({groups});
   const ValueId grouped = node.reshaped(x, {node.dim_of(x, 0), count, node.index_vector({-1})});
   const ValueId normal = normalised_over(node, grouped, {2}, epsilon);

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
@@ -40,15 +42,18 @@ ValueId scaled_sizes(Node& node, ValueId shape, ValueId scales,
                              node.index_vector(denominators)});
 }
 
-// The axes that the model resamples, as far as it tells: not those that it scales by 1.
-std::vector<std::int64_t> sampled_axes(const Node& node, ValueId x, const std::string& mode,
+// The axes that the model resamples, as far as it tells: of those given, not those that it scales
+// by 1.
+std::vector<std::int64_t> sampled_axes(std::size_t rank, const std::string& mode,
+                                       const std::vector<std::int64_t>& given,
                                        const std::optional<ir::Tensor>& scales) {
-  const std::size_t rank = node.rank(x);
   std::vector<std::int64_t> axes;
   for (std::size_t i = 0; i < rank; ++i) {
-    if (scales && scales->real_at(static_cast<std::int64_t>(i)) == 1) continue;
+    const auto axis = static_cast<std::int64_t>(i);
+    if (std::ranges::find(given, axis) == given.end()) continue;
+    if (scales && scales->real_at(axis) == 1) continue;
     if (mode == "cubic" && i + 2 < rank) continue;  // defined for images only
-    axes.push_back(static_cast<std::int64_t>(i));
+    axes.push_back(axis);
   }
   return axes;
 }
@@ -57,11 +62,164 @@ ValueId emit_resize(Node& node, ValueId scales, ValueId sizes, ir::Attributes at
   return node.emit(Op::dyn_resize, {node.operand(0), scales, sizes}, std::move(attributes));
 }
 
-void check_length(const Node& node, const std::optional<ir::Tensor>& scales) {
-  if (!scales) return;
-  const auto rank = static_cast<std::int64_t>(node.rank(node.operand(0)));
-  if (scales->elements() != rank)
-    node.malformed(fmt::format("has {} scales for an input of rank {}", scales->elements(), rank));
+void check_length(const Node& node, const std::optional<ir::Tensor>& scales, std::size_t wanted) {
+  if (scales && scales->elements() != static_cast<std::int64_t>(wanted))
+    node.malformed(fmt::format("has {} scales for {} axes", scales->elements(), wanted));
+}
+
+// The attribute axes, from the front; all where it is missing.
+std::vector<std::int64_t> given_axes(Node& node, std::size_t rank) {
+  std::vector<std::int64_t> axes;
+  if (node.opset() < 18 || !node.has_attribute("axes")) {
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+    return axes;
+  }
+  for (const std::int64_t axis : node.integers("axes")) {
+    const auto from_front = static_cast<std::int64_t>(node.axis(axis, rank));
+    if (std::ranges::find(axes, from_front) != axes.end())
+      node.malformed(fmt::format("has axis {} twice in axes", from_front));
+    axes.push_back(from_front);
+  }
+  return axes;
+}
+
+// A vector with an element for each axis given, with those of `others` for the rest.
+ValueId on_all_axes(Node& node, ValueId vector, const std::vector<std::int64_t>& axes,
+                    std::size_t rank, ValueId others) {
+  std::vector<std::int64_t> from;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto at = std::ranges::find(axes, static_cast<std::int64_t>(i));
+    from.push_back(at == axes.end() ? static_cast<std::int64_t>(axes.size() + i)
+                                    : at - axes.begin());
+  }
+  const ValueId both = node.emit(Op::concat, {vector, others}, {{"axis", std::int64_t{0}}});
+  return node.emit(Op::gather, {both, node.index_vector(std::move(from))},
+                   {{"axis", std::int64_t{0}}});
+}
+
+ValueId real_vector(Node& node, std::size_t length, double element) {
+  return node.constant(ir::Tensor::of(DType::F32, {static_cast<std::int64_t>(length)},
+                                      std::vector<double>(length, element)));
+}
+
+// One number for each dim of x.
+struct Targets {
+  ValueId scales = ir::no_value, sizes = ir::no_value;
+};
+
+// By input 3, for the axes given. One scale for all of them, the least or the greatest, where the
+// aspect is kept.
+Targets targets_of_sizes(Node& node, ValueId shape, const std::vector<std::int64_t>& axes,
+                         const std::string& policy) {
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    node.malformed(
+        fmt::format("takes 'stretch', 'not_larger' or 'not_smaller' as attribute "
+                    "'keep_aspect_ratio_policy', got {}",
+                    quoted_name(policy)));
+  const std::size_t rank = node.rank(node.operand(0));
+  ValueId sizes = node.index_operand(3);
+  if (const auto given = node.length(sizes);
+      given && *given != static_cast<std::int64_t>(axes.size()))
+    node.malformed(fmt::format("has {} sizes for {} axes", *given, axes.size()));
+  if (policy == "stretch") {
+    if (axes.size() != rank) sizes = on_all_axes(node, sizes, axes, rank, shape);
+    return {node.emit(Op::div, {node.cast(sizes, DType::F32), node.cast(shape, DType::F32)}),
+            sizes};
+  }
+  const ValueId extents = node.cast(
+      node.emit(Op::gather, {shape, node.index_vector(axes)}, {{"axis", std::int64_t{0}}}),
+      DType::F32);
+  const ValueId scale =
+      node.emit(policy == "not_larger" ? Op::reduce_min : Op::reduce_max,
+                {node.emit(Op::div, {node.cast(sizes, DType::F32), extents})},
+                {{"axes", std::vector<std::int64_t>{0}}, {"keepdims", std::int64_t{1}}});
+  const ValueId rounded = node.emit(
+      Op::floor,
+      {node.emit(Op::add, {node.emit(Op::mul, {scale, extents}), node.scalar(DType::F32, 0.5)})});
+  const ValueId count = node.index_vector({static_cast<std::int64_t>(axes.size())});
+  return {on_all_axes(node, node.emit(Op::dyn_broadcast_to, {scale, count}), axes, rank,
+                      real_vector(node, rank, 1)),
+          on_all_axes(node, node.cast(rounded, DType::I64), axes, rank, shape)};
+}
+
+struct Antialias {
+  std::string coordinates;
+  bool cubic = false;
+  double coefficient = 0;
+  bool exclude_outside = false;
+};
+
+// Keys' filter (https://doi.org/10.1109/TASSP.1981.1163711), or a triangle, at a distance of at
+// least 0.
+ValueId filtered(Node& node, ValueId distance, const Antialias& filter) {
+  const auto number = [&](double value) { return node.scalar(DType::F64, value); };
+  if (!filter.cubic)
+    return node.emit(Op::max, {node.emit(Op::sub, {number(1), distance}), number(0)});
+  const auto polynomial = [&](std::initializer_list<double> factors) {
+    ValueId sum = number(0);
+    for (const double factor : factors)
+      sum = node.emit(Op::add, {node.emit(Op::mul, {sum, distance}), number(factor)});
+    return sum;
+  };
+  const double a = filter.coefficient;
+  const auto below = [&](double border) { return node.emit(Op::less, {distance, number(border)}); };
+  const ValueId far =
+      node.emit(Op::where, {below(2), polynomial({a, -5 * a, 8 * a, -4 * a}), number(0)});
+  return node.emit(Op::where, {below(1), polynomial({a + 2, -(a + 3), 0, 1}), far});
+}
+
+// One axis resampled by a filter that is as wide as the result's elements are in x.
+ValueId antialiased(Node& node, ValueId x, std::int64_t axis, const Targets& to,
+                    const Antialias& filter) {
+  const auto number = [&](double value) { return node.scalar(DType::F64, value); };
+  const auto apply = [&](Op op, ValueId a, ValueId b) { return node.emit(op, {a, b}); };
+  const auto real = [&](ValueId value) { return node.cast(value, DType::F64); };
+  const ValueId size = node.slice(to.sizes, 0, axis, axis + 1), extent = node.dim_of(x, axis);
+  const ValueId scale = real(node.slice(to.scales, 0, axis, axis + 1));  // [1], as all of these
+  const ValueId place = real(node.positions(size)), one = number(1);
+  const ValueId halves =
+      apply(Op::sub, apply(Op::div, apply(Op::add, place, number(0.5)), scale), number(0.5));
+  ValueId at = halves;  // [size]
+  if (filter.coordinates == "asymmetric") {
+    at = apply(Op::div, place, scale);
+  } else if (filter.coordinates == "align_corners") {
+    const ValueId steps = apply(Op::max, apply(Op::sub, real(size), one), one);
+    at = apply(Op::div, apply(Op::mul, place, apply(Op::sub, real(extent), one)), steps);
+  } else if (filter.coordinates == "pytorch_half_pixel") {
+    at = node.emit(Op::where, {apply(Op::greater, real(size), one), halves, number(0)});
+  } else if (filter.coordinates != "half_pixel") {
+    node.unsupported(fmt::format("has coordinate_transformation_mode = {} with antialias = 1",
+                                 quoted_name(filter.coordinates)));
+  }
+  const ValueId narrow = apply(Op::min, scale, one);
+  const ValueId reach = node.cast(
+      node.emit(Op::ceil, {apply(Op::div, number(filter.cubic ? 2 : 1), narrow)}), DType::I64);
+  const ValueId taps =
+      apply(Op::add, apply(Op::mul, reach, node.index_vector({2})), node.index_vector({1}));
+  const ValueId offsets = real(apply(Op::sub, node.positions(taps), reach));
+  const ValueId centres = node.with_axes(at, {1});
+  const ValueId tap = apply(Op::add, node.emit(Op::floor, {centres}), node.with_axes(offsets, {0}));
+  const ValueId distance =
+      apply(Op::mul, node.emit(Op::abs, {apply(Op::sub, tap, centres)}), narrow);
+  const ValueId last = apply(Op::sub, real(extent), one);
+  const ValueId within = apply(Op::min, apply(Op::max, tap, number(0)), last);
+  ValueId weights = filtered(node, distance, filter);
+  if (filter.exclude_outside)
+    weights = node.emit(Op::where, {apply(Op::equal, tap, within), weights, number(0)});
+  const ir::Attributes over_taps{{"axes", std::vector<std::int64_t>{1}},
+                                 {"keepdims", std::int64_t{1}}};
+  weights = apply(Op::div, weights, node.emit(Op::reduce_sum, {weights}, over_taps));
+  const DType computed = node.dtype(x) == DType::F64 ? DType::F64 : DType::F32;
+  std::vector<std::int64_t> behind;  // the dims after the axis
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < node.rank(x); ++i)
+    behind.push_back(static_cast<std::int64_t>(i) - axis + 1);
+  weights = node.cast(weights, computed);
+  if (!behind.empty()) weights = node.with_axes(weights, behind);
+  const ValueId found = node.cast(
+      node.emit(Op::gather, {x, node.cast(within, DType::I64)}, {{"axis", axis}}), computed);
+  const ValueId sum = node.emit(Op::reduce_sum, {apply(Op::mul, found, weights)},
+                                {{"axes", std::vector<std::int64_t>{axis + 1}}});
+  return node.cast(ir::is_float(node.dtype(x)) ? sum : node.emit(Op::round, {sum}), node.dtype(x));
 }
 
 std::string spelled(Node& node, const std::string& mode) {
@@ -83,33 +241,62 @@ void import_resize(Node& node) {
   const std::string mode = spelled(node, node.string("mode", "nearest"));
   const std::string rounding = node.string("nearest_mode", "round_prefer_floor");
   const double cubic = node.real("cubic_coeff_a", -0.75);
-  const std::int64_t exclude = node.flag("exclude_outside", false) ? 1 : 0;
+  const bool exclude = node.flag("exclude_outside", false);
   node.real("extrapolation_value", 0);  // only tf_crop_and_resize leaves the source
-  if (node.opset() >= 18) {
-    if (node.flag("antialias", false)) node.unsupported("has antialias = 1");
-    if (node.string("keep_aspect_ratio_policy", "stretch") != "stretch")
-      node.unsupported("keeps the aspect ratio");
-    if (node.has_attribute("axes")) node.unsupported("has the attribute 'axes'");
-  }
   const ValueId x = node.operand(0);
-  const auto shape = node.emit(Op::shape_of, {x});
+  const std::size_t rank = node.rank(x);
+  const std::vector<std::int64_t> axes = given_axes(node, rank);
   // A vector without elements stands for an input that is left out.
   const bool by_sizes = node.has_operand(3);
   if (!by_sizes && !node.has_operand(2)) node.malformed("has neither scales nor sizes");
-  const std::optional<ir::Tensor> known = by_sizes ? std::nullopt : node.constant_operand(2);
-  check_length(node, known);
-  const ValueId sizes =
-      by_sizes ? node.index_operand(3) : scaled_sizes(node, shape, node.operand(2), known);
-  const ValueId scales =
-      by_sizes ? node.emit(Op::div, {node.cast(sizes, DType::F32), node.cast(shape, DType::F32)})
-               : node.operand(2);
-  node.output(0, emit_resize(node, scales, sizes,
-                             {{"axes", sampled_axes(node, x, mode, known)},
+  const auto shape = node.emit(Op::shape_of, {x});
+  std::optional<ir::Tensor> known;
+  Targets to;
+  if (by_sizes) {
+    const std::string policy =
+        node.opset() >= 18 ? node.string("keep_aspect_ratio_policy", "stretch") : "stretch";
+    to = targets_of_sizes(node, shape, axes, policy);
+  } else {
+    if (node.opset() >= 18) node.ignore_attribute("keep_aspect_ratio_policy");
+    known = node.constant_operand(2);
+    check_length(node, known, axes.size());
+    if (known && axes.size() != rank) {
+      ir::Tensor all = ir::Tensor::of(DType::F32, {static_cast<std::int64_t>(rank)},
+                                      std::vector<double>(rank, 1));
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        all.set_real(axes[i], known->real_at(static_cast<std::int64_t>(i)));
+      known = std::move(all);
+      to.scales = node.constant(*known);
+    } else {
+      to.scales = axes.size() == rank
+                      ? node.operand(2)
+                      : on_all_axes(node, node.operand(2), axes, rank, real_vector(node, rank, 1));
+    }
+    to.sizes = scaled_sizes(node, shape, to.scales, known);
+  }
+  const std::vector<std::int64_t> sampled = sampled_axes(rank, mode, axes, known);
+  if (node.opset() >= 18 && node.flag("antialias", false)) {
+    if (mode == "nearest") node.unsupported("has antialias = 1 with mode = 'nearest'");
+    const Antialias filter{coordinates, mode == "cubic", cubic, exclude};
+    ValueId result = x;
+    for (const std::int64_t axis : sampled) {
+      // Batches and channels of images are not resampled: the reshape below holds them to it.
+      if (rank > 2 && axis < 2) {
+        if (known) node.unsupported(fmt::format("has antialias = 1 and scales dim {}", axis));
+        continue;
+      }
+      result = antialiased(node, result, axis, to, filter);
+    }
+    node.output(0, node.emit(Op::dyn_reshape, {result, to.sizes}));
+    return;
+  }
+  node.output(0, emit_resize(node, to.scales, to.sizes,
+                             {{"axes", sampled},
                               {"mode", mode},
                               {"coordinates", coordinates},
                               {"rounding", rounding},
                               {"cubic", cubic},
-                              {"exclude_outside", exclude}}));
+                              {"exclude_outside", std::int64_t{exclude ? 1 : 0}}}));
 }
 
 // Opset 10, and Upsample before it: coordinates are multiplied, and nearest rounds down.
@@ -125,11 +312,12 @@ void import_upsample(Node& node) {
     scales = node.operand(1);
     known = node.constant_operand(1);
   }
-  check_length(node, known);
   const ValueId x = node.operand(0);
+  const std::size_t rank = node.rank(x);
+  check_length(node, known, rank);
   const ValueId sizes = scaled_sizes(node, node.emit(Op::shape_of, {x}), scales, known);
   node.output(0, emit_resize(node, scales, sizes,
-                             {{"axes", sampled_axes(node, x, mode, known)},
+                             {{"axes", sampled_axes(rank, mode, given_axes(node, rank), known)},
                               {"mode", mode},
                               {"coordinates", std::string("asymmetric")},
                               {"rounding", std::string("floor")}}));

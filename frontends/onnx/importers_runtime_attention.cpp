@@ -364,6 +364,7 @@ void import_runtime_rotary_embedding(Node& node) {
   const bool flat = node.rank(x) == 3;
   if (!flat && node.rank(x) != 4)
     node.malformed(fmt::format("takes rank 3 or 4 as input 0, got {}", node.rank(x)));
+  node.check_same_shape(3, "sin_cache", node.operand(2), "cos_cache");
   const auto half = node.extent(node.operand(2), 1);
   if (!half) node.unsupported("has a cos_cache of a width that is not known before it runs");
   const std::int64_t width = node.integer("rotary_embedding_dim", 0), turned = 2 * *half;

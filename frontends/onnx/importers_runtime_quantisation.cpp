@@ -200,6 +200,14 @@ void import_gather_block_quantized(Node& node) {
     node.malformed(fmt::format("has block_size = {}, so {} scales for {} numbers, got {}", block,
                                (width + block - 1) / block, width, *blocks));
   }
+  const std::int64_t zero_bytes = ((width + block - 1) / block * bits + 7) / 8;
+  if (const auto given = node.has_operand(3) ? node.extent(node.operand(3), -1) : std::nullopt;
+      given && *given != zero_bytes) {
+    node.malformed(
+        fmt::format("has block_size = {} and bits = {}, so rows of {} bytes as input 3 "
+                    "(zero_points), got {}",
+                    block, bits, zero_bytes, *given));
+  }
   const ValueId indices = node.index_operand(1);
   const auto rows = [&](ValueId table) {
     return node.emit(Op::gather, {table, indices}, {{"axis", gathered}});

@@ -1,4 +1,4 @@
-// GridSample: an image's values at the places that a grid names.
+// An image's values at places that a grid or boxes name, and grids.
 #include <fmt/format.h>
 
 #include <array>
@@ -188,5 +188,177 @@ class GridSampler {
 }  // namespace
 
 void import_grid_sample(Node& node) { GridSampler(node).run(); }
+
+// Coordinates from -1 to 1 along each side, x first, times the matrices theta [batch, sides, sides
+// + 1].
+void import_affine_grid(Node& node) {
+  const ValueId theta = node.operand(0), size = node.index_operand(1);
+  const bool corners = node.flag("align_corners", false);
+  const auto sides = node.rank(theta) == 3 ? node.extent(theta, 1) : std::nullopt;
+  if (!sides || (*sides != 2 && *sides != 3) || node.extent(theta, 2).value_or(0) != *sides + 1)
+    node.malformed("takes matrices of 2 by 3 or 3 by 4 as input 0 (theta)");
+  if (const auto given = node.length(size); given && *given != *sides + 2)
+    node.malformed(fmt::format("takes {} elements as input 1 (size), got {}", *sides + 2, *given));
+  const auto number = [&](double value) { return node.scalar(node.dtype(theta), value); };
+  const auto column = [&](std::int64_t at) {  // [batch, 1..., sides]
+    std::vector<std::int64_t> axes;
+    for (std::int64_t i = 1; i <= *sides; ++i) axes.push_back(i);
+    return node.with_axes(node.without_axes(node.slice(theta, 2, at, at + 1), {2}), axes);
+  };
+  ValueId grid = column(*sides);
+  for (std::int64_t side = 0; side < *sides; ++side) {
+    const ValueId extent = node.slice(size, 0, side + 2, side + 3);
+    const ValueId length = node.cast(node.without_axes(extent, {0}), node.dtype(theta));
+    const ValueId place = node.cast(node.positions(extent), node.dtype(theta));
+    // Of one place between corners: the first corner.
+    const ValueId steps =
+        corners ? node.emit(Op::max, {node.emit(Op::sub, {length, number(1)}), number(1)}) : length;
+    ValueId at = node.emit(Op::mul, {place, number(2)});
+    if (!corners) at = node.emit(Op::add, {at, number(1)});
+    at = node.emit(Op::sub, {node.emit(Op::div, {at, steps}), number(1)});
+    std::vector<std::int64_t> axes;
+    for (std::int64_t i = 0; i <= *sides; ++i)
+      if (i != side) axes.push_back(i);
+    const ValueId term = node.emit(Op::mul, {node.with_axes(at, axes), column(*sides - 1 - side)});
+    grid = node.emit(Op::add, {grid, term});
+  }
+  node.output(0, grid);
+}
+
+namespace {
+
+// Samples along one side of boxes: [boxes, samples], each between two rows (columns) of the image.
+struct BoxSide {
+  ValueId low = ir::no_value, high = ir::no_value;  // whole numbers, real
+  ValueId far = ir::no_value;                       // the higher one's share
+  ValueId inside = ir::no_value;
+};
+
+class RoiAligner {
+ public:
+  explicit RoiAligner(Node& node)
+      : node_(node), image_(node.operand(0)), samples_(node.integer("sampling_ratio", 0)),
+        scale_(node.real("spatial_scale", 1)), mode_(node.string("mode", "avg")) {
+    const std::string mode = node.opset() < 16
+                                 ? "output_half_pixel"
+                                 : node.string("coordinate_transformation_mode", "half_pixel");
+    if (mode != "half_pixel" && mode != "output_half_pixel")
+      node.malformed(
+          fmt::format("takes 'half_pixel' or 'output_half_pixel' as attribute "
+                      "'coordinate_transformation_mode', got {}",
+                      quoted_name(mode)));
+    if (mode_ != "avg" && mode_ != "max")
+      node.malformed(
+          fmt::format("takes 'avg' or 'max' as attribute 'mode', got {}", quoted_name(mode_)));
+    half_pixel_ = mode == "half_pixel";
+    if (samples_ == 0)
+      node.unsupported("has sampling_ratio = 0: as many samples as each box is large");
+    for (const auto* name : {"output_height", "output_width", "sampling_ratio"})
+      if (const std::int64_t given = node.integer(name, 1); given < 1 || given > 1 << 15)
+        node.malformed(fmt::format("has {} = {}; expected from 1 to {}", name, given, 1 << 15));
+  }
+
+  void run() {
+    pixels_ =
+        node_.emit(Op::transpose, {image_}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
+    const std::int64_t height = node_.integer("output_height", 1),
+                       width = node_.integer("output_width", 1);
+    const BoxSide y = side(1, 2, height), x = side(0, 3, width);
+    const ValueId one = number(1), near_y = apply(Op::sub, one, y.far),
+                  near_x = apply(Op::sub, one, x.far);
+    // What is greatest is so of the four pixels, each by its share.
+    ValueId all = ir::no_value;
+    const auto take = [&](ValueId row, ValueId row_share, ValueId column, ValueId column_share) {
+      const ValueId part =
+          apply(Op::mul, pixel(row, column),
+                node_.with_axes(apply(Op::mul, across(row_share), along(column_share)), {3}));
+      all = all == ir::no_value ? part : apply(mode_ == "max" ? Op::max : Op::add, all, part);
+    };
+    take(y.low, near_y, x.low, near_x);
+    take(y.low, near_y, x.high, x.far);
+    take(y.high, y.far, x.low, near_x);
+    take(y.high, y.far, x.high, x.far);
+    const ValueId inside = apply(Op::logical_and, across(y.inside), along(x.inside));
+    all = node_.emit(Op::where, {node_.with_axes(inside, {3}), all, number(0)});
+    const ValueId bins = node_.reshaped(
+        all, {node_.dim_of(all, 0), node_.index_vector({height, samples_, width, samples_}),
+              node_.dim_of(all, 3)});
+    const ValueId found =
+        node_.emit(mode_ == "max" ? Op::reduce_max : Op::reduce_mean, {bins},
+                   {{"axes", std::vector<std::int64_t>{2, 4}}, {"keepdims", std::int64_t{0}}});
+    node_.output(
+        0, node_.emit(Op::transpose, {found}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}}));
+  }
+
+ private:
+  ValueId number(double value) { return node_.scalar(node_.dtype(image_), value); }
+  ValueId apply(Op op, ValueId a, ValueId b) { return node_.emit(op, {a, b}); }
+  ValueId across(ValueId rows) { return node_.with_axes(rows, {2}); }
+  ValueId along(ValueId columns) { return node_.with_axes(columns, {1}); }
+
+  BoxSide side(std::int64_t place, std::int64_t image_axis, std::int64_t bins) {
+    const ValueId boxes = node_.operand(1);
+    const auto edge = [&](std::int64_t at) {  // [boxes, 1]
+      const ValueId scaled = apply(Op::mul, node_.slice(boxes, 1, at, at + 1), number(scale_));
+      return half_pixel_ ? apply(Op::sub, scaled, number(0.5)) : scaled;
+    };
+    const ValueId first = edge(place);
+    ValueId length = apply(Op::sub, edge(place + 2), first);
+    if (!half_pixel_) length = apply(Op::max, length, number(1));
+    const std::int64_t count = bins * samples_;
+    const ValueId at = apply(
+        Op::add, node_.cast(node_.positions(node_.index_vector({count})), node_.dtype(image_)),
+        number(0.5));
+    const ValueId step = apply(Op::div, length, number(static_cast<double>(count)));
+    const ValueId position = apply(Op::add, first, apply(Op::mul, node_.with_axes(at, {0}), step));
+    const ValueId extent =
+        node_.cast(node_.rank_0(node_.dim_of(image_, image_axis)), node_.dtype(image_));
+    const ValueId last = apply(Op::sub, extent, number(1));
+    const ValueId within = apply(Op::min, apply(Op::max, position, number(0)), last);
+    BoxSide side;
+    side.inside = apply(Op::logical_and, apply(Op::greater_equal, position, number(-1)),
+                        apply(Op::less_equal, position, extent));
+    side.low = node_.emit(Op::floor, {within});
+    side.high = apply(Op::min, apply(Op::add, side.low, number(1)), last);
+    side.far = apply(Op::sub, within, side.low);
+    return side;
+  }
+
+  // [boxes, rows, columns, channel]
+  ValueId pixel(ValueId row, ValueId column) {
+    const ValueId shape = node_.emit(Op::shape_of, {apply(Op::add, across(row), along(column))});
+    const auto index = [&](ValueId value) {
+      return node_.with_axes(
+          node_.emit(Op::dyn_broadcast_to, {node_.cast(value, DType::I64), shape}), {3});
+    };
+    const ValueId image = node_.with_axes(node_.index_operand(2), {1, 2});
+    const ValueId indices =
+        node_.emit(Op::concat, {index(image), index(across(row)), index(along(column))},
+                   {{"axis", std::int64_t{3}}});
+    return node_.emit(Op::gather_nd, {pixels_, indices}, {{"batch_dims", std::int64_t{0}}});
+  }
+
+  Node& node_;
+  ValueId image_;
+  std::int64_t samples_;
+  double scale_;
+  std::string mode_;
+  bool half_pixel_ = true;
+  ValueId pixels_ = ir::no_value;
+};
+
+}  // namespace
+
+// Boxes cut into bins, each the mean (or the largest) of a few samples between pixels.
+void import_roi_align(Node& node) {
+  for (const std::size_t i : {0, 1, 2}) {
+    const std::size_t rank = node.rank(node.operand(i)), wanted = i == 0 ? 4 : i == 1 ? 2 : 1;
+    if (rank != wanted)
+      node.malformed(fmt::format("takes rank {} as input {}, got {}", wanted, i, rank));
+  }
+  if (const auto edges = node.extent(node.operand(1), 1); edges && *edges != 4)
+    node.malformed(fmt::format("takes boxes of 4 edges as input 1 (rois), got {}", *edges));
+  RoiAligner(node).run();
+}
 
 }  // namespace anydim::frontends

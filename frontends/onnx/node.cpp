@@ -124,6 +124,28 @@ void Node::check_same_dtypes() const {
   }
 }
 
+void Node::check_same_shape(std::size_t operand, std::string_view name, ir::ValueId like,
+                            std::string_view wanted) const {
+  const ir::ValueId value = this->operand(operand);
+  const auto text = [&](ir::ValueId of) {
+    std::vector<std::string> shown;
+    for (std::size_t i = 0; i < rank(of); ++i) {
+      const auto known = extent(of, static_cast<std::int64_t>(i));
+      shown.push_back(known ? std::to_string(*known) : "?");
+    }
+    return fmt::format("({})", fmt::join(shown, ", "));
+  };
+  bool same = rank(value) == rank(like);
+  for (std::size_t i = 0; same && i < rank(like); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const auto got = extent(value, at), expected = extent(like, at);
+    same = !got || !expected || *got == *expected;
+  }
+  if (!same)
+    malformed(fmt::format("takes an input {} ({}) of the shape {} of {}, got {}", operand, name,
+                          text(like), wanted, text(value)));
+}
+
 std::string Node::stem() const {
   for (const std::string& output : proto_.output()) {
     if (!output.empty()) return output.substr(0, longest_stem);

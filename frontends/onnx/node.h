@@ -72,6 +72,10 @@ class Node {
   std::size_t axis(std::int64_t axis,
                    std::size_t rank) const;  // from the front; Malformed out of range
   void check_same_dtypes() const;            // of all operands; Malformed where they differ
+  // Malformed where the operand's rank or a dim is known to differ from that of `like`. `name` is
+  // the operand's, `wanted` says whose shape it is.
+  void check_same_shape(std::size_t operand, std::string_view name, ir::ValueId like,
+                        std::string_view wanted) const;
   const std::vector<ir::Dim>* dims(ir::ValueId value) const;  // nullptr where they aren't known
 
   // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be

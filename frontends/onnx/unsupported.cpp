@@ -40,8 +40,12 @@ bool uses_standard(const onnx::GraphProto& graph) {
   });
 }
 
+// ONNX Runtime's operators on tensors whose channels lie in blocks of one machine's vectors.
+constexpr std::string_view blocked_layouts = "com.microsoft.nchwc";
+
 struct Use {
   std::string text;
+  std::string_view domain;
   int nodes = 0;
   std::string first;
 };
@@ -90,7 +94,8 @@ void collect_uses(const onnx::GraphProto& graph, const Opsets& opsets, std::vect
     const auto [found, is_new] = index_of.emplace(text, uses.size());
     if (is_new)
       uses.push_back(
-          {text, 0, node.name().empty() ? fmt::format("{} #{}", node.op_type(), i) : node.name()});
+          {text, domain, 0,
+           node.name().empty() ? fmt::format("{} #{}", node.op_type(), i) : node.name()});
     ++uses[found->second].nodes;
   }
 }
@@ -108,6 +113,12 @@ void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets) {
         use.nodes == 1 ? "1 node, " : fmt::format("{} nodes, first ", use.nodes);
     list += fmt::format("{}{} ({}{})", list.empty() ? "" : ", ", use.text, count,
                         quoted_name(use.first));
+  }
+  if (std::ranges::find(uses, blocked_layouts, &Use::domain) != uses.end()) {
+    list += fmt::format(
+        ". Those of {} have the layout of the machine on which ONNX Runtime optimised the model: "
+        "save it at ORT_ENABLE_EXTENDED instead of ORT_ENABLE_ALL",
+        blocked_layouts);
   }
   throw Error(ErrorKind::Unsupported,
               fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(),

@@ -139,9 +139,10 @@ Sizes Windows::reach() const {
 
 void Windows::read_pads() {
   const auto pads = node_.optional_integers("pads");
-  if (pads && pads->size() != 2 * count_) {
-    node_.malformed(
-        fmt::format("has pads = {}; expected {} integers", dims_text(*pads), 2 * count_));
+  const auto negative = [](std::int64_t one) { return one < 0; };
+  if (pads && (pads->size() != 2 * count_ || std::ranges::any_of(*pads, negative))) {
+    node_.malformed(fmt::format("has pads = {}; expected {} integers of at least 0",
+                                dims_text(*pads), 2 * count_));
   }
   const std::string same = node_.string("auto_pad", "NOTSET");
   if (same != "NOTSET" && same != "VALID" && same != "SAME_UPPER" && same != "SAME_LOWER") {
@@ -237,7 +238,23 @@ ValueId Windows::tiled(ValueId x) const {
                     {{"perm", std::move(order)}});
 }
 
+// Of what is known already; the op's shape rule holds the rest.
+void Windows::check_fit(ValueId x) const {
+  if (!kernel_.known) return;
+  const Sizes spans = reach();
+  for (std::size_t i = 0; i < count_; ++i) {
+    const auto axis = static_cast<std::int64_t>(first_dim + i);
+    const auto extent = node_.extent(x, axis);
+    if (!extent || *extent >= (*spans.known)[i]) continue;
+    node_.malformed(fmt::format(
+        "has kernel_shape = {} and dilations = {}, so windows that span {} elements of "
+        "dim {}, which has {} with its pads",
+        dims_text(*kernel_.known), dims_text(dilations_), (*spans.known)[i], axis, *extent));
+  }
+}
+
 ValueId Windows::over(ValueId x) const {
+  check_fit(x);
   // A length that only a run tells would have to be cut to whole windows first, which says its size
   // in a way that grows from layer to layer.
   const bool single =

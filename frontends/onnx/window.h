@@ -64,7 +64,8 @@ class Windows {
 
   // x with `fill` (rank 0; no_value: 0) around it.
   ir::ValueId padded(ir::ValueId x, ir::ValueId fill = ir::no_value) const;
-  // [N, C, places of windows..., places in a window...] of x padded.
+  // [N, C, places of windows..., places in a window...] of x padded. Malformed where no window
+  // fits.
   ir::ValueId over(ir::ValueId padded) const;
   // How many elements each window has of x (and of `after` and `before` where padding counts), with
   // a dim of 1 for each that windows don't move over.
@@ -77,6 +78,7 @@ class Windows {
   void pad_to_same(bool upper);
   ir::ValueId pad(ir::ValueId x, ir::ValueId fill, std::vector<std::int64_t> axes,
                   const Sizes& before, const Sizes& after) const;
+  void check_fit(ir::ValueId padded) const;
   bool tiles() const;
   ir::ValueId tiled(ir::ValueId x) const;
 

@@ -112,6 +112,11 @@ bool narrow_symbol(const Precondition& precondition, const Dim& symbol, const Di
   return symbols.narrow(symbol.leaf().symbol, range, source);
 }
 
+std::string with_purpose(const std::string& text, const Precondition& precondition) {
+  return precondition.purpose.empty() ? text
+                                      : fmt::format("{}, for {}", text, precondition.purpose);
+}
+
 }  // namespace
 
 std::string expectation(Relation relation, std::string_view right) {
@@ -162,12 +167,13 @@ Binding check_of(const Precondition& precondition, const std::string& source) {
   Binding check{.op = Op::check, .dims = {precondition.left, precondition.right}};
   check.attributes.emplace(
       "relation", std::string(relation_names[static_cast<std::size_t>(precondition.relation)]));
-  check.attributes.emplace("what", fmt::format("{}: {}", source, precondition.what));
+  check.attributes.emplace(
+      "what", fmt::format("{}: {}", source, with_purpose(precondition.what, precondition)));
   return check;
 }
 
 Proof prove(const Precondition& precondition, const SymbolTable& symbols) {
-  const auto& [relation, left, right, what] = precondition;
+  const auto& [relation, left, right, what, purpose] = precondition;
   switch (relation) {
     case Relation::Equal: return prove_equal(left, right, symbols);
     case Relation::Broadcastable:
@@ -185,14 +191,15 @@ Proof prove(const Precondition& precondition, const SymbolTable& symbols) {
 
 bool narrow_from(const Precondition& precondition, SymbolTable& symbols,
                  const std::string& source) {
-  const auto& [relation, left, right, what] = precondition;
+  const std::string reason = with_purpose(source, precondition);
+  const auto& [relation, left, right, what, purpose] = precondition;
   if (relation == Relation::GreaterEqual && right.is_constant() && left.kind() == Dim::Kind::Symbol)
-    return symbols.narrow(left.leaf().symbol, {.low = *right.constant()}, source);
+    return symbols.narrow(left.leaf().symbol, {.low = *right.constant()}, reason);
   if (relation == Relation::LessEqual && left.is_constant() && right.kind() == Dim::Kind::Symbol)
-    return symbols.narrow(right.leaf().symbol, {.low = *left.constant()}, source);
-  const bool from_left = narrow_symbol(precondition, left, right, symbols, source);
+    return symbols.narrow(right.leaf().symbol, {.low = *left.constant()}, reason);
+  const bool from_left = narrow_symbol(precondition, left, right, symbols, reason);
   const bool symmetric = relation == Relation::Equal || relation == Relation::Broadcastable;
-  return (symmetric && narrow_symbol(precondition, right, left, symbols, source)) || from_left;
+  return (symmetric && narrow_symbol(precondition, right, left, symbols, reason)) || from_left;
 }
 
 bool narrow_from_below(const Precondition& precondition,
@@ -203,18 +210,19 @@ bool narrow_from_below(const Precondition& precondition,
       const SymbolInfo* known = leaf.is_symbol() ? symbols.find(leaf.symbol) : nullptr;
       if (known == nullptr || !may_narrow(leaf.symbol)) continue;
       const auto least = least_possible(precondition, leaf.symbol, *known, symbols);
-      if (least) return symbols.narrow(leaf.symbol, {.low = *least}, source);
+      if (least)
+        return symbols.narrow(leaf.symbol, {.low = *least}, with_purpose(source, precondition));
     }
   }
   return false;
 }
 
 std::string to_string(const Precondition& precondition, const Function& function) {
-  const auto& [relation, left, right, what] = precondition;
+  const auto& [relation, left, right, what, purpose] = precondition;
   const bool broadcasts =
       relation == Relation::Broadcastable && !(left.is_constant() && right.is_constant());
   const std::string wanted = print(function, right);
-  return fmt::format("{}: expected {}, got {}", what,
+  return fmt::format("{}: expected {}, got {}", with_purpose(what, precondition),
                      broadcasts ? wanted + " or one of both 1" : expectation(relation, wanted),
                      print(function, left));
 }

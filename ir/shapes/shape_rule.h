@@ -35,9 +35,10 @@ struct OperandFacts {
 
 struct Precondition {
   Relation relation = Relation::Equal;
-  Dim left;          // what is there
-  Dim right;         // what it is held against
-  std::string what;  // what `left` is, for messages: "dimension 1 of operand 0"
+  Dim left;               // what is there
+  Dim right;              // what it is held against
+  std::string what;       // what `left` is, for messages: "dimension 1 of operand 0"
+  std::string purpose{};  // "windows of kernel shape (3, 3) to fit"; empty: the op says it
   bool operator==(const Precondition&) const = default;
 };
 
@@ -78,8 +79,8 @@ Binding check_of(const Precondition& precondition, const std::string& source);
 Proof prove(const Precondition& precondition, const SymbolTable& symbols);
 
 // Narrows a symbol's range by what the precondition implies, e.g. seq <= 512 from a broadcast of
-// seq with min(seq, 512); the range's reason then reads `source`. True when a range became
-// narrower; the precondition may still need its check.
+// seq with min(seq, 512); the range's reason is then `source` and the purpose. True when a range
+// became narrower; the precondition may still need its check.
 bool narrow_from(const Precondition& precondition, SymbolTable& symbols, const std::string& source);
 // The same for a symbol whose lowest values the precondition rules out: of an extent, 0; of a
 // sequence that convolutions shorten, all that leave no window.

@@ -54,7 +54,8 @@ class RuleContext {
   void expect_same_dtype(std::size_t first, std::size_t second) const;
   void expect_rank_at_least(std::size_t operand, std::size_t rank) const;
 
-  void require(Relation relation, const Dim& left, const Dim& right, std::string what);
+  void require(Relation relation, const Dim& left, const Dim& right, std::string what,
+               std::string purpose = {});
   void require_dim(Relation relation, std::size_t operand, std::size_t dimension, const Dim& right);
   // Demands that an extent computed from element `element` of `operand` isn't negative, unless it
   // is proven.

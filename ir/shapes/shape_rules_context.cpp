@@ -103,8 +103,9 @@ void RuleContext::expect_rank_at_least(std::size_t operand, std::size_t rank) co
   expect(tensor(operand).rank() >= rank, operand, fmt::format("of rank {} or more", rank));
 }
 
-void RuleContext::require(Relation relation, const Dim& left, const Dim& right, std::string what) {
-  result.preconditions.push_back({relation, left, right, std::move(what)});
+void RuleContext::require(Relation relation, const Dim& left, const Dim& right, std::string what,
+                          std::string purpose) {
+  result.preconditions.push_back({relation, left, right, std::move(what), std::move(purpose)});
 }
 
 void RuleContext::require_dim(Relation relation, std::size_t operand, std::size_t dimension,

@@ -199,6 +199,12 @@ void windows_rule(RuleContext& context) {
     return given;
   };
   const std::vector<std::int64_t> strides = steps("strides"), dilations = steps("dilations");
+  std::vector<std::string> shape;
+  for (const Dim& size : sizes) shape.push_back(context.text(size));
+  std::string purpose = fmt::format("windows of kernel shape ({})", fmt::join(shape, ", "));
+  if (std::ranges::any_of(dilations, [](std::int64_t one) { return one != 1; }))
+    purpose += fmt::format(" and dilations ({})", fmt::join(dilations, ", "));
+  purpose += " to fit";
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Dim& size = sizes[i];
     if (const auto constant = size.constant(); constant && *constant < 1) {
@@ -211,8 +217,8 @@ void windows_rule(RuleContext& context) {
     Dim& dim = type.dims[axes[i]];
     const Dim reach = dilations[i] * (size - 1) + 1;
     if (prove_less_equal(reach, dim, context.symbols) != Proof::Yes) {
-      context.require(Relation::GreaterEqual, dim, reach,
-                      fmt::format("{}, for a window to fit", dimension_of_operand(axes[i], 0)));
+      context.require(Relation::GreaterEqual, dim, reach, dimension_of_operand(axes[i], 0),
+                      purpose);
     }
     dim = floor_div(dim - reach, strides[i]) + 1;
   }

@@ -271,6 +271,12 @@ TEST(DomainErrors, Blocks) {
   EXPECT_EQ(rows.failure(),
             "malformed: node 'n' (GatherBlockQuantized) has block_size = 16, so 2 scales for 32 "
             "numbers, got 3");
+  auto zeros = runtime_node("GatherBlockQuantized",
+                            {{{9, 16}, u8}, {{"i"}, i64}, {{9, 2}, f32}, {{9, 2}, u8}});
+  zeros.node.integer("block_size", 16);
+  EXPECT_EQ(zeros.failure(),
+            "malformed: node 'n' (GatherBlockQuantized) has block_size = 16 and bits = 4, so rows "
+            "of 1 bytes as input 3 (zero_points), got 2");
   auto blocked = one_node("DequantizeLinear", {{{2, 5}, u8}, {{2, 2}, f32}});
   blocked.node.integer("block_size", 2);
   EXPECT_EQ(blocked.failure(),
@@ -303,11 +309,76 @@ TEST(DomainErrors, RotaryAndActivations) {
   EXPECT_EQ(width.failure(),
             "malformed: node 'n' (RotaryEmbedding) has a cos_cache of 4 columns, whose double does "
             "not divide the 12 elements of a row");
+  EXPECT_EQ(
+      runtime_node("RotaryEmbedding",
+                   {{{"b", "s", 8}, f32}, {{"b", "s"}, i64}, {{16, 4}, f32}, {{16, 2}, f32}})
+          .failure(),
+      "malformed: node 'n' (RotaryEmbedding) takes an input 3 (sin_cache) of the shape (16, 4) of "
+      "cos_cache, got (16, 2)");
+  auto norm = runtime_node("SkipLayerNormalization",
+                           {{{"b", "s", 8}, f32}, {{"b", "s", 8}, f32}, {{8}, f32}});
+  norm.node.real("epsilon", -1);
+  EXPECT_EQ(norm.failure(),
+            "malformed: node 'n' (SkipLayerNormalization) has epsilon = -1; expected at least 0");
   auto gemm = runtime_node("FusedGemm", {{{2, 3}, f32}, {{3, 2}, f32}});
   gemm.node.string("activation", "Wave");
   EXPECT_EQ(
       gemm.failure(),
       "unsupported: node 'n' (FusedGemm) has the activation 'Wave', which Anydim does not support");
+}
+
+TEST(DomainErrors, Channels) {
+  const std::pair<std::vector<DimSpec>, int> x{{"n", "c", "h"}, f32}, four{{4}, f32};
+  auto groups = one_node("GroupNormalization", {x, four, four});
+  groups.node.integer("num_groups", 3);
+  EXPECT_EQ(groups.failure(),
+            "malformed: node 'n' (GroupNormalization) has num_groups = 3, which does not divide "
+            "the 4 channels of input 0");
+  auto none = one_node("GroupNormalization", {x, four, four});
+  none.node.integer("num_groups", 0);
+  EXPECT_EQ(none.failure(),
+            "malformed: node 'n' (GroupNormalization) has num_groups = 0; expected at least 1");
+  auto depth = one_node("DepthToSpace", {{{"n", 4, "h", "w"}, f32}});
+  depth.node.integer("blocksize", 3);
+  EXPECT_EQ(depth.failure(),
+            "malformed: node 'n' (DepthToSpace) has blocksize = 3, which takes a multiple of 9 as "
+            "dim 1 of input 0, got 4");
+  auto space = one_node("SpaceToDepth", {{{"n", 4, "h", 8}, f32}});
+  space.node.integer("blocksize", 3);
+  EXPECT_EQ(space.failure(),
+            "malformed: node 'n' (SpaceToDepth) has blocksize = 3, which takes a multiple of 3 as "
+            "dim 3 of input 0, got 8");
+}
+
+TEST(DomainErrors, Resampling) {
+  const std::pair<std::vector<DimSpec>, int> x{{"n", 3, "h", "w"}, f32}, two{{2}, f32};
+  auto twice = one_node("Resize", {x, left_out, two});
+  twice.node.integers("axes", {2, -2});
+  EXPECT_EQ(twice.failure(), "malformed: node 'n' (Resize) has axis 2 twice in axes");
+  auto sizes = one_node("Resize", {x, left_out, left_out, {{2}, i64}});
+  EXPECT_EQ(sizes.failure(), "malformed: node 'n' (Resize) has 2 sizes for 4 axes");
+  auto policy = one_node("Resize", {x, left_out, left_out, {{4}, i64}});
+  policy.node.string("keep_aspect_ratio_policy", "smaller");
+  EXPECT_EQ(policy.failure(),
+            "malformed: node 'n' (Resize) takes 'stretch', 'not_larger' or 'not_smaller' as "
+            "attribute 'keep_aspect_ratio_policy', got 'smaller'");
+  auto nearest = one_node("Resize", {x, left_out, {{4}, f32}});
+  nearest.node.integer("antialias", 1);
+  EXPECT_EQ(nearest.failure(),
+            "unsupported: node 'n' (Resize) has antialias = 1 with mode = 'nearest'");
+  const std::pair<std::vector<DimSpec>, int> boxes{{"r", 4}, f32}, images{{"r"}, i64};
+  EXPECT_EQ(one_node("RoiAlign", {x, boxes, images}).failure(),
+            "unsupported: node 'n' (RoiAlign) has sampling_ratio = 0: as many samples as each box "
+            "is large");
+  auto none = one_node("RoiAlign", {x, boxes, images});
+  none.node.integer("sampling_ratio", 2).integer("output_width", 0);
+  EXPECT_EQ(none.failure(),
+            "malformed: node 'n' (RoiAlign) has output_width = 0; expected from 1 to 32768");
+  EXPECT_EQ(one_node("AffineGrid", {{{"n", 2, 2}, f32}, {{4}, i64}}).failure(),
+            "malformed: node 'n' (AffineGrid) takes matrices of 2 by 3 or 3 by 4 as input 0 "
+            "(theta)");
+  EXPECT_EQ(one_node("AffineGrid", {{{"n", 2, 3}, f32}, {{5}, i64}}).failure(),
+            "malformed: node 'n' (AffineGrid) takes 4 elements as input 1 (size), got 5");
 }
 
 // Shapes decide which branch is taken; the other one's rank does not matter. Where they do not, the

@@ -78,6 +78,20 @@ TEST(OnnxErrors, UnsupportedOperatorsAreListedTogether) {
             "com.microsoft.BiasSoftmax (1 node, 'fused'), Gelu in opset 17 (1 node, 'act')");
 }
 
+// What ONNX Runtime's optimiser writes for the machine that it runs on.
+TEST(OnnxErrors, LayoutsOfOneMachine) {
+  auto builder = one_node();
+  builder.node("Conv", {"x", "x"}, {"c"}).name("conv_nchwc").domain("com.microsoft.nchwc");
+  builder.node("ReorderOutput", {"c"}, {"y"}).domain("com.microsoft.nchwc");
+  EXPECT_EQ(
+      builder.failure(),
+      "unsupported: model uses 2 operators that Anydim does not support: "
+      "com.microsoft.nchwc.Conv (1 node, 'conv_nchwc'), com.microsoft.nchwc.ReorderOutput (1 "
+      "node, 'ReorderOutput #1'). Those of com.microsoft.nchwc have the layout of the machine "
+      "on which ONNX Runtime optimised the model: save it at ORT_ENABLE_EXTENDED instead of "
+      "ORT_ENABLE_ALL");
+}
+
 TEST(OnnxErrors, OldFormsOfAnOperator) {
   auto builder = one_node(6);
   builder.node("Add", {"x", "x"}, {"y"}).name("sum").integer("broadcast", 1);

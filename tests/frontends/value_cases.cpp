@@ -435,6 +435,7 @@ std::vector<ValueCase> value_cases() {
   for (ValueCase& one : window_cases()) cases.push_back(std::move(one));
   add_newer_cases(cases);
   add_quantised_cases(cases);
+  add_sampling_cases(cases);
   return cases;
 }
 

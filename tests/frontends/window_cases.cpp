@@ -237,6 +237,26 @@ std::vector<ValueCase> window_cases() {
        [](NodeBuilder& node) { node.integers("strides", {1, 2}).integers("pads", {0, 1, 0, 1}); },
        {reals({2, 2, 3, 3}, {1,  2, -3, 6,  8, -2, 5,  -5, 1,  3,  4, -1, -1, 1,  2, -4, -3, 3, 5,
                              -5, 1, -8, -6, 6, -2, -1, 5,  -4, -3, 3, -4, -2, -1, 0, 1,  -4})}});
+  // ONNX Runtime's convolution with an activation, and with an addend before it.
+  const auto fused = [&](const char* activation, const std::vector<float>& parameters,
+                         std::vector<CaseOperand> operands, const std::vector<double>& wanted) {
+    cases.push_back({"FusedConv",
+                     11,
+                     std::move(operands),
+                     [=](NodeBuilder& node) {
+                       node.string("activation", activation);
+                       if (!parameters.empty()) node.reals("activation_params", parameters);
+                     },
+                     {reals({1, 2, 2, 3}, wanted)},
+                     "com.microsoft"});
+  };
+  const CaseOperand x{counted({1, 1, 3, 4})}, weight{counted({2, 1, 2, 2}), true},
+      bias{counted({2}), true}, addend{counted({1, 2, 2, 3})};
+  fused("LeakyRelu", {0.25F}, {x, weight, bias, addend},
+        {2, 9, 5, 12, 8, -12.75, -0.25, -0.5, -0.75, -0.25, -0.5, -0.75});
+  fused("Clip", {-6, 7.5F}, {x, weight}, {7.5, 7.5, 7.5, 7.5, 7.5, -6, -6, -4, -1, -6, -3, 0});
+  fused("HardSigmoid", {0.0625F, 0.25F}, {x, weight, left_out, addend},
+        {0.6875, 1, 0.875, 1, 1, 0, 0.0625, 0, 0, 0.0625, 0, 0});
   return cases;
 }
 

@@ -88,7 +88,10 @@ TEST(WindowErrors, Ranks) {
 
 TEST(WindowErrors, Pads) {
   EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("pads", {1, 1})),
-            "malformed: node 'one' (Conv) has pads = [1, 1]; expected 4 integers");
+            "malformed: node 'one' (Conv) has pads = [1, 1]; expected 4 integers of at least 0");
+  EXPECT_EQ(conv_failure("Conv", {"x", "w4"}, list("pads", {-5, 0, -5, 0})),
+            "malformed: node 'one' (Conv) has pads = [-5, 0, -5, 0]; expected 4 integers of at "
+            "least 0");
   EXPECT_EQ(conv_failure("Conv", {"x", "w4"},
                          [](NodeBuilder& node) {
                            node.integers("pads", {1, 1, 1, 1}).string("auto_pad", "SAME_UPPER");
@@ -108,6 +111,65 @@ TEST(WindowErrors, Pads) {
                      node.integers("dilations", {1LL << 62, 1}).string("auto_pad", "SAME_UPPER");
                    }),
       "malformed: node 'one' (Conv) has sizes beyond 64 bits");
+}
+
+TEST(WindowErrors, NoWindowFits) {
+  EXPECT_EQ(conv_failure("Conv", {"x", "w4"},
+                         [](NodeBuilder& node) {
+                           node.integers("dilations", {5, 1}).integers("pads", {1, 0, 1, 0});
+                         }),
+            "malformed: node 'one' (Conv) has kernel_shape = [3, 3] and dilations = [5, 1], so "
+            "windows that span 11 elements of dim 2, which has 10 with its pads");
+  // Windows that lie side by side.
+  EXPECT_EQ(conv_failure("MaxPool", {"x"},
+                         [](NodeBuilder& node) {
+                           node.integers("kernel_shape", {2, 9}).integers("strides", {2, 9});
+                         }),
+            "malformed: node 'one' (MaxPool) has kernel_shape = [2, 9] and dilations = [1, 1], so "
+            "windows that span 9 elements of dim 3, which has 8 with its pads");
+  EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, list("pads", {9, 0, 9, 0})),
+            "malformed: node 'one' (ConvTranspose) leaves -8 elements of dim 2 of its result "
+            "(pads, auto_pad or output_shape say so); expected at least 1");
+  EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, list("output_shape", {0, 8})),
+            "malformed: node 'one' (ConvTranspose) has output_shape = [0, 8]; expected 2 integers "
+            "of at least 1");
+}
+
+// One of ONNX Runtime's, over x [n, 4, 8, 8] and a weight with windows of 3 by 3.
+std::string fused_failure(const std::vector<DimSpec>& addend, const std::string& activation,
+                          const std::vector<float>& parameters) {
+  ModelBuilder builder(17);
+  auto& import = *builder.model.add_opset_import();
+  import.set_domain("com.microsoft");
+  import.set_version(1);
+  builder.input("x", f32, {"n", 4, 8, 8}).input("z", f32, addend).output("y");
+  builder.initialiser("w", f32, {4, 4, 3, 3}).set_raw_data(std::string(4 * 4 * 9 * 4, '\0'));
+  NodeBuilder node = builder.node("FusedConv", {"x", "w", "", "z"}, {"y"});
+  node.name("one").domain("com.microsoft");
+  if (!activation.empty()) node.string("activation", activation);
+  if (!parameters.empty()) node.reals("activation_params", parameters);
+  return builder.failure();
+}
+
+TEST(WindowErrors, FusedActivations) {
+  const std::vector<DimSpec> z{"n", 4, 6, 6};
+  EXPECT_EQ(fused_failure(z, "LeakyRelu", {}),
+            "malformed: node 'one' (FusedConv) has 0 numbers in activation_params; activation = "
+            "'LeakyRelu' takes 1");
+  EXPECT_EQ(fused_failure(z, "Relu", {1}),
+            "malformed: node 'one' (FusedConv) has 1 numbers in activation_params; activation = "
+            "'Relu' takes 0");
+  EXPECT_EQ(fused_failure(z, "", {1}),
+            "malformed: node 'one' (FusedConv) has activation_params, but no activation");
+  EXPECT_EQ(fused_failure(z, "relu", {}),
+            "unsupported: node 'one' (FusedConv) has activation = 'relu', which Anydim does not "
+            "support");
+  EXPECT_EQ(fused_failure({"n", 4, 6}, "Relu", {}),
+            "malformed: node 'one' (FusedConv) takes an input 3 (Z) of the shape (?, 4, 6, 6) of "
+            "the result, got (?, 4, 6)");
+  EXPECT_EQ(fused_failure({"n", 1, 6, 6}, "Relu", {}),
+            "malformed: node 'one' (FusedConv) takes an input 3 (Z) of the shape (?, 4, 6, 6) of "
+            "the result, got (?, 1, 6, 6)");
 }
 
 TEST(WindowErrors, Pooling) {

@@ -31,7 +31,7 @@ int run(std::uint64_t first, std::uint64_t count) {
   std::string cache = (std::filesystem::temp_directory_path() / "anydim_padding_XXXXXX").string();
   if (mkdtemp(cache.data()) == nullptr) throw std::runtime_error("no temporary folder for kernels");
   std::size_t packed = 0, failed = 0, calls = 0, packed_calls = 0, not_finite = 0, unsteady = 0,
-              kept_rows = 0, cut = 0, limited = 0;
+              kept_rows = 0, cut = 0, limited = 0, ranged = 0;
   std::map<std::string, std::size_t> reasons;
   std::map<std::string, std::array<std::size_t, 2>> kinds;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -43,6 +43,7 @@ int run(std::uint64_t first, std::uint64_t count) {
     unsteady += report.unsteady;
     cut += report.cut_calls;
     limited += report.limited;
+    ranged += report.ranged;
     kept_rows += report.hidden_rows_kept_because.empty() ? 0 : 1;
     ++kinds[model.what][report.padded_because.empty() ? 0 : 1];
     if (report.padded_because.empty()) ++packed;
@@ -63,6 +64,7 @@ int run(std::uint64_t first, std::uint64_t count) {
                                     {"unsteady_calls", unsteady},
                                     {"cut_calls", cut},
                                     {"limited_inputs", limited},
+                                    {"ranges_of_kept_rows", ranged},
                                     {"hidden_rows_kept", kept_rows},
                                     {"packed_and_padded_by_kind", kinds},
                                     {"padded_because", reasons}}

@@ -8,6 +8,11 @@
 // infinity in calls with hidden rows whose padding is provably none. Packed calls are compared with
 // padded ones besides, and calls with the same where ids and numbers of hidden rows are others.
 //
+// Where activations are quantised by the range of the rows that take part, calls with hidden rows
+// are not held against the model as it is (nor are calls with NaN and infinities in hidden rows
+// where the model makes integers of them), and each sequence is run by itself before it is compared
+// with the cut one: as the text alone would give.
+//
 // Numbers may differ by a tolerance and by some times what the evaluator's own result changes by
 // when it computes with other last places.
 #pragma once
@@ -24,6 +29,7 @@ struct PaddingReport {
   std::string failure{};  // the first: call, what and where; empty: none
   std::string padded_because{}, hidden_rows_kept_because{};
   std::size_t calls = 0, packed_calls = 0;
+  std::size_t ranged = 0;     // 1 where ranges are those of rows that take part
   std::size_t cut_calls = 0;  // compared with sequences cut to their rows
   std::size_t limited = 0;    // 1 where the proof rests on a limit of inputs that calls are held to
   std::size_t hidden_not_finite = 0;  // calls where a number stands for the model's NaN or infinity

@@ -138,12 +138,19 @@ class Writer : MaskWriter {
                       : op(pick({"tanh", "sigmoid", "exp", "gelu", "abs", "reciprocal"}), top_);
     const std::string scale = chance(0.7) ? "1" : pick({"30", "1e4", "1e16", "1e32"});
     if (scale == "1e16" || scale == "1e32") model_.brittle = true;
-    const std::string q0 = op("matmul", normed, weight(3 + 10 * index, scale)),
-                      k0 = op("matmul", keys,
-                              weight(4 + 10 * index, chance(0.5)       ? "1"
-                                                     : scale == "1e32" ? "1"
-                                                                       : scale));
-    const std::string v0 = op("matmul", normed, weight(5 + 10 * index, "1"));
+    // Scores magnify what rounding changes: their integers are made of rows as inputs give them.
+    const bool exact = index == 0 && (top_ == "x0" || top_ == "x1");
+    const auto product = [&](const std::string& rows, int seed, const std::string& by, bool eight) {
+      return eight ? op("mul", eight_bit_product(rows, seed), number("f32", by))
+                   : op("matmul", rows, weight(seed, by));
+    };
+    const std::string key_scale = chance(0.5) || scale == "1e32" ? "1" : scale;
+    const bool eight_q = exact && chance(0.06), eight_k = exact && chance(0.12),
+               eight_v = chance(0.1);
+    const std::string q0 = product(eight_q ? top_ : normed, 3 + 10 * index, scale, eight_q),
+                      k0 = product(eight_k ? top_ : keys, 4 + 10 * index, key_scale, eight_k),
+                      v0 = product(eight_v && exact ? top_ : normed, 5 + 10 * index, "1", eight_v);
+    model_.rounds = model_.rounds || (eight_v && !exact);
     const std::string q = heads(q0, "(0, 2, 1, 3)"), v = heads(v0, "(0, 2, 1, 3)");
     std::string mixed, bias = "bias";
     if (index > 0 && chance(0.2)) {  // another mask than the first layer's
@@ -185,11 +192,47 @@ class Writer : MaskWriter {
     if (chance(0.3)) {  // by way of rows of all sequences
       const std::string merged = fresh("shape(b*s, 8)"),
                         flat = fresh(fmt::format("dyn.reshape(%{}, %{})", out, merged));
+      const bool eight = chance(0.2);
+      model_.rounds = model_.rounds || eight;
       out = fresh(fmt::format("dyn.reshape(%{}, %{})",
-                              op("tanh", op("matmul", flat, weight(8 + 10 * index, "1"))),
+                              op("tanh", product(flat, 8 + 10 * index, "1", eight)),
                               fresh("shape(b, s, 8)")));
     }
     top_ = laid_out(out);
+  }
+
+  // Rows times a weight as 8-bit integers, by a scale of the model's or of the range of all rows,
+  // or nearly.
+  std::string eight_bit_product(const std::string& rows, int seed) {
+    if (!model_.eight_bits) model_.what += " + 8 bits";
+    model_.eight_bits = true;
+    const int wrong = chance(0.8) ? 0 : 1 + static_cast<int>(random_() % 6);
+    const std::string none = number("f32", "0"), most = number("f32", "255");
+    std::string scale = number("f32", pick({"0.02", "0.05", "0.001"})),
+                zero = number("u8", pick({"0", "120", "255"})), top = scale;
+    if (chance(0.75)) {
+      const std::string of = wrong == 1   ? op("abs", rows)
+                             : wrong == 2 ? op("tanh", rows)
+                                          : rows,
+                        over = wrong == 3 ? "{axes = (-1), keepdims = 1}" : "{keepdims = 0}";
+      const auto extreme = [&](const char* name) {
+        return fresh(fmt::format("{}(%{}) {}", name, of, over));
+      };
+      top = op("max", extreme("reduce_max"), none);
+      const std::string bottom = op("min", extreme("reduce_min"), none);
+      scale = op("div", op("sub", top, bottom), most);
+      const std::string place = op("div", op("neg", bottom), scale);
+      zero = cast(op("round", op("min", op("max", place, none), most)), "u8");
+    }
+    const std::string whole = op(wrong == 4 ? "floor" : "round", op("div", rows, scale)),
+                      bytes = cast(op("add", whole, cast(zero, "f32")), "u8"),
+                      centred = op("sub", cast(bytes, "i32"), cast(zero, "i32")),
+                      weights =
+                          cast(fresh(fmt::format("constant(i8 (8, 8) @random({}))", seed)), "i32"),
+                      sums = cast(op("matmul", centred, weights), "f32"),
+                      made = op("mul", sums, op("mul", scale, number("f32", "0.01")));
+    if (wrong == 5) return op("add", made, top);
+    return wrong == 6 ? op("mul", made, op("div", rows, scale)) : made;
   }
 
   // x / sqrt(mean(x^2) + epsilon), or nearly.

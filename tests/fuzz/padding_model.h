@@ -22,6 +22,8 @@ struct PaddingModel {
   bool reads_length = false;  // results are not those of sequences cut to their rows
   bool wraps_sizes = false;  // its arithmetic on sizes leaves 64 bits, where programs compute as if
                              // there were more
+  bool rounds = false;       // last places may decide to which 8-bit integer a number is rounded
+  bool eight_bits = false;   // casts to integers make numbers of NaN on the way
   bool real_rows = false;    // input 1 + mask's position holds rows of real numbers
   // Entries by which the model's author means a row that takes part, or not; nothing where the
   // circuit means nothing.

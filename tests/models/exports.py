@@ -3,9 +3,12 @@
 Each function gives (model, inputs): a model and a function that makes the inputs of one call from a size.
 """
 import math
+import pathlib
+import tempfile
 
 import numpy
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -301,6 +304,42 @@ def sequences():
     return graph.model(17), inputs, [(1, 1, 0), (7, 2, -1), (6, 2, 1), (40, 33, 1)]
 
 
+def optimised_convolutions():
+    """What ONNX Runtime's optimiser writes at the extended level: convolutions with an activation and, by hand, one with an addend; opset 17."""
+    graph = Graph(7)
+    x = graph.input("x", FLOAT, ["batch", 3, "rows", "columns"])
+
+    def convolution(x, channels, *more, of=8, **attributes):
+        weight = graph.constant(graph.random.standard_normal((of, channels, 3, 3)) / 5)
+        kind, attributes = ("FusedConv", {"domain": "com.microsoft"} | attributes) if "activation" in attributes else ("Conv", attributes)
+        return graph.op(kind, x, weight, graph.weight(of), *more, pads=[1] * 4, **attributes)
+
+    first = graph.op("Relu", convolution(x, 3))
+    y = graph.op("LeakyRelu", convolution(first, 8), alpha=0.2)
+    y = graph.op("Clip", convolution(y, 8), graph.constant(0), graph.constant(6))
+    y = convolution(y, 8, first, activation="Relu")
+    y = graph.op("HardSigmoid", convolution(y, 8), alpha=0.3, beta=0.4)
+    y = graph.op("Sigmoid", convolution(y, 2, group=4))
+    y = graph.op("Tanh", convolution(y, 1, group=8, strides=[2, 2]))
+    y = convolution(y, 8, activation="HardSwish")
+    graph.op("Identity", convolution(y, 8, of=4), to="y")
+    graph.output("y", FLOAT, ["batch", 4, "half_rows", "half_columns"])
+    plain = graph.model(17)
+    plain.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = str(pathlib.Path(folder) / "optimised.onnx")
+        onnxruntime.InferenceSession(plain.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        optimised = onnx.load(options.optimized_model_filepath)
+    assert sum(node.op_type == "FusedConv" for node in optimised.graph.node) == 8
+
+    def inputs(random, batch, rows, columns):
+        return {"x": random.standard_normal((batch, 3, rows, columns)).astype(numpy.float32)}
+
+    return optimised, inputs, [(1, 1, 1), (2, 10, 7), (1, 33, 18)]
+
+
 def reference(name, of):
     attribute = onnx.AttributeProto()
     attribute.name, attribute.ref_attr_name, attribute.type = name, of, onnx.AttributeProto.FLOAT
@@ -313,5 +352,6 @@ def attribute_node(kind, inputs, outputs, name, of):
     return node
 
 
-ALL = {each.__name__: each for each in (t5_encoder, cached_decoder, grouped_rotary, newer_exporter, lstm_tagger, sequences)}
+ALL = {each.__name__: each for each in (t5_encoder, cached_decoder, grouped_rotary, newer_exporter, lstm_tagger, sequences,
+                                          optimised_convolutions)}
 CONTROL_FLOW = {"lstm_tagger", "sequences"}  # loops and lists: nothing for the graph executor

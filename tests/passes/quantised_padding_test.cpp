@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "ir/reference/evaluate.h"
+#include "passes/hide_rows.h"
 #include "tests/passes/padded_encoder.h"
 
 namespace anydim::passes {
@@ -67,6 +69,33 @@ TEST(QuantisedPadding, RangesOfKeptRows) {
                  .before = masked + quantised},
                 DType::I64);
   }
+}
+
+// So are those of the padded module that stands in for the packed one.
+TEST(QuantisedPadding, PaddedRangesOfKeptRows) {
+  const std::string all_rows = "  %two = constant(f32 () [2])\n  %x0 = mul(%n, %two)\n";
+  const ir::Module module = module_of({.bias = additive,
+                                       .tail = mean_pooling,
+                                       .results = "%mean",
+                                       .keys = "%made",
+                                       .before = all_rows + quantised});
+  const auto row = [](const std::vector<std::int64_t>& entries) {
+    return ir::Tensor::of(DType::I64, {1, 6}, entries);
+  };
+  const auto mean = [&](const ir::Module& of, std::int64_t hidden_id) {
+    const ir::Tensor result = ir::evaluate(
+        of, of.functions[0], {row({3, 4, 11, 29, 40, hidden_id}), row({1, 1, 1, 1, 1, 0})})[0];
+    std::vector<double> elements;
+    for (std::int64_t i = 0; i < result.elements(); ++i) elements.push_back(result.real_at(i));
+    return elements;
+  };
+  const ir::Module hidden = hide_rows(module, {.reach = true}).module;
+  bool reaches = false;
+  for (std::int64_t id = 0; id < 50; ++id) {
+    EXPECT_EQ(mean(hidden, id), mean(hidden, 7));
+    reaches = reaches || mean(module, id) != mean(module, 7);
+  }
+  EXPECT_TRUE(reaches);
 }
 
 TEST(QuantisedPadding, IsToldAndOnlyWhereHiddenRowsAreZero) {

@@ -167,11 +167,43 @@ Execute integer_arithmetic(Decoder& decoder, Type type) {
   return by_type<PickPlain>(decoder, type);
 }
 
+// c and the products of the halves of a with two bytes of b.
+template <class Half, class Byte, int first_byte>
+Execute two_products() {
+  return ternary<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
+                 [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+                   for (int i = 0; i < 2; ++i) {
+                     const int half = static_cast<Half>(a >> (16 * i)),
+                               byte = static_cast<Byte>(b >> (8 * (first_byte + i)));
+                     c += static_cast<std::uint32_t>(half) * static_cast<std::uint32_t>(byte);
+                   }
+                   return c;
+                 }>;
+}
+
+template <class Half, class Byte>
+Execute two_products(std::string_view half) {
+  return half == "lo" ? two_products<Half, Byte, 0>() : two_products<Half, Byte, 2>();
+}
+
+Execute two_products(Decoder& decoder) {
+  const std::string_view half = decoder.take_any({"lo", "hi"});
+  const Type of_a = decoder.take_type(), of_b = decoder.take_type();
+  decode_operands(decoder, Type::u32, Type::u32, Type::u32);
+  if (of_a == Type::u32 && of_b == Type::u32)
+    return two_products<std::uint16_t, std::uint8_t>(half);
+  if (of_a == Type::u32 && of_b == Type::s32) return two_products<std::uint16_t, std::int8_t>(half);
+  if (of_a == Type::s32 && of_b == Type::u32) return two_products<std::int16_t, std::uint8_t>(half);
+  if (of_a == Type::s32 && of_b == Type::s32) return two_products<std::int16_t, std::int8_t>(half);
+  decoder.unknown("its operands are .u32 or .s32");
+}
+
 void add_integer_opcodes(OpcodeTable& table) {
   for (const char* opcode : {"rem", "sad", "addc", "subc", "madc"})
     table[opcode] = [](Decoder& decoder) {
       decoder.instruction.execute = integer_arithmetic(decoder, decoder.take_type());
     };
+  table["dp2a"] = [](Decoder& decoder) { decoder.instruction.execute = two_products(decoder); };
   table["mul24"] = [](Decoder& decoder) {
     decoder.demand("lo");
     const Type type = decoder.take_type();

@@ -1,0 +1,110 @@
+// Resizing, grids and boxes, with what ONNX Runtime 1.31 gives for them.
+#include "tests/frontends/value_cases.h"
+
+namespace anydim::frontends {
+namespace {
+
+// Small numbers in no simple order.
+ir::Tensor counted(const Dims& dims) {
+  ir::Tensor tensor(ir::DType::F32, dims);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.set_real(i, static_cast<double>(i * 7 % 11 - 5));
+  return tensor;
+}
+
+CaseOperand constant(const ir::Tensor& tensor) { return {tensor, true}; }
+
+}  // namespace
+
+void add_sampling_cases(std::vector<ValueCase>& cases) {
+  const CaseOperand picture{counted({1, 2, 4, 5}), false, "n.hw"};
+  cases.push_back(
+      {"RoiAlign",
+       16,
+       {picture, {reals({2, 4}, {0, 0, 4, 3, 1, 0.5, 3, 9})}, {integers({2}, {0, 0})}},
+       [](NodeBuilder& node) {
+         node.integer("output_height", 2).integer("output_width", 1).integer("sampling_ratio", 2);
+       },
+       {reals({2, 2, 2, 1}, {-0.234375, -1.140625, 0.375, -0.53125, 1.140625, 0, 1.0625, 0})}});
+  const CaseOperand pair{counted({2, 1, 3, 3})},
+      second{integers({1}, std::vector<std::int64_t>{1})};
+  cases.push_back({"RoiAlign",
+                   10,
+                   {pair, {reals({1, 4}, {-2, 0, 3, 5})}, second},
+                   [](NodeBuilder& node) {
+                     node.integer("output_height", 2)
+                         .integer("output_width", 2)
+                         .integer("sampling_ratio", 1)
+                         .real("spatial_scale", 0.5F);
+                   },
+                   {reals({1, 1, 2, 2}, {2.375, -1.125, 1.125, -2.375})}});
+  cases.push_back({"RoiAlign",
+                   16,
+                   {pair, {reals({1, 4}, {0, 0, 3, 3})}, second},
+                   [](NodeBuilder& node) {
+                     node.integer("output_height", 1)
+                         .integer("output_width", 2)
+                         .integer("sampling_ratio", 2)
+                         .string("mode", "max")
+                         .string("coordinate_transformation_mode", "output_half_pixel");
+                   },
+                   {reals({1, 1, 1, 2}, {0.9375, 4})}});
+  const CaseOperand theta{reals({1, 2, 3}, {1, 0.5, 0.25, -1, 2, 0}), false, "n.."};
+  cases.push_back({"AffineGrid",
+                   20,
+                   {theta, {integers({4}, {1, 1, 2, 3}), false, "."}},
+                   no_attributes,
+                   {reals({1, 2, 3, 2}, {-0.6666667, -0.3333333, 0, -1, 0.6666667, -1.666667,
+                                         -0.1666667, 1.666667, 0.5, 1, 1.166667, 0.3333333})}});
+  cases.push_back(
+      {"AffineGrid",
+       20,
+       {theta, constant(integers({4}, {1, 1, 2, 3}))},
+       [](NodeBuilder& node) { node.integer("align_corners", 1); },
+       {reals({1, 2, 3, 2}, {-1.25, -1, -0.25, -2, 0.75, -3, -0.25, 3, 0.75, 2, 1.75, 1})}});
+  cases.push_back({"Resize",
+                   19,
+                   {{counted({1, 1, 1, 7}), false, "n.hw"},
+                    left_out,
+                    {reals({1}, std::vector<double>{0.4}), false, "."}},
+                   [](NodeBuilder& node) {
+                     node.string("mode", "cubic")
+                         .integer("antialias", 1)
+                         .integers("axes", {3})
+                         .integer("exclude_outside", 1)
+                         .real("cubic_coeff_a", -0.5F);
+                   },
+                   {reals({1, 1, 1, 2}, {-1.245039, 1.557437})}});
+  cases.push_back({"Resize",
+                   19,
+                   {{counted({1, 1, 4, 6}), false, "n.hw"},
+                    left_out,
+                    left_out,
+                    constant(integers({2}, {2, 2}))},
+                   [](NodeBuilder& node) {
+                     node.string("mode", "linear")
+                         .integer("antialias", 1)
+                         .integers("axes", {2, 3})
+                         .string("coordinate_transformation_mode", "align_corners");
+                   },
+                   {reals({1, 1, 2, 2}, {-1.777778, -1.722223, -0.05555558, 0.6111112})}});
+  cases.push_back({"Resize",
+                   18,
+                   {{counted({1, 1, 2, 3}), false, "n.hw"},
+                    left_out,
+                    left_out,
+                    {integers({2}, {5, 4}), false, "."}},
+                   [](NodeBuilder& node) {
+                     node.integers("axes", {3, 2}).string("keep_aspect_ratio_policy", "not_larger");
+                   },
+                   {reals({1, 1, 3, 5}, {-5, -5, 2, -2, -2, -5, -5, 2, -2, -2, 5, 5, 1, -3, -3})}});
+  cases.push_back(
+      {"Resize",
+       18,
+       {{counted({1, 1, 2, 3}), false, "n.hw"}, left_out, constant(reals({2}, {1.5, 2}))},
+       [](NodeBuilder& node) { node.integers("axes", {3, 2}).string("mode", "linear"); },
+       {reals({1, 1, 4, 4}, {-5, -1.5, 1.333333, -1.333333, -2.5, -0.375, 1.083333, -1.583333, 2.5,
+                             1.875, 0.5833335, -2.083333, 5, 3, 0.3333335, -2.333333})}});
+}
+
+}  // namespace anydim::frontends
