@@ -100,7 +100,6 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
                    const std::vector<std::string>& operands) override {
     const ScalarStep& placed = program().step(step);
     std::string text = describe_step(placed, operands);
-    if (placed.check >= 0) text += fmt::format(", check {}", placed.check);
     std::string mask;
     if (placed.kind == ScalarStep::Kind::Load) mask = load_mask(home, step);
     else if (placed.check >= 0) mask = mask_of(home, step);
@@ -109,7 +108,7 @@ class TextProgram : public StepPlacer<TextScope, std::string> {
     return named(home, step, placed.dtype, text);
   }
   std::string holds(TextScope&, const ScalarStep::Condition& condition) override {
-    return where({condition}).substr(7);
+    return loop_form_text::conditions({condition});
   }
   std::string always(TextScope&) override { return "always"; }
   std::string both(TextScope&, const std::string& a, const std::string& b) override {
