@@ -10,9 +10,9 @@
 #include "api/specialize.h"
 #include "api/tuning.h"
 #include "ir/error.h"
-#include "ir/loops/kernel_text.h"
 #include "ir/loops/loop_form.h"
 #include "ir/loops/loop_form_parse.h"
+#include "ir/loops/placed_kernel_parse.h"
 #include "ir/quote.h"
 #include "ir/reference/evaluate.h"
 #include "ir/text/lexer.h"
@@ -186,7 +186,7 @@ std::string regions_text(const ir::Module& module, RegionStage stage) {
     text +=
         fmt::format("{}{} {}: {}", text.empty() ? "" : "\n",
                     stage == RegionStage::Loops ? "loops" : "kernel", ir::global_text(region.name),
-                    stage == RegionStage::Loops ? to_string(form) : kernel_text(form));
+                    stage == RegionStage::Loops ? to_string(form) : to_string(place_kernel(form)));
   }
   return text;
 }
@@ -194,6 +194,7 @@ std::string regions_text(const ir::Module& module, RegionStage stage) {
 std::optional<StageText> reread_stage(std::string_view text, const std::string& source_name) {
   const ir::TokenStream tokens(text, source_name);
   if (tokens.at("loops")) return StageText{"loops", print(ir::parse_loop_forms(text, source_name))};
+  if (tokens.at("kernel")) return StageText{"kernel", print(ir::parse_kernels(text, source_name))};
   return std::nullopt;
 }
 

@@ -48,24 +48,36 @@ AccessProof::AccessProof(const SymbolTable& symbols, std::span<const Iteration> 
   }
 }
 
+std::vector<Dim> AccessProof::assumed(std::span<const Dim> dims,
+                                      std::span<const ScalarStep::Condition> conditions) const {
+  std::vector<Dim> all = assumed_;
+  std::set<DimLeaf> leaves;
+  for (const Dim& dim : dims) dim.collect_leaves(leaves);
+  for (const auto& [comparison, left, right] : conditions) {
+    left.collect_leaves(leaves);
+    right.collect_leaves(leaves);
+    if (comparison == Comparison::Less) add_difference(all, right, left, 1);
+    if (comparison == Comparison::LessEqual || comparison == Comparison::Equal)
+      add_difference(all, right, left, 0);
+    if (comparison == Comparison::Equal) add_difference(all, left, right, 0);
+  }
+  for (const DimLeaf& leaf : leaves)
+    if (const SymbolInfo* known = symbols_.find(leaf); known != nullptr && known->below)
+      add_difference(all, *known->below, Dim::of(leaf), 1);
+  return all;
+}
+
+bool AccessProof::proven(const Dim& a, const Dim& b,
+                         std::span<const ScalarStep::Condition> conditions) const {
+  const std::vector<Dim> dims{a, b};
+  return never_runs_ || proven_less(a, b, assumed(dims, conditions), symbols_);
+}
+
 std::optional<std::string> AccessProof::flaw(
     std::string_view what, const std::vector<Dim>& index, const TensorType& type,
     std::span<const ScalarStep::Condition> conditions) const {
   if (never_runs_) return std::nullopt;
-  std::vector<Dim> assumed = assumed_;
-  std::set<DimLeaf> leaves;
-  for (const Dim& dim : index) dim.collect_leaves(leaves);
-  for (const auto& [comparison, left, right] : conditions) {
-    left.collect_leaves(leaves);
-    right.collect_leaves(leaves);
-    if (comparison == Comparison::Less) add_difference(assumed, right, left, 1);
-    if (comparison == Comparison::LessEqual || comparison == Comparison::Equal)
-      add_difference(assumed, right, left, 0);
-    if (comparison == Comparison::Equal) add_difference(assumed, left, right, 0);
-  }
-  for (const DimLeaf& leaf : leaves)
-    if (const SymbolInfo* known = symbols_.find(leaf); known != nullptr && known->below)
-      add_difference(assumed, *known->below, Dim::of(leaf), 1);
+  const std::vector<Dim> assumed = this->assumed(index, conditions);
   for (std::size_t i = 0; i < index.size(); ++i) {
     if (proven_less_equal(0, index[i], assumed, symbols_) &&
         proven_less(index[i], type.dims[i], assumed, symbols_))

@@ -23,7 +23,13 @@ class AccessProof {
                                   const TensorType& type,
                                   std::span<const ScalarStep::Condition> conditions) const;
 
+  // Whether a < b where all of `conditions` hold.
+  bool proven(const Dim& a, const Dim& b, std::span<const ScalarStep::Condition> conditions) const;
+
  private:
+  std::vector<Dim> assumed(std::span<const Dim> dims,
+                           std::span<const ScalarStep::Condition> conditions) const;
+
   SymbolTable symbols_;
   std::vector<Dim> assumed_;  // not negative
   bool never_runs_ = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "ir/loops/loop_form_text.h"
@@ -146,13 +147,7 @@ class LoopFormParser {
     tokens_.expect("where");
     form.selected = reader_.step_name();
     tokens_.expect(":");
-    const bool positions = tokens_.accept("positions");
-    if (positions) form.positions = behind_to();
-    if (!positions || tokens_.accept(",")) {
-      if (!tokens_.accept("count"))
-        tokens_.expected(positions ? "'count'" : "'positions' or 'count'");
-      form.count = behind_to();
-    }
+    std::tie(form.positions, form.count) = reader_.compaction();
     return form;
   }
 
@@ -178,11 +173,6 @@ class LoopFormParser {
     if (!form.descending && !tokens_.accept("rising")) tokens_.expected("'rising' or 'falling'");
     form.key = reader_.step_name();
     return form;
-  }
-
-  std::int32_t behind_to() {
-    tokens_.expect("to");
-    return reader_.number("the number of a result");
   }
 
   // The batch's loops, and the two behind them.

@@ -39,7 +39,7 @@ std::string where(const std::vector<ScalarStep::Condition>& all) {
   return all.empty() ? std::string() : " where " + conditions(all);
 }
 
-std::string header(const LoopForm& form) {
+std::string header(const KernelHeader& form) {
   std::string text;
   for (std::size_t i = 0; i < form.parameters.size(); ++i)
     text += fmt::format("  parameter {}: {}\n", i, print(form.parameters[i]));
@@ -107,10 +107,10 @@ std::string segments(const Segments& segments) {
   return text;
 }
 
-std::string compaction(const CompactForm& form) {
+std::string compaction(std::int32_t positions, std::int32_t count) {
   std::string text;
-  if (form.positions >= 0) text += fmt::format("positions to {}", form.positions);
-  if (form.count >= 0) text += fmt::format("{}count to {}", text.empty() ? "" : ", ", form.count);
+  if (positions >= 0) text += fmt::format("positions to {}", positions);
+  if (count >= 0) text += fmt::format("{}count to {}", text.empty() ? "" : ", ", count);
   return text;
 }
 
@@ -223,8 +223,8 @@ struct Printer {
   void operator()(const CompactForm& compact) {
     line("  for", listed(compact.space));
     append(text, compact.program, 4);
-    text +=
-        fmt::format("    where #{}: {}\n", compact.selected, loop_form_text::compaction(compact));
+    text += fmt::format("    where #{}: {}\n", compact.selected,
+                        loop_form_text::compaction(compact.positions, compact.count));
   }
   void operator()(const SortForm& sort) {
     line("  for", listed(sort.outer) + " over " + listed({sort.item}) +
@@ -261,7 +261,7 @@ struct Printer {
 std::string to_string(const LoopForm& form) {
   Printer printer;
   std::visit(printer, form.kind);
-  return kind_name(form) + "\n" + loop_form_text::header(form) + printer.text;
+  return kind_name(form) + "\n" + loop_form_text::header(KernelHeader(form)) + printer.text;
 }
 
 }  // namespace anydim::ir

@@ -126,13 +126,16 @@ Dim LoopTextReader::inside_kernel(const Token& token) {
                                       token.text));
     return Dim::of(loop_leaf(static_cast<LoopRole>(token.text[0]), *number));
   }
-  const std::string_view text = token.text;
+  return Dim::of(step_leaf_of(token, token.text));
+}
+
+DimLeaf LoopTextReader::step_leaf_of(const Token& token, std::string_view text) {
   const std::size_t point = text.find('.');
   const auto program = point == text.npos ? 0 : whole<std::int32_t>(text.substr(0, point));
   const auto position = whole<std::int32_t>(point == text.npos ? text : text.substr(point + 1));
   if (!program || !position || (*program == 0) != (point == text.npos))
-    tokens_.fail(token, fmt::format("expected a step, # and its number, found '#{}'", text));
-  return Dim::of(step_leaf(*position, static_cast<std::uint32_t>(*program)));
+    tokens_.fail(token, fmt::format("expected a step, # and its number, found '#{}'", token.text));
+  return step_leaf(*position, static_cast<std::uint32_t>(*program));
 }
 
 std::vector<Dim> LoopTextReader::index() {
@@ -226,7 +229,7 @@ std::vector<std::int32_t> LoopTextReader::operands() {
   std::vector<std::int32_t> all;
   tokens_.expect("(");
   if (tokens_.accept(")")) return all;
-  do all.push_back(step_name());
+  do all.push_back(read_operand_());
   while (tokens_.accept(","));
   tokens_.expect(")");
   return all;
@@ -315,6 +318,20 @@ Reduce LoopTextReader::reduce() {
   for (const Reduce reduce : {Reduce::Sum, Reduce::Product, Reduce::Max, Reduce::Min})
     if (tokens_.accept(loop_form_text::name_of(reduce))) return reduce;
   tokens_.expected("sum, product, max or min");
+}
+
+std::pair<std::int32_t, std::int32_t> LoopTextReader::compaction() {
+  const auto behind_to = [this] {
+    tokens_.expect("to");
+    return number("the number of a result");
+  };
+  std::pair<std::int32_t, std::int32_t> results{-1, -1};
+  const bool positions = tokens_.accept("positions");
+  if (positions) results.first = behind_to();
+  if (positions && !tokens_.accept(",")) return results;
+  if (!tokens_.accept("count")) tokens_.expected(positions ? "'count'" : "'positions' or 'count'");
+  results.second = behind_to();
+  return results;
 }
 
 Segments LoopTextReader::segments() {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/loops/loop_form.h"
@@ -37,12 +39,17 @@ class LoopTextReader {
   std::vector<ScalarStep::Condition> where();       // none without the word
   // What stands behind "#0: f32 = " of a step of that dtype; operands are steps of its own program.
   ScalarStep step(DType dtype);
-  std::int32_t step_name();               // "#3"
-  std::int32_t number(const char* what);  // not negative
+  // Operands are read by this instead of step_name().
+  void read_operands_with(std::function<std::int32_t()> read) { read_operand_ = std::move(read); }
+  DimLeaf step_leaf_of(const Token& token, std::string_view text);  // "3" or "1.3"
+  std::int32_t step_name();                                         // "#3"
+  std::int32_t number(const char* what);                            // not negative
   void expect_number(std::int32_t wanted, const char* what);
   DType dtype();
   Reduce reduce();      // sum, product, max or min
   Segments segments();  // behind the word
+  // The results for positions and count, -1 where not wanted.
+  std::pair<std::int32_t, std::int32_t> compaction();
 
  private:
   DimLeaf loop_variable();
@@ -58,6 +65,7 @@ class LoopTextReader {
   LoopForm& form_;
   DimScope scope_;
   std::vector<Iteration> iterations_;
+  std::function<std::int32_t()> read_operand_ = [this] { return step_name(); };
 };
 
 }  // namespace anydim::ir

@@ -31,11 +31,11 @@ Space joined(Space first, const Space& more) {
 
 class LoopFormVerifier {
  public:
-  explicit LoopFormVerifier(const LoopForm& form) : form_(form) {}
+  explicit LoopFormVerifier(const LoopForm& form) : form_(form), header_(form) {}
 
   std::optional<LoopFormFlaw> run() {
     try {
-      header();
+      verify_header(header_);
       std::visit([this](const auto& kind) { verify(kind); }, form_.kind);
       return std::nullopt;
     } catch (const Flaw& flaw) {
@@ -46,17 +46,6 @@ class LoopFormVerifier {
 
  private:
   void statement() { ++next_; }
-
-  void header() const {
-    for (const auto& types : {form_.parameters, form_.results})
-      for (const TensorType& type : types)
-        for (const Dim& dim : type.dims) verify_leaves(dim, form_.symbols, {}, nullptr);
-    for (const std::string& name : form_.symbols.names())
-      if (const auto& below = form_.symbols.find(name)->below)
-        verify_leaves(*below, form_.symbols, {}, nullptr);
-    for (const KernelCheck& check : form_.checks)
-      verify_leaves(check.extent, form_.symbols, {}, nullptr);
-  }
 
   // Loops that no other of the form are.
   void loops(const Space& space) {
@@ -73,7 +62,7 @@ class LoopFormVerifier {
   }
 
   StepPlace place(Space around) const {
-    return {.form = &form_, .around = std::move(around), .accumulated = {}, .scratch = {}};
+    return {.header = &header_, .around = std::move(around), .accumulated = {}, .scratch = {}};
   }
 
   // The steps of a program, each a line.
@@ -129,7 +118,7 @@ class LoopFormVerifier {
       expect(!rows.outer.empty() && rows.outer.front().extent == rows.segments->count &&
                  rows.inner.size() == 1,
              [] { return "expected the segments' loop first, and one loop over their rows"; });
-      segments(*rows.segments, rows.inner.front().extent);
+      verify_segments(header_, *rows.segments, rows.inner.front().extent);
     }
     stages(rows.stages, rows.outer, rows.inner, rows.scratch, rows.accumulators, {});
   }
@@ -158,7 +147,7 @@ class LoopFormVerifier {
         joined(attention.batch, {attention.row, attention.width, attention.key, attention.depth}));
     if (attention.segments) {
       statement();
-      segments(*attention.segments, attention.row.extent);
+      verify_segments(header_, *attention.segments, attention.row.extent);
       expect(attention.key.extent == attention.row.extent, [&] {
         return fmt::format("expected as many keys as rows, {}, got {}",
                            attention.row.extent.to_string(), attention.key.extent.to_string());
@@ -223,10 +212,7 @@ class LoopFormVerifier {
         steps(compact.program, place(compact.space), {compact.selected});
     statement();
     verifier.expect_dtype(compact.selected, DType::Bool);
-    Dim points = 1;
-    for (const Iteration& loop : compact.space) points = points * loop.extent;
-    if (compact.positions >= 0) result_of(compact.positions, points);
-    if (compact.count >= 0) result_of(compact.count, 1);
+    verify_compaction(header_, compact.space, compact.positions, compact.count);
   }
 
   void verify(const SortForm& sort) {
@@ -240,42 +226,12 @@ class LoopFormVerifier {
     verify_store(ranked, form_.symbols, sort.output, sort.index, DType::I64, nullptr);
   }
 
-  // A result of so many i64 numbers.
-  void result_of(std::int32_t result, const Dim& count) const {
-    const TensorType& type = verify_result(form_, result);
-    expect(type.dtype == DType::I64 &&
-               prove_equal(product(type.dims), count, form_.symbols) == Proof::Yes,
-           [&] {
-             return fmt::format("expected result {} to have {} elements of i64, got {}", result,
-                                count.to_string(), print(type));
-           });
-  }
-
   void element(const ScalarProgram& program, Space around) {
     element(program, place(std::move(around)));
   }
   void element(const ScalarProgram& program, const StepPlace& place) {
     expect(!program.steps.empty(), [] { return "expected an element, got no step"; });
     steps(program, place, {static_cast<std::int32_t>(program.steps.size()) - 1});
-  }
-
-  void segments(const Segments& segments, const Dim& rows) const {
-    verify_leaves(segments.count, form_.symbols, {}, nullptr);
-    list_of(segments.offsets, segments.count + 1);
-    verify_check(form_, segments.check, KernelCheck::Kind::Offsets, rows);
-    if (segments.work < 0) return;
-    list_of(segments.work, 2 * segments.count);
-    verify_check(form_, segments.work_check, KernelCheck::Kind::Work, segments.count);
-  }
-
-  void list_of(std::int32_t parameter, const Dim& count) const {
-    const TensorType& type = verify_parameter(form_, parameter);
-    expect(type.dtype == DType::I64 &&
-               prove_equal(product(type.dims), count, form_.symbols) == Proof::Yes,
-           [&] {
-             return fmt::format("expected parameter {} to have {} elements of i64, got {}",
-                                parameter, count.to_string(), print(type));
-           });
   }
 
   // `scratch`: the slots that are there before the first stage.
@@ -324,6 +280,7 @@ class LoopFormVerifier {
   }
 
   const LoopForm& form_;
+  const KernelHeader header_;
   std::set<DimLeaf> loops_;
   std::size_t next_ = 0;  // statement
 };

@@ -7,6 +7,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/access_proof.h"
+#include "ir/loops/kernel_program.h"
 #include "ir/loops/loop_form_text.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/shapes/shape_rule.h"
@@ -85,12 +86,62 @@ void verify_leaves(const Dim& dim, const SymbolTable& symbols, std::span<const I
   }
 }
 
-const TensorType& verify_parameter(const LoopForm& form, std::int32_t parameter) {
-  return type_at(form.parameters, parameter, "parameters");
+const TensorType& verify_parameter(const KernelHeader& header, std::int32_t parameter) {
+  return type_at(header.parameters, parameter, "parameters");
 }
 
-const TensorType& verify_result(const LoopForm& form, std::int32_t result) {
-  return type_at(form.results, result, "results");
+const TensorType& verify_result(const KernelHeader& header, std::int32_t result) {
+  return type_at(header.results, result, "results");
+}
+
+void verify_header(const KernelHeader& header) {
+  for (const auto* types : {&header.parameters, &header.results})
+    for (const TensorType& type : *types)
+      for (const Dim& dim : type.dims) verify_leaves(dim, header.symbols, {}, nullptr);
+  for (const std::string& name : header.symbols.names())
+    if (const auto& below = header.symbols.find(name)->below)
+      verify_leaves(*below, header.symbols, {}, nullptr);
+  for (const KernelCheck& check : header.checks)
+    verify_leaves(check.extent, header.symbols, {}, nullptr);
+}
+
+namespace {
+
+// A parameter or a result of so many i64 numbers.
+void verify_numbers(const KernelHeader& header, const char* what, std::int32_t position,
+                    const TensorType& type, const Dim& count) {
+  expect(type.dtype == DType::I64 &&
+             prove_equal(product(type.dims), count, header.symbols) == Proof::Yes,
+         [&] {
+           return fmt::format("expected {} {} to have {} elements of i64, got {}", what, position,
+                              count.to_string(), print(type));
+         });
+}
+
+}  // namespace
+
+void verify_segments(const KernelHeader& header, const Segments& segments, const Dim& rows) {
+  verify_leaves(segments.count, header.symbols, {}, nullptr);
+  const auto list = [&](std::int32_t parameter, const Dim& count) {
+    verify_numbers(header, "parameter", parameter, verify_parameter(header, parameter), count);
+  };
+  list(segments.offsets, segments.count + 1);
+  verify_check(header, segments.check, KernelCheck::Kind::Offsets, rows);
+  if (segments.work < 0) return;
+  list(segments.work, 2 * segments.count);
+  verify_check(header, segments.work_check, KernelCheck::Kind::Work, segments.count);
+}
+
+void verify_compaction(const KernelHeader& header, std::span<const Iteration> space,
+                       std::int32_t positions, std::int32_t count) {
+  const auto list = [&](std::int32_t result, const Dim& elements) {
+    if (result >= 0)
+      verify_numbers(header, "result", result, verify_result(header, result), elements);
+  };
+  Dim points = 1;
+  for (const Iteration& loop : space) points = points * loop.extent;
+  list(positions, points);
+  list(count, 1);
 }
 
 void verify_rank(const std::string& what, const std::vector<Dim>& index, const TensorType& type) {
@@ -100,12 +151,12 @@ void verify_rank(const std::string& what, const std::vector<Dim>& index, const T
   });
 }
 
-void verify_check(const LoopForm& form, std::int32_t check, KernelCheck::Kind kind,
+void verify_check(const KernelHeader& header, std::int32_t check, KernelCheck::Kind kind,
                   const Dim& extent) {
-  expect(check >= 0 && static_cast<std::size_t>(check) < form.checks.size(), [&] {
-    return fmt::format("expected one of {} checks, got {}", form.checks.size(), check);
+  expect(check >= 0 && static_cast<std::size_t>(check) < header.checks.size(), [&] {
+    return fmt::format("expected one of {} checks, got {}", header.checks.size(), check);
   });
-  const KernelCheck& there = form.checks[static_cast<std::size_t>(check)];
+  const KernelCheck& there = header.checks[static_cast<std::size_t>(check)];
   expect(there.kind == kind && (kind == KernelCheck::Kind::Divisor || there.extent == extent), [&] {
     return fmt::format("expected check {} to be {} of {}, got {} of {}", check,
                        loop_form_text::name_of(kind), extent.to_string(),
@@ -116,7 +167,7 @@ void verify_check(const LoopForm& form, std::int32_t check, KernelCheck::Kind ki
 void verify_store(const StepPlace& place, const SymbolTable& symbols, std::int32_t output,
                   const std::vector<Dim>& index, DType dtype,
                   const std::function<bool(std::int32_t step)>& is_index) {
-  const TensorType& type = verify_result(*place.form, output);
+  const TensorType& type = verify_result(*place.header, output);
   expect(type.dtype == dtype, [&] {
     return fmt::format("expected an element of result {}, {}, got {}", output, name_of(type.dtype),
                        name_of(dtype));
@@ -182,14 +233,30 @@ void verify_order(const ScalarProgram& program, const StepPlace& place, std::int
            program.steps[static_cast<std::size_t>(other)].kind == Kind::CheckedIndex;
   };
   for_each_dim(step, [&](const Dim& dim) {
-    verify_leaves(dim, place.form->symbols, place.around, is_index);
+    verify_leaves(dim, place.header->symbols, place.around, is_index);
+  });
+}
+
+void verify_divisor(const KernelHeader& header, const ScalarStep& step, const ScalarStep* by) {
+  const bool divides = (step.op == Op::div || step.op == Op::mod) && is_integer(step.dtype);
+  if (step.check >= 0) {
+    expect(divides, [&] { return fmt::format("{} checks nothing", step_text(step)); });
+    return verify_check(header, step.check, KernelCheck::Kind::Divisor, {});
+  }
+  if (!divides) return;
+  const bool never_zero =
+      by != nullptr &&
+      ((by->kind == Kind::Constant && by->integer != 0) ||
+       (by->kind == Kind::Extent && prove_less(0, by->index[0], header.symbols) == Proof::Yes));
+  expect(never_zero, [&] {
+    return fmt::format("{}: expected a check, for the divisor may be 0", step_text(step));
   });
 }
 
 ProgramVerifier::ProgramVerifier(const ScalarProgram& program, StepPlace place,
                                  const std::vector<std::int32_t>& roots)
     : program_(program), place_(std::move(place)), guards_(guards_of(program, roots)),
-      symbols_(place_.form->symbols) {}
+      symbols_(place_.header->symbols) {}
 
 void ProgramVerifier::step(std::int32_t position) {
   const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
@@ -201,12 +268,15 @@ void ProgramVerifier::step(std::int32_t position) {
          [&] { return fmt::format("{}: expected one dim", step_text(step)); });
   switch (step.kind) {
     case Kind::Load: load(position); break;
-    case Kind::Apply: divisor(step); break;
+    case Kind::Apply:
+      verify_divisor(*place_.header, step,
+                     step.operands.size() < 2
+                         ? nullptr
+                         : &program_.steps[static_cast<std::size_t>(step.operands[1])]);
+      break;
     case Kind::CheckedIndex: {
-      verify_check(*place_.form, step.check, KernelCheck::Kind::Index, step.index[0]);
-      SymbolInfo info;
-      info.below = step.index[0];
-      symbols_.declare(step_leaf(position), std::move(info));
+      verify_check(*place_.header, step.check, KernelCheck::Kind::Index, step.index[0]);
+      declare_checked_index(step_leaf(position), step.index[0], symbols_);
       break;
     }
     case Kind::Accumulated:
@@ -225,22 +295,6 @@ void ProgramVerifier::step(std::int32_t position) {
     case Kind::Extent:
     case Kind::Guarded: break;
   }
-}
-
-void ProgramVerifier::divisor(const ScalarStep& step) const {
-  const bool divides = (step.op == Op::div || step.op == Op::mod) && is_integer(step.dtype);
-  if (step.check >= 0) {
-    expect(divides, [&] { return fmt::format("{} checks nothing", step_text(step)); });
-    return verify_check(*place_.form, step.check, KernelCheck::Kind::Divisor, {});
-  }
-  if (!divides) return;
-  const ScalarStep& by = program_.steps[static_cast<std::size_t>(step.operands[1])];
-  expect((by.kind == Kind::Constant && by.integer != 0) ||
-             (by.kind == Kind::Extent &&
-              prove_less(0, by.index[0], place_.form->symbols) == Proof::Yes),
-         [&] {
-           return fmt::format("{}: expected a check, for the divisor may be 0", step_text(step));
-         });
 }
 
 std::vector<ProgramVerifier::Conditions> ProgramVerifier::ways_to(std::int32_t position) const {
@@ -263,7 +317,7 @@ std::vector<ProgramVerifier::Conditions> ProgramVerifier::ways_to(std::int32_t p
 
 void ProgramVerifier::load(std::int32_t position) const {
   const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
-  const TensorType& type = verify_parameter(*place_.form, step.buffer);
+  const TensorType& type = verify_parameter(*place_.header, step.buffer);
   expect(type.dtype == step.dtype, [&] {
     return fmt::format("{}: expected {}, the dtype of parameter {}", step_text(step),
                        name_of(type.dtype), step.buffer);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/loops/kernel_header.h"
 #include "ir/loops/loop_form.h"
 
 namespace anydim::ir {
@@ -22,7 +23,7 @@ void expect(bool holds, const auto& message) {
 
 // Where a program runs.
 struct StepPlace {
-  const LoopForm* form = nullptr;  // its types, symbols and checks
+  const KernelHeader* header = nullptr;  // its types, symbols and checks
   std::vector<Iteration> around;
   // dtypes of the slots that may be read
   std::map<std::int32_t, DType> accumulated, scratch;
@@ -33,10 +34,15 @@ struct StepPlace {
 // first `steps` (null: none).
 void verify_leaves(const Dim& dim, const SymbolTable& symbols, std::span<const Iteration> around,
                    const std::function<bool(std::int32_t step)>& is_index);
-const TensorType& verify_parameter(const LoopForm& form, std::int32_t parameter);
-const TensorType& verify_result(const LoopForm& form, std::int32_t result);
+void verify_header(const KernelHeader& header);
+void verify_segments(const KernelHeader& header, const Segments& segments, const Dim& rows);
+// The results that a compaction of the points of `space` writes; -1: not wanted.
+void verify_compaction(const KernelHeader& header, std::span<const Iteration> space,
+                       std::int32_t positions, std::int32_t count);
+const TensorType& verify_parameter(const KernelHeader& header, std::int32_t parameter);
+const TensorType& verify_result(const KernelHeader& header, std::int32_t result);
 void verify_rank(const std::string& what, const std::vector<Dim>& index, const TensorType& type);
-void verify_check(const LoopForm& form, std::int32_t check, KernelCheck::Kind kind,
+void verify_check(const KernelHeader& header, std::int32_t check, KernelCheck::Kind kind,
                   const Dim& extent);
 // A store of an element of that dtype. `symbols`: the form's and the checked indices of the
 // program.
@@ -48,6 +54,9 @@ void verify_dtypes(const ScalarStep& step, std::span<const DType> operands);
 
 // Operands and mentioned indices of a step come before it; other leaves of its dims are known.
 void verify_order(const ScalarProgram& program, const StepPlace& place, std::int32_t position);
+
+// A division of integers checks its divisor, `by`, unless that is never 0.
+void verify_divisor(const KernelHeader& header, const ScalarStep& step, const ScalarStep* by);
 
 class ProgramVerifier {
  public:
@@ -66,7 +75,6 @@ class ProgramVerifier {
 
   bool is_index(std::int32_t step) const;
   void load(std::int32_t position) const;
-  void divisor(const ScalarStep& step) const;
   // For each way to be needed: what holds then.
   std::vector<Conditions> ways_to(std::int32_t position) const;
 

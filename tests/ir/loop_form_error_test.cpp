@@ -1,12 +1,14 @@
 // What texts of loop forms are refused for, and where.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "ir/error.h"
 #include "ir/loops/loop_form_parse.h"
+#include "ir/loops/placed_kernel_parse.h"
 #include "tests/ir/loop_form_cases.h"
 #include "tests/support/region_fixture.h"
 
@@ -178,16 +180,18 @@ std::string mutated(std::string text, std::mt19937& random) {
   return text;
 }
 
-TEST(LoopFormMutations, ParseOrSayWhere) {
+// `text_of`: of a case's form; `reread`: the text parsed and printed.
+void expect_parse_or_place(const std::function<std::string(const LoopForm&)>& text_of,
+                           const std::function<std::string(const std::string&)>& reread) {
   std::mt19937 random(17);
   int refused = 0, parsed = 0;
   for (const std::string& name : tests::loop_form_case_names()) {
-    const std::string text = to_string(tests::make_region(tests::loop_form_case(name)).form);
+    const std::string text = text_of(tests::make_region(tests::loop_form_case(name)).form);
     for (int i = 0; i < 60; ++i) {
       const std::string changed = mutated(text, random);
       try {
-        const LoopForm form = parse_loop_form(changed);
-        EXPECT_EQ(to_string(parse_loop_form(to_string(form))), to_string(form)) << changed;
+        const std::string again = reread(changed);
+        EXPECT_EQ(reread(again), again) << changed;
         ++parsed;
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::Malformed) << error.what() << "\n" << changed;
@@ -199,6 +203,16 @@ TEST(LoopFormMutations, ParseOrSayWhere) {
   }
   EXPECT_GT(refused, 1000);
   EXPECT_GT(parsed, 100);
+}
+
+TEST(LoopFormMutations, ParseOrSayWhere) {
+  expect_parse_or_place([](const LoopForm& form) { return to_string(form); },
+                        [](const std::string& text) { return to_string(parse_loop_form(text)); });
+}
+
+TEST(KernelMutations, ParseOrSayWhere) {
+  expect_parse_or_place([](const LoopForm& form) { return to_string(place_kernel(form)); },
+                        [](const std::string& text) { return to_string(parse_kernel(text)); });
 }
 
 }  // namespace

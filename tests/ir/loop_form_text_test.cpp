@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "ir/loops/loop_form_parse.h"
+#include "ir/loops/placed_kernel_parse.h"
 #include "ir/loops/verify_loop_form.h"
+#include "ir/loops/verify_placed_kernel.h"
 #include "tests/ir/loop_form_cases.h"
 #include "tests/support/region_cases.h"
 
@@ -45,6 +47,23 @@ TEST_P(LoopFormText, IsVerified) {
   const LoopForm form = tests::make_region(tests::loop_form_case(GetParam())).form;
   const auto flaw = verify_loop_form(form);
   EXPECT_EQ(flaw ? flaw->message + "\n" + to_string(form) : "", "");
+}
+
+TEST_P(LoopFormText, GivesAKernelThatParsesToItself) {
+  const LoopForm form = tests::make_region(tests::loop_form_case(GetParam())).form;
+  const PlacedKernel kernel = place_kernel(form);
+  const std::string text = to_string(kernel);
+  const auto flaw = verify_placed_kernel(kernel);
+  ASSERT_EQ(flaw ? flaw->message : "", "") << text;
+  const PlacedKernel parsed = parse_kernel(text);
+  EXPECT_EQ(to_string(parsed), text);
+  EXPECT_TRUE(parsed.body == kernel.body) << text;
+  EXPECT_EQ(parsed.kind, kernel.kind);
+  EXPECT_EQ(parsed.product, kernel.product);
+  EXPECT_EQ(parsed.segments, kernel.segments);
+  EXPECT_EQ(parsed.parameters, form.parameters);
+  EXPECT_EQ(parsed.results, form.results);
+  EXPECT_EQ(parsed.checks, form.checks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, LoopFormText, ::testing::ValuesIn(tests::loop_form_case_names()),
