@@ -10,9 +10,12 @@
 #include "api/specialize.h"
 #include "api/tuning.h"
 #include "ir/error.h"
-#include "ir/loops/kernel_text.h"
 #include "ir/loops/loop_form.h"
+#include "ir/loops/loop_form_parse.h"
+#include "ir/loops/placed_kernel_parse.h"
+#include "ir/quote.h"
 #include "ir/reference/evaluate.h"
+#include "ir/text/lexer.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
 #include "passes/require_static.h"
@@ -180,10 +183,19 @@ std::string regions_text(const ir::Module& module, RegionStage stage) {
   std::string text;
   for (const ir::Region& region : module.regions) {
     const ir::LoopForm form = ir::derive_loop_form(region);
-    text += fmt::format("{}region @{}: {}", text.empty() ? "" : "\n", region.name,
-                        stage == RegionStage::Loops ? to_string(form) : kernel_text(form));
+    text +=
+        fmt::format("{}{} {}: {}", text.empty() ? "" : "\n",
+                    stage == RegionStage::Loops ? "loops" : "kernel", ir::global_text(region.name),
+                    stage == RegionStage::Loops ? to_string(form) : to_string(place_kernel(form)));
   }
   return text;
+}
+
+std::optional<StageText> reread_stage(std::string_view text, const std::string& source_name) {
+  const ir::TokenStream tokens(text, source_name);
+  if (tokens.at("loops")) return StageText{"loops", print(ir::parse_loop_forms(text, source_name))};
+  if (tokens.at("kernel")) return StageText{"kernel", print(ir::parse_kernels(text, source_name))};
+  return std::nullopt;
 }
 
 Optimized optimize(ir::Module module, const std::vector<std::string>& names,

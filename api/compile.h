@@ -60,6 +60,13 @@ Optimized optimize(ir::Module module, const std::vector<std::string>& passes,
 // regions.
 enum class RegionStage { Loops, Kernel };
 std::string regions_text(const ir::Module& module, RegionStage stage);
+// A text of a stage of lowering, which begins with the stage's name: parsed, verified and printed
+// again. Nothing where it begins with anything else. Throws Error{Malformed} at the place in the
+// text.
+struct StageText {
+  std::string stage, text;
+};
+std::optional<StageText> reread_stage(std::string_view text, const std::string& source_name);
 
 // The module after the passes before the pipeline's fork (passes/pass.h), which remove_padding and
 // hide_rows read.

@@ -92,11 +92,14 @@ ir::Module parse_text(std::string_view text, const std::string& name,
   return module;
 }
 
-ir::Module load_text(const std::filesystem::path& file) {
+std::string read_text(const std::filesystem::path& file) {
   require_size_of_text(std::filesystem::file_size(file), file.string());
   std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  return parse_text(text, file.filename().string(),
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+ir::Module load_text(const std::filesystem::path& file) {
+  return parse_text(read_text(file), file.filename().string(),
                     file.has_parent_path() ? file.parent_path() : std::filesystem::path("."));
 }
 
@@ -112,6 +115,11 @@ ir::Module load_model(const std::filesystem::path& file) {
       ErrorKind::Resource,
       fmt::format("{}: this build has no ONNX reader; give a module in text form", file.string()));
 #endif
+}
+
+std::optional<std::string> load_text_file(const std::filesystem::path& file) {
+  require_readable(file);
+  return is_text_form(file) ? std::optional(read_text(file)) : std::nullopt;
 }
 
 ir::Module load_model_bytes(std::span<const std::byte> bytes,

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ir/module.h"
 #include "ir/tensor.h"
@@ -21,6 +22,9 @@ ir::Module load_model(const std::filesystem::path& file);
 // names are looked for in `folder`; without one, a model that needs any is refused.
 ir::Module load_model_bytes(std::span<const std::byte> bytes,
                             const std::optional<std::filesystem::path>& folder = std::nullopt);
+
+// The file as text; nothing where it is an ONNX model. Throws Error{Malformed}.
+std::optional<std::string> load_text_file(const std::filesystem::path& file);
 
 // A serialised ONNX TensorProto (.pb). Throws Error{Malformed}, Error{Unsupported}.
 ir::Tensor load_onnx_tensor(const std::filesystem::path& file);

@@ -30,7 +30,31 @@ std::string listed_passes() {
   return text;
 }
 
+// A text of a stage is what lowering gave: no pass runs on it.
+bool print_stage(const OptOptions& options, const CommonOptions& common) {
+  const auto text = load_text_file(options.model);
+  const auto read =
+      text ? reread_stage(*text, std::filesystem::path(options.model).filename().string())
+           : std::nullopt;
+  if (!read) return false;
+  if (options.stage != "module" && options.stage != read->stage)
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("{} is the text of the stage {}, not of {}: leave --stage out",
+                            options.model, read->stage, options.stage));
+  if (!options.all || !options.skipped.empty() || !options.shapes.empty() ||
+      !options.outputs.empty() || options.rows != "all")
+    throw Error(
+        ErrorKind::CommandLine,
+        fmt::format("{} is the text of the stage {}, on which no pass runs: leave --passes, "
+                    "--skip, --shape, --outputs and --rows out",
+                    options.model, read->stage));
+  if (common.json) put_json(nlohmann::json{{read->stage, read->text}});
+  else put_text(read->text);
+  return true;
+}
+
 void run(const OptOptions& options, const CommonOptions& common) {
+  if (print_stage(options, common)) return;
   CompileOptions compile = compile_options(common);
   compile.outputs = options.outputs;
   compile.skipped_passes = options.skipped;
@@ -86,7 +110,9 @@ void run(const OptOptions& options, const CommonOptions& common) {
 void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "print a module's text after passes");
-  command->add_option("MODEL", options->model, "an ONNX model or a module in text form")
+  command
+      ->add_option("MODEL", options->model,
+                   "an ONNX model, a module in text form, or the text that --stage loops printed")
       ->required();
   auto* passes =
       command

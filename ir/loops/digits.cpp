@@ -46,16 +46,6 @@ void collect(const Dim& dim, const DimLeaf& variable, std::vector<Dim>& found) {
   for (const Dim& operand : dim.operands()) collect(operand, variable, found);
 }
 
-Iteration declared(const DimLeaf& variable, const Dim& extent, SymbolTable& symbols) {
-  SymbolInfo info;
-  const std::int64_t high = bounds(extent, symbols).high;
-  info.high =
-      high == std::numeric_limits<std::int64_t>::max() ? high : std::max<std::int64_t>(0, high - 1);
-  info.below = extent;
-  symbols.declare(variable, info);
-  return {variable, extent};
-}
-
 }  // namespace
 
 std::vector<Dim> digit_extents(const ScalarProgram& program, const DimLeaf& variable,
@@ -85,7 +75,7 @@ Digits split(const Iteration& iteration, const std::vector<Dim>& extents,
   for (std::size_t i = extents.size() + 1; i-- > 0;) {
     const Dim weight = i == 0 ? Dim(1) : extents[i - 1];
     const Dim extent = simplify(ceil_div(above, weight), symbols);
-    result.digits.push_back(declared(fresh(), extent, symbols));
+    result.digits.push_back(declare_iteration(fresh(), extent, symbols));
     result.weights.push_back(weight);
     result.value = result.value + result.digits.back().index() * weight;
     above = weight;

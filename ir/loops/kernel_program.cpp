@@ -20,6 +20,12 @@ void collect_leaves(const ScalarStep& step, std::set<DimLeaf>& leaves) {
 
 }  // namespace
 
+void declare_checked_index(const DimLeaf& leaf, const Dim& extent, SymbolTable& symbols) {
+  SymbolInfo info;
+  info.below = extent;
+  symbols.declare(leaf, std::move(info));
+}
+
 KernelProgram::KernelProgram(const ScalarProgram& program, const std::vector<std::int32_t>& roots,
                              std::uint32_t number, SymbolTable& symbols)
     : number_(number), steps_(program.steps), guards_(guards_of(program, roots)),
@@ -29,9 +35,7 @@ KernelProgram::KernelProgram(const ScalarProgram& program, const std::vector<std
     for_each_dim(step, [&](Dim& dim) { dim = own(dim); });
     if (step.kind != Kind::CheckedIndex) continue;
     names_steps_ = true;
-    SymbolInfo info;
-    info.below = step.index.at(0);
-    symbols.declare(leaf_of(static_cast<std::int32_t>(i)), std::move(info));
+    declare_checked_index(leaf_of(static_cast<std::int32_t>(i)), step.index.at(0), symbols);
   }
   for (std::size_t i = 0; i < steps_.size(); ++i)
     leaves_.push_back(needed_leaves(static_cast<std::int32_t>(i)));

@@ -11,6 +11,9 @@
 
 namespace anydim::ir {
 
+// A checked index below `extent` among the kernel's symbols.
+void declare_checked_index(const DimLeaf& leaf, const Dim& extent, SymbolTable& symbols);
+
 // The steps of one program of a kernel. A kernel has several programs that number their steps
 // alike: here each step that index expressions mention is the leaf step_leaf(position, number()),
 // declared in the kernel's symbols below its extent.

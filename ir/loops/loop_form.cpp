@@ -11,6 +11,15 @@
 
 namespace anydim::ir {
 
+Iteration declare_iteration(const DimLeaf& variable, const Dim& extent, SymbolTable& symbols) {
+  const std::int64_t most = bounds(extent, symbols).high;
+  SymbolInfo info;
+  info.high = most == INT64_MAX ? most : std::max<std::int64_t>(0, most - 1);
+  info.below = extent;
+  symbols.declare(variable, std::move(info));
+  return {variable, extent};
+}
+
 namespace {
 
 using Dims = std::vector<Dim>;
@@ -131,6 +140,8 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
     else form.kind = derive::derive_map(context, outputs);
     form.symbols = std::move(context.symbols);
     form.checks = std::move(context.checks);
+    for (const ValueId input : inputs) form.parameters.push_back(function.tensor_type(input));
+    for (const ValueId output : outputs) form.results.push_back(function.tensor_type(output));
     OwnElements(form, *context.subgraph, outputs);
     return {std::move(form), {}};
   } catch (const NoLoopForm& none) {

@@ -33,6 +33,9 @@ struct Iteration {
   bool operator==(const Iteration&) const = default;
 };
 
+// `variable` as a loop variable over [0, extent), declared in `symbols`.
+Iteration declare_iteration(const DimLeaf& variable, const Dim& extent, SymbolTable& symbols);
+
 // One step of a scalar program. Steps are in topological order; operands are positions of earlier
 // steps.
 struct ScalarStep {
@@ -86,6 +89,7 @@ void for_each_dim(auto& step, const auto& use) {
 
 struct ScalarProgram {
   std::vector<ScalarStep> steps;
+  bool operator==(const ScalarProgram&) const = default;
 };
 
 // Writes the value of `step` to element `index` of output `output` (position among the region's
@@ -94,6 +98,7 @@ struct Store {
   std::int32_t output = 0;
   std::vector<Dim> index;
   std::int32_t step = 0;
+  bool operator==(const Store&) const = default;
 };
 
 // Independent points; parts write disjoint elements and may run in any order, also at once (concat
@@ -103,9 +108,11 @@ struct MapPart {
   std::vector<Iteration> space;
   ScalarProgram program;
   std::vector<Store> stores;
+  bool operator==(const MapPart&) const = default;
 };
 struct MapForm {
   std::vector<MapPart> parts;
+  bool operator==(const MapForm&) const = default;
 };
 
 enum class Reduce : std::uint8_t { Sum, Product, Max, Min };
@@ -118,16 +125,19 @@ struct RowStage {
     std::int32_t step = 0;     // reduced value
     DType dtype = DType::F32;  // accumulator and result dtype
     std::int32_t slot = 0;     // Accumulated slot that later stages read
+    bool operator==(const Reduction&) const = default;
   };
   struct Keep {
     std::int32_t slot = 0;  // Scratch slot that later stages read at the same inner index
     std::int32_t step = 0;
+    bool operator==(const Keep&) const = default;
   };
   std::vector<Reduction> reductions;
   std::vector<Keep> keeps;
   std::vector<Store> stores;
   bool per_row = false;  // runs once a row, after the earlier stages, with no inner index (results
                          // of whole-row reductions)
+  bool operator==(const RowStage&) const = default;
 };
 
 // Rows of several sequences laid end to end: sequence s has rows offsets[s] to offsets[s + 1] - 1,
@@ -142,6 +152,7 @@ struct Segments {
   // the region's parameters, or -1, and its check, where a kernel reports the first place of the
   // list that breaks the rule.
   std::int32_t work = -1, work_check = -1;
+  bool operator==(const Segments&) const = default;
 };
 
 // Rows: for each point of `outer`, the stages in order over `inner`. Softmax, layer norm, any
@@ -154,6 +165,7 @@ struct RowForm {
   std::vector<DType> scratch;  // dtype of each Scratch slot; a slot has one element an inner point
   std::int32_t accumulators = 0;
   std::optional<Segments> segments{};
+  bool operator==(const RowForm&) const = default;
 };
 
 // product[batch, m, n] = sum over k of left[batch, m, k] * right[batch, k, n], then the epilogue at
@@ -170,6 +182,7 @@ struct MatmulForm {
   std::vector<RowStage> rows;      // outer = batch and m, inner = n
   std::vector<DType> scratch;
   std::int32_t accumulators = 0;
+  bool operator==(const MatmulForm&) const = default;
 };
 
 // output[batch, i, e] = sum over j of weight[batch, i, j] * v[batch, j, e], weight = softmax over j
@@ -185,6 +198,7 @@ struct AttentionForm {
   ScalarProgram epilogue;            // Accumulated slot 0 is the output element
   std::vector<Store> stores;
   std::optional<Segments> segments{};
+  bool operator==(const AttentionForm&) const = default;
 };
 
 // One pass over the inner space of an ordered form, point after point.
@@ -207,8 +221,10 @@ struct OrderedStage {
   struct Update {
     Store store;
     std::optional<Op> combine;
+    bool operator==(const Update&) const = default;
   };
   std::vector<Update> updates;
+  bool operator==(const OrderedStage&) const = default;
 };
 
 // Ordered: for each point of `outer` (in any order, also at once) the stages in order, each over
@@ -217,6 +233,7 @@ struct OrderedStage {
 struct OrderedForm {
   std::vector<Iteration> outer;
   std::vector<OrderedStage> stages;
+  bool operator==(const OrderedForm&) const = default;
 };
 
 // Compaction: the row-major numbers of the points of `space` where `selected` holds, in order, to
@@ -228,6 +245,7 @@ struct CompactForm {
   ScalarProgram program;
   std::int32_t selected = 0;  // step, bool
   std::int32_t positions = -1, count = -1;
+  bool operator==(const CompactForm&) const = default;
 };
 
 // Sort: for each point of `outer` (in any order, also at once), the numbers 0 to item.extent - 1 in
@@ -244,6 +262,7 @@ struct SortForm {
   DimLeaf rank;
   std::int32_t output = 0;
   std::vector<Dim> index;  // over the variables of `outer` and `rank`
+  bool operator==(const SortForm&) const = default;
 };
 
 // What a kernel finds out only as it runs, and reports in its error slot.
@@ -265,7 +284,8 @@ struct KernelCheck {
 struct LoopForm {
   std::variant<MapForm, RowForm, MatmulForm, AttentionForm, OrderedForm, CompactForm, SortForm>
       kind;
-  SymbolTable symbols;  // the function's symbols and every iteration's
+  std::vector<TensorType> parameters, results;  // of the buffers that it reads and writes
+  SymbolTable symbols;                          // the function's symbols and every iteration's
   std::vector<KernelCheck> checks;
 };
 
@@ -298,7 +318,7 @@ std::vector<Dim> bucket_keys(const LoopForm& form);
 std::string kind_name(const LoopForm& form);
 // Whether it works on rows laid end to end.
 bool has_segments(const LoopForm& form);
-// For looking and for tests: an indented listing.
+// All of it as text, an indented listing; ir/loops/loop_form_parse.h reads it back.
 std::string to_string(const LoopForm& form);
 
 }  // namespace anydim::ir

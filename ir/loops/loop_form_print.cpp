@@ -3,6 +3,10 @@
 
 #include "ir/error.h"
 #include "ir/loops/loop_form_text.h"
+#include "ir/loops/scalar_program.h"
+#include "ir/quote.h"
+#include "ir/text/print.h"
+#include "ir/text/tensor_text.h"
 
 namespace anydim::ir {
 
@@ -22,32 +26,97 @@ std::string listed(const std::vector<Iteration>& space) {
   return text;
 }
 
-std::string where(const std::vector<ScalarStep::Condition>& conditions) {
+std::string conditions(const std::vector<ScalarStep::Condition>& all) {
   static constexpr const char* signs[] = {"==", "!=", "<", "<="};
   std::string text;
-  for (const auto& condition : conditions)
-    text +=
-        fmt::format("{}{} {} {}", text.empty() ? " where " : " and ", condition.left.to_string(),
-                    signs[static_cast<int>(condition.comparison)], condition.right.to_string());
+  for (const auto& condition : all)
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : " and ", condition.left.to_string(),
+                        signs[static_cast<int>(condition.comparison)], condition.right.to_string());
   return text;
 }
+
+std::string where(const std::vector<ScalarStep::Condition>& all) {
+  return all.empty() ? std::string() : " where " + conditions(all);
+}
+
+std::string header(const KernelHeader& form) {
+  std::string text;
+  for (std::size_t i = 0; i < form.parameters.size(); ++i)
+    text += fmt::format("  parameter {}: {}\n", i, print(form.parameters[i]));
+  for (std::size_t i = 0; i < form.results.size(); ++i)
+    text += fmt::format("  result {}: {}\n", i, print(form.results[i]));
+  if (!form.symbols.names().empty()) text += "  where " + print(form.symbols) + "\n";
+  for (std::size_t i = 0; i < form.checks.size(); ++i) {
+    const KernelCheck& check = form.checks[i];
+    text += fmt::format("  check {}: {} of {}, {}", i, name_of(check.kind),
+                        check.extent.to_string(), quote(check.what));
+    if (!check.source.empty()) text += " from " + quote(check.source);
+    text += '\n';
+  }
+  return text;
+}
+
+namespace {
+
+std::string checked(const ScalarStep& step) {
+  return step.check < 0 ? std::string() : fmt::format(", check {}", step.check);
+}
+
+std::string constant(const ScalarStep& step) {
+  if (!is_float(step.dtype)) return std::to_string(step.integer);
+  std::string text;
+  append_real(text, step.real);
+  return text;
+}
+
+// Those of the op's attributes that scalar steps keep, where they are not the default.
+std::string attributes(const ScalarStep& step) {
+  if (step.flags == step_flags({.op = step.op})) return {};
+  std::string text;
+  for (const auto& [name, value] : step_attributes(step))
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, std::get<std::int64_t>(value));
+  return " {" + text + "}";
+}
+
+}  // namespace
 
 std::string describe_step(const ScalarStep& step, const std::vector<std::string>& names) {
   const std::string operands = fmt::format("{}", fmt::join(names, ", "));
   switch (step.kind) {
-    case ScalarStep::Kind::Constant:
-      return is_float(step.dtype) ? fmt::format("{}", step.real) : fmt::format("{}", step.integer);
-    case ScalarStep::Kind::Extent: return listed(step.index);
+    case ScalarStep::Kind::Constant: return constant(step);
+    case ScalarStep::Kind::Extent: return "extent " + listed(step.index);
     case ScalarStep::Kind::Load: return fmt::format("load {}[{}]", step.buffer, listed(step.index));
-    case ScalarStep::Kind::Apply: return fmt::format("{}({})", info(step.op).text, operands);
+    case ScalarStep::Kind::Apply:
+      return fmt::format("{}({}){}{}", info(step.op).text, operands, attributes(step),
+                         checked(step));
     case ScalarStep::Kind::CheckedIndex:
-      return fmt::format("index({}) below {}", operands, listed(step.index));
+      return fmt::format("index({}) below {}{}", operands, listed(step.index), checked(step));
     case ScalarStep::Kind::Guarded:
       return fmt::format("guarded({}){}", operands, where(step.conditions));
     case ScalarStep::Kind::Accumulated: return fmt::format("accumulated {}", step.slot);
     case ScalarStep::Kind::Scratch: return fmt::format("scratch {}", step.slot);
   }
   internal_error("every kind of step is described");
+}
+
+std::string segments(const Segments& segments) {
+  std::string text = fmt::format("segments {} by offsets in {}, check {}",
+                                 segments.count.to_string(), segments.offsets, segments.check);
+  if (segments.work >= 0)
+    text += fmt::format(", begun as listed in {}, check {}", segments.work, segments.work_check);
+  return text;
+}
+
+std::string compaction(std::int32_t positions, std::int32_t count) {
+  std::string text;
+  if (positions >= 0) text += fmt::format("positions to {}", positions);
+  if (count >= 0) text += fmt::format("{}count to {}", text.empty() ? "" : ", ", count);
+  return text;
+}
+
+std::string_view name_of(KernelCheck::Kind kind) {
+  static constexpr std::string_view names[] = {"index", "divisor", "offsets", "work"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::string_view name_of(Reduce reduce) {
@@ -63,7 +132,7 @@ using loop_form_text::describe_step;
 using loop_form_text::listed;
 using loop_form_text::where;
 
-void print(std::string& text, const ScalarProgram& program, int indent) {
+void append(std::string& text, const ScalarProgram& program, int indent) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const ScalarStep& step = program.steps[i];
     std::vector<std::string> operands;
@@ -74,75 +143,73 @@ void print(std::string& text, const ScalarProgram& program, int indent) {
   }
 }
 
-void print(std::string& text, const std::vector<Store>& stores, int indent) {
+void append(std::string& text, const std::vector<Store>& stores, int indent) {
   for (const Store& store : stores)
     text += fmt::format("{:{}}store {}[{}] = #{}\n", "", indent, store.output, listed(store.index),
                         store.step);
 }
 
-void print(std::string& text, const std::vector<RowStage>& stages) {
+void append(std::string& text, const std::vector<RowStage>& stages) {
   for (const RowStage& stage : stages) {
     text += stage.per_row ? "  row result\n" : "  stage\n";
-    print(text, stage.program, 4);
+    append(text, stage.program, 4);
     for (const auto& keep : stage.keeps)
       text += fmt::format("    scratch {} = #{}\n", keep.slot, keep.step);
     for (const auto& reduction : stage.reductions)
       text += fmt::format("    accumulated {}: {} = {} of #{}\n", reduction.slot,
                           name_of(reduction.dtype), loop_form_text::name_of(reduction.kind),
                           reduction.step);
-    print(text, stage.stores, 4);
+    append(text, stage.stores, 4);
   }
 }
 
 struct Printer {
-  std::string& text;
+  std::string text{};
 
-  void operator()(const MapForm& form) const {
-    text += "map\n";
-    for (const MapPart& part : form.parts) {
-      text += fmt::format("  for {}\n", listed(part.space));
-      print(text, part.program, 4);
-      print(text, part.stores, 4);
+  void operator()(const MapForm& map) {
+    for (const MapPart& part : map.parts) {
+      line("  for", listed(part.space));
+      append(text, part.program, 4);
+      append(text, part.stores, 4);
     }
   }
-  void operator()(const RowForm& form) const {
-    text += fmt::format("rows for {} over {}\n", listed(form.outer), listed(form.inner));
-    print_segments(form.segments);
-    print(text, form.stages);
+  void operator()(const RowForm& rows) {
+    line("  for", listed(rows.outer) + " over " + listed(rows.inner));
+    append_segments(rows.segments);
+    append_slots(rows.scratch, rows.accumulators);
+    append(text, rows.stages);
   }
-  void operator()(const MatmulForm& form) const {
-    text += fmt::format("matmul for {}{}{}, over {}\n", listed(form.batch),
-                        form.batch.empty() ? "" : ", ", listed({form.m, form.n}), listed({form.k}));
-    section("left", form.left);
-    section("right", form.right);
-    section("epilogue", form.epilogue);
-    text += fmt::format("    value #{}\n", form.epilogue_step);
-    print(text, form.stores, 4);
-    print(text, form.rows);
+  void operator()(const MatmulForm& matmul) {
+    std::vector<Iteration> points = matmul.batch;
+    points.insert(points.end(), {matmul.m, matmul.n});
+    text += fmt::format("  for {} over {} in {}\n", listed(points), listed({matmul.k}),
+                        name_of(matmul.accumulate));
+    section("left", matmul.left);
+    section("right", matmul.right);
+    section("epilogue", matmul.epilogue);
+    text += fmt::format("    value #{}\n", matmul.epilogue_step);
+    append(text, matmul.stores, 4);
+    append_slots(matmul.scratch, matmul.accumulators);
+    append(text, matmul.rows);
   }
-  void operator()(const AttentionForm& form) const {
-    text += fmt::format("attention for {}{}{}, over {}\n", listed(form.batch),
-                        form.batch.empty() ? "" : ", ", listed({form.row, form.width}),
-                        listed({form.key, form.depth}));
-    print_segments(form.segments);
-    section("q", form.q);
-    section("k", form.k);
-    section("v", form.v);
-    section("score", form.score);
-    section("epilogue", form.epilogue);
-    print(text, form.stores, 4);
+  void operator()(const AttentionForm& attention) {
+    std::vector<Iteration> points = attention.batch;
+    points.insert(points.end(), {attention.row, attention.width});
+    text +=
+        fmt::format("  for {} over {}\n", listed(points), listed({attention.key, attention.depth}));
+    append_segments(attention.segments);
+    section("q", attention.q);
+    section("k", attention.k);
+    section("v", attention.v);
+    section("score", attention.score);
+    section("epilogue", attention.epilogue);
+    append(text, attention.stores, 4);
   }
-  void print_segments(const std::optional<Segments>& segments) const {
-    if (!segments) return;
-    text += fmt::format("  segments: {} by offsets in {}", segments->count.to_string(),
-                        segments->offsets);
-    text += segments->work >= 0 ? fmt::format(", begun as listed in {}\n", segments->work) : "\n";
-  }
-  void operator()(const OrderedForm& form) const {
-    text += fmt::format("ordered for {}\n", listed(form.outer));
-    for (const OrderedStage& stage : form.stages) {
-      text += fmt::format("  in order {}{}\n", listed(stage.inner), where(stage.conditions));
-      print(text, stage.program, 4);
+  void operator()(const OrderedForm& ordered) {
+    line("  for", listed(ordered.outer));
+    for (const OrderedStage& stage : ordered.stages) {
+      line("  in order", listed(stage.inner) + where(stage.conditions));
+      append(text, stage.program, 4);
       for (const auto& carry : stage.carries)
         text +=
             fmt::format("    carry {}: {} = #{}\n", carry.slot, name_of(carry.dtype), carry.next);
@@ -153,32 +220,48 @@ struct Printer {
       }
     }
   }
-  void operator()(const CompactForm& form) const {
-    text += fmt::format("compact for {}\n", listed(form.space));
-    print(text, form.program, 4);
-    text += fmt::format("    where #{}: positions to {}, count to {}\n", form.selected,
-                        form.positions, form.count);
+  void operator()(const CompactForm& compact) {
+    line("  for", listed(compact.space));
+    append(text, compact.program, 4);
+    text += fmt::format("    where #{}: {}\n", compact.selected,
+                        loop_form_text::compaction(compact.positions, compact.count));
   }
-  void operator()(const SortForm& form) const {
-    text += fmt::format("sort for {} over {}{}{}\n", listed(form.outer), listed({form.item}),
-                        form.depth.empty() ? "" : " by ", listed(form.depth));
-    print(text, form.program, 4);
-    text += fmt::format("    store {}[{}] = item of rank {} by {} #{}\n", form.output,
-                        listed(form.index), to_string(form.rank),
-                        form.descending ? "falling" : "rising", form.key);
+  void operator()(const SortForm& sort) {
+    line("  for", listed(sort.outer) + " over " + listed({sort.item}) +
+                      (sort.depth.empty() ? "" : " by ") + listed(sort.depth));
+    append(text, sort.program, 4);
+    text += fmt::format("    store {}[{}] = item of rank {} by {} #{}\n", sort.output,
+                        listed(sort.index), to_string(sort.rank),
+                        sort.descending ? "falling" : "rising", sort.key);
   }
-  void section(const char* name, const ScalarProgram& program) const {
+
+ private:
+  void line(std::string_view keyword, const std::string& rest) {
+    text += keyword;
+    if (!rest.empty() && rest.front() != ' ') text += ' ';
+    text += rest + "\n";
+  }
+  void append_segments(const std::optional<Segments>& segments) {
+    if (segments) text += "  " + loop_form_text::segments(*segments) + "\n";
+  }
+  void append_slots(const std::vector<DType>& scratch, std::int32_t accumulators) {
+    for (std::size_t i = 0; i < scratch.size(); ++i)
+      text += (i == 0 ? "  scratch " : ", ") + std::string(name_of(scratch[i]));
+    if (!scratch.empty()) text += '\n';
+    if (accumulators != 0) text += fmt::format("  accumulators {}\n", accumulators);
+  }
+  void section(const char* name, const ScalarProgram& program) {
     text += fmt::format("  {}\n", name);
-    print(text, program, 4);
+    append(text, program, 4);
   }
 };
 
 }  // namespace
 
 std::string to_string(const LoopForm& form) {
-  std::string text;
-  std::visit(Printer{text}, form.kind);
-  return text;
+  Printer printer;
+  std::visit(printer, form.kind);
+  return kind_name(form) + "\n" + loop_form_text::header(KernelHeader(form)) + printer.text;
 }
 
 }  // namespace anydim::ir

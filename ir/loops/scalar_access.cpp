@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/loops/scalar_program.h"
 #include "ir/loops/scalar_simplify.h"
 
 namespace anydim::ir {
@@ -21,16 +22,6 @@ constexpr int deepest_chain = 2048;
   throw NoLoopForm{why + ": " + describe(*subgraph.function, binding)};
 }
 
-std::uint8_t step_flags(const Binding& binding) {
-  switch (binding.op) {
-    case Op::mod: return integer_attribute(binding, "truncate") != 0 ? 1 : 0;
-    case Op::is_inf:
-      return static_cast<std::uint8_t>((integer_attribute(binding, "negative") != 0 ? 1 : 0) |
-                                       (integer_attribute(binding, "positive") != 0 ? 2 : 0));
-    default: return 0;
-  }
-}
-
 }  // namespace
 
 std::size_t axis_from_front(const Binding& binding, std::size_t rank) {
@@ -43,13 +34,7 @@ Iteration AccessContext::iterate(LoopRole role, const Dim& extent) {
 }
 
 Iteration AccessContext::declare(const DimLeaf& variable, const Dim& extent) {
-  SymbolInfo info;
-  info.low = 0;
-  Interval range = bounds(extent, symbols);
-  info.high = range.high == INT64_MAX ? range.high : std::max<std::int64_t>(0, range.high - 1);
-  info.below = extent;
-  symbols.declare(variable, info);
-  return {variable, extent};
+  return declare_iteration(variable, extent, symbols);
 }
 
 void ProgramBuilder::provide(ValueId value, Kind kind, std::int32_t slot) {
@@ -173,10 +158,10 @@ std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) 
 }
 
 std::int32_t ProgramBuilder::number(DType dtype, double value) {
-  return push({.kind = Kind::Constant,
-               .dtype = dtype,
-               .real = value,
-               .integer = static_cast<std::int64_t>(value)});
+  ScalarStep step{.kind = Kind::Constant, .dtype = dtype};
+  if (is_float(dtype)) step.real = value;
+  else step.integer = static_cast<std::int64_t>(value);
+  return push(std::move(step));
 }
 
 std::int32_t ProgramBuilder::zero(DType dtype) {

@@ -36,6 +36,16 @@ Attributes step_attributes(const ScalarStep& step) {
   }
 }
 
+std::uint8_t step_flags(const Binding& binding) {
+  switch (binding.op) {
+    case Op::mod: return integer_attribute(binding, "truncate") != 0 ? 1 : 0;
+    case Op::is_inf:
+      return static_cast<std::uint8_t>((integer_attribute(binding, "negative") != 0 ? 1 : 0) |
+                                       (integer_attribute(binding, "positive") != 0 ? 2 : 0));
+    default: return 0;
+  }
+}
+
 Tensor constant_tensor(const ScalarStep& step) {
   Tensor tensor(step.dtype, {});
   if (is_float(step.dtype)) tensor.set_real(0, step.real);

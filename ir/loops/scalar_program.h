@@ -17,6 +17,9 @@ ScalarOp scalar_op(const ScalarStep& step);
 // Attributes that make a binding of it.
 Attributes step_attributes(const ScalarStep& step);
 
+// ScalarStep::flags of a binding.
+std::uint8_t step_flags(const Binding& binding);
+
 // The number of a Constant step, of rank 0.
 Tensor constant_tensor(const ScalarStep& step);
 

@@ -135,27 +135,33 @@ class StepPlacer {
     return any;
   }
 
-  // Extents of dims that a load looks into through a checked index, and that may be 0: where one is
+  // Extents of dims that are looked into through a checked index, and that may be 0: where one is
   // out of range, 0 stands for it, which in an empty dim is no element at all.
-  std::vector<Dim> extents_that_may_be_empty(std::int32_t load) {
+  std::vector<Dim> extents_that_may_be_empty(const std::vector<Dim>& index) {
     std::set<std::int32_t> indices;
-    for (const Dim& dim : program_.step(load).index)
-      for (const std::int32_t index : steps_mentioned(dim)) indices.insert(index);
+    for (const Dim& dim : index)
+      for (const std::int32_t checked : steps_mentioned(dim)) indices.insert(checked);
     std::vector<Dim> extents;
-    for (const std::int32_t index : indices)
-      if (const Dim& extent = program_.step(index).index.at(0); interval_of(extent).low <= 0)
+    for (const std::int32_t checked : indices)
+      if (const Dim& extent = program_.step(checked).index.at(0); interval_of(extent).low <= 0)
         extents.push_back(extent);
     return extents;
   }
+  std::vector<Dim> extents_that_may_be_empty(std::int32_t load) {
+    return extents_that_may_be_empty(program_.step(load).index);
+  }
 
-  // Where a load happens: where it runs and there is an element. Value{}: everywhere.
-  Value load_mask(Scope& scope, std::int32_t load) {
-    Value mask = mask_of(scope, load);
-    for (const Dim& extent : extents_that_may_be_empty(load)) {
+  // Where `mask` holds (Value{}: everywhere) and there is an element at `index`.
+  Value where_elements(Scope& scope, Value mask, const std::vector<Dim>& index) {
+    for (const Dim& extent : extents_that_may_be_empty(index)) {
       const Value some = holds(scope, {Comparison::Less, Dim(0), extent});
       mask = mask == Value{} ? some : both(scope, mask, some);
     }
     return mask;
+  }
+  // Where a load happens: where it runs and there is an element. Value{}: everywhere.
+  Value load_mask(Scope& scope, std::int32_t load) {
+    return where_elements(scope, mask_of(scope, load), program_.step(load).index);
   }
 
  private:

@@ -56,7 +56,6 @@ class FunctionParser {
   void parameters(std::vector<std::uint32_t>& weights);
   std::optional<DeclaredResults> result_types();
   void where();
-  SymbolInfo symbol_info();
   void body();
   void check_results(const DeclaredResults& declared);
   void finish();

@@ -14,6 +14,16 @@ namespace {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_character(char c) { return is_letter(c) || is_digit(c) || c == '.'; }
+// What the names of one kind begin with.
+TokenKind kind_behind(char sigil) {
+  switch (sigil) {
+    case '%': return TokenKind::ValueName;
+    case '@': return TokenKind::GlobalName;
+    case '$': return TokenKind::LoopVariable;
+    case '#': return TokenKind::StepName;
+    default: return TokenKind::End;
+  }
+}
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 int hex_digit(char c) {
@@ -126,8 +136,8 @@ Token TokenStream::lex() {
   Token token;
   if (begin < text_.size()) {
     const char c = text_[begin];
-    if (c == '%' || c == '@') {
-      token = lex_name(c == '%' ? TokenKind::ValueName : TokenKind::GlobalName);
+    if (const TokenKind kind = kind_behind(c); kind != TokenKind::End) {
+      token = lex_name(kind);
     } else if (c == '"') {
       token.kind = TokenKind::String;
       token.text = lex_quoted();

@@ -9,7 +9,17 @@
 
 namespace anydim::ir {
 
-enum class TokenKind { Identifier, Number, String, ValueName, GlobalName, Punctuation, End };
+enum class TokenKind {
+  Identifier,
+  Number,
+  String,
+  ValueName,     // %y
+  GlobalName,    // @main
+  LoopVariable,  // $m0
+  StepName,      // #3
+  Punctuation,
+  End
+};
 
 struct Token {
   TokenKind kind = TokenKind::End;

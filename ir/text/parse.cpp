@@ -159,7 +159,7 @@ void FunctionParser::where() {
       if (function_.symbols.contains(name.text)) {
         tokens_.fail(name, fmt::format("symbol {} is declared twice", symbol_text(name.text)));
       }
-      function_.symbols.declare(name.text, symbol_info());
+      function_.symbols.declare(name.text, read_symbol_info(tokens_, scope(Symbols::Uses)));
     } while (tokens_.accept(","));
   }
   for (const auto& [name, opaque] : parameter_symbols_) {
@@ -168,32 +168,6 @@ void FunctionParser::where() {
     symbol.opaque = opaque;
     function_.symbols.declare(name, symbol);
   }
-}
-
-SymbolInfo FunctionParser::symbol_info() {
-  SymbolInfo symbol;
-  if (tokens_.accept("in")) {
-    const std::size_t begin = tokens_.peek().offset;
-    tokens_.expect("[");
-    symbol.low = read_integer(tokens_, "the least value of the symbol");
-    tokens_.expect(",");
-    symbol.high = read_integer(tokens_, "the greatest value of the symbol");
-    tokens_.expect("]");
-    if (symbol.low > symbol.high)
-      tokens_.fail(begin, fmt::format("the range [{}, {}] is empty", symbol.low, symbol.high));
-  }
-  if (tokens_.accept("multiple")) {
-    const std::size_t begin = tokens_.peek().offset;
-    symbol.multiple = read_integer(tokens_, "the number that divides the symbol");
-    if (symbol.multiple < 1)
-      tokens_.fail(begin,
-                   fmt::format("a symbol is a multiple of at least 1, not of {}", symbol.multiple));
-  }
-  if (tokens_.accept("below")) symbol.below = read_dim(tokens_, scope(Symbols::Uses));
-  symbol.opaque = tokens_.accept("opaque");
-  if (tokens_.accept("because"))
-    symbol.reason = tokens_.expect(TokenKind::String, "the reason of the range, quoted").text;
-  return symbol;
 }
 
 void FunctionParser::body() {

@@ -99,6 +99,10 @@ class DimReader {
         if (tokens_.at("?") && scope_.unknown)
           tokens_.fail(next, "'?' stands for a whole dim, not for a part of one");
         break;
+      case TokenKind::LoopVariable:
+      case TokenKind::StepName:
+        if (scope_.inside_kernel) return scope_.inside_kernel(tokens_.take());
+        break;
       case TokenKind::ValueName:
       case TokenKind::GlobalName:
       case TokenKind::End: break;
@@ -156,18 +160,7 @@ class DimReader {
   Dim select_function(const Token& name) {
     tokens_.expect("(");
     const Dim left = sum();
-    Comparison comparison{};
-    if (tokens_.accept("==")) {
-      comparison = Comparison::Equal;
-    } else if (tokens_.accept("!=")) {
-      comparison = Comparison::NotEqual;
-    } else if (tokens_.accept("<")) {
-      comparison = Comparison::Less;
-    } else if (tokens_.accept("<=")) {
-      comparison = Comparison::LessEqual;
-    } else {
-      tokens_.expected("one of == != < <=");
-    }
+    const Comparison comparison = read_comparison(tokens_);
     const Dim right = sum();
     tokens_.expect(",");
     const Dim then = sum();
@@ -200,6 +193,14 @@ Dim read_dim(TokenStream& tokens, const DimScope& scope) {
   return DimReader(tokens, scope).sum();
 }
 
+Comparison read_comparison(TokenStream& tokens) {
+  if (tokens.accept("==")) return Comparison::Equal;
+  if (tokens.accept("!=")) return Comparison::NotEqual;
+  if (tokens.accept("<")) return Comparison::Less;
+  if (tokens.accept("<=")) return Comparison::LessEqual;
+  tokens.expected("one of == != < <=");
+}
+
 std::vector<Dim> read_dims(TokenStream& tokens, const DimScope& scope) {
   std::vector<Dim> dims;
   tokens.expect("(");
@@ -208,6 +209,32 @@ std::vector<Dim> read_dims(TokenStream& tokens, const DimScope& scope) {
   while (tokens.accept(","));
   tokens.expect(")");
   return dims;
+}
+
+SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope) {
+  SymbolInfo symbol;
+  if (tokens.accept("in")) {
+    const std::size_t begin = tokens.peek().offset;
+    tokens.expect("[");
+    symbol.low = read_integer(tokens, "the least value of the symbol");
+    tokens.expect(",");
+    symbol.high = read_integer(tokens, "the greatest value of the symbol");
+    tokens.expect("]");
+    if (symbol.low > symbol.high)
+      tokens.fail(begin, fmt::format("the range [{}, {}] is empty", symbol.low, symbol.high));
+  }
+  if (tokens.accept("multiple")) {
+    const std::size_t begin = tokens.peek().offset;
+    symbol.multiple = read_integer(tokens, "the number that divides the symbol");
+    if (symbol.multiple < 1)
+      tokens.fail(begin,
+                  fmt::format("a symbol is a multiple of at least 1, not of {}", symbol.multiple));
+  }
+  if (tokens.accept("below")) symbol.below = read_dim(tokens, scope);
+  symbol.opaque = tokens.accept("opaque");
+  if (tokens.accept("because"))
+    symbol.reason = tokens.expect(TokenKind::String, "the reason of the range, quoted").text;
+  return symbol;
 }
 
 std::int64_t read_integer(TokenStream& tokens, std::string_view what) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ir/dims/dim.h"
+#include "ir/dims/symbols.h"
 #include "ir/text/lexer.h"
 
 namespace anydim::ir {
@@ -15,6 +16,8 @@ struct DimScope {
   std::function<ValueId(const Token&)>
       value;                     // the tensor of value(%t, i); empty: not allowed here
   std::function<Dim()> unknown;  // what `?` stands for; empty: not allowed here
+  // what $m0 and #3 stand for; empty: not allowed here
+  std::function<Dim(const Token&)> inside_kernel{};
 };
 
 // Throws Error{Malformed} at the place: grammar, overflow, an expression that grows out of bounds,
@@ -22,6 +25,11 @@ struct DimScope {
 Dim read_dim(TokenStream& tokens, const DimScope& scope);
 // "(" dim {"," dim} ")"
 std::vector<Dim> read_dims(TokenStream& tokens, const DimScope& scope);
+
+// One of == != < <=
+Comparison read_comparison(TokenStream& tokens);
+// What follows the name of a symbol in a where clause: its range and what else is known of it.
+SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope);
 
 // A number with an optional minus sign, in the range of int64.
 std::int64_t read_integer(TokenStream& tokens, std::string_view what);

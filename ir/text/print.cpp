@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <set>
 #include <type_traits>
@@ -25,6 +26,25 @@ void append_number(std::string& out, Number value) {
 std::string_view block_label(Op op, std::size_t index) {
   if (op == Op::branch) return index == 0 ? "then" : "else";
   return "body";
+}
+
+// Without its reason.
+void append_symbol_info(std::string& out, const SymbolInfo& symbol,
+                        const std::function<void(const Dim&)>& append_dim) {
+  out += " in [";
+  append_number(out, symbol.low);
+  out += ", ";
+  append_number(out, symbol.high);
+  out += ']';
+  if (symbol.multiple != 1) {
+    out += " multiple ";
+    append_number(out, symbol.multiple);
+  }
+  if (symbol.below) {
+    out += " below ";
+    append_dim(*symbol.below);
+  }
+  if (symbol.opaque) out += " opaque";
 }
 
 class FunctionPrinter {
@@ -247,20 +267,7 @@ class FunctionPrinter {
       if (i > 0) out_ += names.size() > 3 ? ",\n        " : ", ";
       const SymbolInfo& symbol = *function_.symbols.find(names[i]);
       out_ += symbol_text(names[i]);
-      out_ += " in [";
-      append_number(out_, symbol.low);
-      out_ += ", ";
-      append_number(out_, symbol.high);
-      out_ += ']';
-      if (symbol.multiple != 1) {
-        out_ += " multiple ";
-        append_number(out_, symbol.multiple);
-      }
-      if (symbol.below) {
-        out_ += " below ";
-        dim(*symbol.below);
-      }
-      if (symbol.opaque) out_ += " opaque";
+      append_symbol_info(out_, symbol, [this](const Dim& below) { dim(below); });
       if (!symbol.reason.empty() && !canonical_) {
         out_ += " because ";
         out_ += quote(symbol.reason);
@@ -488,6 +495,17 @@ std::string print(const Module& module, const Function& function, const Binding&
 std::string print(const Type& type) {
   const Function none;
   return print(none, type);
+}
+
+std::string print(const SymbolTable& symbols) {
+  std::string out;
+  for (const std::string& name : symbols.names()) {
+    out += (out.empty() ? "" : ", ") + symbol_text(name);
+    const SymbolInfo& symbol = *symbols.find(name);
+    append_symbol_info(out, symbol, [&](const Dim& below) { out += below.to_string(); });
+    if (!symbol.reason.empty()) out += " because " + quote(symbol.reason);
+  }
+  return out;
 }
 
 std::string print(const Function& function, const Type& type) {

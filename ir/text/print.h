@@ -18,6 +18,8 @@ std::string print(const Module& module, const Function& function, const Binding&
 std::string print(const Type& type);  // value(%t, i) inside dims prints as value(%<t>, i)
 std::string print(const Function& function, const Type& type);
 std::string print(const Function& function, const Dim& dim);
+// The symbols of a kernel as in a where clause.
+std::string print(const SymbolTable& symbols);
 std::string print(const Tensor& tensor);  // as in `constant(...)`
 
 // The body alone, in the form whose equality makes two regions one kernel: see ir/region.h.

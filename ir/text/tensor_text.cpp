@@ -140,6 +140,14 @@ class TensorReader {
     tokens_.expected("the elements: [...], @bytes(...), @random(...) or @file(...)");
   }
 
+  // One element, without its dtype.
+  Tensor element_of(DType dtype) {
+    dtype_ = dtype;
+    std::vector<std::byte> bytes;
+    element(bytes);
+    return from_bytes(bytes);
+  }
+
  private:
   Tensor from_bytes(const std::vector<std::byte>& bytes) {
     Tensor tensor(dtype_, dims_);
@@ -353,6 +361,16 @@ class TensorReader {
 };
 
 }  // namespace
+
+void append_real(std::string& out, double value) {
+  Tensor tensor(DType::F64, {});
+  tensor.set_real(0, value);
+  append_element(out, tensor, 0);
+}
+
+double read_real(TokenStream& tokens) {
+  return TensorReader(tokens, {}, {}).element_of(DType::F64).real_at(0);
+}
 
 void append_tensor(std::string& out, const Tensor& tensor, std::string_view name) {
   append_type(out, tensor);

@@ -29,6 +29,10 @@ void append_tensor(std::string& out, const Tensor& tensor, std::string_view name
 // The same without references: equal bits give equal text wherever they come from.
 void append_tensor_bits(std::string& out, const Tensor& tensor);
 
+// A 64-bit number as an element of an f64 tensor is written, and read back.
+void append_real(std::string& out, double value);
+double read_real(TokenStream& tokens);
+
 // Reads a literal; `name` is the key of @random(seed). Throws Error{Malformed} at the place.
 Tensor read_tensor(TokenStream& tokens, std::string_view name, const FileResolver& files);
 DType read_dtype(TokenStream& tokens);

@@ -10,7 +10,10 @@
 #include <stdexcept>
 
 #include "ir/error.h"
+#include "ir/loops/loop_form_parse.h"
+#include "ir/loops/placed_kernel_parse.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/loops/verify_loop_form.h"
 #include "ir/shapes/bind.h"
 
 namespace anydim::tests {
@@ -461,7 +464,12 @@ class Runner {
 std::vector<Tensor> run_loop_form(const Region& region, const LoopForm& form,
                                   std::span<const Tensor> inputs,
                                   std::span<const std::int64_t> symbols) {
-  return Runner(region, form, inputs, symbols).run();
+  // What is not proven is refused as a text; nothing else is wrong with a derived form.
+  const auto flaw = verify_loop_form(form);
+  if (flaw && !flaw->unproven) throw std::logic_error(flaw->message + "\n" + to_string(form));
+  if (!flaw) parse_kernel(to_string(place_kernel(form)));
+  const LoopForm read = flaw ? form : parse_loop_form(to_string(form));
+  return Runner(region, read, inputs, symbols).run();
 }
 
 std::vector<Tensor> run_regions(const Module& module, std::vector<Tensor> inputs) {

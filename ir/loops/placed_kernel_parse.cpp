@@ -1,0 +1,255 @@
+#include "ir/loops/placed_kernel_parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "ir/loops/kernel_program.h"
+#include "ir/loops/loop_form_text.h"
+#include "ir/loops/loop_text_reader.h"
+#include "ir/loops/placed_kernel_text.h"
+#include "ir/loops/verify_placed_kernel.h"
+#include "ir/quote.h"
+
+namespace anydim::ir {
+
+namespace {
+
+using Section = KernelSection::Kind;
+
+class KernelParser {
+ public:
+  explicit KernelParser(TokenStream& tokens) : tokens_(tokens), reader_(tokens, header_) {
+    reader_.read_operands_with([this] {
+      operands_.push_back(value());
+      return std::int32_t{0};
+    });
+  }
+
+  PlacedKernel parse() {
+    const std::size_t begin = tokens_.peek().offset;
+    PlacedKernel kernel;
+    kernel.kind = kind();
+    if (tokens_.accept("in")) kernel.product = reader_.dtype();
+    reader_.header();
+    if (tokens_.accept("segments")) kernel.segments = reader_.segments();
+    while (at_statement()) kernel.body.push_back(statement());
+    reader_.declare_iterations();
+    kernel.parameters = std::move(header_.parameters);
+    kernel.results = std::move(header_.results);
+    kernel.checks = std::move(header_.checks);
+    kernel.symbols = std::move(header_.symbols);
+    for (const auto& [leaf, extent] : indices_) declare_checked_index(leaf, extent, kernel.symbols);
+    if (const auto flaw = verify_placed_kernel(kernel))
+      tokens_.fail(flaw->statement < statements_.size() ? statements_[flaw->statement] : begin,
+                   flaw->message);
+    return kernel;
+  }
+
+ private:
+  std::string kind() {
+    for (const char* name : {"map", "rows", "matmul", "attention", "ordered", "compact", "sort"})
+      if (tokens_.accept(name)) return name;
+    tokens_.expected("a kind of kernel: map, rows, matmul, attention, ordered, compact or sort");
+  }
+
+  std::optional<Section> at_section() const {
+    for (int i = 0; i <= static_cast<int>(Section::InOrder); ++i) {
+      const auto kind = static_cast<Section>(i);
+      const std::string_view name = name_of(kind);
+      if (tokens_.at(name.substr(0, name.find(' ')))) return kind;
+    }
+    return std::nullopt;
+  }
+
+  bool at_statement() const {
+    return tokens_.peek().kind == TokenKind::StepName || at_section() || update_word() ||
+           std::ranges::any_of(words_, [&](const char* word) { return tokens_.at(word); });
+  }
+
+  // What a store combines with; nothing where no store is next.
+  std::optional<std::optional<Op>> update_word() const {
+    if (tokens_.at("store")) return std::optional<Op>();
+    for (const Op op : {Op::add, Op::mul, Op::min, Op::max})
+      if (tokens_.at(info(op).text)) return std::optional(op);
+    return std::nullopt;
+  }
+
+  KernelStatement statement() {
+    statements_.push_back(tokens_.peek().offset);
+    if (tokens_.peek().kind == TokenKind::StepName) return step();
+    if (const auto kind = at_section()) return section(*kind);
+    if (const auto combine = update_word()) return store(*combine);
+    const std::string word = tokens_.take().text;
+    if (word == "for") {
+      Iteration loop = reader_.iteration();
+      return {KernelLoop{std::move(loop), block()}};
+    }
+    if (word == "where") return {selection()};
+    return {keep(word)};
+  }
+
+  KernelBlock block() {
+    const TokenStream::Nesting nesting(tokens_);
+    tokens_.expect("{");
+    KernelBlock body;
+    while (at_statement()) body.push_back(statement());
+    if (!tokens_.accept("}")) tokens_.expected("a statement of the kernel or '}'");
+    return body;
+  }
+
+  KernelStatement section(Section kind) {
+    tokens_.take();
+    if (kind == Section::RowResult) tokens_.expect("result");
+    if (kind == Section::InOrder) tokens_.expect("order");
+    std::vector<ScalarStep::Condition> conditions = reader_.where();
+    return {KernelSection{kind, std::move(conditions), block()}};
+  }
+
+  KernelStatement step() {
+    const Token token = tokens_.peek();
+    const KernelValue name = value();
+    tokens_.expect(":");
+    const DType dtype = reader_.dtype();
+    tokens_.expect("=");
+    if (name.kind == KernelValue::Kind::Inverse) {
+      if (dtype != DType::F32) tokens_.fail(token, "expected a reciprocal of f32");
+      tokens_.expect("reciprocal");
+      tokens_.expect("(");
+      const KernelValue of = value();
+      tokens_.expect(")");
+      return {PlacedInverse{name.program, name.number, of}};
+    }
+    operands_.clear();
+    PlacedStep placed{name.program, name.number, reader_.step(dtype), {}, {}};
+    placed.step.operands.clear();
+    placed.operands = std::move(operands_);
+    placed.mask = mask();
+    if (placed.step.kind == ScalarStep::Kind::CheckedIndex)
+      indices_.emplace_back(step_leaf(placed.number, placed.program), placed.step.index[0]);
+    return {std::move(placed)};
+  }
+
+  KernelStatement store(std::optional<Op> combine) {
+    tokens_.take();
+    PlacedStore store;
+    store.combine = combine;
+    store.output = reader_.number("the number of a result");
+    store.index = reader_.index();
+    tokens_.expect("=");
+    if (!combine && tokens_.at("item")) return {ranking(store.output, std::move(store.index))};
+    store.value = value();
+    store.mask = mask();
+    return {std::move(store)};
+  }
+
+  PlacedRanking ranking(std::int32_t output, std::vector<Dim> index) {
+    for (const char* word : {"item", "of", "rank"}) tokens_.expect(word);
+    PlacedRanking ranking{output, std::move(index), reader_.iteration(), false};
+    tokens_.expect(",");
+    ranking.descending = tokens_.accept("falling");
+    if (!ranking.descending && !tokens_.accept("rising")) tokens_.expected("'rising' or 'falling'");
+    return ranking;
+  }
+
+  PlacedSelection selection() {
+    PlacedSelection selection{.selected = value()};
+    tokens_.expect(":");
+    std::tie(selection.positions, selection.count) = reader_.compaction();
+    return selection;
+  }
+
+  PlacedKeep keep(const std::string& word) {
+    using Kind = PlacedKeep::Kind;
+    PlacedKeep keep;
+    keep.kind = word == "scratch"       ? Kind::Scratch
+                : word == "accumulated" ? Kind::Accumulated
+                : word == "carry"       ? Kind::Carry
+                : word == "key"         ? Kind::Key
+                                        : Kind::Element;
+    if (keep.kind != Kind::Key && keep.kind != Kind::Element)
+      keep.slot = reader_.number("the number of a slot");
+    if (keep.kind == Kind::Accumulated || keep.kind == Kind::Carry) {
+      tokens_.expect(":");
+      keep.dtype = reader_.dtype();
+    }
+    tokens_.expect("=");
+    if (keep.kind == Kind::Accumulated) {
+      keep.reduce = reader_.reduce();
+      tokens_.expect("of");
+    }
+    keep.value = value();
+    return keep;
+  }
+
+  KernelMask mask() {
+    KernelMask mask;
+    if (!tokens_.accept("if")) return mask;
+    do mask.alternatives.push_back(reader_.conditions());
+    while (tokens_.accept("or"));
+    return mask;
+  }
+
+  // #3, #1.3, #1.3.inverse or accumulated 0
+  KernelValue value() {
+    if (tokens_.accept("accumulated"))
+      return {KernelValue::Kind::Accumulated, 0, reader_.number("the number of a slot")};
+    const Token token =
+        tokens_.expect(TokenKind::StepName, "a step, # and its number, or 'accumulated'");
+    constexpr std::string_view inverse = ".inverse";
+    const bool inverted = token.text.ends_with(inverse);
+    const DimLeaf step = reader_.step_leaf_of(
+        token, token.text.substr(0, token.text.size() - (inverted ? inverse.size() : 0)));
+    return {inverted ? KernelValue::Kind::Inverse : KernelValue::Kind::Step, step.value,
+            step.step()};
+  }
+
+  static constexpr const char* words_[] = {"for",     "scratch", "accumulated", "carry",
+                                           "element", "key",     "where"};
+
+  TokenStream& tokens_;
+  LoopForm header_;  // types, symbols and checks
+  LoopTextReader reader_;
+  std::vector<KernelValue> operands_;             // of the step that is read
+  std::vector<std::pair<DimLeaf, Dim>> indices_;  // checked, and below what
+  std::vector<std::size_t> statements_;           // where each begins
+};
+
+void expect_end(TokenStream& tokens) {
+  if (tokens.peek().kind != TokenKind::End)
+    tokens.expected("a statement of the kernel or the end of the text");
+}
+
+}  // namespace
+
+PlacedKernel parse_kernel(std::string_view text, const std::string& source_name) {
+  TokenStream tokens(text, source_name);
+  PlacedKernel kernel = KernelParser(tokens).parse();
+  expect_end(tokens);
+  return kernel;
+}
+
+std::vector<NamedKernel> parse_kernels(std::string_view text, const std::string& source_name) {
+  TokenStream tokens(text, source_name);
+  std::vector<NamedKernel> kernels;
+  do {
+    tokens.expect("kernel");
+    const Token name = tokens.expect(TokenKind::GlobalName, "the name of a region, @name");
+    tokens.expect(":");
+    kernels.push_back({name.text, KernelParser(tokens).parse()});
+  } while (tokens.at("kernel"));
+  expect_end(tokens);
+  return kernels;
+}
+
+std::string print(const std::vector<NamedKernel>& kernels) {
+  std::string text;
+  for (const NamedKernel& one : kernels)
+    text += fmt::format("{}kernel {}: {}", text.empty() ? "" : "\n", global_text(one.name),
+                        to_string(one.kernel));
+  return text;
+}
+
+}  // namespace anydim::ir
