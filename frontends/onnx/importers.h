@@ -125,6 +125,7 @@ void import_fused_convolution(Node& node);  // of com.microsoft
 void import_integer_convolution(Node& node);
 void import_quantised_convolution(Node& node);
 void import_transposed_convolution(Node& node);
+void import_deformable_convolution(Node& node);
 
 // importers_pooling.cpp
 void import_average_pool(Node& node);

@@ -323,4 +323,151 @@ void import_transposed_convolution(Node& node) {
   node.output(0, with_bias(node, y, node.optional_operand(2), count));
 }
 
+namespace {
+
+// The elements of windows whose places are moved by numbers that need not be whole: between the
+// four pixels around, of which those outside of x are 0. Channels come in groups, each with offsets
+// of its own: everything here is [batch, group, rows, columns, window rows, window columns].
+class DeformedWindows {
+ public:
+  DeformedWindows(Node& node, const Windows& windows)
+      : node_(node), windows_(windows), x_(node.operand(0)),
+        groups_(node.integer("offset_group", 1)) {
+    if (groups_ < 1)
+      node.malformed(fmt::format("has offset_group = {}; expected at least 1", groups_));
+    if (const auto channels = node.extent(x_, 1); channels && *channels % groups_ != 0) {
+      node.malformed(
+          fmt::format("has offset_group = {}, which does not divide the {} channels of input 0",
+                      groups_, *channels));
+    }
+    check(2, "offset", 2);
+    if (node.has_operand(4)) check(4, "mask", 1);
+  }
+
+  // [batch, channel, rows, columns, window rows, window columns]
+  ValueId elements() {
+    const ValueId grouped = node_.reshaped(x_, {node_.dim_of(x_, 0), node_.index_vector({groups_}),
+                                                quotient(node_, node_.dim_of(x_, 1), groups_),
+                                                node_.dim_of(x_, 2), node_.dim_of(x_, 3)});
+    pixels_ = turned(grouped, {0, 1, 3, 4, 2});
+    const ValueId offsets = turned(split(2, 2), {0, 1, 5, 6, 2, 3, 4});
+    const ValueId y = position(offsets, 0), x = position(offsets, 1);
+    const ValueId top = node_.emit(Op::floor, {y}), left = node_.emit(Op::floor, {x});
+    const ValueId down = apply(Op::sub, y, top), right = apply(Op::sub, x, left), one = number(1);
+    ValueId sum = ir::no_value;
+    const auto take = [&](double row, ValueId row_share, double column, ValueId column_share) {
+      const ValueId part =
+          pixel(apply(Op::add, top, number(row)), apply(Op::add, left, number(column)),
+                apply(Op::mul, row_share, column_share));
+      sum = sum == ir::no_value ? part : apply(Op::add, sum, part);
+    };
+    const ValueId up = apply(Op::sub, one, down), back = apply(Op::sub, one, right);
+    take(0, up, 0, back);
+    take(0, up, 1, right);
+    take(1, down, 0, back);
+    take(1, down, 1, right);
+    if (node_.has_operand(4)) {
+      const ValueId mask = turned(split(4, 1), {0, 1, 5, 6, 2, 3, 4});
+      sum = apply(Op::mul, sum, mask);
+    }
+    const ValueId channels = turned(sum, {0, 1, 6, 2, 3, 4, 5});
+    return node_.reshaped(channels, {node_.dim_of(x_, 0), node_.dim_of(x_, 1), rows_and_columns(),
+                                     vector_of(node_, windows_.kernel())});
+  }
+
+ private:
+  ValueId number(double value) { return node_.scalar(node_.dtype(), value); }
+  ValueId apply(Op op, ValueId a, ValueId b) { return node_.emit(op, {a, b}); }
+  ValueId turned(ValueId value, std::vector<std::int64_t> perm) {
+    return node_.emit(Op::transpose, {value}, {{"perm", std::move(perm)}});
+  }
+  ValueId rows_and_columns() {
+    return vector_of(node_, dims_between(node_, node_.operand(2), 2, 4));
+  }
+
+  // Each place of a window has `each` numbers for each place of the result.
+  void check(std::size_t operand, const char* name, std::int64_t each) const {
+    const ValueId value = node_.operand(operand);
+    if (node_.rank(value) != 4)
+      node_.malformed(fmt::format("takes an input {} ({}) of rank 4, got rank {}", operand, name,
+                                  node_.rank(value)));
+    if (!windows_.kernel().known) return;
+    std::int64_t wanted = groups_ * each;
+    for (const std::int64_t size : *windows_.kernel().known) wanted *= size;
+    if (const auto given = node_.extent(value, 1); given && *given != wanted)
+      node_.malformed(
+          fmt::format("has offset_group = {} and kernel_shape = {}, so {} channels of "
+                      "input {} ({}), got {}",
+                      groups_, dims_text(*windows_.kernel().known), wanted, operand, name, *given));
+  }
+
+  // [batch, group, window rows, window columns, each, rows, columns]
+  ValueId split(std::size_t operand, std::int64_t each) {
+    const ValueId value = node_.operand(operand);
+    return node_.reshaped(value, {node_.dim_of(value, 0), node_.index_vector({groups_}),
+                                  vector_of(node_, windows_.kernel()), node_.index_vector({each}),
+                                  vector_of(node_, dims_between(node_, value, 2, 4))});
+  }
+
+  // Along side 0 (rows) or 1, of offsets with both as their last dim.
+  ValueId position(ValueId offsets, std::int64_t side) {
+    const auto at = static_cast<std::size_t>(side);
+    const auto steps = [&](ValueId extent, std::int64_t step, std::int64_t axis) {
+      std::vector<std::int64_t> others;
+      for (std::int64_t i = 0; i < 6; ++i)
+        if (i != axis) others.push_back(i);
+      return node_.with_axes(apply(Op::mul, node_.positions(extent),
+                                   node_.scalar(DType::I64, static_cast<double>(step))),
+                             others);
+    };
+    const auto element = [&](ValueId vector) { return node_.slice(vector, 0, side, side + 1); };
+    const ValueId first =
+        apply(Op::sub, steps(element(rows_and_columns()), windows_.strides()[at], 2 + side),
+              element(vector_of(node_, windows_.before())));
+    const ValueId whole = apply(
+        Op::add, first,
+        steps(element(vector_of(node_, windows_.kernel())), windows_.dilations()[at], 4 + side));
+    const ValueId moved = node_.without_axes(node_.slice(offsets, 6, side, side + 1), {6});
+    return apply(Op::add, node_.cast(whole, node_.dtype()), moved);
+  }
+
+  ValueId pixel(ValueId row, ValueId column, ValueId share) {
+    std::vector<ValueId> indices;
+    std::int64_t axis = 2;
+    for (const ValueId place : {row, column}) {
+      const ValueId last = apply(
+          Op::sub, node_.cast(node_.rank_0(node_.dim_of(x_, axis++)), node_.dtype()), number(1));
+      const ValueId within = apply(Op::min, apply(Op::max, place, number(0)), last);
+      share = node_.emit(Op::where, {apply(Op::equal, place, within), share, number(0)});
+      indices.push_back(node_.with_axes(node_.cast(within, DType::I64), {6}));
+    }
+    const ValueId found = node_.emit(
+        Op::gather_nd, {pixels_, node_.emit(Op::concat, indices, {{"axis", std::int64_t{6}}})},
+        {{"batch_dims", std::int64_t{2}}});
+    return apply(Op::mul, found, node_.with_axes(share, {6}));
+  }
+
+  Node& node_;
+  const Windows& windows_;
+  ValueId x_;
+  std::int64_t groups_;
+  ValueId pixels_ = ir::no_value;
+};
+
+}  // namespace
+
+// Inputs: x, the weight, offsets of each window's places, a bias, factors of them.
+void import_deformable_convolution(Node& node) {
+  node.check_same_dtypes();
+  const ValueId x = node.operand(0), weight = node.operand(1);
+  if (node.rank(x) != 4)
+    node.unsupported("convolves something else than images [batch, channel, height, width]");
+  const Windows windows(node, x, Windows::kernel_of(node, x, weight));
+  const std::int64_t groups = groups_of(node);
+  check_channels(node, x, weight, groups);
+  const ValueId moved = DeformedWindows(node, windows).elements();
+  node.output(0, with_bias(node, convolved(node, windows, moved, weight, groups),
+                           node.optional_operand(3), 2));
+}
+
 }  // namespace anydim::frontends

@@ -1,4 +1,4 @@
-// Resizing, grids and boxes, with what ONNX Runtime 1.31 gives for them.
+// Resizing, grids, boxes and windows that are moved, with what ONNX Runtime 1.31 gives for them.
 #include "tests/frontends/value_cases.h"
 
 namespace anydim::frontends {
@@ -49,6 +49,21 @@ void add_sampling_cases(std::vector<ValueCase>& cases) {
                          .string("coordinate_transformation_mode", "output_half_pixel");
                    },
                    {reals({1, 1, 1, 2}, {0.9375, 4})}});
+  cases.push_back(
+      {"DeformConv",
+       19,
+       {{counted({1, 2, 3, 3}), false, "n.hw"},
+        constant(counted({2, 1, 2, 2})),
+        {reals({1, 8, 2, 2}, {-1.25, 0.5, -0.5, 1.25, 0.25, -0.75, 1, 0, -1, 0.75, -0.25,
+                              -1.25, 0.5, -0.5, 1.25, 0.25, -0.75, 1, 0, -1, 0.75, -0.25,
+                              -1.25, 0.5, -0.5, 1.25, 0.25, -0.75, 1, 0, -1, 0.75}),
+         false, "n.pq"},
+        constant(reals({2}, {1, -2})),
+        {reals({1, 4, 2, 2},
+               {-2.5, 1, -1, 2.5, 0.5, -1.5, 2, 0, -2, 1.5, -0.5, -2.5, 1, -1, 2.5, 0.5}),
+         false, "n.pq"}},
+       [](NodeBuilder& node) { node.integer("group", 2); },
+       {reals({1, 2, 2, 2}, {-8.75, 13.375, 37.75, -6.03125, 0, -10.8125, -11.75, -22.625})}});
   const CaseOperand theta{reals({1, 2, 3}, {1, 0.5, 0.25, -1, 2, 0}), false, "n.."};
   cases.push_back({"AffineGrid",
                    20,

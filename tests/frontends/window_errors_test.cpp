@@ -172,6 +172,24 @@ TEST(WindowErrors, FusedActivations) {
             "the result, got (?, 1, 6, 6)");
 }
 
+TEST(WindowErrors, MovedPlaces) {
+  const auto failure = [](const std::vector<DimSpec>& offsets, std::int64_t groups) {
+    ModelBuilder builder(19);
+    builder.input("x", f32, {"n", 4, 8, 8}).input("o", f32, offsets).output("y");
+    builder.initialiser("w", f32, {4, 4, 3, 3}).set_raw_data(std::string(4 * 4 * 9 * 4, '\0'));
+    builder.node("DeformConv", {"x", "w", "o"}, {"y"}).name("one").integer("offset_group", groups);
+    return builder.failure();
+  };
+  EXPECT_EQ(failure({"n", 54, 6, 6}, 3),
+            "malformed: node 'one' (DeformConv) has offset_group = 3, which does not divide the 4 "
+            "channels of input 0");
+  EXPECT_EQ(failure({"n", 18, 6, 6}, 2),
+            "malformed: node 'one' (DeformConv) has offset_group = 2 and kernel_shape = [3, 3], so "
+            "36 channels of input 2 (offset), got 18");
+  EXPECT_EQ(failure({"n", 18, 6}, 1),
+            "malformed: node 'one' (DeformConv) takes an input 2 (offset) of rank 4, got rank 3");
+}
+
 TEST(WindowErrors, Pooling) {
   EXPECT_EQ(conv_failure("MaxPool", {"x"}, nothing),
             "malformed: node 'one' (MaxPool) lacks the attribute 'kernel_shape'");
