@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "ir/error.h"
 #include "ir/reference/evaluate.h"
 #include "ir/text/parse.h"
@@ -512,6 +514,44 @@ function 0: @main, 2 slots, 1 leaves
       EXPECT_EQ(message.substr(0, message.find('\n')), one.message);
     }
   }
+}
+
+// Whatever part of a listing is taken out or doubled.
+TEST(Lower, DamagedListingsParseOrSayWhere) {
+  const std::string text = to_string(lowered(R"(
+fn @main(%x: Tensor[(n, 3), f32], %count: Tensor[(1), i64]) {
+  %z = call @f(%x)
+  %start = constant(i64 (1) [0])
+  %axes = constant(i64 (1) [0])
+  %s = dyn.strided_slice(%z, %start, %count, %axes) from "/Slice"
+  return %s
+}
+fn @f(%x: Tensor[(a, b), f32]) {
+  %r = exp(%x)
+  return %r
+})"));
+  int refused = 0, parsed = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const std::size_t length : {1, 4, 11}) {
+      std::string without = text, twice = text;
+      without.erase(at, length);
+      twice.insert(at, text.substr(at, length));
+      for (const std::string& changed : {without, twice, text.substr(0, at)}) {
+        try {
+          const std::string again = to_string(parse_program(changed));
+          EXPECT_EQ(to_string(parse_program(again)), again) << changed;
+          ++parsed;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::Malformed) << error.what() << "\n" << changed;
+          int line = 0, column = 0;
+          EXPECT_EQ(std::sscanf(error.what(), "text:%d:%d: ", &line, &column), 2) << error.what();
+          ++refused;
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(parsed, 100);
 }
 
 }  // namespace
