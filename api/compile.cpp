@@ -16,6 +16,7 @@
 #include "ir/quote.h"
 #include "ir/reference/evaluate.h"
 #include "ir/text/lexer.h"
+#include "ir/text/parse_program.h"
 #include "passes/choose_buckets.h"
 #include "passes/pipeline.h"
 #include "passes/require_static.h"
@@ -195,6 +196,8 @@ std::optional<StageText> reread_stage(std::string_view text, const std::string& 
   const ir::TokenStream tokens(text, source_name);
   if (tokens.at("loops")) return StageText{"loops", print(ir::parse_loop_forms(text, source_name))};
   if (tokens.at("kernel")) return StageText{"kernel", print(ir::parse_kernels(text, source_name))};
+  if (tokens.at("program"))
+    return StageText{"program", to_string(ir::parse_program(text, source_name))};
   return std::nullopt;
 }
 

@@ -267,8 +267,8 @@ struct Program {
   Code& entry() { return functions.front(); }
 };
 
-// A listing for looking and for tests: constants without their elements, kernels with their tables,
-// stages, then each function's buffers and instructions.
+// A listing, which ir/text/parse_program.h reads back: without the elements of large constants and
+// the estimates of tables' entries.
 std::string to_string(const Program& program);
 
 }  // namespace anydim::ir

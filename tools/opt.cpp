@@ -111,8 +111,9 @@ void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "print a module's text after passes");
   command
-      ->add_option("MODEL", options->model,
-                   "an ONNX model, a module in text form, or the text that --stage loops printed")
+      ->add_option(
+          "MODEL", options->model,
+          "an ONNX model, a module in text form, or the text of a stage, as --stage prints it")
       ->required();
   auto* passes =
       command

@@ -39,6 +39,18 @@ std::string where(const std::vector<ScalarStep::Condition>& all) {
   return all.empty() ? std::string() : " where " + conditions(all);
 }
 
+std::string checks(const std::vector<KernelCheck>& checks) {
+  std::string text;
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    const KernelCheck& check = checks[i];
+    text += fmt::format("  check {}: {} of {}, {}", i, name_of(check.kind),
+                        check.extent.to_string(), quote(check.what));
+    if (!check.source.empty()) text += " from " + quote(check.source);
+    text += '\n';
+  }
+  return text;
+}
+
 std::string header(const KernelHeader& form) {
   std::string text;
   for (std::size_t i = 0; i < form.parameters.size(); ++i)
@@ -46,13 +58,7 @@ std::string header(const KernelHeader& form) {
   for (std::size_t i = 0; i < form.results.size(); ++i)
     text += fmt::format("  result {}: {}\n", i, print(form.results[i]));
   if (!form.symbols.names().empty()) text += "  where " + print(form.symbols) + "\n";
-  for (std::size_t i = 0; i < form.checks.size(); ++i) {
-    const KernelCheck& check = form.checks[i];
-    text += fmt::format("  check {}: {} of {}, {}", i, name_of(check.kind),
-                        check.extent.to_string(), quote(check.what));
-    if (!check.source.empty()) text += " from " + quote(check.source);
-    text += '\n';
-  }
+  text += checks(form.checks);
   return text;
 }
 

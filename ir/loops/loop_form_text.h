@@ -12,6 +12,7 @@ namespace anydim::ir::loop_form_text {
 
 // One line each: the types of parameters and results, the symbols, the checks.
 std::string header(const KernelHeader& header);
+std::string checks(const std::vector<KernelCheck>& checks);  // a line each
 
 std::string listed(const std::vector<Dim>& dims);                       // "$m0, 2*$n0"
 std::string listed(const std::vector<Iteration>& space);                // "$m0 < n, $n0 < 384"

@@ -63,17 +63,24 @@ LoopTextReader::LoopTextReader(TokenStream& tokens, LoopForm& form)
 void LoopTextReader::header() {
   form_.parameters = types("parameter");
   form_.results = types("result");
-  if (tokens_.accept("where")) {
-    do {
-      if (tokens_.peek().kind != TokenKind::Identifier && tokens_.peek().kind != TokenKind::String)
-        tokens_.expected("the name of a symbol");
-      const Token name = tokens_.take();
-      if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
-      if (form_.symbols.contains(name.text))
-        tokens_.fail(name, fmt::format("symbol {} is declared twice", symbol_text(name.text)));
-      form_.symbols.declare(name.text, read_symbol_info(tokens_, scope_));
-    } while (tokens_.accept(","));
-  }
+  symbols();
+  checks();
+}
+
+void LoopTextReader::symbols() {
+  if (!tokens_.accept("where")) return;
+  do {
+    if (tokens_.peek().kind != TokenKind::Identifier && tokens_.peek().kind != TokenKind::String)
+      tokens_.expected("the name of a symbol");
+    const Token name = tokens_.take();
+    if (name.text.empty()) tokens_.fail(name, "a symbol has a name");
+    if (form_.symbols.contains(name.text))
+      tokens_.fail(name, fmt::format("symbol {} is declared twice", symbol_text(name.text)));
+    form_.symbols.declare(name.text, read_symbol_info(tokens_, scope_));
+  } while (tokens_.accept(","));
+}
+
+void LoopTextReader::checks() {
   while (tokens_.accept("check")) {
     expect_number(static_cast<std::int32_t>(form_.checks.size()), "the check's number");
     form_.checks.push_back(check());

@@ -8,6 +8,7 @@
 
 #include "ir/error.h"
 #include "ir/printable.h"
+#include "ir/shapes/relation_text.h"
 #include "ir/shapes/shape_rule.h"
 #include "ir/text/print.h"
 
@@ -153,20 +154,28 @@ std::string violation(Relation relation, std::string_view what, std::int64_t lef
                      left);
 }
 
+std::string_view name_of(Relation relation) {
+  return relation_names[static_cast<std::size_t>(relation)];
+}
+
+std::optional<Relation> relation_named(std::string_view name) {
+  const auto found = std::ranges::find(relation_names, name);
+  if (found == std::end(relation_names)) return std::nullopt;
+  return static_cast<Relation>(found - std::begin(relation_names));
+}
+
 Precondition precondition_of(const Binding& check) {
   const std::string& relation = string_attribute(check, "relation");
-  const auto found = std::ranges::find(relation_names, relation);
-  if (found == std::end(relation_names))
+  const std::optional<Relation> found = relation_named(relation);
+  if (!found)
     throw Error(ErrorKind::Malformed,
                 fmt::format("check: there is no relation '{}'", printable(relation)));
-  return {static_cast<Relation>(found - std::begin(relation_names)), check.dims.at(0),
-          check.dims.at(1), string_attribute(check, "what")};
+  return {*found, check.dims.at(0), check.dims.at(1), string_attribute(check, "what")};
 }
 
 Binding check_of(const Precondition& precondition, const std::string& source) {
   Binding check{.op = Op::check, .dims = {precondition.left, precondition.right}};
-  check.attributes.emplace(
-      "relation", std::string(relation_names[static_cast<std::size_t>(precondition.relation)]));
+  check.attributes.emplace("relation", std::string(name_of(precondition.relation)));
   check.attributes.emplace(
       "what", fmt::format("{}: {}", source, with_purpose(precondition.what, precondition)));
   return check;

@@ -41,6 +41,8 @@ class FunctionParser {
   // Reads from the parameter list to the closing brace; gives the positions of parameters marked
   // `weight`.
   Function parse(std::string name, std::vector<std::uint32_t>& weights);
+  // A type that stands by itself, over any symbols; `?` is an extent that opens one.
+  Type read_type();
 
  private:
   // What a symbol in a dim does: Declares opens it where it is new, Uses needs it declared

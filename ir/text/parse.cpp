@@ -10,6 +10,7 @@
 #include "ir/renumber.h"
 #include "ir/shapes/shape_rules.h"
 #include "ir/text/function_parser.h"
+#include "ir/text/policy_text.h"
 #include "ir/text/print.h"
 
 namespace anydim::ir {
@@ -86,7 +87,9 @@ Token definition_name(TokenStream& tokens, const List& list, std::string_view wh
   return name;
 }
 
-PolicyChoice policy_choice(TokenStream& tokens) {
+}  // namespace
+
+PolicyChoice read_policy_choice(TokenStream& tokens) {
   PolicyChoice choice;
   if (tokens.peek().kind == TokenKind::GlobalName) choice.region = tokens.take().text;
   const std::optional<Policy> policy = policy_of(tokens.peek().text);
@@ -97,7 +100,11 @@ PolicyChoice policy_choice(TokenStream& tokens) {
   return choice;
 }
 
-}  // namespace
+Type FunctionParser::read_type() {
+  header_ = false;
+  marking_ = true;
+  return type();
+}
 
 Function FunctionParser::parse(std::string name, std::vector<std::uint32_t>& weights) {
   function_.name = std::move(name);
@@ -473,7 +480,7 @@ Module parse(std::string_view text, const ParseOptions& options) {
           FunctionParser(state, FunctionParser::Kind::Region).parse(region.name, region.weights);
       module.regions.push_back(std::move(region));
     } else if (tokens.accept("policy")) {
-      module.policies.push_back(policy_choice(tokens));
+      module.policies.push_back(read_policy_choice(tokens));
     } else {
       tokens.expected("'fn', 'region' or 'policy'");
     }

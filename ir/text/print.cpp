@@ -10,6 +10,7 @@
 
 #include "ir/quote.h"
 #include "ir/renumber.h"
+#include "ir/text/policy_text.h"
 #include "ir/text/tensor_text.h"
 
 namespace anydim::ir {
@@ -454,13 +455,18 @@ class FunctionPrinter {
 
 }  // namespace
 
-std::string print(const Module& module) {
+std::string print(const std::vector<PolicyChoice>& policies) {
   std::string out;
-  for (const PolicyChoice& choice : module.policies)
+  for (const PolicyChoice& choice : policies)
     out.append("policy ")
         .append(choice.region.empty() ? "" : global_text(choice.region) + " ")
         .append(name_of(choice.policy))
         .append("\n");
+  return out;
+}
+
+std::string print(const Module& module) {
+  std::string out = print(module.policies);
   for (const Function& function : module.functions) {
     if (!out.empty()) out += '\n';
     FunctionPrinter(out, &module, function, false).definition("fn", function.name, {});

@@ -7,8 +7,13 @@
 
 #include "ir/dims/relation.h"
 #include "ir/error.h"
+#include "ir/loops/loop_form_text.h"
 #include "ir/program.h"
 #include "ir/quote.h"
+#include "ir/shapes/relation_text.h"
+#include "ir/text/policy_text.h"
+#include "ir/text/print.h"
+#include "ir/text/tensor_text.h"
 
 namespace anydim::ir {
 
@@ -50,7 +55,7 @@ std::string opened(const std::vector<Code::Opened>& all) {
          });
 }
 std::string from(const std::string& source) {
-  return source.empty() ? std::string() : "  // " + source;
+  return source.empty() ? std::string() : " from " + quote(source);
 }
 
 std::string text(const Code::RunStage& run) { return fmt::format("stage {}", run.stage); }
@@ -151,6 +156,10 @@ std::string_view place_name(Code::Buffer::Place place) {
 class Listing {
  public:
   std::string run(const Program& program) {
+    line(0, "program");
+    text_ += print(program.policies);
+    line(0, "ceiling {}", program.arena_ceiling.to_string());
+    if (!program.unbounded.empty()) line(0, "unbounded because {}", quote(program.unbounded));
     for (std::size_t i = 0; i < program.constants.size(); ++i) add(i, program.constants[i]);
     for (std::size_t i = 0; i < program.kernels.size(); ++i) add(i, program.kernels[i]);
     for (std::size_t i = 0; i < program.stages.size(); ++i) add(i, program.stages[i]);
@@ -169,47 +178,64 @@ class Listing {
   void add(std::size_t number, const Program::Constant& constant) {
     const std::string packed =
         constant.layout
-            ? fmt::format(" packed as {} for parameter {} of kernel {}",
-                          quote(constant.layout->name), constant.parameter, constant.region)
+            ? fmt::format(" packed as {} ({}) for parameter {} of kernel {}",
+                          quote(constant.layout->name), fmt::join(constant.layout->fields, ", "),
+                          constant.parameter, constant.region)
             : std::string();
-    line(0, "constant {}: {} {} ({}){}", number, quote(constant.name),
-         name_of(constant.tensor.dtype()), fmt::join(constant.tensor.dims(), ", "), packed);
+    std::string tensor;
+    if (constant.tensor.elements() <= largest_inline_tensor)
+      append_tensor_bits(tensor, constant.tensor);
+    else
+      tensor = fmt::format("elsewhere {} ({})", name_of(constant.tensor.dtype()),
+                           fmt::join(constant.tensor.dims(), ", "));
+    line(0, "constant {}: {} {}{}", number, quote(constant.name), tensor, packed);
   }
 
   void add(std::size_t number, const Program::Kernel& kernel) {
-    line(0, "kernel {}: @{} keys {}", number, kernel.region.name,
+    line(0, "kernel {}: keys {}", number,
          list(kernel.region.keys, [](const Dim& key) { return key.to_string(); }));
+    text_ += loop_form_text::checks(kernel.checks);
     for (const DispatchTable::Entry& entry : kernel.table.entries)
-      line(1, "{}: {}", to_string(entry.bucket), to_string(entry.schedule));
+      line(
+          1, "{}: {}{}{}", to_string(entry.bucket), to_string(entry.schedule),
+          entry.kernel ? ", code for " + to_string(*entry.kernel) : "",
+          entry.origin == EntryOrigin::CostModel ? "" : fmt::format(", {}", name_of(entry.origin)));
+    text_ += print(Module{}, kernel.region);
   }
 
   void add(std::size_t number, const Program::Stage& stage) {
-    line(0, "stage {}: arena {}", number, slot(stage.arena_bytes));
+    line(0, "stage {}: arena {} from {}", number, slot(stage.arena_bytes), slot(stage.first));
+    if (!stage.tensors.empty())
+      line(1, "tensors {}",
+           list(stage.tensors, [](const auto& tensor) { return value_text(tensor.second); }));
     const auto name_of_tensor = [&](ValueId id) {
       const auto found = stage.tensors.find(id);
-      return found == stage.tensors.end() ? std::to_string(id) : found->second;
+      return found == stage.tensors.end() ? fmt::format("%<{}>", id) : value_text(found->second);
     };
     for (std::size_t i = 0; i < stage.leaves.size(); ++i)
-      line(1, "{} is {}", Dim::of(stage.shapes.leaves[i]).to_string(name_of_tensor),
+      line(1, "leaf {} is {}", Dim::of(stage.shapes.leaves[i]).to_string(name_of_tensor),
            slot(stage.leaves[i]));
     for (std::size_t i = 0; i < stage.shapes.expressions.size(); ++i)
       line(1, "{} = {}", slot(stage.first + static_cast<Code::Slot>(i)),
            stage.shapes.expressions[i].to_string(name_of_tensor));
     for (const Program::Check& check : stage.checks)
-      line(1, "check {}: expected {}: {}", slot(check.left),
-           expectation(check.relation, slot(check.right)), check.what);
+      line(1, "check {} {} {}: {}", slot(check.left), name_of(check.relation), slot(check.right),
+           quote(check.what));
   }
 
   void add(std::size_t number, const Code& code) {
-    line(0, "function {}: @{}, {} slots", number, code.name, code.slots);
+    line(0, "function {}: {}, {} slots, {} leaves", number, global_text(code.name), code.slots,
+         code.leaf_symbols.size());
+    if (!code.symbols.names().empty()) line(1, "where {}", print(code.symbols));
     for (const Code::Input& input : code.inputs)
       line(1, "input {} {}: {}", buffer(input.buffer), quote(input.name),
            input.type.kind == Type::Kind::Unknown
                ? fmt::format("{} {}", name_of(input.dtype),
                              list(input.dims, [](const Dim& dim) { return dim.to_string(); }))
-               : std::string("an object"));
+               : "object " + print(input.type));
     for (std::size_t i = 0; i < code.leaf_symbols.size(); ++i)
-      if (!code.leaf_symbols[i].empty()) line(1, "symbol s{} = {}", i, code.leaf_symbols[i]);
+      if (!code.leaf_symbols[i].empty())
+        line(1, "symbol s{} = {}", i, symbol_text(code.leaf_symbols[i]));
     for (std::size_t i = 0; i < code.buffers.size(); ++i) add(i, code.buffers[i]);
     for (std::size_t i = 0; i < code.instructions.size(); ++i)
       line(1, "{}: {}", i,

@@ -10,6 +10,7 @@
 #include "frontends/onnx.h"
 #include "ir/reference/evaluate.h"
 #include "ir/shapes/infer.h"
+#include "ir/text/parse_program.h"
 #include "ir/text/print.h"
 #include "passes/lower.h"
 #include "tests/support/loop_form_interpreter.h"
@@ -59,6 +60,8 @@ void check(const RandomGraph& graph, std::string& stage_of_failure) {
   }
   stage_of_failure = "lower";
   Program program = passes::lower(module, context);
+  stage_of_failure = "parse_program";
+  EXPECT_EQ(to_string(parse_program(to_string(program))), to_string(program));
   for (std::size_t call = 0; call < graph.calls.size(); ++call) {
     SCOPED_TRACE("program, call " + std::to_string(call));
     stage_of_failure = "run_program";

@@ -28,7 +28,7 @@ class Stages(unittest.TestCase):
 
     def test_round_trips(self):
         for model in ("gray_to_rgb.onnx", "rnn_loop.onnx", "tiny_bert.onnx"):
-            for stage in ("loops", "kernel"):
+            for stage in ("loops", "kernel", "program"):
                 with self.subTest(model=model, stage=stage):
                     text, (status, again, errors) = self.reread(model, stage)
                     self.assertEqual((status, errors), (0, ""))
