@@ -56,7 +56,8 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                          depths = ir::digit_extents(program, depth.variable, symbols);
   if (rows.empty() || rows.size() > 2 || depths.size() != 2 || !rows[0].constant() ||
       !depth.extent.constant() || !depths[0].constant() || !depths[1].constant() ||
-      *depth.extent.constant() % *depths[1].constant() != 0)
+      *depth.extent.constant() % *depths[1].constant() != 0 ||
+      !ir::simplify(ir::mod(row.extent, rows.back()), symbols).is_constant(0))
     return std::nullopt;
   const ir::Digits row_digits = ir::split(row, rows, fresh, symbols),
                    depth_digits = ir::split(depth, depths, fresh, symbols);

@@ -79,6 +79,23 @@ TEST_P(WindowedRowsOf, AreFoundWhereTheyShareLines) {
   EXPECT_EQ(found->row_elements(), one.place_stride * one.channels);
 }
 
+// Lines are packed whole, but the rows end within one.
+TEST(WindowedRows, EndWithTheLastLine) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(4, 6, 16), f32], %k: Tensor[(144, 20), f32]) -> Tensor[(14, 20), f32] {
+  %p = pad(%x) {before = (1, 1), after = (1, 1), axes = (0, 1)}
+  %v = windows(%p) {axes = (0, 1), sizes = (3, 3)}
+  %t = transpose(%v) {perm = (0, 1, 3, 4, 2)}
+  %s = shape(24, 144)
+  %a = dyn.reshape(%t, %s)
+  %b = strided_slice(%a) {starts = (0), ends = (14), axes = (0)}
+  %y = matmul(%b, %k)
+  return %y
+})",
+                                        {1});
+  expect_right(region, {}, {{}}, {.tolerance = 5e-5});
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Convolutions, WindowedRowsOf,
     ::testing::Values(
