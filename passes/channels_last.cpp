@@ -234,9 +234,14 @@ class Layout {
     const Axes places = inverse(x.order);
     const auto rank = static_cast<std::int64_t>(places.size());
     std::vector<std::int64_t> axes;
-    if (has_attribute(binding, "axes")) axes = integers_attribute(binding, "axes");
-    else
-      for (std::int64_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
+    if (has_attribute(binding, "axes")) {
+      axes = integers_attribute(binding, "axes");
+    } else {
+      // A slice may say less than all.
+      axes.resize(binding.op == Op::strided_slice ? integers_attribute(binding, "starts").size()
+                                                  : x.order.size());
+      std::iota(axes.begin(), axes.end(), 0);
+    }
     for (std::int64_t& axis : axes)
       axis = static_cast<std::int64_t>(
           places[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)]);
@@ -264,8 +269,7 @@ class Layout {
   }
 
   std::optional<Laid> reduced(const Binding& binding, const Laid& x, BindingWriter& writer) {
-    if (info(binding.op).has(traits::dynamic) || !has_attribute(binding, "axes"))
-      return std::nullopt;
+    if (binding.operands.size() != 1 || !has_attribute(binding, "axes")) return std::nullopt;
     const auto rank = static_cast<std::int64_t>(x.order.size());
     std::vector<bool> gone(x.order.size());
     Dim reduced(1);
