@@ -9,6 +9,7 @@
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/matmul/windowed_rows.h"
 #include "codegen_cpu/shape_emitter.h"
 #include "codegen_cpu/source_hash.h"
 #include "codegen_cpu/target.h"
@@ -79,13 +80,14 @@ class CpuBackend : public ir::Backend {
         : form(prepared(target, region, ir::derive_loop_form(region))) {}
     const ir::LoopForm form;
     AccessStrides strides;
+    LeftReuse left_reuse;
   };
 
   // A question about a region: its form, kept while the question lasts, and who answers.
   struct Asked {
     Asked(const CpuBackend& backend, const ir::Region& region, int threads = 1)
         : known(backend.known_of(region)),
-          inputs{backend.target_, region, known->form, known->strides, threads},
+          inputs{backend.target_, region, known->form, known->strides, known->left_reuse, threads},
           kind(kernel_kind_of(inputs)) {}
     const std::shared_ptr<Known> known;
     const PlanInputs inputs;
@@ -114,8 +116,9 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region,
                                 const std::function<void(llvm::Module&)>& rewrite) {
   KernelBuilder kernel(target, region, form, bucket);
   AccessStrides strides;
+  LeftReuse left_reuse;
   const EmittedKernel emitted =
-      kernel_kind_of({target, region, form, strides}).emit(kernel, form, schedule);
+      kernel_kind_of({target, region, form, strides, left_reuse}).emit(kernel, form, schedule);
   if (rewrite) rewrite(kernel.module());
   return kernel.finish(emitted.tasks, emitted.scratch_bytes);
 }

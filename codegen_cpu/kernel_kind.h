@@ -18,12 +18,14 @@ namespace anydim::codegen_cpu {
 
 class AccessStrides;
 class KernelBuilder;
+class LeftReuse;
 
 struct PlanInputs {
   const Target& target;
   const ir::Region& region;
   const ir::LoopForm& form;  // as prepared() gives it
   AccessStrides& strides;    // of this form
+  LeftReuse& left_reuse;     // of this form
   int threads = 1;           // that an estimate is for
 };
 

@@ -76,6 +76,7 @@ class MatmulEmitter {
   }
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
   Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
+
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
     const std::int64_t tile_height =

@@ -74,8 +74,7 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
 // asked for by the hundred.
 struct LikelyOperands {
   Product product{};
-  bool left_in_place = false, left_panels = false;
-  bool weight = false;
+  bool left_in_place = false, left_panels = false, weight = false;
   bool turned_results = false;   // that lie next to each other along rows
   std::int64_t left_stride = 0;  // bytes between rows that are read in place; 0: not known
 };

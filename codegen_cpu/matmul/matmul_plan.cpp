@@ -78,15 +78,9 @@ std::vector<Shape> shapes_of(const Target& target, const Product& product) {
 MatmulCost cost_model(const PlanInputs& inputs) {
   const ir::MatmulForm& form = form_of(inputs);
   const LikelyOperands operands = likely_operands(inputs.target, inputs.region, form);
-  double reuse = 1;
-  if (!operands.left_in_place && operands.weight && form.batch.empty()) {
-    ir::SymbolTable symbols = inputs.form.symbols;
-    std::uint32_t number = 0;
-    const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, number++); };
-    if (const auto windows = windowed_rows(form.left, form.m, form.k, fresh, symbols))
-      reuse = windows->reuse();
-  }
-  return MatmulCost(inputs.target, form, operands, reuse);
+  const bool packed = !operands.left_in_place && operands.weight && form.batch.empty();
+  return MatmulCost(inputs.target, form, operands,
+                    packed ? inputs.left_reuse.of(form, inputs.form.symbols) : 1);
 }
 
 // A size that stands for the bucket: where it has no upper end, one that fills every level of

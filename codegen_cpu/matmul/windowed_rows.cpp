@@ -1,7 +1,6 @@
 #include "codegen_cpu/matmul/windowed_rows.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "ir/dims/affine.h"
@@ -97,6 +96,17 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
     });
   }
   return alone ? std::optional(std::move(found)) : std::nullopt;
+}
+
+double LeftReuse::of(const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+  std::call_once(found_, [&] {
+    ir::SymbolTable own = symbols;
+    std::uint32_t number = 0;
+    const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, number++); };
+    if (const auto windows = windowed_rows(form.left, form.m, form.k, fresh, own))
+      reuse_ = windows->reuse();
+  });
+  return reuse_;
 }
 
 }  // namespace anydim::codegen_cpu

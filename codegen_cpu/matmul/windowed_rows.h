@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 
 #include "ir/loops/loop_form.h"
@@ -42,5 +43,17 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                                           const ir::Iteration& row, const ir::Iteration& depth,
                                           const std::function<ir::DimLeaf()>& fresh,
                                           ir::SymbolTable& symbols);
+
+// How many rows read an element of a form's left operand as it is packed, found once, as costs are
+// asked for many shapes. May be shared by threads.
+class LeftReuse {
+ public:
+  // Always of the same form.
+  double of(const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+
+ private:
+  std::once_flag found_;
+  double reuse_ = 1;
+};
 
 }  // namespace anydim::codegen_cpu

@@ -9,6 +9,7 @@
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/matmul/windowed_rows.h"
 #include "codegen_cpu/work_estimate.h"
 #include "ir/host_functions.h"
 #include "runtime/code_memory.h"
@@ -107,9 +108,13 @@ TestKernel compile(const TestRegion& region, const Target& target, const ir::Buc
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target,
                                      const ir::Bucket& bucket) {
   AccessStrides strides;
+  LeftReuse left_reuse;
   const ir::LoopForm form = prepared(target, region.region, region.form);
-  const PlanInputs inputs{
-      .target = target, .region = region.region, .form = form, .strides = strides};
+  const PlanInputs inputs{.target = target,
+                          .region = region.region,
+                          .form = form,
+                          .strides = strides,
+                          .left_reuse = left_reuse};
   return kernel_kind_of(inputs).candidates(inputs, bucket);
 }
 
@@ -127,9 +132,13 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
     return buffers.back()->data();
   };
   AccessStrides strides;
+  LeftReuse left_reuse;
   const ir::LoopForm form = prepared(target, region.region, region.form);
-  const PlanInputs plan{
-      .target = target, .region = region.region, .form = form, .strides = strides};
+  const PlanInputs plan{.target = target,
+                        .region = region.region,
+                        .form = form,
+                        .strides = strides,
+                        .left_reuse = left_reuse};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ir::Tensor tensor = inputs[i];
     const KernelKind& kind = kernel_kind_of(plan);
