@@ -147,6 +147,7 @@ std::shared_ptr<const runtime::Executable> Model::padded(
     passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero,
                                .reach = packing_.has_value()};
     if (packing_) {
+      hidden.entries_are_bits = packing_->question.steps.empty();
       hidden.limited_inputs = packing_->limited_inputs;
       hidden.input_limit = packing_->input_limit;
     }

@@ -150,7 +150,7 @@ class RowHider {
           {{"axes", std::move(axes)}});
       hidden = add(Op::logical_and, {hidden, add(Op::equal, {count, number(DType::I64, 0)})});
     };
-    if (finding_.question.steps.empty() && mask_.dtype != DType::Bool) {
+    if (options.entries_are_bits && mask_.dtype != DType::Bool) {
       const ValueId zero = add(Op::equal, {finding_.mask, number(mask_.dtype, 0)}),
                     one = add(Op::equal, {finding_.mask, number(mask_.dtype, 1)});
       all_hold(add(Op::logical_or, {zero, one}), 2);

@@ -17,9 +17,12 @@ struct HideOptions {
   // packed module: sums over rows have zeros there, ranges by which activations are quantised are
   // those of the other rows, and keys and values have zeros for what is no ordinary number. Only
   // for modules that remove_padding() packs, whose results it leaves as they are otherwise; and,
-  // where the mask is not the answer to a question, only in calls whose entries are all 0 or 1, and
-  // where inputs are limited, only in calls that keep to it.
+  // where entries_are_bits, only in calls whose entries are all 0 or 1, and where inputs are
+  // limited, only in calls that keep to it.
   bool reach = false;
+  // What remove_padding() proved rests on entries that are 0 or 1 (PackingPlan::question without
+  // steps): of any other entry nothing is known, even where attention asks one question of it.
+  bool entries_are_bits = true;
   // By position: floats whose elements must be at most `input_limit` either way for hidden rows not
   // to reach others.
   std::vector<std::size_t> limited_inputs{};

@@ -262,6 +262,43 @@ TEST(MaskedRows, AreZeroWhereIdsAreTheMask) {
   expect_zero_rows(got[0], wanted[0], some);
 }
 
+// Attention asks whether an entry is 0, the sum whether it is 1: a row of another entry is hidden
+// and yet counts. Such a row of results is 0, what others read of it is the model's.
+TEST(MaskedRows, CountWhereTheModelCountsThemByEntriesOfTheirOwn) {
+  const std::string bias = R"(
+  %off = cast(%m) {to = bool}
+  %off3 = expand_dims(%off) {axes = (1)}
+  %zero = constant(f32 () [0])
+  %low = constant(f32 () [-1e33])
+  %bias = where(%off3, %low, %zero)
+)";
+  const std::string sum = R"(
+  %bit = constant(i64 () [1])
+  %none = constant(f32 () [0])
+  %once = constant(f32 () [1])
+  %entries = expand_dims(%m) {axes = (-1)}
+  %hidden = equal(%entries, %bit)
+  %weights = where(%hidden, %none, %once)
+  %weighed = mul(%h, %weights)
+  %sum = reduce_sum(%weighed) {axes = (1)}
+)";
+  const std::string text = text_of({.bias = bias, .tail = sum, .results = "%h, %sum"});
+  const auto zero = compiled(text).model;
+  ASSERT_TRUE(zero->packing()) << zero->padded_because();
+  ModelContext packed(zero), padded(compiled(text, MaskedRows::Keep).model);
+  const Rows bits{{0, 0, 0, 1, 1}, {0, 1, 0, 0, 1}, {0, 0, 0, 0, 0}};
+  const Rows two{{0, 0, 2, 1, 1}, {0, 1, 0, 0, 1}, {0, 2, 0, 0, 2}};
+  for (const Rows& mask : {bits, two}) {
+    const auto got = packed.run(inputs_of(mask)), wanted = padded.run(inputs_of(mask));
+    EXPECT_EQ(packed.packed_rows().has_value(), mask == bits);
+    Rows hidden = mask;
+    for (auto& row : hidden)
+      for (std::int64_t& entry : row) entry = entry == 0 ? 0 : 1;
+    expect_zero_rows(got[0], wanted[0], hidden, 1);
+    expect_near(got[1], wanted[1]);
+  }
+}
+
 TEST(MaskedRows, ThatCannotBeZeroAreToldOf) {
   const std::string unmasked = R"(
 fn @main(%x: Tensor[(b, s), f32]) {

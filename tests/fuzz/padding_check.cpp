@@ -184,6 +184,7 @@ class Check {
     passes::HideOptions hidden{.results = report_.hidden_rows_kept_because.empty(),
                                .reach = proven()};
     if (proven()) {
+      hidden.entries_are_bits = program_->packing()->question.steps.empty();
       hidden.limited_inputs = program_->packing()->limited_inputs;
       hidden.input_limit = program_->packing()->input_limit;
     }
