@@ -107,6 +107,9 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->output_names_ = entry.result_names;
   model->outputs_ = outputs_of(entry);
   passes::PackingResult result = passes::remove_padding(model->module_, packed_form(options));
+  passes::HideOptions hiding = passes::hiding_like(result);
+  hiding.results = options.masked_rows == MaskedRows::Zero;
+  model->hiding_ = std::make_shared<const passes::HideOptions>(std::move(hiding));
   if (options.masked_rows == MaskedRows::Zero) {
     model->hidden_rows_kept_because_ = passes::hide_rows(model->module_, {.results = true}).reason;
     if (const std::string& reason = model->hidden_rows_kept_because_;
@@ -144,14 +147,7 @@ std::shared_ptr<const runtime::Executable> Model::padded(
     std::shared_ptr<const Cancellation> cancellation) const {
   const std::lock_guard lock(mutex_);
   if (padded_ == nullptr) {
-    passes::HideOptions hidden{.results = options_.masked_rows == MaskedRows::Zero,
-                               .reach = packing_.has_value()};
-    if (packing_) {
-      hidden.entries_are_bits = packing_->question.steps.empty();
-      hidden.limited_inputs = packing_->limited_inputs;
-      hidden.input_limit = packing_->input_limit;
-    }
-    padded_ = compile_for(target_, passes::hide_rows(module_, hidden).module,
+    padded_ = compile_for(target_, passes::hide_rows(module_, *hiding_).module,
                           options_for(std::move(cancellation)));
   }
   if (ragged_ != nullptr) module_ = {};

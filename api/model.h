@@ -24,6 +24,9 @@
 namespace anydim::tuner {
 class TraceRecorder;
 }
+namespace anydim::passes {
+struct HideOptions;
+}
 
 namespace anydim {
 
@@ -94,6 +97,7 @@ class Model {
   std::string padded_because_, hidden_rows_kept_because_;
   std::unique_ptr<const DeclaredResults> declared_results_;
   std::optional<runtime::Packing> packing_;
+  std::shared_ptr<const passes::HideOptions> hiding_;  // of the padded program
   std::shared_ptr<const runtime::Executable> packed_;
   CompileOptions options_;
   CompileTarget target_;

@@ -14,7 +14,6 @@
 #include "ir/loops/scalar_program.h"
 #include "ir/shapes/infer.h"
 #include "passes/mask_proof.h"
-#include "passes/quantised_range.h"
 #include "passes/row_axes.h"
 
 namespace anydim::passes {
@@ -44,11 +43,8 @@ class RowHider {
 
   void hide_reach(const HideOptions& options) {
     std::map<ValueId, double> limits;  // of keys, by bias
-    std::set<ValueId> ranges;          // by which activations are quantised
-    for (const Binding& binding : function_.body.bindings) {
+    for (const Binding& binding : function_.body.bindings)
       if (binding.op == Op::attention) limits.try_emplace(bias_of(binding), key_limit(binding));
-      if (is_quantised_range(function_, function_.body, binding)) ranges.insert(binding.results[0]);
-    }
     std::vector<Binding> bindings = std::exchange(function_.body.bindings, {});
     const ValueId hidden = hidden_in_clean_calls(options);
     for (Binding& binding : bindings) {
@@ -57,13 +53,9 @@ class RowHider {
                                              hidden, binding.source);
         binding.operands[2] =
             within_or_zero(binding.operands[2], largest(binding), hidden, binding.source);
-      } else if ((binding.op == Op::reduce_sum || binding.op == Op::reduce_mean) &&
-                 sums_rows(binding)) {
-        binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source);
-      } else if (!binding.results.empty() && ranges.contains(binding.results[0])) {
-        const double infinity = std::numeric_limits<double>::infinity();
-        binding.operands[0] = without_rows(binding.operands[0], hidden, binding.source,
-                                           binding.op == Op::reduce_max ? -infinity : infinity);
+      } else if (!binding.results.empty() && options.reductions.contains(binding.results[0])) {
+        binding.operands[0] =
+            without_rows(binding.operands[0], hidden, binding.source, neutral(binding.op));
       }
       function_.body.bindings.push_back(std::move(binding));
     }
@@ -86,12 +78,10 @@ class RowHider {
     return find_row_axes(function_.values[value].type, mask_.dims[0], mask_.dims[1]);
   }
 
-  bool sums_rows(const Binding& binding) const {
-    const ValueId source = binding.operands[0];
-    const auto axes = rows(source).axes;
-    if (!axes || axes->merged()) return false;
-    const auto over = normalised_axes(binding, function_.tensor_type(source).rank());
-    return over == std::vector{axes->sequence} || over == std::vector{axes->batch, axes->sequence};
+  // What a row of these numbers adds nothing to.
+  static double neutral(Op reduction) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return reduction == Op::reduce_max ? -infinity : reduction == Op::reduce_min ? infinity : 0;
   }
 
   ValueId add(Op op, std::vector<ValueId> operands, Attributes attributes = {},
@@ -226,6 +216,20 @@ class RowHider {
 };
 
 }  // namespace
+
+HideOptions hiding_like(const PackingResult& packing) {
+  HideOptions options;
+  if (!packing.packed) return options;
+  const PackingPlan& plan = packing.packed->plan;
+  options.reach = true;
+  options.reductions = plan.reductions;
+  options.entries_are_bits = plan.question.steps.empty();
+  const std::vector<ValueId>& parameters = packing.packed->module.functions.at(0).body.parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (plan.limited_inputs.contains(parameters[i])) options.limited_inputs.push_back(i);
+  options.input_limit = plan.input_limit;
+  return options;
+}
 
 HiddenRows hide_rows(const Module& module, const HideOptions& options) {
   HiddenRows result{.module = module};

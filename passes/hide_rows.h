@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/remove_padding.h"
 
 namespace anydim::passes {
 
@@ -14,20 +17,22 @@ struct HideOptions {
   // Results have zeros at the rows that the mask hides.
   bool results = false;
   // Nothing of a hidden row reaches rows that take part, infinities and NaN included, as in the
-  // packed module: sums over rows have zeros there, ranges by which activations are quantised are
-  // those of the other rows, and keys and values have zeros for what is no ordinary number. Only
-  // for modules that remove_padding() packs, whose results it leaves as they are otherwise; and,
-  // where entries_are_bits, only in calls whose entries are all 0 or 1, and where inputs are
-  // limited, only in calls that keep to it.
+  // packed module: these values (PackingPlan::reductions) leave them out, and keys and values of
+  // attention have zeros there for what is no ordinary number. Only for modules that
+  // remove_padding() packs, whose results it leaves as they are otherwise.
   bool reach = false;
-  // What remove_padding() proved rests on entries that are 0 or 1 (PackingPlan::question without
-  // steps): of any other entry nothing is known, even where attention asks one question of it.
+  std::set<ir::ValueId> reductions{};
+  // Only in calls whose entries are all 0 or 1 does nothing reach them: the proof rests on it
+  // (PackingPlan::question without steps), even where attention asks one question of an entry.
   bool entries_are_bits = true;
   // By position: floats whose elements must be at most `input_limit` either way for hidden rows not
   // to reach others.
   std::vector<std::size_t> limited_inputs{};
-  double input_limit = 0;
+  double input_limit = std::numeric_limits<double>::infinity();
 };
+
+// `reach` as the packed module has it, where there is one.
+HideOptions hiding_like(const PackingResult& packing);
 
 struct HiddenRows {
   ir::Module module;     // @main over the same parameters; types inferred

@@ -56,6 +56,9 @@ struct PackingPlan {
   bool counts_hidden_picks = false;
   // activations are quantised by ranges of rows that take part, not of all
   bool ranges_of_kept_rows = false;
+  // Values of the padded function that sums, means and such ranges make of rows, and the packed one
+  // of packed rows. What reads inputs alone is the model's own, of all rows, and is not here.
+  std::set<ir::ValueId> reductions{};
   // Parameters whose elements, those of hidden rows too, must be at most `input_limit` either way:
   // the proof that fills hide rests on it.
   std::set<ir::ValueId> limited_inputs{};

@@ -79,6 +79,7 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
                                   "--masked-rows zero takes it from the others alone",
                                   name));
     plan_.ranges_of_kept_rows = true;
+    plan_.reductions.insert(binding.results[0]);
     return add(binding.op, {packed(source)}, {{"keepdims", std::int64_t{0}}}, binding);
   }
   if (axes.merged() || !axes.leading()) refuse(binding, "sums rows of several sequences");
@@ -99,6 +100,7 @@ ValueId RowPacker::reduce_rows(const Binding& binding) {
   } else {
     if (hidden != 0.0)
       refuse(binding, fmt::format("sums rows of %{} that are not provably 0 where hidden", name));
+    plan_.reductions.insert(binding.results[0]);
     if (all) {
       const std::vector<std::int64_t> tokens{0};
       result = add(Op::reduce_sum, {packed(source)}, {{"axes", tokens}}, binding);

@@ -299,6 +299,42 @@ TEST(MaskedRows, CountWhereTheModelCountsThemByEntriesOfTheirOwn) {
   }
 }
 
+// The sum of what is read off the inputs alone is the model's own, of hidden rows too: attention
+// hides entries below 3, the count is of entries that are not 0.
+TEST(MaskedRows, CountWhereTheModelCountsThemByAnotherQuestion) {
+  const std::string bias = R"(
+  %three = constant(i64 () [3])
+  %shown = greater_equal(%m, %three)
+  %shown3 = expand_dims(%shown) {axes = (1)}
+  %zero = constant(f32 () [0])
+  %low = constant(f32 () [-1e33])
+  %bias = where(%shown3, %zero, %low)
+)";
+  const std::string last = R"(
+  %there = cast(%m) {to = bool}
+  %each = cast(%there) {to = i64}
+  %count = reduce_sum(%each) {axes = (1), keepdims = 1}
+  %by = constant(i64 () [1])
+  %at = sub(%count, %by)
+  %last = gather_nd(%h, %at) {batch_dims = 1}
+)";
+  const std::string text = text_of({.bias = bias, .tail = last, .results = "%h, %last"});
+  const auto zero = compiled(text).model;
+  ASSERT_TRUE(zero->packing()) << zero->padded_because();
+  ModelContext packed(zero), padded(compiled(text, MaskedRows::Keep).model);
+  const Rows kept{{3, 3, 4, 0, 0}, {3, 3, 3, 3, 3}, {7, 0, 0, 0, 0}};
+  const Rows counted{{3, 3, 1, 2, 0}, {3, 3, 3, 3, 3}, {7, 2, 0, 0, 0}};
+  for (const Rows& mask : {kept, counted}) {
+    const auto got = packed.run(inputs_of(mask)), wanted = padded.run(inputs_of(mask));
+    EXPECT_EQ(packed.packed_rows().has_value(), mask == kept);
+    Rows hidden = mask;
+    for (auto& row : hidden)
+      for (std::int64_t& entry : row) entry = entry < 3 ? 1 : 0;
+    expect_zero_rows(got[0], wanted[0], hidden, 1);
+    expect_near(got[1], wanted[1]);
+  }
+}
+
 TEST(MaskedRows, ThatCannotBeZeroAreToldOf) {
   const std::string unmasked = R"(
 fn @main(%x: Tensor[(b, s), f32]) {

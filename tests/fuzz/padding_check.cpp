@@ -181,14 +181,11 @@ class Check {
   }
 
   Module documented(const Module& module, const CompileOptions& options) const {
-    passes::HideOptions hidden{.results = report_.hidden_rows_kept_because.empty(),
-                               .reach = proven()};
-    if (proven()) {
-      hidden.entries_are_bits = program_->packing()->question.steps.empty();
-      hidden.limited_inputs = program_->packing()->limited_inputs;
-      hidden.input_limit = program_->packing()->input_limit;
-    }
-    return passes::hide_rows(module_at_fork(module, options), hidden).module;
+    const Module forked = module_at_fork(module, options);
+    passes::HideOptions hidden =
+        passes::hiding_like(passes::remove_padding(forked, passes::PackedForm::Zeroed));
+    hidden.results = report_.hidden_rows_kept_because.empty();
+    return passes::hide_rows(forked, hidden).module;
   }
 
   double tolerance() const { return model_.rounds ? rounding_tolerance : plain_tolerance; }

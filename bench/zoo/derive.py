@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Writes exports in another form, with the cases that were recorded of them.
+
+usage: derive.py FOLDER O1|O2|O3|f16 NAME.EXPORTER ...
+
+Runs with an interpreter that has torch, onnx and onnxruntime. O1 to O3 are what optimum calls so:
+ONNX Runtime's basic optimisations; its extended ones and those for transformers; these with gelu by
+tanh. f16 is computed in f16 between inputs and outputs of f32. Writes
+FOLDER/NAME.EXPORTER.FORM.onnx and .npz and prints one line a model.
+"""
+import pathlib
+import shutil
+import sys
+
+import onnx
+from onnxruntime.transformers import float16, optimizer
+from onnxruntime.transformers.fusion_options import FusionOptions
+
+# The optimizer knows families of architectures; what is not named here is like bert.
+FAMILIES = ["bart", "clip", "gpt2", "gpt_neox", "phi", "qwen3", "t5", "vit", "swin"]
+
+
+def derived(model, form):
+    """The model in that form, as onnx.ModelProto."""
+    if form == "f16":
+        return float16.convert_float_to_float16(onnx.load(model), keep_io_types=True)
+    family = next((each for each in FAMILIES if model.name.startswith(each)), "bert")
+    options = FusionOptions(family)
+    options.enable_gelu_approximation = form == "O3"
+    return optimizer.optimize_model(str(model), family, opt_level=1 if form == "O1" else 2,
+                                    optimization_options=options,
+                                    only_onnxruntime=form == "O1").model
+
+
+def main(argv):
+    if len(argv) < 3:
+        sys.exit(__doc__)
+    folder, form, failed = pathlib.Path(argv[0]), argv[1], 0
+    for name in argv[2:]:
+        model, path = folder / f"{name}.onnx", folder / f"{name}.{form}.onnx"
+        try:
+            onnx.save(derived(model, form), path)
+            shutil.copyfile(folder / f"{name}.npz", path.with_suffix(".npz"))
+            print(f"{path.stem}: written", flush=True)
+        except Exception as error:  # of any kind: the optimizer is not ours
+            failed += 1
+            print(f"{path.stem}: not written: {error}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
