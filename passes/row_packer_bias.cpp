@@ -229,10 +229,10 @@ class RowPacker::BetweenRows {
         add(Op::add, {index, add(Op::constant, {}, {{"value", Tensor(DType::I64, {1, 1})}})});
     // [heads, rows, keys]
     const ValueId read = add(Op::gather, {table, matrix}, {{"axis", std::int64_t{1}}});
-    if (before == 0) return packer_.squeezed(read, {0}, attention_);
+    if (!head) return packer_.squeezed(read, {0}, attention_);
     std::vector<std::int64_t> others;
     for (std::size_t axis = 0; axis < before; ++axis)
-      if (axis != head.value_or(0)) others.push_back(static_cast<std::int64_t>(axis));
+      if (axis != *head) others.push_back(static_cast<std::int64_t>(axis));
     return others.empty() ? read : add(Op::expand_dims, {read}, {{"axes", std::move(others)}});
   }
 

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Writes exports in another form, with the cases that were recorded of them.
+"""Writes exports in another form, with cases.
 
 usage: derive.py FOLDER O1|O2|O3|f16 NAME.EXPORTER ...
 
 Runs with an interpreter that has torch, onnx and onnxruntime. O1 to O3 are what optimum calls so:
 ONNX Runtime's basic optimisations; its extended ones and those for transformers; these with gelu by
-tanh. f16 is computed in f16 between inputs and outputs of f32. Writes
+tanh; their cases are those of the export, which they must equal. f16 is computed in f16 between
+inputs and outputs of f32; its cases are recorded anew, as its weights are others. Writes
 FOLDER/NAME.EXPORTER.FORM.onnx and .npz and prints one line a model.
 """
 import pathlib
 import shutil
 import sys
 
+import numpy
 import onnx
+import onnxruntime
 from onnxruntime.transformers import float16, optimizer
 from onnxruntime.transformers.fusion_options import FusionOptions
 
@@ -32,6 +35,18 @@ def derived(model, form):
                                     only_onnxruntime=form == "O1").model
 
 
+def record(model, cases, path):
+    """The cases' inputs with what ONNX Runtime gives for them."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    recorded = {key: value for key, value in cases.items() if key.split(".")[1] == "in"}
+    for number in sorted({key.split(".")[0] for key in recorded}):
+        feeds = {key.split(".", 2)[2]: value for key, value in recorded.items()
+                 if key.split(".")[0] == number}
+        for output, value in zip(session.get_outputs(), session.run(None, feeds)):
+            recorded[f"{number}.out.{output.name}"] = value
+    numpy.savez(path, **recorded)
+
+
 def main(argv):
     if len(argv) < 3:
         sys.exit(__doc__)
@@ -40,7 +55,11 @@ def main(argv):
         model, path = folder / f"{name}.onnx", folder / f"{name}.{form}.onnx"
         try:
             onnx.save(derived(model, form), path)
-            shutil.copyfile(folder / f"{name}.npz", path.with_suffix(".npz"))
+            cases = folder / f"{name}.npz"
+            if form == "f16":
+                record(path, numpy.load(cases), path.with_suffix(".npz"))
+            else:
+                shutil.copyfile(cases, path.with_suffix(".npz"))
             print(f"{path.stem}: written", flush=True)
         except Exception as error:  # of any kind: the optimizer is not ours
             failed += 1

@@ -153,6 +153,7 @@ void import_gather_block_quantized(Node& node);
 
 // importers_runtime_attention.cpp
 void import_runtime_attention(Node& node);
+void import_relative_position_bias(Node& node);
 void import_quantised_attention(Node& node);
 template <ir::Op op>
 void import_quantised_binary(Node& node);

@@ -1,6 +1,7 @@
 // The attention operators of ONNX Runtime (domain com.microsoft).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -401,6 +402,72 @@ void import_runtime_rotary_embedding(Node& node) {
   };
   const ValueId result = rotated(node, x, angles(2), angles(3), turned, interleaved);
   node.output(0, flat ? merge_heads(node, result) : result);
+}
+
+namespace {
+
+// The buckets of distances -longest to longest, key less query. T5 (arXiv:1910.10683): half of the
+// buckets of a direction hold one distance each, the others ever more by its logarithm, in f32 as
+// exporters compute it; keys before a query have the first half of a two-sided table, and those
+// after it have none in a one-sided one.
+std::vector<std::int64_t> distance_buckets(std::int64_t buckets, std::int64_t longest,
+                                           bool both_sides) {
+  const std::int64_t side = both_sides ? buckets / 2 : buckets, exact = side / 2;
+  const float scale = std::log(static_cast<float>(longest) / static_cast<float>(exact));
+  const auto bucket_of = [&](std::int64_t distance) {
+    if (distance < exact) return distance;
+    const float part = std::log(static_cast<float>(distance) / static_cast<float>(exact)) / scale;
+    return std::min(side - 1,
+                    exact + static_cast<std::int64_t>(part * static_cast<float>(side - exact)));
+  };
+  std::vector<std::int64_t> found;
+  for (std::int64_t ahead = -longest; ahead <= longest; ++ahead) {
+    if (ahead <= 0) found.push_back(bucket_of(-ahead));
+    else found.push_back(both_sides ? side + bucket_of(ahead) : 0);
+  }
+  return found;
+}
+
+}  // namespace
+
+void import_relative_position_bias(Node& node) {
+  const ValueId table = node.operand(0);
+  if (node.rank(table) != 2)
+    node.malformed(fmt::format("takes rank 2 as input 0, got {}", node.rank(table)));
+  const auto buckets = node.extent(table, 0);
+  if (!buckets) node.unsupported("has a bias_table whose rows are not known before it runs");
+  const bool both_sides = node.flag("is_bidirectional", false);
+  const std::int64_t longest = node.integer("max_distance"), least = both_sides ? 4 : 2;
+  if (*buckets < least || (both_sides && *buckets % 2 != 0)) {
+    node.malformed(fmt::format("has a bias_table of {} rows; expected {}at least {}", *buckets,
+                               both_sides ? "an even number, " : "", least));
+  }
+  const std::int64_t exact = *buckets / (both_sides ? 4 : 2);
+  constexpr std::int64_t most = 1 << 20;
+  if (longest <= exact || longest > most) {
+    node.malformed(
+        fmt::format("has max_distance = {}; expected {} to {}", longest, exact + 1, most));
+  }
+  const auto positions = [&](std::size_t operand) {
+    return node.positions(node.reshaped(node.index_operand(operand), {node.index_vector({1})}));
+  };
+  const ValueId ahead =
+      node.emit(Op::sub, {node.with_axes(positions(2), {0}), node.with_axes(positions(1), {1})});
+  const auto bound = [&](std::int64_t value) {
+    return node.scalar(DType::I64, static_cast<double>(value));
+  };
+  const ValueId within =
+      node.emit(Op::min, {node.emit(Op::max, {ahead, bound(-longest)}), bound(longest)});
+  const ValueId bucket =
+      node.emit(Op::gather,
+                {node.index_vector(distance_buckets(*buckets, longest, both_sides)),
+                 node.emit(Op::add, {within, bound(longest)})},
+                {{"axis", std::int64_t{0}}});
+  // Its shape is (buckets, heads), but heads come one after the other in it.
+  const ValueId by_head =
+      node.reshaped(table, {node.dim_of(table, 1), node.index_vector({*buckets})});
+  const ValueId bias = node.emit(Op::gather, {by_head, bucket}, {{"axis", std::int64_t{1}}});
+  node.output(0, node.with_axes(bias, {0}));
 }
 
 }  // namespace anydim::frontends

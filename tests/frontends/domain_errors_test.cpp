@@ -302,6 +302,28 @@ TEST(DomainErrors, Quantised) {
   EXPECT_EQ(gemm.failure(), "unsupported: node 'n' (QGemm) has alpha = 0.5 beside a bias");
 }
 
+TEST(DomainErrors, RelativePositionBias) {
+  const std::pair<std::vector<DimSpec>, int> length{{1}, i64};
+  const auto failure = [&](std::int64_t rows, std::int64_t distance, std::int64_t both_sides) {
+    auto bias = runtime_node("RelativePositionBias", {{{rows, 2}, f32}, length, length});
+    bias.node.integer("max_distance", distance).integer("is_bidirectional", both_sides);
+    return bias.failure();
+  };
+  EXPECT_EQ(
+      failure(7, 128, 1),
+      "malformed: node 'n' (RelativePositionBias) has a bias_table of 7 rows; expected an even "
+      "number, at least 4");
+  EXPECT_EQ(failure(1, 128, 0),
+            "malformed: node 'n' (RelativePositionBias) has a bias_table of 1 rows; expected at "
+            "least 2");
+  EXPECT_EQ(
+      failure(32, 8, 1),
+      "malformed: node 'n' (RelativePositionBias) has max_distance = 8; expected 9 to 1048576");
+  EXPECT_EQ(failure(32, 16, 0),
+            "malformed: node 'n' (RelativePositionBias) has max_distance = 16; expected 17 to "
+            "1048576");
+}
+
 TEST(DomainErrors, RotaryAndActivations) {
   auto width =
       runtime_node("RotaryEmbedding",

@@ -254,6 +254,28 @@ void add_runtime_attention(std::vector<ValueCase>& cases) {
         reals({1, 1, 2, 8}, {1.25, 0.5, -0.5, 1.25, 0.25, -0.75, 1.25, 0.25, 1.25, 0.25, -0.75, 1,
                              0.25, -0.75, 1, 0})},
        "com.microsoft"});
+  // What T5's formula gives of a table whose columns lie one after the other; ONNX Runtime has no
+  // kernel of it for the CPU.
+  const ir::Tensor table = reals({8, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17});
+  cases.push_back(
+      {"RelativePositionBias",
+       17,
+       {{table, true}, {integers({1}, {3})}, {integers({1}, {7})}},
+       [](NodeBuilder& node) { node.integer("max_distance", 6).integer("is_bidirectional", 1); },
+       {reals({1, 2, 3, 7},
+              {0,  5,  6,  6,  7,  7,  7,  1,  0,  5,  6,  6,  7,  7,  2,  1,  0,  5,  6,  6, 7, 10,
+               15, 16, 16, 17, 17, 17, 11, 10, 15, 16, 16, 17, 17, 12, 11, 10, 15, 16, 16, 17})},
+       "com.microsoft"});
+  cases.push_back(
+      {"RelativePositionBias",
+       17,
+       {{table, true}, {integers({1}, {5})}, {integers({1}, {6})}},
+       [](NodeBuilder& node) { node.integer("max_distance", 9); },
+       {reals({1, 2, 5, 6},
+              {0,  0,  0,  0,  0,  0,  1,  0,  0,  0,  0,  0,  2,  1,  0,  0,  0,  0,  3,  2,
+               1,  0,  0,  0,  4,  3,  2,  1,  0,  0,  10, 10, 10, 10, 10, 10, 11, 10, 10, 10,
+               10, 10, 12, 11, 10, 10, 10, 10, 13, 12, 11, 10, 10, 10, 14, 13, 12, 11, 10, 10})},
+       "com.microsoft"});
 }
 
 }  // namespace anydim::frontends

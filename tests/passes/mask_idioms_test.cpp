@@ -191,6 +191,29 @@ TEST(MaskIdioms, TablesOfRelativePositions) {
               DType::I64);
 }
 
+// As ONNX Runtime's RelativePositionBias comes out: a table of buckets by distance, and one of
+// numbers by bucket.
+TEST(MaskIdioms, TablesOfBucketsOfRelativePositions) {
+  expect_same({.bias = numbers + positions + added + R"(
+  %distance = sub(%j, %i)
+  %lowest = constant(i64 () [-3])
+  %three = constant(i64 () [3])
+  %above = max(%distance, %lowest)
+  %within = min(%above, %three)
+  %place = add(%within, %three)
+  %buckets = constant(i64 (7) [3, 2, 1, 0, 4, 5, 5])
+  %bucket = gather(%buckets, %place) {axis = 0}
+  %relative = constant(f32 (6, 2) @random(41))
+  %found = gather(%relative, %bucket) {axis = 0}
+  %by_head = transpose(%found) {perm = (2, 0, 1)}
+  %every = expand_dims(%by_head) {axes = (0)}
+  %bias = add(%every, %padding)
+)",
+               .tail = mean_pooling,
+               .results = "%h, %mean"},
+              DType::I64);
+}
+
 // As torch's older exporter writes a causal mask with the padding put into it: where the causal one
 // and the entry add up to 0, a fill.
 TEST(MaskIdioms, FillsWhereACausalBiasAndTheEntryAreZero) {
