@@ -40,8 +40,7 @@ PROGRAM = str(HERE.parent / "build/release/bin/anydim")
 INTERPRETER = str(HERE.parent / "build/release/bin/ptx_model")
 EXPORTERS = ["dynamo", "legacy"]
 FORMS = ["O1", "O2", "O3", "f16"]
-# What may lie between results, by what a derived form changes: gelu by tanh, the dtype.
-TOLERANCES = {"O3": 5e-3, "f16": 2e-2}
+TOLERANCES = {"f16": 5e-2}  # of a derived form; others 1e-4
 
 
 def environment(folder, exporter):
@@ -67,7 +66,7 @@ def make(arguments):
 
 def derive(arguments):
     python = environment(pathlib.Path(arguments.folder), "dynamo")
-    models = [model.stem for model in chosen(arguments) if model.suffixes[-2][1:] in EXPORTERS]
+    models = [model.stem for model in chosen(arguments) if model.suffixes[-2][1:] not in FORMS]
     script = [str(python), str(HERE / "zoo/derive.py"), arguments.folder, arguments.form]
     return subprocess.run(script + models, check=False).returncode
 
@@ -140,7 +139,7 @@ def run_case(program, model, inputs, outputs, cache):
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         seconds = time.perf_counter() - begin
         if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip().splitlines()[0])
+            raise RuntimeError((done.stderr.strip().splitlines() or ["nothing said"])[-1])
         return largest_difference(folder, inputs, outputs), seconds
 
 

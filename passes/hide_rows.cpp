@@ -25,7 +25,7 @@ namespace {
 using Dims = std::vector<Dim>;
 
 MaskVerdict first_mask(const Function& function) {
-  MaskVerdict first{.reason = "no attention was recognised"};
+  MaskVerdict first{.reason = without_attention(function)};
   bool seen = false;
   for (const Binding& binding : function.body.bindings) {
     if (binding.op != Op::attention) continue;

@@ -211,6 +211,16 @@ Assumptions takes_part(const MaskFinding& finding, const Function& function,
   return assumptions;
 }
 
+std::string without_attention(const Function& function) {
+  for (const Binding& binding : function.body.bindings)
+    if (binding.op == Op::softmax)
+      return fmt::format(
+          "no attention was recognised: what {} weighs is not known as scores of "
+          "queries with keys and a mask",
+          describe(function, binding));
+  return "no attention was recognised";
+}
+
 MaskVerdict find_mask(const Function& function, const Block& block, const Binding& attention,
                       MaskReading reading) {
   if (attention.operands.size() < 4 || attention.operands[3] == no_value)

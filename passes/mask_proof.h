@@ -52,6 +52,9 @@ struct MaskVerdict {
   std::string reason{};  // where there is none: why, naming what stands in the way
 };
 
+// The reason where no attention was recognised: of the function's first softmax, if it has one.
+std::string without_attention(const ir::Function& function);
+
 // What may be read as a mask.
 enum class MaskReading : std::uint8_t {
   Any,  // the answer to a question of an entry rather than the entry, as it is 0 or 1 in every call

@@ -52,7 +52,7 @@ void RowPacker::find_rows() {
     plan_.sequence = sequence_;
     return;
   }
-  throw CannotPack{"no attention was recognised"};
+  throw CannotPack{without_attention(padded_)};
 }
 
 Function RowPacker::run(PackingPlan& plan) {

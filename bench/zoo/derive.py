@@ -5,12 +5,11 @@ usage: derive.py FOLDER O1|O2|O3|f16 NAME.EXPORTER ...
 
 Runs with an interpreter that has torch, onnx and onnxruntime. O1 to O3 are what optimum calls so:
 ONNX Runtime's basic optimisations; its extended ones and those for transformers; these with gelu by
-tanh; their cases are those of the export, which they must equal. f16 is computed in f16 between
-inputs and outputs of f32; its cases are recorded anew, as its weights are others. Writes
-FOLDER/NAME.EXPORTER.FORM.onnx and .npz and prints one line a model.
+tanh. f16 is computed in f16 between inputs and outputs of f32. The cases of O1 and O2 are those of
+the export, which they must equal; those of O3 and f16, which change the numbers, are recorded anew.
+Writes FOLDER/NAME.EXPORTER.FORM.onnx and .npz and prints one line a model.
 """
 import pathlib
-import shutil
 import sys
 
 import numpy
@@ -35,16 +34,23 @@ def derived(model, form):
                                     only_onnxruntime=form == "O1").model
 
 
-def record(model, cases, path):
+def cases_of(model, cases):
+    """The recorded cases without the inputs that the optimizer found to be of no use."""
+    inputs = {each.name for each in model.graph.input}
+    return {key: value for key, value in cases.items()
+            if key.split(".")[1] == "out" or key.split(".", 2)[2] in inputs}
+
+
+def recorded_anew(path, cases):
     """The cases' inputs with what ONNX Runtime gives for them."""
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     recorded = {key: value for key, value in cases.items() if key.split(".")[1] == "in"}
     for number in sorted({key.split(".")[0] for key in recorded}):
         feeds = {key.split(".", 2)[2]: value for key, value in recorded.items()
                  if key.split(".")[0] == number}
         for output, value in zip(session.get_outputs(), session.run(None, feeds)):
             recorded[f"{number}.out.{output.name}"] = value
-    numpy.savez(path, **recorded)
+    return recorded
 
 
 def main(argv):
@@ -54,12 +60,12 @@ def main(argv):
     for name in argv[2:]:
         model, path = folder / f"{name}.onnx", folder / f"{name}.{form}.onnx"
         try:
-            onnx.save(derived(model, form), path)
-            cases = folder / f"{name}.npz"
-            if form == "f16":
-                record(path, numpy.load(cases), path.with_suffix(".npz"))
-            else:
-                shutil.copyfile(cases, path.with_suffix(".npz"))
+            made = derived(model, form)
+            onnx.save(made, path)
+            cases = cases_of(made, numpy.load(folder / f"{name}.npz"))
+            if form in ("O3", "f16"):
+                cases = recorded_anew(path, cases)
+            numpy.savez(path.with_suffix(".npz"), **cases)
             print(f"{path.stem}: written", flush=True)
         except Exception as error:  # of any kind: the optimizer is not ours
             failed += 1
