@@ -297,8 +297,9 @@ class BlockFuser {
       // Control flow whose results nobody reads stays for the sizes that it makes known: dead code
       // is gone.
       bool wanted = binding.results.empty() || info(binding.op).has(traits::control) ||
-                    std::any_of(binding.results.begin(), binding.results.end(),
-                                [&](ValueId id) { return is_needed(graph, id); });
+                    std::any_of(binding.results.begin(), binding.results.end(), [&](ValueId id) {
+                      return is_needed(graph, id) && !made_.contains(id);
+                    });
       if (!wanted) continue;
       if (stays_outside(binding)) {
         for (std::size_t o = 0; o < binding.operands.size(); ++o) {
@@ -330,6 +331,7 @@ class BlockFuser {
         if (is_needed(graph, result)) outputs.push_back(result);
     if (outputs.empty()) return;
     absorb(graph, members, outputs);
+    add_results(graph, members, outputs);
     share_scalars(members, outputs);
     std::vector<Binding> list = bindings_of(members);
     Binding call = call_of(list, outputs);
@@ -338,6 +340,60 @@ class BlockFuser {
                                [](const Binding& binding) { return is_anchor(binding.op); });
     call.source = anchor != list.end() ? anchor->source : list.back().source;
     reversed.push_back(std::move(call));
+  }
+
+  // A map that others read too is a second result of the map over the same elements that reads it,
+  // rather than a kernel before it whose result is read back.
+  void add_results(const FusionGraph& graph, Members& members, std::vector<ValueId>& outputs) {
+    const std::size_t last = *members.rbegin();
+    Members refused;
+    while (const auto source = map_before(graph, members, outputs, last, refused)) {
+      Members extended = members;
+      extended.insert(*source);
+      add_literals(graph, extended);
+      outputs.push_back(block_.bindings[*source].results[0]);
+      if (has_form(extended, outputs)) {
+        made_.insert(outputs.back());
+        members = std::move(extended);
+        absorb(graph, members, outputs);
+      } else {
+        outputs.pop_back();
+        refused.insert(*source);
+      }
+    }
+  }
+
+  // `last`: where the kernel stands.
+  std::optional<std::size_t> map_before(const FusionGraph& graph, const Members& members,
+                                        const std::vector<ValueId>& outputs, std::size_t last,
+                                        const Members& refused) const {
+    const auto is_map = [&](std::size_t at) {
+      const Binding& binding = block_.bindings[at];
+      return is_pointwise(binding) && owner_[at] < 0 && !stays_outside(binding);
+    };
+    if (!std::ranges::all_of(members, is_map)) return std::nullopt;
+    const std::vector<Dim>& space = function_.tensor_type(outputs[0]).dims;
+    for (const std::size_t member : members) {
+      for (const ValueId operand : block_.bindings[member].operands) {
+        if (operand == no_value || graph.producer(operand) < 0) continue;
+        const auto source = static_cast<std::size_t>(graph.producer(operand));
+        const Binding& binding = block_.bindings[source];
+        if (members.contains(source) || refused.contains(source) || !is_map(source) ||
+            is_literal(binding) || is_free(function_, binding) || binding.results.size() != 1 ||
+            made_.contains(operand) || !is_needed(graph, operand) ||
+            function_.tensor_type(operand).dims != space)
+          continue;
+        const auto is_later = [&](std::size_t reader) {
+          return members.contains(reader) || reader > last;
+        };
+        if (std::ranges::all_of(graph.users(operand), is_later) &&
+            std::ranges::all_of(graph.openers(), [&](const auto& opener) {
+              return opener.first != source || is_later(opener.second);
+            }))
+          return source;
+      }
+    }
+    return std::nullopt;
   }
 
   void share_scalars(Members& members, const std::vector<ValueId>& outputs) {
@@ -555,6 +611,7 @@ class BlockFuser {
   std::ptrdiff_t groups_ = 0;
   std::unordered_set<ValueId> needed_;  // besides those that escape
   std::set<ValueId> counts_;            // literals that control flow reads on the host
+  std::set<ValueId> made_;              // by kernels of those that read them
   // Answers by what the subgraph is: models repeat their layers.
   mutable std::map<SubgraphKey, bool> forms_;
   std::map<SubgraphKey, Binding> regions_;

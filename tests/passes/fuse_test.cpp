@@ -308,7 +308,41 @@ fn @main(%x: Tensor[(n, 2), f32]) {
   return %x, %c, %r, %r, %s
 })",
                   {{{DType::F32, {3, 2}}}}),
-            (KernelKinds{"map", "map", "map", "map", "map"}));
+            (KernelKinds{"map", "map", "map", "map"}));
+}
+
+// As an LSTM's cell and what it shows: one kernel, unless something in between reads the first.
+TEST(Fuse, AMapThatOthersReadIsASecondResult) {
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 4), f32], %c: Tensor[(n, 4), f32]) {
+  %kept = mul(%x, %c)
+  %cell = add(%kept, %x)
+  %shown = tanh(%cell)
+  %y = mul(%shown, %x)
+  return %y, %cell
+})",
+                  {{{DType::F32, {3, 4}}, {DType::F32, {3, 4}}}}),
+            KernelKinds{"map"});
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 4), f32]) {
+  %cell = exp(%x)
+  %at = argsort(%cell) {axis = 1}
+  %sum = gather_elements(%cell, %at) {axis = 1}
+  %shown = tanh(%cell)
+  %y = mul(%shown, %sum)
+  return %y, %cell
+})",
+                  {{{DType::F32, {3, 4}}}}),
+            (KernelKinds{"map", "sort", "map"}));
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 4), f32]) {
+  %all = exp(%x)
+  %half = strided_slice(%all) {axes = (1), ends = (2), starts = (0)}
+  %y = tanh(%half)
+  return %y, %all
+})",
+                  {{{DType::F32, {3, 4}}}}),
+            (KernelKinds{"map", "map"}));
 }
 
 TEST(Fuse, ElementsOfATensorDecideAShape) {
