@@ -93,7 +93,7 @@ class Statistics(NamedTuple):
 
 class Launch(NamedTuple):
     """One kernel of a call: the region and the nodes it came from; extents of its symbols and the numbers that dispatch looked at; the bucket and schedule that served and who chose them; where
-    the kernel came from; bytes of its code; tasks for threads; seconds by the cost model and as measured."""
+    the kernel came from; bytes of its code; tasks for threads; seconds by the cost model and as measured; what its assembler says that makes it slower (CUDA)."""
 
     region: str
     source: str
@@ -107,6 +107,7 @@ class Launch(NamedTuple):
     tasks: int
     estimated_seconds: float
     measured_seconds: float
+    warnings: tuple[str, ...]
 
 
 class Explanation(NamedTuple):

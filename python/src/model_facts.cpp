@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include "python/src/arrays.h"
 #include "python/src/interpreter.h"
@@ -48,6 +49,7 @@ nb::dict dict_of(const LaunchExplanation& launch) {
   dict["tasks"] = launch.tasks;
   dict["estimated_seconds"] = launch.estimated_seconds;
   dict["measured_seconds"] = launch.measured_seconds;
+  dict["warnings"] = nb::tuple(nb::cast(launch.warnings));
   return dict;
 }
 

@@ -229,6 +229,7 @@ def test_memory_ceiling_and_explanation(encoder):
     encoder.run_ragged(np.zeros(4, "int64"), np.array([0, 4]))  # calls of other shapes, whose program has other bounds
     assert encoder.memory_ceiling(shapes).arena_bytes == ceiling.arena_bytes
     explanation = encoder.explain(shapes)
+    assert all(launch.warnings == () for launch in explanation.launches)  # no assembler
     assert explanation.launches and explanation.padding.startswith("removed")
     assert explanation.launches[0].region in str(explanation) and explanation.arena_bytes <= ceiling.arena_bytes
     with pytest.raises(anydim.InputError, match="shape of input 'mask' is missing"):
