@@ -91,16 +91,34 @@ struct Comparison {
   const std::vector<bool>* hidden = nullptr;       // rows that are not compared
   bool finite_for_other = false;                   // a number may stand for NaN and infinity
   const std::vector<Results>* unsteady = nullptr;  // the wanted results with other last places
-  const std::vector<Results>* others = nullptr;  // results that will do as well, element by element
-  std::size_t not_finite = 0;                    // how often a number stood for NaN or infinity
+  // Results that will do as well, element by element, and the last of them with other last places.
+  const std::vector<Results>* others = nullptr;
+  const std::vector<Results>* others_unsteady = nullptr;
+  std::size_t not_finite = 0;  // how often a number stood for NaN or infinity
 
   bool same(double got, double wanted, double scale, double spread) {
     if (std::isfinite(got) && !std::isfinite(wanted) && finite_for_other) {
       ++not_finite;
       return true;
     }
+    if (std::isinf(spread)) return true;
     if (std::isnan(wanted) || std::isnan(got)) return std::isnan(wanted) && std::isnan(got);
     return got == wanted || std::abs(got - wanted) <= tolerance * scale + unsteady_factor * spread;
+  }
+
+  // By how much other last places change an element; infinity where they decide whether it is a
+  // number.
+  static double spread_of(const std::vector<Results>* unsteady, std::size_t result, std::int64_t at,
+                          double wanted) {
+    double spread = 0;
+    if (unsteady == nullptr) return spread;
+    for (const Results& changed : *unsteady) {
+      const double other = changed[result].real_at(at);
+      if (std::isnan(other) != std::isnan(wanted)) return std::numeric_limits<double>::infinity();
+      if (!std::isnan(other) && other != wanted)
+        spread = std::max(spread, std::abs(other - wanted));
+    }
+    return spread;
   }
 
   static double scale_of(const Tensor& result) {
@@ -121,16 +139,11 @@ struct Comparison {
       for (std::int64_t at = 0; at < wanted[i].elements(); ++at) {
         if (hidden != nullptr && row && (*hidden)[static_cast<std::size_t>(at / *row)]) continue;
         const double g = got[i].real_at(at), w = wanted[i].real_at(at);
-        double spread = 0;
-        for (const Results& changed : unsteady != nullptr ? *unsteady : std::vector<Results>{}) {
-          const double by = std::abs(changed[i].real_at(at) - w);
-          spread = std::max(spread, !std::isnan(by) ? by
-                                    : std::isnan(w) ? 0
-                                                    : std::numeric_limits<double>::infinity());
-        }
-        bool fits = same(g, w, scale, spread);
-        for (std::size_t other = 0; other < scales.size() && !fits; ++other)
+        bool fits = same(g, w, scale, spread_of(unsteady, i, at, w));
+        for (std::size_t other = 0; other < scales.size() && !fits; ++other) {
+          const double spread = spread_of(others_unsteady, i, at, others->back()[i].real_at(at));
           fits = same(g, (*others)[other][i].real_at(at), scales[other], spread);
+        }
         if (fits) continue;
         return fmt::format("result {} element {}: {} for {}", i, at, g, w);
       }
@@ -181,9 +194,9 @@ class Check {
     report_.ranged = proven() && program_->packing()->ranges_of_kept_rows ? 1 : 0;
     documented_ = documented(module_, options);
     if (!model_.narrow) return;
-    const std::string wide = std::regex_replace(model_.text, std::regex("\\bb?f16\\b"), "f32");
-    widened_ = documented(parse(wide), options);
-    widened_plain_ = parse(spelled_out(wide));
+    widened_ = parse(wide_text());
+    widened_documented_ = documented(*widened_, options);
+    widened_spelled_ = parse(spelled_out(wide_text()));
   }
 
   Module documented(const Module& module, const CompileOptions& options) const {
@@ -248,11 +261,15 @@ class Check {
     comparison.tolerance = tolerance();
     std::string found = comparison.difference(got, wanted, rows);
     if (found.empty()) return found;
-    if (!unsteady_) unsteady_ = with_other_last_places(call_->inputs);
+    if (!unsteady_) unsteady_ = with_other_last_places(module_, model_.text, call_->inputs);
+    std::vector<Results> wide;
+    if (comparison.others != nullptr && !comparison.others->empty())
+      wide = with_other_last_places(*widened_, wide_text(), widened(call_->inputs));
     comparison.not_finite = 0;
     comparison.unsteady = &*unsteady_;
+    comparison.others_unsteady = &wide;
     found = comparison.difference(got, wanted, rows);
-    comparison.unsteady = nullptr;
+    comparison.unsteady = comparison.others_unsteady = nullptr;
     used_unsteady_ = used_unsteady_ || found.empty();
     return found;
   }
@@ -260,11 +277,12 @@ class Check {
   // As evaluated with results of ops that round a little off, and with attention op by op, each
   // rounded to its dtype, and at once. A mask's own arithmetic is exact, or the model means
   // nothing.
-  std::vector<Results> with_other_last_places(const std::vector<Tensor>& inputs) const {
-    RandomGraph graph{.module = parse(spelled_out(model_.text)), .calls = {inputs}};
+  static std::vector<Results> with_other_last_places(const Module& module, const std::string& text,
+                                                     const std::vector<Tensor>& inputs) {
+    RandomGraph graph{.module = parse(spelled_out(text)), .calls = {inputs}};
     infer_types(graph.module);
     std::vector<Results> changed{evaluate(graph.module, graph.module.functions[0], inputs)};
-    const Module fused_module = module_at_fork(module_);
+    const Module fused_module = module_at_fork(module);
     changed.push_back(evaluate(fused_module, fused_module.functions[0], inputs));
     changed.push_back(
         evaluate_perturbed(graph, 0, {Op::matmul, Op::layer_norm, Op::softmax, Op::reduce_sum}));
@@ -356,13 +374,21 @@ class Check {
 
   // Of the model that computes in f32 where it is f16 and bf16.
   std::vector<Results> in_f32(const PaddingCall& call) const {
-    std::vector<Tensor> inputs = call.inputs;
-    for (Tensor& input : inputs)
-      if (is_float(input.dtype()) && input.dtype() != DType::F64) input = widened(input);
+    const std::vector<Tensor> inputs = widened(call.inputs);
     std::vector<Results> found;
-    for (const Module* module : {&*widened_, &*widened_plain_})
+    for (const Module* module : {&*widened_documented_, &*widened_spelled_})
       if (auto results = evaluated(*module, inputs)) found.push_back(std::move(*results));
     return found;
+  }
+
+  std::string wide_text() const {
+    return std::regex_replace(model_.text, std::regex("\\bb?f16\\b"), "f32");
+  }
+
+  static std::vector<Tensor> widened(std::vector<Tensor> inputs) {
+    for (Tensor& input : inputs)
+      if (is_float(input.dtype()) && input.dtype() != DType::F64) input = widened(input);
+    return inputs;
   }
 
   static Tensor widened(const Tensor& input) {
@@ -403,7 +429,7 @@ class Check {
       Comparison comparison{.tolerance = tolerance()};
       std::string found = comparison.difference(here, *wanted, kept);
       if (found.empty()) continue;
-      const std::vector<Results> unsteady = with_other_last_places(inputs);
+      const std::vector<Results> unsteady = with_other_last_places(module_, model_.text, inputs);
       comparison.unsteady = &unsteady;
       found = comparison.difference(here, *wanted, kept);
       used_unsteady_ = true;
@@ -465,7 +491,8 @@ class Check {
   std::uint64_t seed_;
   std::filesystem::path cache_;
   Module module_, documented_;
-  std::optional<Module> widened_, widened_plain_;  // f32 for f16 and bf16
+  // f32 for f16 and bf16
+  std::optional<Module> widened_, widened_documented_, widened_spelled_;
   std::shared_ptr<const Model> program_;
   std::optional<ModelContext> context_;
   std::optional<runtime::Context> padded_;

@@ -192,6 +192,7 @@ class MaskWriter {
         const std::string tiny =
             op("mul", cast(hidden, "f32"), number("f32", pick({"1e-9", "1e-8", "6e-8", "1e-5"})));
         const std::string half = cast(tiny, pick({"f16", "bf16"}));
+        converts_ = true;
         return where(op("greater", cast(half, "f32"), "zero"), "low", "zero");
       }
       case 4: {
@@ -410,6 +411,7 @@ class MaskWriter {
   PaddingModel model_;
   std::string text_, mask_type_, fill_, top_, returned_;
   bool masked_by_ids_ = false, inverted_ = false;
+  bool converts_ = false;  // to f16 or bf16 and back, which kernels carry out as written
   int count_ = 0;
 };
 

@@ -315,8 +315,9 @@ class Writer : MaskWriter {
       line("pooled",
            fmt::format("reduce_sum(%{}) {{axes = (1)}}", where(hidden_bool(entries), "zero", "h")));
     } else if (pooling == 4) {  // weights that a wrong arithmetic takes for 0 at hidden rows
-      const std::string type = model_.narrow ? pick({"f32", "i32", "u8"})
-                                             : pick({"f32", "f16", "i32", "u8", "bf16"}),
+      const std::string type = model_.narrow || converts_
+                                   ? pick({"f32", "i32", "u8"})
+                                   : pick({"f32", "f16", "i32", "u8", "bf16"}),
                         much = number(type, type == "f16"    ? "2048"
                                             : type == "bf16" ? "256"
                                             : type == "u8"   ? "255"
