@@ -359,4 +359,24 @@ Segments LoopTextReader::segments() {
   return segments;
 }
 
+std::string region_heading(std::string_view word, std::string_view name) {
+  return fmt::format("{} {}: ", word, global_text(name));
+}
+
+std::string reread_regions(std::string_view text, const std::string& source_name, const char* word,
+                           const char* line,
+                           const std::function<std::string(TokenStream&)>& reread) {
+  return read_alone(text, source_name, line, [&](TokenStream& tokens) {
+    std::string all;
+    do {
+      tokens.expect(word);
+      const Token name = tokens.expect(TokenKind::GlobalName, "the name of a region, @name");
+      tokens.expect(":");
+      if (!all.empty()) all += "\n";
+      all += region_heading(word, name.text) + reread(tokens);
+    } while (tokens.at(word));
+    return all;
+  });
+}
+
 }  // namespace anydim::ir

@@ -70,4 +70,20 @@ class LoopTextReader {
   std::function<std::int32_t()> read_operand_ = [this] { return step_name(); };
 };
 
+// A text that is one form or kernel, as `read` takes it; `line`: what else might follow.
+template <typename Read>
+auto read_alone(std::string_view text, const std::string& source_name, const char* line,
+                Read&& read) {
+  TokenStream tokens(text, source_name);
+  auto whole = read(tokens);
+  if (tokens.peek().kind != TokenKind::End) tokens.expected(line);
+  return whole;
+}
+// What stands in front of a region's form or kernel: "loops @gather_0: ".
+std::string region_heading(std::string_view word, std::string_view name);
+// Several, one behind the other, each behind its heading: as `reread` prints them.
+std::string reread_regions(std::string_view text, const std::string& source_name, const char* word,
+                           const char* line,
+                           const std::function<std::string(TokenStream&)>& reread);
+
 }  // namespace anydim::ir
