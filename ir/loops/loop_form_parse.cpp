@@ -31,20 +31,12 @@ class LoopFormParser {
 
  private:
   void read_kind() {
-    if (tokens_.accept("map")) return whole(&LoopFormParser::map);
-    if (tokens_.accept("rows")) return whole(&LoopFormParser::rows);
-    if (tokens_.accept("matmul")) return whole(&LoopFormParser::matmul);
-    if (tokens_.accept("attention")) return whole(&LoopFormParser::attention);
-    if (tokens_.accept("ordered")) return whole(&LoopFormParser::ordered);
-    if (tokens_.accept("compact")) return whole(&LoopFormParser::compact);
-    if (tokens_.accept("sort")) return whole(&LoopFormParser::sort);
-    tokens_.expected("a kind of kernel: map, rows, matmul, attention, ordered, compact or sort");
-  }
-
-  template <typename Kind>
-  void whole(Kind (LoopFormParser::*read)()) {
+    const std::string kind = reader_.kind();
     reader_.header();
-    form_.kind = (this->*read)();
+#define ANYDIM_KERNEL_KIND(name, Form) \
+  if (kind == #name) form_.kind = name();
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
   }
 
   // Where a line of its own begins, in the order in which the verifier counts them.

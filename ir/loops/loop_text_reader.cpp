@@ -1,6 +1,7 @@
 #include "ir/loops/loop_text_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -357,6 +358,19 @@ Segments LoopTextReader::segments() {
     segments.work_check = optional_check();
   }
   return segments;
+}
+
+std::string LoopTextReader::kind() {
+  std::vector<std::string_view> names{
+#define ANYDIM_KERNEL_KIND(name, Form) #name,
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
+  };
+  for (const std::string_view name : names)
+    if (tokens_.accept(name)) return std::string(name);
+  const std::string_view last = names.back();
+  names.pop_back();
+  tokens_.expected(fmt::format("a kind of kernel: {} or {}", fmt::join(names, ", "), last));
 }
 
 std::string region_heading(std::string_view word, std::string_view name) {

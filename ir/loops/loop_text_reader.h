@@ -23,8 +23,9 @@ class LoopTextReader {
 
   TokenStream& tokens() { return tokens_; }
 
-  void header();   // types, symbols and checks, into the form
-  void symbols();  // where clause, if any
+  std::string kind();  // of a kernel: its name
+  void header();       // types, symbols and checks, into the form
+  void symbols();      // where clause, if any
   void checks();
 
   Dim dim() { return read_dim(tokens_, scope_); }

@@ -30,7 +30,7 @@ class KernelParser {
   PlacedKernel parse() {
     const std::size_t begin = tokens_.peek().offset;
     PlacedKernel kernel;
-    kernel.kind = kind();
+    kernel.kind = reader_.kind();
     if (tokens_.accept("in")) kernel.product = reader_.dtype();
     reader_.header();
     if (tokens_.accept("segments")) kernel.segments = reader_.segments();
@@ -48,12 +48,6 @@ class KernelParser {
   }
 
  private:
-  std::string kind() {
-    for (const char* name : {"map", "rows", "matmul", "attention", "ordered", "compact", "sort"})
-      if (tokens_.accept(name)) return name;
-    tokens_.expected("a kind of kernel: map, rows, matmul, attention, ordered, compact or sort");
-  }
-
   std::optional<Section> at_section() const {
     for (int i = 0; i <= static_cast<int>(Section::InOrder); ++i) {
       const auto kind = static_cast<Section>(i);
