@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/error.h"
 #include "ir/reference/evaluate.h"
 #include "ir/text/parse.h"
@@ -502,6 +504,33 @@ function 0: @main, 2 slots, 1 leaves
           {"2 slots", "1 slots", "text:7:10: expected one of 1 slots, got 1"},
           {"input 0\n", "constant 1\n", "text:7:10: expected one of 1 constants, got 1"},
       },
+      reread);
+}
+
+// A buffer that is smaller than what a kernel touches of it, or that nothing proves to be as large.
+TEST(Lower, LaunchesStayInTheirBuffers) {
+  const std::string text = to_string(lowered(R"(
+fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(m), f32]) {
+  %w = constant(f32 (3) [1, 2, 3])
+  %r = add(%x, %w)
+  %e = exp(%y)
+  return %r, %e
+})"));
+  EXPECT_EQ(reread(text), text);
+  const std::size_t launch = text.find("launch kernel");
+  ASSERT_NE(launch, std::string::npos);
+  const auto line =
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(launch), '\n') + 1;
+  const std::string place = "text:" + std::to_string(line) + ":6: buffer ";
+  expect_refused(
+      text,
+      {{"= 12*n\n", "= 12*n - 4\n",
+        place + "b3 has 12*s0 - 4 bytes, of which the kernel touches 12*s0"},
+       {"f32 (n, 3)", "f32 (n, 2)", place + "b0 has 8*s0 bytes, of which the kernel touches 12*s0"},
+       {"f32 (3) [1, 2, 3]", "f32 (2) [1, 2]",
+        place + "b2 has 8 bytes, of which the kernel touches 12"},
+       {"extents (s0)", "extents (s1)",
+        place + "b0 has 12*s0 bytes, of which the kernel touches 12*s1"}},
       reread);
 }
 
