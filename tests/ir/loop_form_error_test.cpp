@@ -152,6 +152,19 @@ TEST(LoopFormErrors, AConditionAroundALoadCounts) {
             "map\n");
 }
 
+// A slice that may be empty is one element long where its loop runs.
+TEST(LoopFormErrors, NoFactorOfARunningLoopsExtentIsZero) {
+  const std::string text = R"(map
+  parameter 0: Tensor[(s0, 4), f32]
+  result 0: Tensor[(max(0, ceil_div(min(s0, s1) - max(0, s0 - 1), 2)), 4), f32]
+  where s0 in [0, 2147483647], s1 in [0, 2147483647]
+  for $p2 < 4*max(0, ceil_div(min(s0, s1) - max(0, s0 - 1), 2))
+    #0: f32 = load 0[max(0, s0 - 1), $p2]
+    store 0[0, $p2] = #0
+)";
+  EXPECT_EQ(reread(text), text);
+}
+
 // A text with one accident: something cut off, taken out, doubled or changed.
 std::string mutated(std::string text, std::mt19937& random) {
   static const std::vector<std::string> tokens{"#0",  "$p0", "load", "[",     "]",   "99999999999",
