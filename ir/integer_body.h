@@ -97,7 +97,7 @@ class IntegerBody {
       case Op::bit_xor: return m_.bits(op_.op, a(), b());
       case Op::shift_left:
       case Op::shift_right: {
-        const Value moved = m_.shifted(op_.op, a(), b());
+        Value moved = m_.shifted(op_.op, a(), b());
         if (has_sign && op_.op == Op::shift_right) return moved;
         return m_.select(m_.counts_bits(b()), moved, m_.integer(0));
       }
