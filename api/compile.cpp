@@ -12,8 +12,8 @@
 #include "ir/error.h"
 #include "ir/loops/loop_form.h"
 #include "ir/loops/loop_form_parse.h"
+#include "ir/loops/loop_text_reader.h"
 #include "ir/loops/placed_kernel_parse.h"
-#include "ir/quote.h"
 #include "ir/reference/evaluate.h"
 #include "ir/text/lexer.h"
 #include "ir/text/parse_program.h"
@@ -184,18 +184,18 @@ std::string regions_text(const ir::Module& module, RegionStage stage) {
   std::string text;
   for (const ir::Region& region : module.regions) {
     const ir::LoopForm form = ir::derive_loop_form(region);
-    text +=
-        fmt::format("{}{} {}: {}", text.empty() ? "" : "\n",
-                    stage == RegionStage::Loops ? "loops" : "kernel", ir::global_text(region.name),
-                    stage == RegionStage::Loops ? to_string(form) : to_string(place_kernel(form)));
+    if (!text.empty()) text += "\n";
+    text += stage == RegionStage::Loops
+                ? ir::region_heading("loops", region.name) + to_string(form)
+                : ir::region_heading("kernel", region.name) + to_string(place_kernel(form));
   }
   return text;
 }
 
 std::optional<StageText> reread_stage(std::string_view text, const std::string& source_name) {
   const ir::TokenStream tokens(text, source_name);
-  if (tokens.at("loops")) return StageText{"loops", print(ir::parse_loop_forms(text, source_name))};
-  if (tokens.at("kernel")) return StageText{"kernel", print(ir::parse_kernels(text, source_name))};
+  if (tokens.at("loops")) return StageText{"loops", ir::reread_loop_forms(text, source_name)};
+  if (tokens.at("kernel")) return StageText{"kernel", ir::reread_kernels(text, source_name)};
   if (tokens.at("program"))
     return StageText{"program", to_string(ir::parse_program(text, source_name))};
   return std::nullopt;

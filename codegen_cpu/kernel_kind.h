@@ -65,15 +65,11 @@ class KindOf : public KernelKind {
                                   const ir::Schedule& schedule) const = 0;
 };
 
-std::unique_ptr<KernelKind> make_map_kind();
-std::unique_ptr<KernelKind> make_rows_kind();
-std::unique_ptr<KernelKind> make_ordered_kind();
-std::unique_ptr<KernelKind> make_compact_kind();
-std::unique_ptr<KernelKind> make_sort_kind();
-std::unique_ptr<KernelKind> make_matmul_kind();
-std::unique_ptr<KernelKind> make_attention_kind();
+#define ANYDIM_KERNEL_KIND(name, Form) std::unique_ptr<KernelKind> make_##name##_kind();
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
 
-// The one that computes the form, of all there are (kernel_kinds.cpp): every form has one.
+// The one that computes the form, of all there are (ir/loops/kernel_kinds.def): every form has one.
 const KernelKind& kernel_kind_of(const PlanInputs& inputs);
 
 // Emitters that stand in files of their own; the others are methods of their kinds.

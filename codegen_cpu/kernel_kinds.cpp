@@ -13,16 +13,11 @@ ir::Tensor KernelKind::pack(const PlanInputs&, std::size_t, const ir::PackedLayo
 }
 
 const KernelKind& kernel_kind_of(const PlanInputs& inputs) {
-  // The one table that a new kind of kernel is added to.
   static const auto kinds = [] {
     std::vector<std::unique_ptr<KernelKind>> all;
-    all.push_back(make_map_kind());
-    all.push_back(make_rows_kind());
-    all.push_back(make_matmul_kind());
-    all.push_back(make_attention_kind());
-    all.push_back(make_ordered_kind());
-    all.push_back(make_compact_kind());
-    all.push_back(make_sort_kind());
+#define ANYDIM_KERNEL_KIND(name, Form) all.push_back(make_##name##_kind());
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
     return all;
   }();
   for (const auto& kind : kinds)

@@ -73,14 +73,11 @@ std::optional<std::string> threads_misfit(std::int64_t threads);
 std::optional<std::string> resources_misfit(const CudaTarget& target, std::int64_t threads,
                                             std::int64_t shared_bytes, std::int64_t registers);
 
-std::unique_ptr<KernelKind> make_map_kind();
-std::unique_ptr<KernelKind> make_rows_kind();
-std::unique_ptr<KernelKind> make_ordered_kind();
-std::unique_ptr<KernelKind> make_compact_kind();
-std::unique_ptr<KernelKind> make_sort_kind();
+#define ANYDIM_CUDA_KIND(name) std::unique_ptr<KernelKind> make_##name##_kind();
+#include "codegen_cuda/kernel_kinds.def"
+#undef ANYDIM_CUDA_KIND
 
-// Every kernel kind there is, preferred ones first: the one table that a new kernel kind is added
-// to (kernel_kinds.cpp).
+// All of them, preferred ones first.
 std::vector<std::unique_ptr<KernelKind>> all_kernel_kinds();
 
 }  // namespace anydim::codegen_cuda

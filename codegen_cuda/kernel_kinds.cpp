@@ -1,9 +1,6 @@
 #include <fmt/format.h>
 
-#include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/kernel_kind.h"
-#include "codegen_cuda/matmul/library_product.h"
-#include "codegen_cuda/matmul/matmul_kinds.h"
 
 namespace anydim::codegen_cuda {
 
@@ -25,19 +22,9 @@ std::optional<std::string> resources_misfit(const CudaTarget& target, std::int64
 
 std::vector<std::unique_ptr<KernelKind>> all_kernel_kinds() {
   std::vector<std::unique_ptr<KernelKind>> kinds;
-  kinds.push_back(make_map_kind());
-  kinds.push_back(make_rows_kind());
-  kinds.push_back(make_ordered_kind());
-  kinds.push_back(make_compact_kind());
-  kinds.push_back(make_sort_kind());
-  kinds.push_back(make_matmul_mma_kind());
-  kinds.push_back(make_matmul_wgmma_kind());
-  kinds.push_back(make_matmul_tf32_kind());
-  kinds.push_back(make_matmul_simt_kind());
-  kinds.push_back(make_library_kind());
-  kinds.push_back(make_attention_wgmma_kind());
-  kinds.push_back(make_attention_mma_kind());
-  kinds.push_back(make_attention_simt_kind());
+#define ANYDIM_CUDA_KIND(name) kinds.push_back(make_##name##_kind());
+#include "codegen_cuda/kernel_kinds.def"
+#undef ANYDIM_CUDA_KIND
   return kinds;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "ir/verify_buffers.h"
+
 namespace anydim::ir {
 
 namespace {
@@ -71,6 +73,12 @@ class ProgramVerifier {
     for (std::size_t i = 0; i < code.instructions.size(); ++i) {
       at_.instruction = i;
       std::visit([this](const auto& one) { verify(one); }, code.instructions[i]);
+    }
+    const SlotExpressions slots(program_, code);
+    for (std::size_t i = 0; i < code.instructions.size(); ++i) {
+      at_.instruction = i;
+      if (const auto* launch = std::get_if<Code::Launch>(&code.instructions[i]))
+        if (auto overrun = slots.overrun(*launch)) throw *std::move(overrun);
     }
   }
 

@@ -10,12 +10,6 @@ namespace anydim::codegen_cpu {
 using ir::Dim;
 using llvm::Value;
 
-namespace {
-
-std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
-
 void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value* key,
               const KernelBuilder::Body& pack) {
   auto& builder = kernel.at(task);

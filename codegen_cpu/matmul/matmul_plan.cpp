@@ -17,8 +17,6 @@ const ir::MatmulForm& form_of(const PlanInputs& inputs) {
   return std::get<ir::MatmulForm>(inputs.form.kind);
 }
 
-std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // The extent where it is constant, else its key's value.
 std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent,
                       std::span<const std::int64_t> keys) {

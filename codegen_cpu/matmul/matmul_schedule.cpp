@@ -9,8 +9,6 @@ namespace {
 // Row extents beyond this many are covered by an argument instead of being tried one by one.
 constexpr std::int64_t most_tried = 4096;
 
-std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) {
   return block == 0 ? ir::min(extent, 1) : ir::ceil_div(extent, block);
 }

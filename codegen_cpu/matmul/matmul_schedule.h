@@ -15,6 +15,9 @@ namespace anydim::codegen_cpu {
 // (codegen_cpu/matmul/matmul_operands.h) of right ones.
 inline constexpr std::int64_t tile_rows = 16, tile_steps = 16;
 
+// a / b rounded up, of numbers above 0
+constexpr std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 // `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`, on tile registers with
 // `tiles=1` at the end
 //

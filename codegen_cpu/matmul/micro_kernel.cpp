@@ -56,11 +56,9 @@ class Emitter {
     } else if (kernel_.runs > 1) {
       runs(sums);
     } else {
-      const std::int64_t operations = kernel_.rows * kernel_.vectors;
       const std::int64_t wanted =
           kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
-      std::int64_t steps = kernel_.depth ? std::max<std::int64_t>(wanted / operations, 1) : 1;
-      while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
+      const std::int64_t steps = kernel_.depth ? steps_of(*kernel_.depth, wanted) : 1;
       llvm::Value* start = builder_.getInt64(0);
       if (steps > 1) {
         auto* whole = builder_.CreateSub(
@@ -94,6 +92,14 @@ class Emitter {
   std::uint64_t element_bytes() const { return kernel_.element->getScalarSizeInBits() / 8; }
   std::uint64_t lane_bytes() const {
     return element_bytes() * static_cast<std::uint64_t>(kernel_.lanes);
+  }
+
+  // Steps of a turn of the loop: about as many as `wanted` operations take, and a whole number of
+  // turns over `depth`.
+  std::int64_t steps_of(std::int64_t depth, std::int64_t wanted) const {
+    std::int64_t steps = std::max<std::int64_t>(wanted / (kernel_.rows * kernel_.vectors), 1);
+    while (depth % steps != 0) --steps;
+    return steps;
   }
 
   // body(k, values) for k = begin, begin + step, .. below end: `values` are the sums as they are
@@ -149,9 +155,7 @@ class Emitter {
 
   void runs(std::vector<llvm::Value*>& sums) {
     const std::int64_t run = *kernel_.depth / kernel_.runs;
-    const std::int64_t operations = kernel_.rows * kernel_.vectors;
-    std::int64_t steps = std::max<std::int64_t>(body_operations / operations, 1);
-    while (run % steps != 0) --steps;
+    const std::int64_t steps = steps_of(run, body_operations);
     llvm::Value *left = left_, *right = right_;
     carried(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(kernel_.runs)), 1,
             sums, [&](llvm::Value* number, std::vector<llvm::Value*>& values) {

@@ -31,14 +31,6 @@ std::optional<std::int64_t> step_between(const ir::ScalarProgram& program, const
   return step;
 }
 
-ir::Iteration declared(const ir::DimLeaf& variable, const Dim& extent, ir::SymbolTable& symbols) {
-  ir::SymbolInfo info;
-  info.high = std::max<std::int64_t>(ir::bounds(extent, symbols).high, 1) - 1;
-  info.below = extent;
-  symbols.declare(variable, std::move(info));
-  return {variable, extent};
-}
-
 }  // namespace
 
 Dim WindowedRows::lines_for(const Dim& output) const {
@@ -63,17 +55,17 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
   const ir::Iteration &place = row_digits.digits.back(),
                       &line = row_digits.digits[row_digits.digits.size() - 2],
                       &window_line = depth_digits.digits[0], &window_place = depth_digits.digits[1];
-  WindowedRows found{
-      .program =
-          ir::over_digits(ir::over_digits(program, row_digits, symbols), depth_digits, symbols),
-      .image = rows.size() == 2 ? row_digits.digits[0] : declared(fresh(), Dim(1), symbols),
-      .line = {},
-      .place = {},
-      .channel = depth_digits.digits[2],
-      .output_lines = ir::max(line.extent, 1),
-      .width = *rows[0].constant(),
-      .window_lines = window_line.extent.constant().value_or(0),
-      .run = *depths[1].constant()};
+  WindowedRows found{.program = ir::over_digits(ir::over_digits(program, row_digits, symbols),
+                                                depth_digits, symbols),
+                     .image = rows.size() == 2 ? row_digits.digits[0]
+                                               : ir::declare_iteration(fresh(), Dim(1), symbols),
+                     .line = {},
+                     .place = {},
+                     .channel = depth_digits.digits[2],
+                     .output_lines = ir::max(line.extent, 1),
+                     .width = *rows[0].constant(),
+                     .window_lines = window_line.extent.constant().value_or(0),
+                     .run = *depths[1].constant()};
   const std::int64_t window_places = window_place.extent.constant().value_or(0);
   const auto line_step = step_between(found.program, line.variable, window_line.variable),
              place_step = step_between(found.program, place.variable, window_place.variable);
@@ -82,9 +74,10 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
     return std::nullopt;
   found.line_step = *line_step;
   found.place_step = *place_step;
-  found.line =
-      declared(fresh(), (found.output_lines - 1) * found.line_step + found.window_lines, symbols);
-  found.place = declared(fresh(), (found.width - 1) * found.place_step + window_places, symbols);
+  found.line = ir::declare_iteration(
+      fresh(), (found.output_lines - 1) * found.line_step + found.window_lines, symbols);
+  found.place =
+      ir::declare_iteration(fresh(), (found.width - 1) * found.place_step + window_places, symbols);
   const std::map<ir::DimLeaf, Dim> replacement{
       {window_line.variable, found.line.index() - found.line_step * line.index()},
       {window_place.variable, found.place.index() - found.place_step * place.index()}};

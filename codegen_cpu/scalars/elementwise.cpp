@@ -5,7 +5,7 @@
 
 #include "codegen_cpu/scalars/math_f32.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
-#include "ir/error.h"
+#include "ir/integer_body.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/real_body.h"
 
@@ -30,14 +30,13 @@ class Elementwise {
     kernel_.at(scope_);
     if (step_.op == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
     if (step_.op == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
-    if (dtype_ == DType::Bool) return on_bools();
+    const std::span<const Value> operands(operands_);
     return ir::is_float(dtype_)
-               ? ir::RealBody(*this, ir::scalar_op(step_), std::span<const Value>(operands_))
-                     .value()
-               : on_integers();
+               ? ir::RealBody(*this, ir::scalar_op(step_), operands).value()
+               : ir::IntegerBody(*this, ir::scalar_op(step_), dtype_, operands).value();
   }
 
-  // ---- steps of ir::RealBody ----
+  // ---- steps of ir::RealBody and ir::IntegerBody ----
 
   using Value = llvm::Value*;
 
@@ -59,6 +58,7 @@ class Elementwise {
     return codegen_cpu::multiply_add(kernel_, x, y, z);
   }
   Value compare(Op op, Value x, Value y) {
+    if (!ir::is_float(dtype_)) return compare_integers(op, x, y);
     return at().CreateFCmp(op == Op::equal        ? llvm::CmpInst::FCMP_OEQ
                            : op == Op::less       ? llvm::CmpInst::FCMP_OLT
                            : op == Op::greater    ? llvm::CmpInst::FCMP_OGT
@@ -81,9 +81,14 @@ class Elementwise {
                : round_to(op == Op::ceil ? llvm::Intrinsic::ceil : llvm::Intrinsic::roundeven, x);
   }
   Value square_root(Value x) { return at().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  // The machine's minimum and maximum give the second operand where one is NaN; a NaN first operand
-  // is put back.
+  // Of reals the machine's minimum and maximum give the second operand where one is NaN; a NaN
+  // first operand is put back.
   Value extreme(Op op, Value x, Value y) {
+    if (!ir::is_float(dtype_)) {
+      const auto with_sign = op == Op::min ? llvm::Intrinsic::smin : llvm::Intrinsic::smax,
+                 without = op == Op::min ? llvm::Intrinsic::umin : llvm::Intrinsic::umax;
+      return at().CreateBinaryIntrinsic(ir::is_signed(dtype_) ? with_sign : without, x, y);
+    }
     auto* better = select(compare(op == Op::min ? Op::less : Op::greater, x, y), x, y);
     return select(is_nan(x), x, better);
   }
@@ -101,13 +106,58 @@ class Elementwise {
   }
   Value with(Value value, auto body) { return body(value); }
 
- private:
-  llvm::IRBuilder<>& at() { return kernel_.here(); }
-  llvm::Value* a() { return operands_[0]; }
-  llvm::Value* b() { return operands_.at(1); }
-  llvm::Value* integer(std::int64_t value) {
+  Value integer(std::int64_t value) {
     return llvm::ConstantInt::get(type_, static_cast<std::uint64_t>(value), true);
   }
+  Value wrapped(Op op, Value x, Value y) {
+    return op == Op::add   ? at().CreateAdd(x, y)
+           : op == Op::sub ? at().CreateSub(x, y)
+                           : at().CreateMul(x, y);
+  }
+  Value bits(Op op, Value x, Value y) {
+    return op == Op::bit_and  ? at().CreateAnd(x, y)
+           : op == Op::bit_or ? at().CreateOr(x, y)
+                              : at().CreateXor(x, y);
+  }
+  Value complement(Value x) { return at().CreateNot(x); }
+  Value quotient(Value x, Value y) {
+    llvm::Value* is_zero = nullptr;
+    llvm::Value* divisor = checked_divisor(y, is_zero);
+    llvm::Value* result = nullptr;
+    if (ir::is_signed(dtype_)) {
+      // The lowest value divided by -1 traps too.
+      auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+      result = at().CreateSDiv(x, select(minus_one, integer(1), divisor));
+      result = select(minus_one, at().CreateNeg(x), result);
+    } else {
+      result = at().CreateUDiv(x, divisor);
+    }
+    return select(is_zero, integer(0), result);
+  }
+  Value remainder(Value x, Value y) {
+    llvm::Value* is_zero = nullptr;
+    llvm::Value* divisor = checked_divisor(y, is_zero);
+    if (!ir::is_signed(dtype_)) return at().CreateURem(x, divisor);
+    auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
+    return at().CreateSRem(x, select(minus_one, integer(1), divisor));
+  }
+  Value power(Value, Value) {
+    return lanes([&](const std::vector<llvm::Value*>& scalars) {
+      return integer_power(scalars[0], scalars[1], ir::is_signed(dtype_));
+    });
+  }
+  Value counts_bits(Value count) { return at().CreateICmpULT(count, integer(width_in_bits())); }
+  // A shift by as many bits as there are, or more, has no value on the machine.
+  Value shifted(Op op, Value x, Value count) {
+    if (op == Op::shift_right && ir::is_signed(dtype_))
+      return at().CreateAShr(x, at().CreateBinaryIntrinsic(llvm::Intrinsic::umin, count,
+                                                           integer(width_in_bits() - 1)));
+    count = select(counts_bits(count), count, integer(0));
+    return op == Op::shift_left ? at().CreateShl(x, count) : at().CreateLShr(x, count);
+  }
+
+ private:
+  llvm::IRBuilder<>& at() { return kernel_.here(); }
   llvm::Type* like(llvm::Type* element) { return kernel_.vector_of(element, width_); }
   bool doubles() const { return type_->getScalarType()->isDoubleTy(); }
 
@@ -172,133 +222,35 @@ class Elementwise {
     return ir::is_half(to) ? widen(kernel_, to, narrow(kernel_, to, value)) : value;
   }
 
-  llvm::Value* on_bools() {
-    switch (step_.op) {  // NOLINT: other ops aren't defined on bools
-      case Op::logical_not:
-      case Op::bit_not: return at().CreateNot(a());
-      case Op::logical_and:
-      case Op::bit_and:
-      case Op::min:
-      case Op::mul: return at().CreateAnd(a(), b());
-      case Op::logical_or:
-      case Op::bit_or:
-      case Op::max:
-      case Op::add: return at().CreateOr(a(), b());
-      case Op::logical_xor:
-      case Op::bit_xor: return at().CreateXor(a(), b());
-      case Op::equal: return at().CreateICmpEQ(a(), b());
-      case Op::less: return at().CreateICmpULT(a(), b());
-      case Op::less_equal: return at().CreateICmpULE(a(), b());
-      case Op::greater: return at().CreateICmpUGT(a(), b());
-      case Op::greater_equal: return at().CreateICmpUGE(a(), b());
-      default: undefined();
-    }
-  }
-
   // ---- integers ----
 
-  llvm::Value* on_integers() {
-    const bool is_signed = ir::is_signed(dtype_);
-    const auto compare = [&](llvm::CmpInst::Predicate with_sign, llvm::CmpInst::Predicate without) {
-      return at().CreateICmp(is_signed ? with_sign : without, a(), b());
+  Value compare_integers(Op op, Value x, Value y) {
+    using llvm::CmpInst;
+    const bool has_sign = dtype_ != DType::Bool && ir::is_signed(dtype_);
+    const auto either = [&](CmpInst::Predicate with_sign, CmpInst::Predicate without) {
+      return at().CreateICmp(has_sign ? with_sign : without, x, y);
     };
-    const auto extreme = [&](llvm::Intrinsic::ID with_sign, llvm::Intrinsic::ID without,
-                             llvm::Value* other) {
-      return at().CreateBinaryIntrinsic(is_signed ? with_sign : without, a(), other);
-    };
-    switch (step_.op) {  // NOLINT: other ops aren't defined on integers
-      case Op::abs:
-        return is_signed ? at().CreateBinaryIntrinsic(llvm::Intrinsic::abs, a(), at().getFalse())
-                         : a();
-      case Op::neg: return at().CreateNeg(a());
-      case Op::sign: {
-        auto* positive = at().CreateZExt(at().CreateICmpNE(a(), integer(0)), type_);
-        if (!is_signed) return positive;
-        return at().CreateSelect(at().CreateICmpSLT(a(), integer(0)), integer(-1), positive);
-      }
-      case Op::relu:
-        return is_signed ? at().CreateBinaryIntrinsic(llvm::Intrinsic::smax, a(), integer(0)) : a();
-      case Op::floor:
-      case Op::ceil:
-      case Op::round: return a();
-      case Op::bit_not: return at().CreateNot(a());
-      case Op::add: return at().CreateAdd(a(), b());
-      case Op::sub: return at().CreateSub(a(), b());
-      case Op::mul: return at().CreateMul(a(), b());
-      case Op::div: return quotient(is_signed);
-      case Op::mod: return remainder(is_signed);
-      case Op::pow:
-        return lanes([&](const std::vector<llvm::Value*>& scalars) {
-          return integer_power(scalars[0], scalars[1], is_signed);
-        });
-      case Op::min: return extreme(llvm::Intrinsic::smin, llvm::Intrinsic::umin, b());
-      case Op::max: return extreme(llvm::Intrinsic::smax, llvm::Intrinsic::umax, b());
-      case Op::bit_and: return at().CreateAnd(a(), b());
-      case Op::bit_or: return at().CreateOr(a(), b());
-      case Op::bit_xor: return at().CreateXor(a(), b());
-      case Op::shift_left: {
-        llvm::Value* shifted =
-            at().CreateShl(a(), at().CreateSelect(counts_bits(), b(), integer(0)));
-        return at().CreateSelect(counts_bits(), shifted, integer(0));
-      }
-      case Op::shift_right: {
-        if (is_signed)
-          return at().CreateAShr(
-              a(), at().CreateBinaryIntrinsic(llvm::Intrinsic::umin, b(), integer(bits() - 1)));
-        llvm::Value* shifted =
-            at().CreateLShr(a(), at().CreateSelect(counts_bits(), b(), integer(0)));
-        return at().CreateSelect(counts_bits(), shifted, integer(0));
-      }
-      case Op::equal: return at().CreateICmpEQ(a(), b());
-      case Op::less: return compare(llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_ULT);
-      case Op::less_equal: return compare(llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_ULE);
-      case Op::greater: return compare(llvm::CmpInst::ICMP_SGT, llvm::CmpInst::ICMP_UGT);
-      case Op::greater_equal: return compare(llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_UGE);
-      default: undefined();
-    }
+    if (op == Op::equal) return at().CreateICmpEQ(x, y);
+    if (op == Op::less) return either(CmpInst::ICMP_SLT, CmpInst::ICMP_ULT);
+    if (op == Op::less_equal) return either(CmpInst::ICMP_SLE, CmpInst::ICMP_ULE);
+    if (op == Op::greater) return either(CmpInst::ICMP_SGT, CmpInst::ICMP_UGT);
+    return either(CmpInst::ICMP_SGE, CmpInst::ICMP_UGE);
   }
 
-  std::int64_t bits() const { return static_cast<std::int64_t>(type_->getScalarSizeInBits()); }
-  // A shift by as many bits as there are, or more, has no value on the machine.
-  llvm::Value* counts_bits() { return at().CreateICmpULT(b(), integer(bits())); }
+  std::int64_t width_in_bits() const {
+    return static_cast<std::int64_t>(type_->getScalarSizeInBits());
+  }
 
   // The divisor, 1 in place of 0 (which is reported) so that the processor doesn't trap. No select:
   // see the same in index_emitter.cpp.
-  llvm::Value* checked_divisor(llvm::Value*& is_zero) {
-    is_zero = at().CreateICmpEQ(b(), integer(0));
+  llvm::Value* checked_divisor(llvm::Value* divisor, llvm::Value*& is_zero) {
+    is_zero = at().CreateICmpEQ(divisor, integer(0));
     if (step_.check >= 0) {
       report_where(kernel_, scope_, is_zero, mask_, step_.check,
                    llvm::ConstantInt::get(like(at().getInt64Ty()), 0));
       kernel_.at(scope_);
     }
-    return at().CreateBinaryIntrinsic(llvm::Intrinsic::umax, b(), integer(1));
-  }
-
-  llvm::Value* quotient(bool is_signed) {
-    llvm::Value* is_zero = nullptr;
-    llvm::Value* divisor = checked_divisor(is_zero);
-    llvm::Value* result = nullptr;
-    if (is_signed) {
-      // The lowest value divided by -1 traps too.
-      auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
-      result = at().CreateSDiv(a(), at().CreateSelect(minus_one, integer(1), divisor));
-      result = at().CreateSelect(minus_one, at().CreateNeg(a()), result);
-    } else {
-      result = at().CreateUDiv(a(), divisor);
-    }
-    return at().CreateSelect(is_zero, integer(0), result);
-  }
-
-  llvm::Value* remainder(bool is_signed) {
-    llvm::Value* is_zero = nullptr;
-    llvm::Value* divisor = checked_divisor(is_zero);
-    if (!is_signed) return at().CreateURem(a(), divisor);
-    auto* minus_one = at().CreateICmpEQ(divisor, integer(-1));
-    llvm::Value* result = at().CreateSRem(a(), at().CreateSelect(minus_one, integer(1), divisor));
-    if (ir::scalar_op(step_).truncate) return result;
-    auto* off = at().CreateAnd(at().CreateICmpNE(result, integer(0)),
-                               at().CreateICmpSLT(at().CreateXor(result, divisor), integer(0)));
-    return at().CreateSelect(off, at().CreateAdd(result, divisor), result);
+    return at().CreateBinaryIntrinsic(llvm::Intrinsic::umax, divisor, integer(1));
   }
 
   llvm::Value* integer_power(llvm::Value* base, llvm::Value* exponent, bool is_signed) {
@@ -418,11 +370,6 @@ class Elementwise {
                  });
     kernel_.at(scope_);
     return at().CreateFPCast(at().CreateLoad(like(f64), results), type_);
-  }
-
-  [[noreturn]] void undefined() {
-    internal_error("the op " + std::string(ir::info(step_.op).text) + " has a body for " +
-                   std::string(ir::name_of(dtype_)));
   }
 
   KernelBuilder& kernel_;

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/work.h"
 
@@ -181,16 +182,14 @@ std::string name_of(OutputForm form) {
 
 std::string form_members(const AttentionOperands& operands, const AttentionScore& score) {
   constexpr double log2_e = 1.4426950408889634;
-  return fmt::format(
-      R"(  static constexpr int depth = {}, width = {};  // of a head's queries and keys, of its values
-  static constexpr bool brain = {}, output_brain = {};  // bf16, else f16
-  static constexpr ScoreForm score = {};
-  static constexpr float scale = {:.9g}f;  // of a product, for exp2
-  static constexpr OutputForm output = {};
-)",
-      operands.depth, operands.width, operands.dtype == ir::DType::BF16,
-      operands.output_dtype == ir::DType::BF16, name_of(score.form), score.scale * log2_e,
-      name_of(operands.output_form));
+  return members(
+      {{"depth", operands.depth},  // of a head's queries and keys
+       {"width", operands.width},  // of its values
+       {"brain", operands.dtype == ir::DType::BF16},
+       {"output_brain", operands.output_dtype == ir::DType::BF16},
+       {"ScoreForm", "score", name_of(score.form)},
+       {"float", "scale", fmt::format("{:.9g}f", score.scale * log2_e)},  // of a product, for exp2
+       {"OutputForm", "output", name_of(operands.output_form)}});
 }
 
 void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,

@@ -1,14 +1,11 @@
-// The ways to compute attention, preferred ones first.
+// What the ways to compute attention share.
 #pragma once
-
-#include <memory>
 
 #include "codegen_cuda/kernel_kind.h"
 #include "ir/dims/symbols.h"
 
 namespace anydim::codegen_cuda {
 
-// What all of them answer alike.
 class AttentionKind : public KernelKind {
  public:
   bool takes_segments() const override { return true; }
@@ -23,12 +20,6 @@ class AttentionKind : public KernelKind {
   // Whether the score adds something for a key.
   static bool has_column(const PlanInputs& inputs);
 };
-
-// sm_90a: head dims 32, 64 and 128 in rows that tensor memory access can take
-std::unique_ptr<KernelKind> make_attention_wgmma_kind();
-// 16-bit floats in rows of whole 16-byte pieces
-std::unique_ptr<KernelKind> make_attention_mma_kind();
-std::unique_ptr<KernelKind> make_attention_simt_kind();  // anything
 
 // Values that an extent takes within the bucket, where it is one of the region's keys; else what
 // the form's symbols say.

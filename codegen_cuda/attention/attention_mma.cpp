@@ -6,6 +6,7 @@
 #include "codegen_cuda/attention/attention_entry.h"
 #include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/attention/attention_schedule.h"
+#include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "ir/error.h"
 
@@ -110,16 +111,13 @@ std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs,
 // The struct that the device function takes its numbers from.
 std::string numbers(const AttentionMmaSchedule& fields, const AttentionOperands& operands,
                     const AttentionScore& score) {
-  return fmt::format(R"(
-struct Attention {{
-{}  static constexpr int warps = {}, points = {};  // warps of a batch point, batch points of a block
-  static constexpr int tiles = {};  // fragments of 16 queries of a warp
-  static constexpr int keys = {}, stages = {};  // of a tile, tiles in shared memory
-}};
-using Kernel = AttentionMma<Attention>;
-)",
-                     form_members(operands, score), fields.warps, fields.points, fields.tiles,
-                     fields.keys, fields.stages);
+  return "struct Attention {\n" + form_members(operands, score) +
+         members({{"warps", fields.warps},    // of a batch point
+                  {"points", fields.points},  // batch points of a block
+                  {"tiles", fields.tiles},    // fragments of 16 queries of a warp
+                  {"keys", fields.keys},      // of a tile
+                  {"stages", fields.stages}}) +
+         "};\nusing Kernel = AttentionMma<Attention>;\n";
 }
 
 EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& bucket,

@@ -6,6 +6,7 @@
 #include "codegen_cuda/attention/attention_entry.h"
 #include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/attention/attention_schedule.h"
+#include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "ir/error.h"
 
@@ -72,42 +73,6 @@ std::optional<MappedOperands> mapped_operands(const PlanInputs& inputs, std::int
   return MappedOperands{*operands, *query, *key, *value};
 }
 
-// One asynchronous multiplication of 64 rows. Its sums are fragments of 8 columns; `left` is a
-// descriptor, or a fragment in registers.
-std::string multiplication(const std::string& name, std::int64_t columns, bool brain,
-                           bool left_in_registers) {
-  const std::int64_t sums = columns / 2;
-  std::string outputs, operands;
-  for (std::int64_t i = 0; i < sums; ++i) {
-    outputs += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
-    operands += fmt::format("{}\"+f\"(sums[{}][{}])", i == 0 ? "" : ", ", i / 4, i % 4);
-  }
-  const std::string instruction = fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}",
-                                              columns, brain ? "bf16.bf16" : "f16.f16");
-  if (left_in_registers) {
-    return fmt::format(
-        R"(  // sums += left right, left in registers, the depth of right running down its rows.
-  static __device__ __forceinline__ void {}(float (&sums)[{}][4], const unsigned (&left)[4], unsigned long long right) {{
-    asm volatile(
-        "{} {{{}}}, {{%{}, %{}, %{}, %{}}}, %{}, 1, 1, 1, 1;"
-        : {}
-        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));
-  }}
-)",
-        name, columns / 8, instruction, outputs, sums, sums + 1, sums + 2, sums + 3, sums + 4,
-        operands);
-  }
-  return fmt::format(R"(  // sums = left right, added to what sums held where `add`.
-  static __device__ __forceinline__ void {}(float (&sums)[{}][4], unsigned long long left, unsigned long long right, bool add) {{
-    asm volatile(
-        "{{ .reg .pred add; setp.ne.b32 add, %{}, 0; {} {{{}}}, %{}, %{}, add, 1, 1, 0, 0; }}"
-        : {}
-        : "l"(left), "l"(right), "r"(static_cast<int>(add)));
-  }}
-)",
-                     name, columns / 8, sums + 2, instruction, outputs, sums, sums + 1, operands);
-}
-
 class AttentionWgmma final : public AttentionKind {
  public:
   std::string_view name() const override { return "attention_wgmma"; }
@@ -169,19 +134,19 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
 std::string numbers(const AttentionWgmmaSchedule& fields, const AttentionOperands& operands,
                     const AttentionScore& score, bool checked) {
   const bool brain = operands.dtype == ir::DType::BF16;
-  return fmt::format(R"(
-struct Attention {{
-{}  static constexpr int groups = {};  // warpgroups that compute 64 queries each
-  static constexpr int keys = {}, stages = {};  // of a tile, tiles in shared memory
-  static constexpr int fetching_registers = {}, computing_registers = {};  // of a thread
-  static constexpr bool checked = {};  // waits are bounded and report where they stand
-{}{}}};
-using Kernel = AttentionWgmma<Attention>;
-)",
-                     form_members(operands, score), fields.groups, fields.keys, fields.stages,
-                     fields.fetching_registers(), fields.computing_registers(), checked,
-                     multiplication("multiply_keys", fields.keys, brain, false),
-                     multiplication("multiply_values", operands.width, brain, true));
+  return "struct Attention {\n" + form_members(operands, score) +
+         members({{"groups", fields.groups},  // warpgroups that compute 64 queries each
+                  {"keys", fields.keys},      // of a tile
+                  {"stages", fields.stages},
+                  {"fetching_registers", fields.fetching_registers()},  // of a thread
+                  {"computing_registers", fields.computing_registers()},
+                  {"checked", checked}}) +
+         member({.name = "multiply_keys", .columns = fields.keys, .brain = brain}) +
+         member_of_registers({.name = "multiply_values",
+                              .columns = operands.width,
+                              .brain = brain,
+                              .right_by_rows = true}) +
+         "};\nusing Kernel = AttentionWgmma<Attention>;\n";
 }
 
 EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& bucket,

@@ -11,24 +11,12 @@ template <typename Integer>
 __device__ inline Integer wrap_multiply(Integer a, Integer b) {
   return (Integer)((unsigned long long)a * (unsigned long long)b);
 }
-template <typename Integer>
-__device__ inline Integer wrap_negate(Integer a) {
-  return (Integer)(0ull - (unsigned long long)a);
-}
-template <typename Integer>
-__device__ inline Integer magnitude(Integer a) {
-  return a < 0 ? wrap_negate(a) : a;
-}
-template <typename Integer>
-__device__ inline Integer sign_of(Integer a) {
-  return (Integer)((a > 0) - (a < 0));
-}
 
 // Division by 0 gives 0 (it is reported); the lowest value divided by -1 wraps.
 template <typename Integer>
 __device__ inline Integer divide(Integer a, Integer b) {
   if (b == 0) return 0;
-  if ((Integer)-1 < 0 && b == (Integer)-1) return wrap_negate(a);
+  if ((Integer)-1 < 0 && b == (Integer)-1) return wrap_subtract((Integer)0, a);
   return (Integer)(a / b);
 }
 template <typename Integer>
@@ -36,10 +24,11 @@ __device__ inline Integer truncated_remainder(Integer a, Integer b) {
   if (b == 0 || ((Integer)-1 < 0 && b == (Integer)-1)) return 0;
   return (Integer)(a % b);
 }
+// As unsigned, and at most one less than there are bits.
 template <typename Integer>
-__device__ inline Integer floored_remainder(Integer a, Integer b) {
-  const Integer rest = truncated_remainder(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? (Integer)(rest + b) : rest;
+__device__ inline int bit_count(Integer count) {
+  constexpr int most = 8 * (int)sizeof(Integer) - 1;
+  return (unsigned long long)count < most ? (int)count : most;
 }
 
 // By squaring; the reciprocal that a negative exponent asks for truncates to 1, -1 or 0.

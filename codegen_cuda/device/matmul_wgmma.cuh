@@ -73,7 +73,7 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
     for (int part = 0; part < Tile::depth / 16; ++part) {
       constexpr int left_step = Tile::left_by_rows ? 2048 : 32,
                     right_step = Tile::right_by_rows ? 2048 : 32;  // bytes of 16 of depth
-      Tile::multiply(sums, left + part * (left_step / 16), right + part * (right_step / 16),
+      Tile::multiply(sums[0], left + part * (left_step / 16), right + part * (right_step / 16),
                      tile + part > 0);
     }
     commit_multiplications();

@@ -1,7 +1,6 @@
 // Which products cuBLASLt can carry out (policy `library`).
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,8 +17,6 @@ struct LibraryForm {
   std::string reason;  // where there is no product: why
 };
 LibraryForm library_form(const PlanInputs& inputs);
-
-std::unique_ptr<KernelKind> make_library_kind();
 
 inline constexpr const char* library_schedule_name = "cublaslt";
 

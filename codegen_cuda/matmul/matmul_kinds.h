@@ -1,9 +1,8 @@
-// The ways to compute a matmul, and what their plans share.
+// What the plans of the ways to compute a matmul share.
 #pragma once
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -12,11 +11,6 @@
 #include "codegen_cuda/matmul/matmul_cost.h"
 
 namespace anydim::codegen_cuda {
-
-std::unique_ptr<KernelKind> make_matmul_wgmma_kind();
-std::unique_ptr<KernelKind> make_matmul_mma_kind();
-std::unique_ptr<KernelKind> make_matmul_tf32_kind();
-std::unique_ptr<KernelKind> make_matmul_simt_kind();
 
 // Steps of tiles: below each other's number of rows another tile may be best.
 std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
 #include "codegen_cuda/matmul/matmul_rows.h"
 #include "ir/error.h"
@@ -139,26 +140,29 @@ class MmaEmitter {
            operands_.chunk();
   }
 
+  // Operands lie in shared memory as rows of 16-byte chunks: of depth, or of rows or columns of the
+  // product where "by rows".
   void declare_tile() {
-    kernel_.declare(fmt::format(
-        R"(// The tile of a block. Operands lie in shared memory as rows of 16-byte chunks: of depth, or of rows or columns of the product where "by_rows".
-struct Tile {{
-  static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
-  static constexpr int warps_across = {}, warp_rows = {}, warp_columns = {}, threads = {};
-  static constexpr bool tf32 = {}, brain = {};  // f32 rounded to TF32; bf16, else f16
-  static constexpr bool left_by_rows = {}, right_by_rows = {};
-  static constexpr int left_chunks = {}, right_chunks = {};
-  static constexpr unsigned left_bytes = rows * depth * {}, stage_bytes = left_bytes + columns * depth * {};
-  static constexpr int piece_columns = {};
-}};
-
-)",
-        schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
-        schedule_.warps_across, schedule_.warp_rows(), schedule_.warp_columns(),
-        schedule_.threads(), schedule_.tf32, operands_.dtype == ir::DType::BF16,
-        operands_.left.major == Major::Rows, operands_.right.major == Major::Rows, chunks(left()),
-        chunks(right()), schedule_.element_bytes(), schedule_.element_bytes(),
-        schedule_.piece_columns()));
+    const std::string bytes = std::to_string(schedule_.element_bytes());
+    kernel_.declare("struct Tile {\n" +
+                    members({{"rows", schedule_.block_rows},
+                             {"columns", schedule_.block_columns},
+                             {"depth", schedule_.block_depth},
+                             {"stages", schedule_.stages},
+                             {"warps_across", schedule_.warps_across},
+                             {"warp_rows", schedule_.warp_rows()},
+                             {"warp_columns", schedule_.warp_columns()},
+                             {"threads", schedule_.threads()},
+                             {"tf32", schedule_.tf32},  // f32 rounded to TF32
+                             {"brain", operands_.dtype == ir::DType::BF16},
+                             {"left_by_rows", operands_.left.major == Major::Rows},
+                             {"right_by_rows", operands_.right.major == Major::Rows},
+                             {"left_chunks", chunks(left())},
+                             {"right_chunks", chunks(right())},
+                             {"unsigned", "left_bytes", "rows * depth * " + bytes},
+                             {"unsigned", "stage_bytes", "left_bytes + columns * depth * " + bytes},
+                             {"piece_columns", schedule_.piece_columns()}}) +
+                    "};\n\n");
   }
 
   // Sums of one tile, then its epilogue.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/matmul/matmul_operands.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
 #include "codegen_cuda/matmul/matmul_rows.h"
@@ -119,21 +120,22 @@ class SimtEmitter {
            value_bytes(form_.accumulate);
   }
 
-  void declare_tile() {
-    kernel_.declare(fmt::format(R"(// The tile of a block, and the part of each thread.
-struct Tile {{
-  static constexpr int rows = {}, columns = {}, depth = {};
-  static constexpr int thread_rows = {}, thread_columns = {}, threads_across = columns / thread_columns, threads = {};
   // In shared memory: for each depth the rows of the left operand, then for each depth the columns
   // of the right one.
-  static constexpr int left_pitch = {}, right_pitch = {}, left_elements = depth * left_pitch, elements = left_elements + depth * right_pitch;
-}};
-
-)",
-                                schedule_.block_rows, schedule_.block_columns,
-                                schedule_.block_depth, schedule_.thread_rows,
-                                schedule_.thread_columns, schedule_.threads(),
-                                pitch_of(schedule_.block_rows), pitch_of(schedule_.block_columns)));
+  void declare_tile() {
+    kernel_.declare("struct Tile {\n" +
+                    members({{"rows", schedule_.block_rows},
+                             {"columns", schedule_.block_columns},
+                             {"depth", schedule_.block_depth},
+                             {"thread_rows", schedule_.thread_rows},
+                             {"thread_columns", schedule_.thread_columns},
+                             {"int", "threads_across", "columns / thread_columns"},
+                             {"threads", schedule_.threads()},
+                             {"left_pitch", pitch_of(schedule_.block_rows)},
+                             {"right_pitch", pitch_of(schedule_.block_columns)},
+                             {"int", "left_elements", "depth * left_pitch"},
+                             {"int", "elements", "left_elements + depth * right_pitch"}}) +
+                    "};\n\n");
   }
 
   std::int64_t pieces(const Side& side) const {

@@ -2,6 +2,7 @@
 // (device/matmul_wgmma.cuh).
 #include <fmt/format.h>
 
+#include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
 #include "codegen_cuda/matmul/matmul_rows.h"
@@ -161,50 +162,30 @@ class WgmmaEmitter {
             .swizzle_bytes = 0};
   }
 
+  // Operands lie in shared memory as rows of 64 elements of depth.
   void declare_tile() {
-    const std::int64_t fragments = schedule_.block_columns / 8, sums = fragments * 4;
-    std::string places, operands;
-    for (std::int64_t i = 0; i < sums; ++i) {
-      const char* between = i == 0 ? "" : i % 16 == 0 ? ",\"\n        \" " : ", ";
-      places += fmt::format("{}%{}", between, i);
-      operands += fmt::format("{}\"+f\"(sums[0][{}][{}])",
-                              i == 0       ? ""
-                              : i % 8 == 0 ? ",\n          "
-                                           : ", ",
-                              i / 4, i % 4);
-    }
-    const char* type = operands_.dtype == ir::DType::BF16 ? "bf16" : "f16";
-    kernel_.declare(fmt::format(
-        R"(// The tile of a block: operands lie in shared memory as rows of 64 elements of depth.
-struct Tile {{
-  static constexpr int rows = {0}, columns = {1}, depth = {2}, stages = {3};
-  static constexpr int consumer_warps = {4}, sharing_blocks = {18};
-  static constexpr bool checked = {5}, persistent = {19};  // a block has several tiles
-  static constexpr bool left_by_rows = {14}, right_by_rows = {15};
-  static constexpr unsigned left_bytes = rows * depth * 2, stage_bytes = left_bytes + columns * depth * 2;
-  static constexpr int piece_columns = {6};
-
-  // sums (+)= 64 rows x 16 of depth times 16 of depth x {1} columns.
-  __device__ __forceinline__ static void multiply(float (&sums)[1][{7}][4], unsigned long long left, unsigned long long right, int accumulate) {{
-    asm volatile(
-        "{{\n"
-        ".reg .pred accumulate;\n"
-        "setp.ne.b32 accumulate, %{10}, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{11}.{11} "
-        "{{{12}}},"
-        " %{8}, %{9}, accumulate, 1, 1, {16}, {17};\n"
-        "}}"
-        : {13}
-        : "l"(left), "l"(right), "r"(accumulate));
-  }}
-}};
-
-)",
-        schedule_.block_rows, schedule_.block_columns, schedule_.block_depth, schedule_.stages,
-        4 * schedule_.consumer_warpgroups(), checked_, schedule_.piece_columns(), fragments, sums,
-        sums + 1, sums + 2, type, places, operands, first_operand().major == Major::Rows,
-        second_operand().major == Major::Rows, first_operand().major == Major::Rows ? 1 : 0,
-        second_operand().major == Major::Rows ? 1 : 0, schedule_.sharing(), schedule_.persistent));
+    const bool left_by_rows = first_operand().major == Major::Rows,
+               right_by_rows = second_operand().major == Major::Rows;
+    kernel_.declare("struct Tile {\n" +
+                    members({{"rows", schedule_.block_rows},
+                             {"columns", schedule_.block_columns},
+                             {"depth", schedule_.block_depth},
+                             {"stages", schedule_.stages},
+                             {"consumer_warps", 4 * schedule_.consumer_warpgroups()},
+                             {"sharing_blocks", schedule_.sharing()},
+                             {"checked", checked_},
+                             {"persistent", schedule_.persistent},
+                             {"left_by_rows", left_by_rows},
+                             {"right_by_rows", right_by_rows},
+                             {"unsigned", "left_bytes", "rows * depth * 2"},
+                             {"unsigned", "stage_bytes", "left_bytes + columns * depth * 2"},
+                             {"piece_columns", schedule_.piece_columns()}}) +
+                    member(Multiplication{.name = "multiply",
+                                          .columns = schedule_.block_columns,
+                                          .brain = operands_.dtype == ir::DType::BF16,
+                                          .left_by_rows = left_by_rows,
+                                          .right_by_rows = right_by_rows}) +
+                    "};\n\n");
   }
 
   // Coordinates of an operand's batch point.

@@ -7,6 +7,7 @@
 
 #include "codegen_cuda/scalars/scalar_writer.h"
 #include "ir/error.h"
+#include "ir/integer_body.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/real_body.h"
 
@@ -27,13 +28,13 @@ class Elementwise {
     if (step_.op == Op::where)
       return fmt::format("{} ? {} : {}", operands_.at(0), operands_.at(1), operands_.at(2));
     if (step_.op == Op::cast) return cast(a(), dtype_, step_.dtype);
-    if (dtype_ == DType::Bool) return on_bools();
     return ir::is_float(dtype_)
                ? ir::RealBody(*this, ir::scalar_op(step_), std::span(operands_)).value()
-               : on_integers();
+               : ir::IntegerBody(*this, ir::scalar_op(step_), dtype_, std::span(operands_)).value();
   }
 
-  // Steps of ir::RealBody; a value is an expression that can stand as an operand of any other.
+  // Steps of ir::RealBody and ir::IntegerBody; a value is an expression that can stand as an
+  // operand of any other.
   using Value = std::string;
 
   Value real(double value) const {
@@ -70,6 +71,8 @@ class Elementwise {
   }
   Value square_root(const Value& x) const { return library("sqrt", {x}); }
   Value extreme(Op op, const Value& x, const Value& y) {
+    if (!ir::is_float(dtype_))
+      return select(compare(op == Op::min ? Op::less : Op::greater, x, y), x, y);
     kernel_.use("reals");
     return called(op == Op::min ? "lesser" : "greater", {x, y});
   }
@@ -81,10 +84,39 @@ class Elementwise {
                        body(Value("kept")), value);
   }
 
+  Value integer(std::int64_t value) const {
+    return anydim::codegen_cuda::literal(dtype_, 0, value);
+  }
+  Value wrapped(Op op, const Value& x, const Value& y) {
+    return integers(op == Op::add   ? "wrap_add"
+                    : op == Op::sub ? "wrap_subtract"
+                                    : "wrap_multiply",
+                    {x, y});
+  }
+  Value bits(Op op, const Value& x, const Value& y) const {
+    const bool truths = dtype_ == DType::Bool;
+    const char* symbol = op == Op::bit_and  ? (truths ? "&&" : "&")
+                         : op == Op::bit_or ? (truths ? "||" : "|")
+                                            : (truths ? "!=" : "^");
+    return whole(fmt::format("{} {} {}", x, symbol, y));
+  }
+  Value complement(const Value& x) const { return whole((dtype_ == DType::Bool ? "!" : "~") + x); }
+  Value quotient(const Value& x, const Value& y) { return integers("divide", {x, y}); }
+  Value remainder(const Value& x, const Value& y) {
+    return integers("truncated_remainder", {x, y});
+  }
+  Value power(const Value& x, const Value& y) { return integers("integer_power", {x, y}); }
+  Value counts_bits(const Value& count) const {
+    return fmt::format("((unsigned long long){} < {})", count, width());
+  }
+  Value shifted(Op op, const Value& x, const Value& count) {
+    const Value bits = integers("bit_count", {count});
+    return whole(op == Op::shift_left ? fmt::format("(unsigned long long){} << {}", x, bits)
+                                      : fmt::format("{} >> {}", x, bits));
+  }
+
  private:
   const std::string& a() const { return operands_.at(0); }
-  const std::string& b() const { return operands_.at(1); }
-  std::string infix(const char* symbol) const { return fmt::format("{} {} {}", a(), symbol, b()); }
   bool doubles() const { return dtype_ == DType::F64; }
 
   static std::string called(const std::string& function, const std::vector<Value>& operands) {
@@ -94,10 +126,15 @@ class Elementwise {
   std::string library(const std::string& function, const std::vector<Value>& operands) const {
     return called(function + (doubles() ? "" : "f"), operands);
   }
-  std::string integers(const char* function) {
+  std::string integers(const char* function, const std::vector<Value>& operands) {
     kernel_.use("integers");
-    return called(function, operands_);
+    return called(function, operands);
   }
+  // What is computed in a wider type, in this one.
+  std::string whole(const std::string& expression) const {
+    return fmt::format("(({})({}))", value_type(dtype_), expression);
+  }
+  std::size_t width() const { return 8 * ir::size_of(dtype_); }
 
   std::string cast(const std::string& value, DType from, DType to) {
     if (from == to) return value;
@@ -119,24 +156,6 @@ class Elementwise {
     return fmt::format("({}){}", value_type(to), value);
   }
 
-  std::string on_bools() {
-    switch (step_.op) {  // NOLINT: other ops aren't defined on bools
-      case Op::logical_not:
-      case Op::bit_not: return "!" + a();
-      case Op::logical_and:
-      case Op::bit_and:
-      case Op::min:
-      case Op::mul: return infix("&&");
-      case Op::logical_or:
-      case Op::bit_or:
-      case Op::max:
-      case Op::add: return infix("||");
-      case Op::logical_xor:
-      case Op::bit_xor: return infix("!=");
-      default: return infix(comparison(step_.op));
-    }
-  }
-
   const char* comparison(Op op) const {
     switch (op) {  // NOLINT: comparisons only
       case Op::equal: return "==";
@@ -144,57 +163,8 @@ class Elementwise {
       case Op::less_equal: return "<=";
       case Op::greater: return ">";
       case Op::greater_equal: return ">=";
-      default: undefined();
+      default: internal_error("a comparison is one of five");
     }
-  }
-
-  std::string on_integers() {
-    const bool is_signed = ir::is_signed(dtype_);
-    const auto whole = [&](const char* text) {
-      return fmt::format("({})({})", value_type(dtype_), text);
-    };
-    switch (step_.op) {  // NOLINT: comparisons come after
-      case Op::abs: return is_signed ? integers("magnitude") : a();
-      case Op::neg: return integers("wrap_negate");
-      case Op::sign: return integers("sign_of");
-      case Op::relu:
-        return is_signed ? fmt::format("{} < 0 ? ({})0 : {}", a(), value_type(dtype_), a()) : a();
-      case Op::floor:
-      case Op::ceil:
-      case Op::round: return a();
-      case Op::bit_not: return whole(("~" + a()).c_str());
-      case Op::add: return integers("wrap_add");
-      case Op::sub: return integers("wrap_subtract");
-      case Op::mul: return integers("wrap_multiply");
-      case Op::div: return integers("divide");
-      case Op::mod:
-        return integers(ir::scalar_op(step_).truncate ? "truncated_remainder"
-                                                      : "floored_remainder");
-      case Op::pow: return integers("integer_power");
-      case Op::min: return fmt::format("{} < {} ? {} : {}", a(), b(), a(), b());
-      case Op::max: return fmt::format("{} > {} ? {} : {}", a(), b(), a(), b());
-      case Op::bit_and: return whole(infix("&").c_str());
-      case Op::bit_or: return whole(infix("|").c_str());
-      case Op::bit_xor: return whole(infix("^").c_str());
-      case Op::shift_left:
-        return shifted(fmt::format("(unsigned long long)({}) << {}", a(), b()), "0");
-      case Op::shift_right:
-        return shifted(fmt::format("{} >> {}", a(), b()),
-                       is_signed ? fmt::format("{} < 0 ? -1 : 0", a()) : "0");
-      default: return infix(comparison(step_.op));
-    }
-  }
-
-  // `within` where the count, taken as unsigned, is below the width; else `beyond`.
-  std::string shifted(const std::string& within, const std::string& beyond) {
-    return fmt::format("(unsigned long long)({}) < {} ? ({})({}) : ({})({})", b(),
-                       8 * ir::size_of(dtype_), value_type(dtype_), within, value_type(dtype_),
-                       beyond);
-  }
-
-  [[noreturn]] void undefined() const {
-    internal_error("the op " + std::string(ir::info(step_.op).text) + " has a body for " +
-                   std::string(ir::name_of(dtype_)));
   }
 
   KernelWriter& kernel_;

@@ -44,6 +44,11 @@ AccessProof::AccessProof(const SymbolTable& symbols, std::span<const Iteration> 
   for (const Iteration& loop : around) {
     never_runs_ = never_runs_ || bounds(loop.extent, symbols).high < 1;
     add_difference(assumed_, loop.extent, 0, 1);
+    // None of the factors of an extent is 0.
+    if (loop.extent.kind() == Dim::Kind::Sum && loop.extent.terms().size() == 1 &&
+        loop.extent.constant_part() == 0)
+      for (const Dim& factor : loop.extent.terms()[0].factors)
+        if (bounds(factor, symbols).low >= 0) add_difference(assumed_, factor, 0, 1);
     raise_symbols(loop.extent, symbols_);
   }
 }

@@ -206,10 +206,17 @@ std::vector<Dim> bucket_keys(const LoopForm& form) {
   return keys;
 }
 
+namespace {
+
+#define ANYDIM_KERNEL_KIND(name, Form) \
+  const char* name_of(const Form&) { return #name; }
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
+
+}  // namespace
+
 std::string kind_name(const LoopForm& form) {
-  static constexpr const char* names[] = {"map",     "rows",    "matmul", "attention",
-                                          "ordered", "compact", "sort"};
-  return names[form.kind.index()];
+  return std::visit([](const auto& kind) { return name_of(kind); }, form.kind);
 }
 
 bool has_segments(const LoopForm& form) {

@@ -10,7 +10,6 @@
 #include "ir/loops/loop_form_text.h"
 #include "ir/loops/loop_text_reader.h"
 #include "ir/loops/verify_loop_form.h"
-#include "ir/quote.h"
 
 namespace anydim::ir {
 
@@ -32,20 +31,12 @@ class LoopFormParser {
 
  private:
   void read_kind() {
-    if (tokens_.accept("map")) return whole(&LoopFormParser::map);
-    if (tokens_.accept("rows")) return whole(&LoopFormParser::rows);
-    if (tokens_.accept("matmul")) return whole(&LoopFormParser::matmul);
-    if (tokens_.accept("attention")) return whole(&LoopFormParser::attention);
-    if (tokens_.accept("ordered")) return whole(&LoopFormParser::ordered);
-    if (tokens_.accept("compact")) return whole(&LoopFormParser::compact);
-    if (tokens_.accept("sort")) return whole(&LoopFormParser::sort);
-    tokens_.expected("a kind of kernel: map, rows, matmul, attention, ordered, compact or sort");
-  }
-
-  template <typename Kind>
-  void whole(Kind (LoopFormParser::*read)()) {
+    const std::string kind = reader_.kind();
     reader_.header();
-    form_.kind = (this->*read)();
+#define ANYDIM_KERNEL_KIND(name, Form) \
+  if (kind == #name) form_.kind = name();
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
   }
 
   // Where a line of its own begins, in the order in which the verifier counts them.
@@ -307,39 +298,19 @@ class LoopFormParser {
   std::vector<std::size_t> statements_;
 };
 
-void expect_end(TokenStream& tokens) {
-  if (tokens.peek().kind != TokenKind::End)
-    tokens.expected("another line of the loop form or the end of the text");
-}
+constexpr const char* line = "another line of the loop form or the end of the text";
 
 }  // namespace
 
 LoopForm parse_loop_form(std::string_view text, const std::string& source_name) {
-  TokenStream tokens(text, source_name);
-  LoopForm form = LoopFormParser(tokens).parse();
-  expect_end(tokens);
-  return form;
+  return read_alone(text, source_name, line,
+                    [](TokenStream& tokens) { return LoopFormParser(tokens).parse(); });
 }
 
-std::vector<NamedLoopForm> parse_loop_forms(std::string_view text, const std::string& source_name) {
-  TokenStream tokens(text, source_name);
-  std::vector<NamedLoopForm> forms;
-  do {
-    tokens.expect("loops");
-    const Token name = tokens.expect(TokenKind::GlobalName, "the name of a region, @name");
-    tokens.expect(":");
-    forms.push_back({name.text, LoopFormParser(tokens).parse()});
-  } while (tokens.at("loops"));
-  expect_end(tokens);
-  return forms;
-}
-
-std::string print(const std::vector<NamedLoopForm>& forms) {
-  std::string text;
-  for (const NamedLoopForm& one : forms)
-    text += fmt::format("{}loops {}: {}", text.empty() ? "" : "\n", global_text(one.name),
-                        to_string(one.form));
-  return text;
+std::string reread_loop_forms(std::string_view text, const std::string& source_name) {
+  return reread_regions(text, source_name, "loops", line, [](TokenStream& tokens) {
+    return to_string(LoopFormParser(tokens).parse());
+  });
 }
 
 }  // namespace anydim::ir

@@ -1,6 +1,7 @@
 #include "ir/loops/loop_text_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -357,6 +358,39 @@ Segments LoopTextReader::segments() {
     segments.work_check = optional_check();
   }
   return segments;
+}
+
+std::string LoopTextReader::kind() {
+  std::vector<std::string_view> names{
+#define ANYDIM_KERNEL_KIND(name, Form) #name,
+#include "ir/loops/kernel_kinds.def"
+#undef ANYDIM_KERNEL_KIND
+  };
+  for (const std::string_view name : names)
+    if (tokens_.accept(name)) return std::string(name);
+  const std::string_view last = names.back();
+  names.pop_back();
+  tokens_.expected(fmt::format("a kind of kernel: {} or {}", fmt::join(names, ", "), last));
+}
+
+std::string region_heading(std::string_view word, std::string_view name) {
+  return fmt::format("{} {}: ", word, global_text(name));
+}
+
+std::string reread_regions(std::string_view text, const std::string& source_name, const char* word,
+                           const char* line,
+                           const std::function<std::string(TokenStream&)>& reread) {
+  return read_alone(text, source_name, line, [&](TokenStream& tokens) {
+    std::string all;
+    do {
+      tokens.expect(word);
+      const Token name = tokens.expect(TokenKind::GlobalName, "the name of a region, @name");
+      tokens.expect(":");
+      if (!all.empty()) all += "\n";
+      all += region_heading(word, name.text) + reread(tokens);
+    } while (tokens.at(word));
+    return all;
+  });
 }
 
 }  // namespace anydim::ir

@@ -23,8 +23,9 @@ class LoopTextReader {
 
   TokenStream& tokens() { return tokens_; }
 
-  void header();   // types, symbols and checks, into the form
-  void symbols();  // where clause, if any
+  std::string kind();  // of a kernel: its name
+  void header();       // types, symbols and checks, into the form
+  void symbols();      // where clause, if any
   void checks();
 
   Dim dim() { return read_dim(tokens_, scope_); }
@@ -69,5 +70,21 @@ class LoopTextReader {
   std::vector<Iteration> iterations_;
   std::function<std::int32_t()> read_operand_ = [this] { return step_name(); };
 };
+
+// A text that is one form or kernel, as `read` takes it; `line`: what else might follow.
+template <typename Read>
+auto read_alone(std::string_view text, const std::string& source_name, const char* line,
+                Read&& read) {
+  TokenStream tokens(text, source_name);
+  auto whole = read(tokens);
+  if (tokens.peek().kind != TokenKind::End) tokens.expected(line);
+  return whole;
+}
+// What stands in front of a region's form or kernel: "loops @gather_0: ".
+std::string region_heading(std::string_view word, std::string_view name);
+// Several, one behind the other, each behind its heading: as `reread` prints them.
+std::string reread_regions(std::string_view text, const std::string& source_name, const char* word,
+                           const char* line,
+                           const std::function<std::string(TokenStream&)>& reread);
 
 }  // namespace anydim::ir

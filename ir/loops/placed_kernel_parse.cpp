@@ -11,7 +11,6 @@
 #include "ir/loops/loop_text_reader.h"
 #include "ir/loops/placed_kernel_text.h"
 #include "ir/loops/verify_placed_kernel.h"
-#include "ir/quote.h"
 
 namespace anydim::ir {
 
@@ -31,7 +30,7 @@ class KernelParser {
   PlacedKernel parse() {
     const std::size_t begin = tokens_.peek().offset;
     PlacedKernel kernel;
-    kernel.kind = kind();
+    kernel.kind = reader_.kind();
     if (tokens_.accept("in")) kernel.product = reader_.dtype();
     reader_.header();
     if (tokens_.accept("segments")) kernel.segments = reader_.segments();
@@ -49,12 +48,6 @@ class KernelParser {
   }
 
  private:
-  std::string kind() {
-    for (const char* name : {"map", "rows", "matmul", "attention", "ordered", "compact", "sort"})
-      if (tokens_.accept(name)) return name;
-    tokens_.expected("a kind of kernel: map, rows, matmul, attention, ordered, compact or sort");
-  }
-
   std::optional<Section> at_section() const {
     for (int i = 0; i <= static_cast<int>(Section::InOrder); ++i) {
       const auto kind = static_cast<Section>(i);
@@ -217,39 +210,19 @@ class KernelParser {
   std::vector<std::size_t> statements_;           // where each begins
 };
 
-void expect_end(TokenStream& tokens) {
-  if (tokens.peek().kind != TokenKind::End)
-    tokens.expected("a statement of the kernel or the end of the text");
-}
+constexpr const char* line = "a statement of the kernel or the end of the text";
 
 }  // namespace
 
 PlacedKernel parse_kernel(std::string_view text, const std::string& source_name) {
-  TokenStream tokens(text, source_name);
-  PlacedKernel kernel = KernelParser(tokens).parse();
-  expect_end(tokens);
-  return kernel;
+  return read_alone(text, source_name, line,
+                    [](TokenStream& tokens) { return KernelParser(tokens).parse(); });
 }
 
-std::vector<NamedKernel> parse_kernels(std::string_view text, const std::string& source_name) {
-  TokenStream tokens(text, source_name);
-  std::vector<NamedKernel> kernels;
-  do {
-    tokens.expect("kernel");
-    const Token name = tokens.expect(TokenKind::GlobalName, "the name of a region, @name");
-    tokens.expect(":");
-    kernels.push_back({name.text, KernelParser(tokens).parse()});
-  } while (tokens.at("kernel"));
-  expect_end(tokens);
-  return kernels;
-}
-
-std::string print(const std::vector<NamedKernel>& kernels) {
-  std::string text;
-  for (const NamedKernel& one : kernels)
-    text += fmt::format("{}kernel {}: {}", text.empty() ? "" : "\n", global_text(one.name),
-                        to_string(one.kernel));
-  return text;
+std::string reread_kernels(std::string_view text, const std::string& source_name) {
+  return reread_regions(text, source_name, "kernel", line, [](TokenStream& tokens) {
+    return to_string(KernelParser(tokens).parse());
+  });
 }
 
 }  // namespace anydim::ir

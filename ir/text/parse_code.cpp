@@ -81,8 +81,7 @@ void CodeParser::placed(Code& code) {
   } else if (tokens_.accept("arena")) {
     words({"of", "stage"});
     placed.segment = number("the number of a stage");
-    tokens_.expect("at");
-    placed.offset = slot();
+    placed.offset = slot("at");
     tokens_.expect(",");
     placed.bytes = slot();
     tokens_.expect("bytes");
@@ -116,10 +115,8 @@ Code::Instruction CodeParser::instruction() {
   if (tokens_.accept("iterate")) {
     Code::Iterate head;
     head.counter = slot();
-    tokens_.expect("trips");
-    head.trips = slot();
-    tokens_.expect("while");
-    head.condition = slot();
+    head.trips = slot("trips");
+    head.condition = slot("while");
     tokens_.expect("else");
     head.target = number("the number of an instruction");
     return head;
@@ -148,10 +145,8 @@ Code::Instruction CodeParser::launch() {
   tokens_.expect("kernel");
   launch.kernel = number("the number of a kernel");
   launch.buffers = buffers();
-  tokens_.expect("extents");
-  launch.extents = slots();
-  tokens_.expect("keys");
-  launch.keys = slots();
+  launch.extents = slots("extents");
+  launch.keys = slots("keys");
   launch.source = source();
   return launch;
 }
@@ -185,18 +180,12 @@ Code::Instruction CodeParser::jump() {
 Code::Instruction CodeParser::append() {
   Code::Append append;
   append.from = buffer();
-  tokens_.expect("to");
-  append.to = buffer();
-  tokens_.expect("at");
-  append.counter = slot();
-  tokens_.expect("of");
-  append.expected = slot();
-  tokens_.expect("bytes");
-  append.bytes = slot();
-  tokens_.expect("dims");
-  append.dims = slots();
-  tokens_.expect("first");
-  append.first = slots();
+  append.to = buffer("to");
+  append.counter = slot("at");
+  append.expected = slot("of");
+  append.bytes = slot("bytes");
+  append.dims = slots("dims");
+  append.first = slots("first");
   append.source = source();
   return append;
 }
@@ -206,8 +195,7 @@ Code::Instruction CodeParser::call() {
     Code::CallValue call;
     call.value = buffer();
     call.arguments = arguments();
-    tokens_.expect("to");
-    call.results = buffers();
+    call.results = buffers("to");
     call.opened = opened();
     call.source = source();
     return call;
@@ -215,8 +203,7 @@ Code::Instruction CodeParser::call() {
   Code::Call call;
   call.function = number("the number of a function");
   call.arguments = buffers();
-  tokens_.expect("to");
-  call.results = buffers();
+  call.results = buffers("to");
   tokens_.expect("with");
   call.leaves = copies([this] { return slot(); });
   call.opened = opened();
@@ -227,8 +214,7 @@ Code::Instruction CodeParser::call() {
 Code::Instruction CodeParser::to_slot(Slot to) {
   tokens_.expect("=");
   if (tokens_.accept("length")) {
-    tokens_.expect("of");
-    return Code::ListLength{buffer(), to};
+    return Code::ListLength{buffer("of"), to};
   }
   if (!tokens_.accept("fetch")) tokens_.expected("'fetch' or 'length'");
   Code::Fetch fetch;
@@ -259,22 +245,18 @@ Code::Instruction CodeParser::to_buffer(std::int32_t to) {
     Code::ListInsert insert;
     insert.to = to;
     insert.element = argument();
-    tokens_.expect("into");
-    insert.list = buffer();
+    insert.list = buffer("into");
     insert.last_use = tokens_.accept("taken");
     if (insert.last_use) tokens_.expect("over");
-    tokens_.expect("at");
-    insert.position = slot();
+    insert.position = slot("at");
     insert.source = source();
     return insert;
   }
   if (tokens_.accept("erase")) {
     Code::ListErase erase;
     erase.to = to;
-    tokens_.expect("from");
-    erase.list = buffer();
-    tokens_.expect("at");
-    erase.position = slot();
+    erase.list = buffer("from");
+    erase.position = slot("at");
     erase.source = source();
     return erase;
   }
@@ -286,8 +268,7 @@ Code::Instruction CodeParser::to_buffer(std::int32_t to) {
 Code::Instruction CodeParser::element(std::int32_t to) {
   Code::ListAt at;
   at.to = to;
-  tokens_.expect("of");
-  at.list = buffer();
+  at.list = buffer("of");
   tokens_.expect("at");
   if (tokens_.peek().kind == TokenKind::Number) at.element = number("the number of an element");
   else at.position = slot();
@@ -301,8 +282,7 @@ Code::Instruction CodeParser::concat(std::int32_t to) {
   concat.to = to;
   concat.new_axis = tokens_.take().text == "stack";
   concat.dtype = read_dtype(tokens_);
-  tokens_.expect("of");
-  concat.list = buffer();
+  concat.list = buffer("of");
   tokens_.expect("along");
   concat.axis = axis();
   concat.opened = opened();

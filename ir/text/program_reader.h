@@ -70,6 +70,9 @@ class ProgramReader {
   }
   Slot slot() { return lettered('s', "a slot, as s3, or '-'"); }
   std::int32_t buffer() { return lettered('b', "a buffer, as b3, or '-'"); }
+  // The same behind a word.
+  Slot slot(std::string_view word) { return words({word}), slot(); }
+  std::int32_t buffer(std::string_view word) { return words({word}), buffer(); }
 
   template <typename Read>
   auto list(Read&& read) {
@@ -87,6 +90,8 @@ class ProgramReader {
   std::vector<std::int32_t> buffers() {
     return list([this] { return buffer(); });
   }
+  std::vector<Slot> slots(std::string_view word) { return words({word}), slots(); }
+  std::vector<std::int32_t> buffers(std::string_view word) { return words({word}), buffers(); }
   template <typename Read>
   std::vector<std::pair<std::int32_t, std::int32_t>> copies(Read&& read) {
     return list([&] {

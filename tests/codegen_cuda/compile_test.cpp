@@ -92,6 +92,7 @@ TEST(Compile, EveryElementwiseOpIsAssembledForThreeArchitectures) {
       if (tested.dtype != ir::DType::F32 && tested.dtype != ir::DType::I32 &&
           tested.dtype != ir::DType::Bool)
         continue;
+      SCOPED_TRACE(std::string(part) + "\n" + tested.text);
       const auto region = make_region(tested.text);
       const ir::CompiledKernel kernel =
           backend->compile(region->region, {}, backend->candidates(region->region, {}).front());

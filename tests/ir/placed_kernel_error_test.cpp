@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
 #include "ir/loops/placed_kernel_parse.h"
+#include "tests/support/changed_text.h"
 
 namespace anydim::ir {
 namespace {
@@ -47,34 +47,14 @@ const std::string softmax_of_rows = R"(rows
   }
 )";
 
-// The first line of what is said of the text with one part of it replaced.
-std::string refusal(const std::string& part, const std::string& instead) {
-  std::string text = softmax_of_rows;
-  const std::size_t at = text.find(part);
-  if (at == std::string::npos) return "the text has no " + part;
-  text.replace(at, part.size(), instead);
-  try {
-    return to_string(parse_kernel(text));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Malformed);
-    const std::string message = error.what();
-    return message.substr(0, message.find('\n'));
-  }
+std::string reread(const std::string& text) { return to_string(parse_kernel(text)); }
+
+void expect_refused(const std::vector<tests::Refused>& cases) {
+  tests::expect_refused(softmax_of_rows, cases, reread);
 }
 
 TEST(PlacedKernelErrors, TheTextItselfIsRight) {
-  EXPECT_EQ(to_string(parse_kernel(softmax_of_rows)), softmax_of_rows);
-}
-
-struct Refused {
-  std::string part, instead, message;
-};
-
-void expect_refused(const std::vector<Refused>& cases) {
-  for (const Refused& one : cases) {
-    SCOPED_TRACE(one.part + " -> " + one.instead);
-    EXPECT_EQ(refusal(one.part, one.instead), one.message);
-  }
+  EXPECT_EQ(reread(softmax_of_rows), softmax_of_rows);
 }
 
 TEST(PlacedKernelErrors, SayWhereAndWhatWasExpected) {
