@@ -31,6 +31,9 @@ class MatmulEmitter {
         lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
         panel_(panel_columns(product_)) {
     form_.left = in_product_dtype(form_.left, product_.left);
+    for (const std::size_t parameter : overwritable_parameters(
+             kernel.region(), std::get<ir::MatmulForm>(kernel.form().kind), kernel.form().symbols))
+      kernel_.may_be_overwritten(parameter);
     left_.emplace(kernel_, form_, schedule_, operands_);
     if (!operands_.scales) form_.right = in_product_dtype(form_.right, product_.right);
     const std::int64_t group = std::max(schedule_.columns, panel_);

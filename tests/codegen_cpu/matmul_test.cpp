@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -66,6 +68,34 @@ fn @main(%x: Tensor[(n, 20), f32], %w: Tensor[(20, 44), f32], %bias: Tensor[(44)
   expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 9, 30, 100}),
                {.tolerance = 1e-4, .most = 2});
   expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), {.tolerance = 1e-4, .most = 2});
+}
+
+// The harness runs kernels with the result in the place of what they may overwrite.
+TEST(Matmul, WhatAResultMayOverwrite) {
+  const auto overwritable = [](const std::string& body, const std::string& result = "(n, 32)") {
+    const TestRegion region = make_region(fmt::format(R"(
+fn @main(%x: Tensor[(n, 32), f32], %w: Tensor[(32, 32), f32], %r: Tensor[(n, 32), f32], %s: Tensor[(n, 32), f32]) -> Tensor[{}, f32]
+  where n in [0, 300] {{
+  %m = matmul(%x, %w)
+  {}
+  return %y
+}})",
+                                                      result, body),
+                                          {1});
+    expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 9, 100}), {.most = 2});
+    return overwritable_parameters(region.region, std::get<ir::MatmulForm>(region.form.kind),
+                                   region.form.symbols);
+  };
+  using Positions = std::vector<std::size_t>;
+  EXPECT_EQ(overwritable("%y = add(%m, %r)"), Positions{2});
+  EXPECT_EQ(overwritable("%a = add(%m, %r)\n %b = relu(%a)\n %y = add(%b, %s)"), (Positions{2, 3}));
+  EXPECT_EQ(overwritable("%a = add(%m, %r)\n %s2 = shape(n, 4, 8)\n %y = dyn.reshape(%a, %s2)",
+                         "(n, 4, 8)"),
+            Positions{2});
+  EXPECT_EQ(overwritable("%y = add(%m, %x)"), Positions{}) << "other elements of it are multiplied";
+  EXPECT_EQ(overwritable("%a = add(%m, %r)\n %y = transpose(%a) {perm = (1, 0)}", "(32, n)"),
+            Positions{})
+      << "elements move";
 }
 
 TEST(Matmul, DynamicOperandsWithBroadcastBatches) {
