@@ -1,8 +1,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
 
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -96,6 +105,45 @@ fn @main(%x: Tensor[(n, 32), f32], %w: Tensor[(32, 32), f32], %r: Tensor[(n, 32)
   EXPECT_EQ(overwritable("%a = add(%m, %r)\n %y = transpose(%a) {perm = (1, 0)}", "(32, n)"),
             Positions{})
       << "elements move";
+}
+
+// Prefetches of the micro-kernels by the level they fetch into: 3 is the first.
+std::map<std::uint64_t, int> prefetches(const std::string& text, const ir::Schedule& schedule) {
+  const TestRegion region = make_region(text, {1});
+  std::map<std::uint64_t, int> found;
+  const auto count = [&](llvm::Module& module) {
+    for (const llvm::Function& function : module) {
+      if (!function.getName().starts_with("multiply_")) continue;
+      for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+        const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+        if (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::prefetch)
+          ++found[llvm::cast<llvm::ConstantInt>(call->getArgOperand(2))->getZExtValue()];
+      }
+    }
+  };
+  const Target target = targets().back();
+  compile_form(target, region.region, prepared(target, region.region, region.form),
+               bucket_of({{64, 64}}), schedule, count);
+  return found;
+}
+
+TEST(Matmul, FetchesWhatComesNextWhileItMultiplies) {
+  const ir::Schedule schedule =
+      MatmulSchedule{.rows = 4, .columns = 16, .block_rows = 64, .block_columns = 16}.schedule();
+  const std::string parameters = R"(
+fn @main(%x: Tensor[(n, 48), f32], %w: Tensor[(48, 32), f32], %r: Tensor[(n, 32), f32]) -> Tensor[(n, 32), f32]
+  where n in [64, 64] {)";
+  const std::string end = "\n  return %y\n}";
+  // A group of panels of the weight in every loop, and in a loop of its own the rows behind.
+  const auto plain = prefetches(parameters + "%y = matmul(%x, %w)" + end, schedule);
+  const auto packed =
+      prefetches(parameters + "%a = relu(%x)\n %y = matmul(%a, %w)" + end, schedule);
+  EXPECT_GT(plain.at(2), packed.at(2));
+  // Lines of the results, and of the residual.
+  EXPECT_GT(plain.at(3), 0);
+  const auto residual =
+      prefetches(parameters + "%m = matmul(%x, %w)\n %y = add(%m, %r)" + end, schedule);
+  EXPECT_EQ(residual.at(3), 2 * plain.at(3));
 }
 
 TEST(Matmul, DynamicOperandsWithBroadcastBatches) {
