@@ -488,7 +488,7 @@ class MatmulEmitter {
   // line of each in turn, are no stream that a processor fetches by itself.
   void plan_fetches(MicroKernel& micro) {
     find_beside();
-    if (micro.block != 0 || micro.runs != 1 || !micro.depth) return;
+    if (micro.block != 0 || micro.planes * micro.runs != 1 || !micro.depth) return;
     const auto stride = left_->known_stride();
     fetches_behind_ = operands_.left && stride && form_.k.extent.is_constant(*stride) &&
                       kernel_.interval_of(form_.m.extent).high > schedule_.rows;

@@ -64,7 +64,7 @@ class Emitter {
                                    llvm::Constant::getNullValue(vector_));
     if (kernel_.block != 0) {
       blocks(sums);
-    } else if (kernel_.runs > 1) {
+    } else if (kernel_.planes * kernel_.runs > 1) {
       runs(sums);
     } else {
       const std::int64_t operations = kernel_.rows * kernel_.vectors;
@@ -152,24 +152,35 @@ class Emitter {
   }
 
   void runs(std::vector<llvm::Value*>& sums) {
-    const std::int64_t run = *kernel_.depth / kernel_.runs;
+    const std::int64_t run = *kernel_.depth / (kernel_.planes * kernel_.runs);
     const std::int64_t operations = kernel_.rows * kernel_.vectors;
     std::int64_t steps = std::max<std::int64_t>(body_operations / operations, 1);
     while (run % steps != 0) --steps;
     llvm::Value *left = left_, *right = right_;
-    carried(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(kernel_.runs)), 1,
-            sums, [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
-              first_ =
-                  builder_.CreateMul(number, builder_.getInt64(static_cast<std::uint64_t>(run)));
-              left_ = builder_.CreateInBoundsGEP(
-                  left_element(), left,
-                  builder_.CreateMul(
-                      number, builder_.getInt64(static_cast<std::uint64_t>(kernel_.run_stride))));
-              right_ = builder_.CreateInBoundsGEP(right_step(), right,
-                                                  builder_.CreateMul(first_, right_stride_));
-              loop(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(run)), steps,
-                   values);
-            });
+    const auto along_left = [&](llvm::Value* from, llvm::Value* number, std::int64_t stride) {
+      return builder_.CreateInBoundsGEP(left_element(), from,
+                                        builder_.CreateMul(number, constant(stride)));
+    };
+    const auto plane = [&](llvm::Value* first, llvm::Value* begin,
+                           std::vector<llvm::Value*>& values) {
+      carried(constant(0), constant(kernel_.runs), 1, values,
+              [&](llvm::Value* number, std::vector<llvm::Value*>& inner) {
+                first_ = builder_.CreateMul(builder_.CreateAdd(first, number), constant(run));
+                left_ = along_left(begin, number, kernel_.run_stride);
+                right_ = builder_.CreateInBoundsGEP(right_step(), right,
+                                                    builder_.CreateMul(first_, right_stride_));
+                loop(constant(0), constant(run), steps, inner);
+              });
+    };
+    if (kernel_.planes == 1) {
+      plane(constant(0), left, sums);
+    } else {
+      carried(constant(0), constant(kernel_.planes), 1, sums,
+              [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
+                plane(builder_.CreateMul(number, constant(kernel_.runs)),
+                      along_left(left, number, kernel_.plane_stride), values);
+              });
+    }
     left_ = left;
     right_ = right;
   }

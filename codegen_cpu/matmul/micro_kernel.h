@@ -7,7 +7,7 @@
 // 1) or as a panel of its rows, step by step, the right operand as column panels of `panel`
 // elements. With k = 0 the tile is zero.
 // A row of the left operand may be several runs of steps, `run_stride` elements from one's begin to
-// the next's.
+// the next's, and `planes` times as many, `plane_stride` elements apart.
 //
 // Where operands are narrower than sums, k counts steps of D depths (codegen_cpu/matmul/product.h):
 // a step of the right operand and of panels is D of its elements in place of one, and step k of a
@@ -58,10 +58,11 @@ struct MicroKernel {
   std::int64_t lanes = 0;           // elements in a vector register
   std::int64_t rows = 0;
   std::int64_t vectors = 0;
-  std::int64_t panel = 0;                 // elements; a multiple of lanes
-  std::int64_t tile_stride = 0;           // elements, whole vectors; 0: vectors * lanes
-  std::int64_t left_step = 1;             // steps
-  std::int64_t runs = 1, run_stride = 0;  // of a row; with more than one, `depth` is known
+  std::int64_t panel = 0;        // elements; a multiple of lanes
+  std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
+  std::int64_t left_step = 1;    // steps
+  // Of a row, and of a plane of it; with more than one, `depth` is known.
+  std::int64_t planes = 1, plane_stride = 0, runs = 1, run_stride = 0;
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
