@@ -72,7 +72,8 @@ class Emitter {
           kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
       std::int64_t steps = kernel_.depth ? std::max<std::int64_t>(wanted / operations, 1) : 1;
       while (steps > 1 && kernel_.depth && *kernel_.depth % steps != 0) --steps;
-      llvm::Value* start = kernel_.depth ? fetching_steps(steps, sums) : constant(0);
+      llvm::Value* start =
+          kernel_.depth && kernel_.fetches_early ? fetching_steps(steps, sums) : constant(0);
       loop(start, depth_, steps, sums);
     }
     const std::int64_t stride =
@@ -450,6 +451,8 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
     for (const std::int64_t rows : row_counts) {
       micro.rows = rows;
       micro.vectors = widths[variant] / micro.lanes;
+      // Even shares of more than one block are larger; loops of their own cost compile time.
+      micro.fetches_early = 2 * rows > *row_counts.rbegin();
       llvm::Function* kernel = emit_micro_kernel(
           module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]),
           micro);

@@ -72,6 +72,7 @@ struct MicroKernel {
   // `behind` on into the second-level one.
   std::vector<FetchedRows> beside = {};
   bool fetches_behind = false;
+  bool fetches_early = true;  // else `beside` and `behind` are left alone
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
