@@ -41,6 +41,11 @@ class CpuBackend : public ir::Backend {
     return asked.kind.pack(asked.inputs, parameter, layout, weight, allocate);
   }
 
+  std::vector<std::size_t> overwritable(const ir::Region& region) const override {
+    const Asked asked(*this, region);
+    return asked.kind.overwritable(asked.inputs);
+  }
+
   std::vector<ir::Schedule> candidates(const ir::Region& region,
                                        const ir::Bucket& bucket) const override {
     const Asked asked(*this, region);

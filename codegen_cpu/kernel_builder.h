@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,17 @@ class KernelBuilder {
   llvm::Value* scratch() const { return scratch_; }
   llvm::Value* error() const { return error_; }  // KernelError*
 
-  // Region parameters, then results. Distinct buffers never overlap.
+  // Region parameters, then results. Distinct buffers never overlap, but for a result that lies in
+  // the place of a parameter that may_be_overwritten.
   std::size_t parameters() const { return parameters_; }
   llvm::Value* buffer(std::size_t position) const { return buffers_.at(position); }
   bool is_buffer(const llvm::Value* pointer) const {
     return std::find(buffers_.begin(), buffers_.end(), pointer) != buffers_.end();
+  }
+  void may_be_overwritten(std::size_t parameter) { overwritable_.insert(parameter); }
+  // While the kernel runs.
+  bool is_constant(std::size_t position) const {
+    return position < parameters_ && !overwritable_.contains(position);
   }
   const ir::TensorType& buffer_type(std::size_t position) const {
     return buffer_types_.at(position);
@@ -127,6 +134,7 @@ class KernelBuilder {
   std::size_t parameters_ = 0;
   std::vector<llvm::Value*> buffers_;
   std::vector<ir::TensorType> buffer_types_;
+  std::set<std::size_t> overwritable_;
   std::uint32_t numbers_ = 0;
 };
 

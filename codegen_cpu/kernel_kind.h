@@ -42,6 +42,8 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
   virtual ir::Tensor pack(const PlanInputs& inputs, std::size_t parameter,
                           const ir::PackedLayout& layout, const ir::Tensor& weight,
                           const ir::Backend::Allocate& allocate) const;
+  // As ir::Backend::overwritable.
+  virtual std::vector<std::size_t> overwritable(const PlanInputs& inputs) const;
   // Fills a kernel and says how many tasks and how much scratch it has.
   virtual EmittedKernel emit(KernelBuilder& kernel, const ir::LoopForm& form,
                              const ir::Schedule& schedule) const = 0;

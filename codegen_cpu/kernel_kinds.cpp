@@ -12,6 +12,8 @@ ir::Tensor KernelKind::pack(const PlanInputs&, std::size_t, const ir::PackedLayo
   internal_error("this kind of kernel packs no weights");
 }
 
+std::vector<std::size_t> KernelKind::overwritable(const PlanInputs&) const { return {}; }
+
 const KernelKind& kernel_kind_of(const PlanInputs& inputs) {
   static const auto kinds = [] {
     std::vector<std::unique_ptr<KernelKind>> all;

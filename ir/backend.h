@@ -168,6 +168,11 @@ class Backend {
   virtual Tensor pack(const Region& region, std::size_t parameter, const PackedLayout& layout,
                       const Tensor& weight, const Allocate& allocate) const = 0;
 
+  // Parameters of a region of one result in whose memory the result may lie: its kernels read an
+  // element of them only to compute the result's element in the same place, which they write after
+  // it. One of them at a time, and where no other parameter lies there.
+  virtual std::vector<std::size_t> overwritable(const Region&) const { return {}; }
+
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a
   // region that derive_loop_form accepts.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;

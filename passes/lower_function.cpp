@@ -346,6 +346,13 @@ void FunctionLowering::add_launch(const Binding& binding) {
     }
   }
   for (ValueId result : binding.results) launch.buffers.push_back(add_result(result));
+  if (backend != nullptr && binding.results.size() == 1) {
+    for (const std::size_t parameter : backend->overwritable(region)) {
+      const std::int32_t buffer = launch.buffers[parameter];
+      if (std::ranges::count(launch.buffers, buffer) == 1)
+        overwrites_[launch.buffers.back()].push_back(buffer);
+    }
+  }
   for (std::int32_t buffer : launch.buffers) touch(buffer);
   launch.extents = ids(binding.dims);
   launch.keys = ids(keys);
@@ -486,6 +493,13 @@ void FunctionLowering::plan_arena(const std::vector<std::int32_t>& stages) {
       buffers.push_back(buffer);
     }
     if (buffers.empty()) continue;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const auto found = overwrites_.find(buffers[i]);
+      if (found == overwrites_.end()) continue;
+      for (const std::int32_t old : found->second)
+        if (const auto at = std::ranges::find(buffers, old); at != buffers.end())
+          lifetimes[i].overwrites.push_back(static_cast<std::size_t>(at - buffers.begin()));
+    }
     MemoryPlan plan = plan_memory(lifetimes, function_.symbols);
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       offset_ids_.emplace(buffers[i], slots_.add(plan.offsets[i]));

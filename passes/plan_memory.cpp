@@ -31,8 +31,23 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const SymbolTable
 
   std::vector<Slot> slots;
   std::vector<std::size_t> slot_of(lifetimes.size());
+  // The slot of a value that ends where this one begins, and in whose place it may be written.
+  const auto overwritten = [&](const Lifetime& value) {
+    for (const std::size_t old : value.overwrites) {
+      const Lifetime& other = lifetimes[old];
+      if (other.first < value.first && other.last == value.first && other.bytes == value.bytes &&
+          slots[slot_of[old]].last == other.last)
+        return slot_of[old];
+    }
+    return slots.size();
+  };
   for (std::size_t i : order) {
     const Lifetime& value = lifetimes[i];
+    if (const std::size_t slot = overwritten(value); slot != slots.size()) {
+      slots[slot].last = value.last;
+      slot_of[i] = slot;
+      continue;
+    }
     std::size_t fits = slots.size(), grows = slots.size();
     for (std::size_t s = 0; s < slots.size(); ++s) {
       if (slots[s].last >= value.first) continue;

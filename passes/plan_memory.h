@@ -17,6 +17,9 @@ struct Lifetime {
   std::int64_t first = 0;
   std::int64_t last = 0;
   ir::Dim bytes;
+  // Positions of lifetimes whose place this one may take though they end with the instruction that
+  // it begins with: that writes an element where it has read it last.
+  std::vector<std::size_t> overwrites = {};
 };
 
 struct MemoryPlan {
@@ -24,8 +27,9 @@ struct MemoryPlan {
   ir::Dim total;
 };
 
-// Values whose lifetimes do not meet share a slot where sizes are provably ordered: greedily, in
-// order of `first`, into the free slot that is provably large enough and closest, else into one
+// A value takes the slot of one that it may overwrite, ends as it begins and is as large. Others
+// whose lifetimes do not meet share a slot where sizes are provably ordered: greedily, in order of
+// `first`, into the free slot that is provably large enough and closest, else into one
 // provably smaller, which grows, else into a new slot. A slot is as large as the largest value that
 // it holds; offsets are sums of slot sizes rounded up to the alignment.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const ir::SymbolTable& symbols);

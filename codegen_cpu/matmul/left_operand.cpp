@@ -72,6 +72,9 @@ void LeftOperand::describe(MicroKernel& micro) const {
   if (!windows_) return;
   micro.runs = windows_->window_lines;
   micro.run_stride = windows_->line_elements();
+  if (!windows_->planes) return;
+  micro.planes = windows_->channels();
+  micro.plane_stride = windows_->places();
 }
 
 void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {

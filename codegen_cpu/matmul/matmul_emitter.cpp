@@ -31,6 +31,9 @@ class MatmulEmitter {
         lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
         panel_(panel_columns(product_)) {
     form_.left = in_product_dtype(form_.left, product_.left);
+    for (const std::size_t parameter : overwritable_parameters(
+             kernel.region(), std::get<ir::MatmulForm>(kernel.form().kind), kernel.form().symbols))
+      kernel_.may_be_overwritten(parameter);
     left_.emplace(kernel_, form_, schedule_, operands_);
     if (!operands_.scales) form_.right = in_product_dtype(form_.right, product_.right);
     const std::int64_t group = std::max(schedule_.columns, panel_);
@@ -117,6 +120,7 @@ class MatmulEmitter {
     std::vector<std::int64_t> widths{schedule_.columns};
     if (!whole_groups()) widths.push_back(panel_);
     if (schedule_.tiles) {
+      find_beside();
       TileKernel tiles{.product = product_,
                        .tile_stride = 0,
                        .left_stride = {},
@@ -157,6 +161,7 @@ class MatmulEmitter {
       fetches_ = (lines + blocks - 1) / blocks;
       micro.fetches = fetches_;
     }
+    plan_fetches(micro);
     multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro,
                               left_->row_counts(), widths);
   }
@@ -319,13 +324,30 @@ class MatmulEmitter {
     Value* row = builder.CreateAdd(first_row_, before);
     block.define(form_.m.variable, row);
     Value *left = left_->pointer(block, share), *left_stride = left_->stride(block);
-    prefetch_epilogue(block, row, rows, group);
+    if (!fetches_beside_) prefetch_beside(block, row, rows, group);
     auto& b = kernel_.at(block);
     Value* panel_stride = b.CreateMul(panel_steps_, kernel_.constant(panel_));
     const Ahead fetch = ahead(group, share.number);
-    b.CreateCall(multiply_, {group.variant, rows, left, left_stride, group.right, panel_stride,
-                             kernel_.constant(panel_), schedule_.tiles ? panel_steps_ : steps_,
-                             tile_, fetch.place, fetch.step});
+    std::vector<Value*> arguments{group.variant,
+                                  rows,
+                                  left,
+                                  left_stride,
+                                  group.right,
+                                  panel_stride,
+                                  kernel_.constant(panel_),
+                                  schedule_.tiles ? panel_steps_ : steps_,
+                                  tile_,
+                                  fetch.place,
+                                  fetch.step};
+    if (fetches_behind_) {
+      const Ahead behind = rows_behind(group, left, left_stride, rows);
+      arguments.insert(arguments.end(), {behind.place, behind.step});
+    }
+    if (fetches_beside_) {
+      for (const Beside& beside : beside_)
+        arguments.push_back(place_beside(block, beside, row, group));
+    }
+    kernel_.at(block).CreateCall(multiply_, arguments);
 
     if (turns_results_) return emit_turned(block, program, group, row, rows);
     const ir::DimLeaf& column = form_.n.variable;
@@ -416,32 +438,39 @@ class MatmulEmitter {
     return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
   }
 
-  // Results are written, and what the epilogue reads beside them is read, in bursts, a tile at a
-  // time: their lines are on the way while the tile is computed.
-  void prefetch_epilogue(Scope& block, Value* row, Value* rows, const Group& group) {
-    const auto fetch = [&](Value* base, ir::DType dtype, const Dim& offset, bool write) {
+  // The rows that the next block reads, while the first group's columns are computed: later groups
+  // find them in the second-level cache.
+  Ahead rows_behind(const Group& group, Value* left, Value* left_stride, Value* rows) {
+    auto& builder = kernel_.here();
+    constexpr std::int64_t line = 64;
+    const std::int64_t bytes =
+        *form_.k.extent.constant() * static_cast<std::int64_t>(ir::size_of(product_.left));
+    Value* lines = builder.CreateUDiv(builder.CreateMul(rows, kernel_.constant(bytes)),
+                                      kernel_.constant(line));
+    Value* first = builder.CreateICmpEQ(group.offset, kernel_.constant(0));
+    Value* next =
+        kernel_.element_pointer(left, product_.left, builder.CreateMul(rows, left_stride));
+    return {next, builder.CreateSelect(first, lines, kernel_.constant(0))};
+  }
+
+  // What is read and written beside a tile, line after line of each row.
+  struct Beside {
+    Value* base;
+    ir::DType dtype;
+    Dim offset;
+    bool written;
+  };
+  void find_beside() {
+    const auto add = [&](Value* base, ir::DType dtype, const Dim& offset, bool written) {
       const auto along = ir::affine_in(offset, form_.n.variable);
       if (!along || !along->stride.is_constant(1) || !offset.mentions(form_.m.variable)) return;
-      const std::int64_t bytes = schedule_.columns * static_cast<std::int64_t>(ir::size_of(dtype));
-      kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
-        point.define(form_.m.variable, kernel_.at(point).CreateAdd(row, r));
-        point.define(form_.n.variable, kernel_.at(point).CreateAdd(first_column_, group.offset));
-        Value* place = emit_pointer(kernel_, point, base, dtype, offset);
-        auto& inner = kernel_.at(point);
-        for (std::int64_t at = 0; at < bytes; at += 64) {
-          Value* line =
-              inner.CreateConstGEP1_64(inner.getInt8Ty(), place, static_cast<std::uint64_t>(at));
-          inner.CreateIntrinsic(
-              llvm::Intrinsic::prefetch, {inner.getPtrTy()},
-              {line, inner.getInt32(write ? 1 : 0), inner.getInt32(3), inner.getInt32(1)});
-        }
-      });
+      beside_.push_back({base, dtype, offset, written});
     };
     for (const ir::Store& store : form_.stores) {
       const auto output = static_cast<std::size_t>(store.output);
       const ir::TensorType& type = kernel_.output_type(output);
-      fetch(kernel_.output(output), type.dtype,
-            ir::linear_offset(store.index, type.dims, kernel_.symbols()), true);
+      add(kernel_.output(output), type.dtype,
+          ir::linear_offset(store.index, type.dims, kernel_.symbols()), true);
     }
     for (const ir::ScalarStep& step : form_.epilogue.steps) {
       const auto at_step = [](const Dim& dim) { return !ir::steps_mentioned(dim).empty(); };
@@ -449,8 +478,55 @@ class MatmulEmitter {
         continue;
       const auto buffer = static_cast<std::size_t>(step.buffer);
       const ir::TensorType& type = kernel_.buffer_type(buffer);
-      fetch(kernel_.buffer(buffer), type.dtype,
-            ir::linear_offset(step.index, type.dims, kernel_.symbols()), false);
+      add(kernel_.buffer(buffer), type.dtype,
+          ir::linear_offset(step.index, type.dims, kernel_.symbols()), false);
+    }
+  }
+
+  // What a micro-kernel fetches while it multiplies: lines of results and of what the epilogue
+  // reads would else be met one after the other, and rows of the left operand, which are read a
+  // line of each in turn, are no stream that a processor fetches by itself.
+  void plan_fetches(MicroKernel& micro) {
+    find_beside();
+    if (micro.block != 0 || micro.planes * micro.runs != 1 || !micro.depth) return;
+    const auto stride = left_->known_stride();
+    fetches_behind_ = operands_.left && stride && form_.k.extent.is_constant(*stride) &&
+                      kernel_.interval_of(form_.m.extent).high > schedule_.rows;
+    micro.fetches_behind = fetches_behind_;
+    for (const Beside& beside : beside_) {
+      const auto across = ir::affine_in(beside.offset, form_.m.variable);
+      const auto rows = across ? across->stride.constant() : std::nullopt;
+      if (!rows) return micro.beside.clear();
+      const auto bytes = static_cast<std::int64_t>(ir::size_of(beside.dtype));
+      micro.beside.push_back(
+          {.stride = *rows * bytes, .element_bytes = bytes, .written = beside.written});
+    }
+    fetches_beside_ = true;
+  }
+
+  Value* place_beside(Scope& block, const Beside& beside, Value* row, const Group& group) {
+    Scope point(block);
+    point.define(form_.m.variable, row);
+    point.define(form_.n.variable, kernel_.at(point).CreateAdd(first_column_, group.offset));
+    return emit_pointer(kernel_, point, beside.base, beside.dtype, beside.offset);
+  }
+
+  // Where the micro-kernel does not fetch it: in a burst before the tile is computed.
+  void prefetch_beside(Scope& block, Value* row, Value* rows, const Group& group) {
+    for (const Beside& beside : beside_) {
+      const std::int64_t bytes =
+          schedule_.columns * static_cast<std::int64_t>(ir::size_of(beside.dtype));
+      kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
+        Value* place = place_beside(point, beside, kernel_.at(point).CreateAdd(row, r), group);
+        auto& inner = kernel_.at(point);
+        for (std::int64_t at = 0; at < bytes; at += 64) {
+          Value* line =
+              inner.CreateConstGEP1_64(inner.getInt8Ty(), place, static_cast<std::uint64_t>(at));
+          inner.CreateIntrinsic(
+              llvm::Intrinsic::prefetch, {inner.getPtrTy()},
+              {line, inner.getInt32(beside.written ? 1 : 0), inner.getInt32(3), inner.getInt32(1)});
+        }
+      });
     }
   }
 
@@ -493,6 +569,8 @@ class MatmulEmitter {
   ir::DType dtype_;  // sums
   llvm::Type* element_;
   std::int64_t lanes_, panel_, fetches_ = 0;
+  bool fetches_behind_ = false, fetches_beside_ = false;  // the micro-kernel does
+  std::vector<Beside> beside_;
   bool turns_results_ = false;  // results lie next to each other along rows
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;

@@ -224,6 +224,38 @@ bool stores_along(const ir::Region& region, const ir::MatmulForm& form,
   });
 }
 
+std::vector<std::size_t> overwritable_parameters(const ir::Region& region,
+                                                 const ir::MatmulForm& form,
+                                                 const ir::SymbolTable& symbols) {
+  const ir::Function& body = region.body;
+  if (!form.rows.empty() || form.stores.size() != 1 || body.body.results.size() != 1) return {};
+  const ir::Store& store = form.stores.front();
+  const ir::TensorType& result = body.tensor_type(body.body.results.front());
+  const Dim stored = ir::linear_offset(store.index, result.dims, symbols);
+  const auto loads = [](const ir::ScalarProgram& program, std::size_t parameter) {
+    return std::ranges::any_of(program.steps, [&](const ir::ScalarStep& step) {
+      return step.kind == ir::ScalarStep::Kind::Load &&
+             step.buffer == static_cast<std::int32_t>(parameter);
+    });
+  };
+  std::vector<std::size_t> found;
+  for (std::size_t parameter = 0; parameter < body.body.parameters.size(); ++parameter) {
+    const ir::TensorType& type = body.tensor_type(body.body.parameters[parameter]);
+    if (type.dtype != result.dtype || ir::product(type.dims) != ir::product(result.dims) ||
+        loads(form.left, parameter) || loads(form.right, parameter))
+      continue;
+    const auto reads_what_is_written = [&](const ir::ScalarStep& step) {
+      return step.kind != ir::ScalarStep::Kind::Load ||
+             step.buffer != static_cast<std::int32_t>(parameter) ||
+             ir::linear_offset(step.index, type.dims, symbols) == stored;
+    };
+    if (loads(form.epilogue, parameter) &&
+        std::ranges::all_of(form.epilogue.steps, reads_what_is_written))
+      found.push_back(parameter);
+  }
+  return found;
+}
+
 ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& region,
                                         ir::MatmulForm form, const ir::SymbolTable& symbols) {
   // Turning a tile costs about as much as this many steps of its product; shorter sums are not

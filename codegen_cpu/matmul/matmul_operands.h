@@ -61,6 +61,10 @@ bool lies_transposed(const ir::Region& region, const ir::ScalarProgram& program,
 // True where every result's elements along `iteration` lie next to each other.
 bool stores_along(const ir::Region& region, const ir::MatmulForm& form,
                   const ir::Iteration& iteration, const ir::SymbolTable& symbols);
+// Parameters as ir::Backend::overwritable says: a residual that the epilogue adds.
+std::vector<std::size_t> overwritable_parameters(const ir::Region& region,
+                                                 const ir::MatmulForm& form,
+                                                 const ir::SymbolTable& symbols);
 // The form with rows and columns exchanged where that makes a weight on the left the right operand,
 // which is packed once for all calls: a convolution's product, whose rows are channels. Results are
 // then turned in registers, which pays where sums are long.

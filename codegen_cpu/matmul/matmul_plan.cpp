@@ -309,6 +309,10 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
                        allocate);
   }
 
+  std::vector<std::size_t> overwritable(const PlanInputs& inputs) const override {
+    return overwritable_parameters(inputs.region, form_of(inputs.form), inputs.form.symbols);
+  }
+
  protected:
   EmittedKernel emit_form(KernelBuilder& kernel, const ir::MatmulForm& form,
                           const ir::Schedule& schedule) const override {

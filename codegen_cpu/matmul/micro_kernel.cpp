@@ -21,6 +21,16 @@ namespace {
 constexpr std::int64_t body_operations = 8;
 constexpr std::int64_t short_body_operations = 64;
 constexpr std::int64_t short_depth = 64;  // steps
+constexpr std::int64_t line_bytes = 64;
+constexpr unsigned first_fetched = 9;  // the argument behind ahead_step
+
+// Of the arguments behind ahead_step.
+std::vector<llvm::Type*> types_of_fetched(llvm::IRBuilder<>& builder, const MicroKernel& kernel) {
+  std::vector<llvm::Type*> types(kernel.beside.size(), builder.getPtrTy());
+  if (kernel.fetches_behind)
+    types.insert(types.begin(), {builder.getPtrTy(), builder.getInt64Ty()});
+  return types;
+}
 
 class Emitter {
  public:
@@ -28,9 +38,10 @@ class Emitter {
           const MicroKernel& kernel)
       : kernel_(kernel), builder_(module.getContext()), index_(builder_.getInt64Ty()) {
     auto* pointer = builder_.getPtrTy();
-    auto* type = llvm::FunctionType::get(
-        builder_.getVoidTy(),
-        {pointer, index_, pointer, index_, index_, index_, pointer, pointer, index_}, false);
+    std::vector<llvm::Type*> arguments{pointer, index_,  pointer, index_, index_,
+                                       index_,  pointer, pointer, index_};
+    for (llvm::Type* type : types_of_fetched(builder_, kernel)) arguments.push_back(type);
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), arguments, false);
     function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
     function_->addFnAttr(llvm::Attribute::NoInline);
     set_function_attributes(*function_, target);
@@ -53,21 +64,15 @@ class Emitter {
                                    llvm::Constant::getNullValue(vector_));
     if (kernel_.block != 0) {
       blocks(sums);
-    } else if (kernel_.runs > 1) {
+    } else if (kernel_.planes * kernel_.runs > 1) {
       runs(sums);
     } else {
       const std::int64_t wanted =
           kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
       const std::int64_t steps = kernel_.depth ? steps_of(*kernel_.depth, wanted) : 1;
-      llvm::Value* start = builder_.getInt64(0);
-      if (steps > 1) {
-        auto* whole = builder_.CreateSub(
-            depth_,
-            builder_.CreateURem(depth_, builder_.getInt64(static_cast<std::uint64_t>(steps))));
-        loop(start, whole, steps, sums);
-        start = whole;
-      }
-      if (steps == 1 || !kernel_.depth) loop(start, depth_, 1, sums);
+      llvm::Value* start =
+          kernel_.depth && kernel_.fetches_early ? fetching_steps(steps, sums) : constant(0);
+      loop(start, depth_, steps, sums);
     }
     const std::int64_t stride =
         kernel_.tile_stride == 0 ? kernel_.vectors * kernel_.lanes : kernel_.tile_stride;
@@ -154,22 +159,33 @@ class Emitter {
   }
 
   void runs(std::vector<llvm::Value*>& sums) {
-    const std::int64_t run = *kernel_.depth / kernel_.runs;
+    const std::int64_t run = *kernel_.depth / (kernel_.planes * kernel_.runs);
     const std::int64_t steps = steps_of(run, body_operations);
     llvm::Value *left = left_, *right = right_;
-    carried(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(kernel_.runs)), 1,
-            sums, [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
-              first_ =
-                  builder_.CreateMul(number, builder_.getInt64(static_cast<std::uint64_t>(run)));
-              left_ = builder_.CreateInBoundsGEP(
-                  left_element(), left,
-                  builder_.CreateMul(
-                      number, builder_.getInt64(static_cast<std::uint64_t>(kernel_.run_stride))));
-              right_ = builder_.CreateInBoundsGEP(right_step(), right,
-                                                  builder_.CreateMul(first_, right_stride_));
-              loop(builder_.getInt64(0), builder_.getInt64(static_cast<std::uint64_t>(run)), steps,
-                   values);
-            });
+    const auto along_left = [&](llvm::Value* from, llvm::Value* number, std::int64_t stride) {
+      return builder_.CreateInBoundsGEP(left_element(), from,
+                                        builder_.CreateMul(number, constant(stride)));
+    };
+    const auto plane = [&](llvm::Value* first, llvm::Value* begin,
+                           std::vector<llvm::Value*>& values) {
+      carried(constant(0), constant(kernel_.runs), 1, values,
+              [&](llvm::Value* number, std::vector<llvm::Value*>& inner) {
+                first_ = builder_.CreateMul(builder_.CreateAdd(first, number), constant(run));
+                left_ = along_left(begin, number, kernel_.run_stride);
+                right_ = builder_.CreateInBoundsGEP(right_step(), right,
+                                                    builder_.CreateMul(first_, right_stride_));
+                loop(constant(0), constant(run), steps, inner);
+              });
+    };
+    if (kernel_.planes == 1) {
+      plane(constant(0), left, sums);
+    } else {
+      carried(constant(0), constant(kernel_.planes), 1, sums,
+              [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
+                plane(builder_.CreateMul(number, constant(kernel_.runs)),
+                      along_left(left, number, kernel_.plane_stride), values);
+              });
+    }
     left_ = left;
     right_ = right;
   }
@@ -213,13 +229,69 @@ class Emitter {
           builder_.CreateMul(first_ == nullptr ? k : builder_.CreateAdd(first_, k),
                              builder_.getInt64(static_cast<std::uint64_t>(kernel_.fetches))),
           builder_.getInt64(static_cast<std::uint64_t>(step * kernel_.fetches + i)));
-      auto* place = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(7),
-                                       builder_.CreateMul(number, function_->getArg(8)));
-      constexpr std::uint32_t read = 0, second_level = 2, data = 1;
-      builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                               {place, builder_.getInt32(read), builder_.getInt32(second_level),
-                                builder_.getInt32(data)});
+      fetch_line(builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(7),
+                                    builder_.CreateMul(number, function_->getArg(8))));
     }
+    if (behind_ == nullptr && !fetches_beside_) return;
+    auto* number = builder_.CreateAdd(k, constant(step), "", true, true);
+    if (behind_ != nullptr)
+      fetch_line(builder_.CreateGEP(builder_.getInt8Ty(), behind_,
+                                    builder_.CreateMul(number, constant(line_bytes))));
+    if (fetches_beside_)
+      for (std::size_t i = 0; i < kernel_.beside.size(); ++i) fetch_beside(i, number);
+  }
+
+  // The steps that fetch more than right operands, `steps` a pass of the loop; gives the first
+  // behind them.
+  llvm::Value* fetching_steps(std::int64_t steps, std::vector<llvm::Value*>& sums) {
+    std::int64_t lines = 0;
+    for (const FetchedRows& rows : kernel_.beside)
+      lines = std::max(lines, kernel_.rows * lines_of(rows));
+    llvm::Value* start = constant(std::min((lines + steps - 1) / steps * steps, *kernel_.depth));
+    fetches_beside_ = true;
+    if (lines > 0) loop(constant(0), start, steps, sums);
+    fetches_beside_ = false;
+    if (!kernel_.fetches_behind) return start;
+    behind_ = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(first_fetched),
+                                 builder_.CreateMul(start, constant(-line_bytes)));
+    auto* passes = builder_.CreateUDiv(
+        builder_.CreateAdd(function_->getArg(first_fetched + 1), constant(steps - 1)),
+        constant(steps));
+    auto* end = builder_.CreateBinaryIntrinsic(
+        llvm::Intrinsic::umin, depth_,
+        builder_.CreateAdd(start, builder_.CreateMul(passes, constant(steps))));
+    loop(start, end, steps, sums);
+    behind_ = nullptr;
+    return end;
+  }
+
+  std::int64_t lines_of(const FetchedRows& rows) const {
+    return (kernel_.vectors * kernel_.lanes * rows.element_bytes + line_bytes - 1) / line_bytes;
+  }
+
+  void fetch_beside(std::size_t which, llvm::Value* number) {
+    const FetchedRows& rows = kernel_.beside[which];
+    auto* lines = constant(lines_of(rows));
+    auto* row = builder_.CreateBinaryIntrinsic(
+        llvm::Intrinsic::umin, builder_.CreateUDiv(number, lines), constant(kernel_.rows - 1));
+    auto* offset = builder_.CreateAdd(
+        builder_.CreateMul(row, constant(rows.stride)),
+        builder_.CreateMul(builder_.CreateURem(number, lines), constant(line_bytes)));
+    const unsigned argument =
+        first_fetched + (kernel_.fetches_behind ? 2 : 0) + static_cast<unsigned>(which);
+    auto* place = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(argument), offset);
+    fetch_line(place, rows.written, 3);
+  }
+
+  // `level`: 3 for the first-level cache, 2 for the second.
+  void fetch_line(llvm::Value* place, bool write = false, std::uint32_t level = 2) {
+    constexpr std::uint32_t data = 1;
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                             {place, builder_.getInt32(write ? 1 : 0), builder_.getInt32(level),
+                              builder_.getInt32(data)});
+  }
+  llvm::Value* constant(std::int64_t value) {
+    return builder_.getInt64(static_cast<std::uint64_t>(value));
   }
 
   std::int64_t left_step() const { return kernel_.left_step * kernel_.depths; }  // elements
@@ -343,6 +415,9 @@ class Emitter {
   llvm::Function* function_;
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
   llvm::Value* first_ = nullptr;  // step of the run; null: 0
+  // Of the loop being emitted: where lines behind are fetched from, counted from step 0 on.
+  llvm::Value* behind_ = nullptr;
+  bool fetches_beside_ = false;
 };
 
 }  // namespace
@@ -362,7 +437,8 @@ llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
 llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name,
                               MicroKernel micro, const std::set<std::int64_t>& row_counts,
                               const std::vector<std::int64_t>& widths) {
-  MultiplyVariants variants(module, target, name);
+  llvm::IRBuilder<> types(module.getContext());
+  MultiplyVariants variants(module, target, name, types_of_fetched(types, micro));
   auto& builder = variants.builder();
   llvm::Function* function = variants.function();
   const std::int64_t step = *row_counts.rbegin() + 1;
@@ -373,12 +449,14 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
         builder.CreateMul(function->getArg(0), builder.getInt64(static_cast<std::uint64_t>(step))));
   variants.choose(choice, row_counts.size() * widths.size());
   std::vector<llvm::Value*> arguments;
-  for (unsigned argument = 2; argument < 11; ++argument)
-    arguments.push_back(function->getArg(argument));
+  for (llvm::Argument& argument : llvm::drop_begin(function->args(), 2))
+    arguments.push_back(&argument);
   for (std::size_t variant = 0; variant < widths.size(); ++variant) {
     for (const std::int64_t rows : row_counts) {
       micro.rows = rows;
       micro.vectors = widths[variant] / micro.lanes;
+      // Even shares of more than one block are larger; loops of their own cost compile time.
+      micro.fetches_early = 2 * rows > *row_counts.rbegin();
       llvm::Function* kernel = emit_micro_kernel(
           module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]),
           micro);

@@ -7,7 +7,7 @@
 // 1) or as a panel of its rows, step by step, the right operand as column panels of `panel`
 // elements. With k = 0 the tile is zero.
 // A row of the left operand may be several runs of steps, `run_stride` elements from one's begin to
-// the next's.
+// the next's, and `planes` times as many, `plane_stride` elements apart.
 //
 // Where operands are narrower than sums, k counts steps of D depths (codegen_cpu/matmul/product.h):
 // a step of the right operand and of panels is D of its elements in place of one, and step k of a
@@ -42,6 +42,13 @@ enum class Multiply : std::uint8_t {
 };
 Multiply multiply_of(const Target& target, const Product& product);
 
+// As many rows and columns as the tile has, of a tensor in memory.
+struct FetchedRows {
+  std::int64_t stride = 0;  // bytes between rows
+  std::int64_t element_bytes = 0;
+  bool written = false;
+};
+
 struct MicroKernel {
   Multiply multiply = Multiply::Elements;
   std::int64_t depths = 1;        // of a step
@@ -51,29 +58,38 @@ struct MicroKernel {
   std::int64_t lanes = 0;           // elements in a vector register
   std::int64_t rows = 0;
   std::int64_t vectors = 0;
-  std::int64_t panel = 0;                 // elements; a multiple of lanes
-  std::int64_t tile_stride = 0;           // elements, whole vectors; 0: vectors * lanes
-  std::int64_t left_step = 1;             // steps
-  std::int64_t runs = 1, run_stride = 0;  // of a row; with more than one, `depth` is known
+  std::int64_t panel = 0;        // elements; a multiple of lanes
+  std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
+  std::int64_t left_step = 1;    // steps
+  // Of a row, and of a plane of it; with more than one, `depth` is known.
+  std::int64_t planes = 1, plane_stride = 0, runs = 1, run_stride = 0;
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
                              // cache, ahead_step bytes apart from `ahead` on
+  // Only where the depth is known: the first steps fetch into the first-level cache what is read
+  // and written beside the tile, a line a step, steps after them lines that follow each other from
+  // `behind` on into the second-level one.
+  std::vector<FetchedRows> beside = {};
+  bool fetches_behind = false;
+  bool fetches_early = true;  // else `beside` and `behind` are left alone
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
 
 // An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile,
-// ahead, ahead_step); strides in elements (of the left operand) and in elements or steps (of the
-// right one), pointers aligned to an element. `ahead` is any address. With blocks it is the scales,
-// f32, of the first column and block, those of the next block a panel behind; ahead_step is their
-// panel stride in elements.
+// ahead, ahead_step), then with fetches_behind behind, behind_lines, then the first element of each
+// of `beside`; strides in elements (of the left operand) and in elements or steps (of the right
+// one), pointers aligned to an element. `ahead` and `behind` are any addresses. With blocks `ahead`
+// is the scales, f32, of the first column and block, those of the next block a panel behind;
+// ahead_step is their panel stride in elements.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
                                   const std::string& name, const MicroKernel& kernel);
 
 // All micro-kernels of one kernel behind one function: void(variant, rows, left, left_stride,
-// right, panel_stride, right_stride, depth, tile, ahead, ahead_step), where `variant` is a position
-// in `widths` (columns, i64) and `rows` one of `row_counts`. `micro` gives everything else.
+// right, panel_stride, right_stride, depth, tile, ahead, ahead_step, ..), where `variant` is a
+// position in `widths` (columns, i64) and `rows` one of `row_counts`. `micro` gives everything
+// else.
 llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const std::string& name,
                               MicroKernel micro, const std::set<std::int64_t>& row_counts,
                               const std::vector<std::int64_t>& widths);

@@ -1,17 +1,20 @@
 #include "codegen_cpu/matmul/multiply_variants.h"
 
+#include <vector>
+
 #include "codegen_cpu/kernel_builder.h"
 
 namespace anydim::codegen_cpu {
 
 MultiplyVariants::MultiplyVariants(llvm::Module& module, const Target& target,
-                                   const std::string& name)
+                                   const std::string& name, std::span<llvm::Type* const> more)
     : builder_(module.getContext()) {
   auto* pointer = builder_.getPtrTy();
   auto* i64 = builder_.getInt64Ty();
-  auto* type = llvm::FunctionType::get(
-      builder_.getVoidTy(), {i64, i64, pointer, i64, pointer, i64, i64, i64, pointer, pointer, i64},
-      false);
+  std::vector<llvm::Type*> arguments{i64, i64, pointer, i64,     pointer, i64,
+                                     i64, i64, pointer, pointer, i64};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), arguments, false);
   function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
   set_function_attributes(*function_, target);
   function_->addFnAttr(llvm::Attribute::NoInline);

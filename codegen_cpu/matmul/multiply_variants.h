@@ -13,11 +13,12 @@
 namespace anydim::codegen_cpu {
 
 // void(variant, rows, left, left_stride, right, panel_stride, right_stride, depth, tile, ahead,
-// ahead_step): computes a choice from its arguments at builder(), then calls the micro-kernel added
-// for it. A choice that none was added for traps.
+// ahead_step, and arguments of the types `more`): computes a choice from its arguments at
+// builder(), then calls the micro-kernel added for it. A choice that none was added for traps.
 class MultiplyVariants {
  public:
-  MultiplyVariants(llvm::Module& module, const Target& target, const std::string& name);
+  MultiplyVariants(llvm::Module& module, const Target& target, const std::string& name,
+                   std::span<llvm::Type* const> more = {});
 
   llvm::Function* function() const { return function_; }
   llvm::IRBuilder<>& builder() { return builder_; }

@@ -425,18 +425,21 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
     Value* to = kernel.element_pointer(
         pack.to, pack.dtype,
         at.CreateMul(at.CreateSub(number, begin), kernel.constant(windows.line_elements())));
-    Value* places = emit_index(kernel, kernel.root(), windows.place.extent);
-    kernel.for_range(line, kernel.constant(0), places, 1, [&](Scope& place, Value* position) {
-      place.define(windows.place.variable, position);
-      const VectorLoop loop{.variable = windows.channel.variable,
+    const ir::Iteration &outer = windows.planes ? windows.channel : windows.place,
+                        &inner = windows.planes ? windows.place : windows.channel;
+    const std::int64_t count = inner.extent.constant().value();
+    Value* end_of_line = emit_index(kernel, kernel.root(), outer.extent);
+    kernel.for_range(line, kernel.constant(0), end_of_line, 1, [&](Scope& part, Value* position) {
+      part.define(outer.variable, position);
+      const VectorLoop loop{.variable = inner.variable,
                             .first = kernel.constant(0),
-                            .count = kernel.constant(windows.channels()),
+                            .count = kernel.constant(count),
                             .width = lanes,
-                            .may_end_early = windows.channels() % lanes != 0};
-      for_vectors(kernel, place, loop, [&](Scope& vectors, Value*) {
+                            .may_end_early = count % lanes != 0};
+      for_vectors(kernel, part, loop, [&](Scope& vectors, Value*) {
         Value* value = program.value(vectors, element);
-        store_elements(kernel, vectors, to, pack.dtype,
-                       windows.place.index() * windows.channels() + windows.channel.index(), value);
+        store_elements(kernel, vectors, to, pack.dtype, outer.index() * count + inner.index(),
+                       value);
       });
     });
   });

@@ -52,24 +52,29 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
     return std::nullopt;
   const ir::Digits row_digits = ir::split(row, rows, fresh, symbols),
                    depth_digits = ir::split(depth, depths, fresh, symbols);
+  const ir::ScalarProgram taken_apart =
+      ir::over_digits(ir::over_digits(program, row_digits, symbols), depth_digits, symbols);
   const ir::Iteration &place = row_digits.digits.back(),
-                      &line = row_digits.digits[row_digits.digits.size() - 2],
-                      &window_line = depth_digits.digits[0], &window_place = depth_digits.digits[1];
-  WindowedRows found{.program = ir::over_digits(ir::over_digits(program, row_digits, symbols),
-                                                depth_digits, symbols),
+                      &line = row_digits.digits[row_digits.digits.size() - 2];
+  const bool planes =
+      !step_between(taken_apart, line.variable, depth_digits.digits[0].variable).has_value();
+  const ir::Iteration &window_line = depth_digits.digits[planes ? 1 : 0],
+                      &window_place = depth_digits.digits[planes ? 2 : 1];
+  WindowedRows found{.program = taken_apart,
                      .image = rows.size() == 2 ? row_digits.digits[0]
                                                : ir::declare_iteration(fresh(), Dim(1), symbols),
                      .line = {},
                      .place = {},
-                     .channel = depth_digits.digits[2],
+                     .channel = depth_digits.digits[planes ? 0 : 2],
                      .output_lines = ir::max(line.extent, 1),
                      .width = *rows[0].constant(),
                      .window_lines = window_line.extent.constant().value_or(0),
-                     .run = *depths[1].constant()};
+                     .run = *depths[planes ? 0 : 1].constant(),
+                     .planes = planes};
   const std::int64_t window_places = window_place.extent.constant().value_or(0);
   const auto line_step = step_between(found.program, line.variable, window_line.variable),
              place_step = step_between(found.program, place.variable, window_place.variable);
-  if (!line_step || !place_step || found.width < 1 ||
+  if (!line_step || !place_step || found.width < 1 || !found.channel.extent.constant() ||
       found.window_lines * window_places <= *line_step * *place_step)
     return std::nullopt;
   found.line_step = *line_step;

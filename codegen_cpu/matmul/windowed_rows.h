@@ -10,12 +10,13 @@
 
 namespace anydim::codegen_cpu {
 
-// Rows and depth of a convolution whose channels lie innermost, taken apart: a row is an image, a
-// line of the output and a place of the line, a depth a line of the window, a place of that line
-// and a channel. What is read depends on line `line_step * (output line) + (window's line)` of the
-// image as it is padded, and on place `place_step * (output place) + (window's place)` of that line
-// alone. A row thus is `window_lines` runs of `run` elements, a line apart, and begins place_step *
-// channels elements behind the row before.
+// Rows and depth of a convolution, taken apart: a row is an image, a line of the output and a place
+// of the line, a depth a line of the window, a place of that line and a channel, or with `planes` a
+// channel, a line and a place. What is read depends on line `line_step * (output line) + (window's
+// line)` of the image as it is padded, and on place `place_step * (output place) + (window's
+// place)` of that line alone. Lines are packed place by place, with planes channel by channel. A
+// row thus is `window_lines` runs of `run` elements, a line apart, with planes that many of each
+// channel, and begins row_elements() behind the row before.
 struct WindowedRows {
   ir::ScalarProgram program;  // the element over image, line, place and channel
   ir::Iteration image, line, place, channel;
@@ -23,15 +24,18 @@ struct WindowedRows {
   std::int64_t width = 0;  // places of an output line
   std::int64_t line_step = 0, place_step = 0, window_lines = 0;
   std::int64_t run = 0;
+  bool planes = false;  // channels are the outermost digit of the depth
 
   // Rows that read an element.
   double reuse() const {
     return static_cast<double>(window_lines * run) /
-           static_cast<double>(line_step * place_step * channels());
+           static_cast<double>(line_step * row_elements());
   }
   std::int64_t channels() const { return channel.extent.constant().value(); }
-  std::int64_t line_elements() const { return place.extent.constant().value() * channels(); }
-  std::int64_t row_elements() const { return place_step * channels(); }  // from row to row
+  std::int64_t places() const { return place.extent.constant().value(); }
+  std::int64_t line_elements() const { return places() * channels(); }
+  // From row to row.
+  std::int64_t row_elements() const { return planes ? place_step : place_step * channels(); }
   // Lines that lie behind each other for so many lines of output, some more where these are of
   // several images.
   ir::Dim lines_for(const ir::Dim& output) const;

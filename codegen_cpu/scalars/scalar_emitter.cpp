@@ -96,7 +96,8 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position,
     case ScalarStep::Kind::Load: {
       const auto buffer = static_cast<std::size_t>(step.buffer);
       return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype,
-                           offset_of(buffer, step.index), load_mask(home, position), true);
+                           offset_of(buffer, step.index), load_mask(home, position),
+                           kernel_.is_constant(buffer));
     }
     case ScalarStep::Kind::Scratch: {
       const ScratchSlot& slot = scratch_.at(step.slot);

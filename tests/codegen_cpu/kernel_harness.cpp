@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
@@ -160,13 +161,16 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
       .buffers = pointers.data(), .extents = extents.data(), .error = &error, .host = &host};
   const std::int64_t tasks = value_at(kernel.kernel.tasks, symbols);
   const MappedCode code(kernel.kernel);
-  for (std::int64_t part = parts; part-- > 0;) {
-    const std::int64_t begin = tasks * part / parts, end = tasks * (part + 1) / parts;
-    GuardedBuffer scratch(static_cast<std::size_t>(value_at(kernel.kernel.scratch_bytes, symbols)),
-                          true);
-    runtime::call_generated(code.entry(), &call, begin, end, static_cast<void*>(scratch.data()));
-    if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
-  }
+  const auto launch = [&] {
+    for (std::int64_t part = parts; part-- > 0;) {
+      const std::int64_t begin = tasks * part / parts, end = tasks * (part + 1) / parts;
+      GuardedBuffer scratch(
+          static_cast<std::size_t>(value_at(kernel.kernel.scratch_bytes, symbols)), true);
+      runtime::call_generated(code.entry(), &call, begin, end, static_cast<void*>(scratch.data()));
+      if (!scratch.unharmed()) throw std::runtime_error("the kernel wrote before its scratch");
+    }
+  };
+  launch();
   if (const std::string fault = take_tile_fault(); !fault.empty()) throw std::runtime_error(fault);
   if (failure) *failure = error;
   else if (error.check != -1)
@@ -179,6 +183,19 @@ std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     auto bytes = outputs[i].mutable_bytes();
     std::memcpy(bytes.data(), pointers[inputs.size() + i], bytes.size());
+  }
+  for (const std::size_t parameter : kernel_kind_of(plan).overwritable(plan)) {
+    if (error.check != -1) break;
+    const auto bytes = inputs[parameter].bytes();
+    const GuardedBuffer both(bytes.size());
+    std::memcpy(both.data(), bytes.data(), bytes.size());
+    void* const before = std::exchange(pointers[parameter], both.data());
+    pointers[inputs.size()] = both.data();
+    launch();
+    if (std::memcmp(both.data(), outputs[0].bytes().data(), bytes.size()) != 0 || !both.unharmed())
+      throw std::runtime_error("the result differs in the place of parameter " +
+                               std::to_string(parameter));
+    pointers[parameter] = before;
   }
   return outputs;
 }

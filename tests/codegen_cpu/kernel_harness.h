@@ -48,8 +48,9 @@ std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& tar
 
 // Runs the kernel as a runtime would, weights packed, tasks split in `parts` calls that run in
 // reverse order. Each buffer ends at a page that may not be touched; bytes before it are checked to
-// be unchanged. Outputs start out as NaN patterns. Throws std::runtime_error naming a damaged
-// buffer, and for a failed check unless `failure` takes it.
+// be unchanged. Outputs start out as NaN patterns. Runs again with the result in the place of each
+// parameter where it may lie, and compares. Throws std::runtime_error naming a damaged buffer, and
+// for a failed check unless `failure` takes it.
 std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,
                             const TestKernel& kernel,
                             const std::map<std::string, std::int64_t>& symbols,

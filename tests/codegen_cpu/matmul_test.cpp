@@ -1,6 +1,17 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
 
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -66,6 +77,73 @@ fn @main(%x: Tensor[(n, 20), f32], %w: Tensor[(20, 44), f32], %bias: Tensor[(44)
   expect_right(region, bucket_of({{0, 4096}}), sizes("n", {0, 1, 5, 9, 30, 100}),
                {.tolerance = 1e-4, .most = 2});
   expect_right(region, bucket_of({{1, 1}}), sizes("n", {1}), {.tolerance = 1e-4, .most = 2});
+}
+
+// The harness runs kernels with the result in the place of what they may overwrite.
+TEST(Matmul, WhatAResultMayOverwrite) {
+  const auto overwritable = [](const std::string& body, const std::string& result = "(n, 32)") {
+    const TestRegion region = make_region(fmt::format(R"(
+fn @main(%x: Tensor[(n, 32), f32], %w: Tensor[(32, 32), f32], %r: Tensor[(n, 32), f32], %s: Tensor[(n, 32), f32]) -> Tensor[{}, f32]
+  where n in [0, 300] {{
+  %m = matmul(%x, %w)
+  {}
+  return %y
+}})",
+                                                      result, body),
+                                          {1});
+    expect_right(region, bucket_of({{0, 300}}), sizes("n", {0, 1, 9, 100}), {.most = 2});
+    return overwritable_parameters(region.region, std::get<ir::MatmulForm>(region.form.kind),
+                                   region.form.symbols);
+  };
+  using Positions = std::vector<std::size_t>;
+  EXPECT_EQ(overwritable("%y = add(%m, %r)"), Positions{2});
+  EXPECT_EQ(overwritable("%a = add(%m, %r)\n %b = relu(%a)\n %y = add(%b, %s)"), (Positions{2, 3}));
+  EXPECT_EQ(overwritable("%a = add(%m, %r)\n %s2 = shape(n, 4, 8)\n %y = dyn.reshape(%a, %s2)",
+                         "(n, 4, 8)"),
+            Positions{2});
+  EXPECT_EQ(overwritable("%y = add(%m, %x)"), Positions{}) << "other elements of it are multiplied";
+  EXPECT_EQ(overwritable("%a = add(%m, %r)\n %y = transpose(%a) {perm = (1, 0)}", "(32, n)"),
+            Positions{})
+      << "elements move";
+}
+
+// Prefetches of the micro-kernels by the level they fetch into: 3 is the first.
+std::map<std::uint64_t, int> prefetches(const std::string& text, const ir::Schedule& schedule) {
+  const TestRegion region = make_region(text, {1});
+  std::map<std::uint64_t, int> found;
+  const auto count = [&](llvm::Module& module) {
+    for (const llvm::Function& function : module) {
+      if (!function.getName().starts_with("multiply_")) continue;
+      for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+        const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+        if (call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::prefetch)
+          ++found[llvm::cast<llvm::ConstantInt>(call->getArgOperand(2))->getZExtValue()];
+      }
+    }
+  };
+  const Target target = targets().back();
+  compile_form(target, region.region, prepared(target, region.region, region.form),
+               bucket_of({{64, 64}}), schedule, count);
+  return found;
+}
+
+TEST(Matmul, FetchesWhatComesNextWhileItMultiplies) {
+  const ir::Schedule schedule =
+      MatmulSchedule{.rows = 4, .columns = 16, .block_rows = 64, .block_columns = 16}.schedule();
+  const std::string parameters = R"(
+fn @main(%x: Tensor[(n, 48), f32], %w: Tensor[(48, 32), f32], %r: Tensor[(n, 32), f32]) -> Tensor[(n, 32), f32]
+  where n in [64, 64] {)";
+  const std::string end = "\n  return %y\n}";
+  // A group of panels of the weight in every loop, and in a loop of its own the rows behind.
+  const auto plain = prefetches(parameters + "%y = matmul(%x, %w)" + end, schedule);
+  const auto packed =
+      prefetches(parameters + "%a = relu(%x)\n %y = matmul(%a, %w)" + end, schedule);
+  EXPECT_GT(plain.at(2), packed.at(2));
+  // Lines of the results, and of the residual.
+  EXPECT_GT(plain.at(3), 0);
+  const auto residual =
+      prefetches(parameters + "%m = matmul(%x, %w)\n %y = add(%m, %r)" + end, schedule);
+  EXPECT_EQ(residual.at(3), 2 * plain.at(3));
 }
 
 TEST(Matmul, DynamicOperandsWithBroadcastBatches) {

@@ -24,6 +24,7 @@ struct Convolution {
   std::string dtype = "f32";
   bool shares_lines = true;
   std::vector<tests::SymbolValues> shapes{{{"n", 1}}, {{"n", 3}}, {{"n", 0}}};
+  bool planes = false;  // channels are outermost, in the image and in the depth
 
   std::string text() const {
     const std::int64_t wide = (width + 2 * border - places) / place_stride + 1;
@@ -33,11 +34,11 @@ struct Convolution {
     const std::int64_t depth = lines * places * channels;
     return fmt::format(
         R"(
-fn @main(%x: Tensor[(n, {h}, {w}, {c}), {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {H}, {W}, {o}), {t}]) -> Tensor[(n, {H}, {W}, {o}), {t}]
+fn @main(%x: Tensor[{x}, {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {H}, {W}, {o}), {t}]) -> Tensor[(n, {H}, {W}, {o}), {t}]
   where n in [0, 50]{limits} {{
-  %p = pad(%x) {{before = ({b}, {b}), after = ({b}, {b}), axes = (1, 2)}}
-  %v = windows(%p) {{axes = (1, 2), sizes = ({l}, {q}), strides = ({ls}, {ps}), dilations = ({ld}, 1)}}
-  %t = transpose(%v) {{perm = (0, 1, 2, 4, 5, 3)}}
+  %p = pad(%x) {{before = ({b}, {b}), after = ({b}, {b}), axes = {axes}}}
+  %v = windows(%p) {{axes = {axes}, sizes = ({l}, {q}), strides = ({ls}, {ps}), dilations = ({ld}, 1)}}
+  %t = transpose(%v) {{perm = {perm}}}
   %s = shape(n, {H}, {W}, {d})
   %a = dyn.reshape(%t, %s)
   %m = matmul(%a, %k)
@@ -45,11 +46,14 @@ fn @main(%x: Tensor[(n, {h}, {w}, {c}), {t}], %k: Tensor[({d}, {o}), {t}], %r: T
   %y = relu(%z)
   return %y
 }})",
-        fmt::arg("h", height), fmt::arg("w", width), fmt::arg("c", channels), fmt::arg("d", depth),
-        fmt::arg("o", outputs), fmt::arg("H", high), fmt::arg("W", wide), fmt::arg("b", border),
-        fmt::arg("l", lines), fmt::arg("q", places), fmt::arg("ls", line_stride),
-        fmt::arg("ps", place_stride), fmt::arg("ld", line_dilation), fmt::arg("t", dtype),
-        fmt::arg("limits", height == "h" ? ", h in [4, 100]" : ""));
+        fmt::arg("x", planes ? fmt::format("(n, {}, {}, {})", channels, height, width)
+                             : fmt::format("(n, {}, {}, {})", height, width, channels)),
+        fmt::arg("axes", planes ? "(2, 3)" : "(1, 2)"),
+        fmt::arg("perm", planes ? "(0, 2, 3, 1, 4, 5)" : "(0, 1, 2, 4, 5, 3)"),
+        fmt::arg("d", depth), fmt::arg("o", outputs), fmt::arg("H", high), fmt::arg("W", wide),
+        fmt::arg("b", border), fmt::arg("l", lines), fmt::arg("q", places),
+        fmt::arg("ls", line_stride), fmt::arg("ps", place_stride), fmt::arg("ld", line_dilation),
+        fmt::arg("t", dtype), fmt::arg("limits", height == "h" ? ", h in [4, 100]" : ""));
   }
 };
 
@@ -75,8 +79,9 @@ TEST_P(WindowedRowsOf, AreFoundWhereTheyShareLines) {
   EXPECT_EQ(found->window_lines, one.lines);
   EXPECT_EQ(found->line_step, one.line_stride / one.line_dilation);
   EXPECT_EQ(found->place_step, one.place_stride);
-  EXPECT_EQ(found->run, one.places * one.channels);
-  EXPECT_EQ(found->row_elements(), one.place_stride * one.channels);
+  EXPECT_EQ(found->planes, one.planes);
+  EXPECT_EQ(found->run, one.places * (one.planes ? 1 : one.channels));
+  EXPECT_EQ(found->row_elements(), one.place_stride * (one.planes ? 1 : one.channels));
 }
 
 // Lines are packed whole, but the rows end within one.
@@ -131,6 +136,21 @@ INSTANTIATE_TEST_SUITE_P(
                     .place_stride = 2,
                     .border = 0,
                     .shares_lines = false},
+        Convolution{.name = "ChannelsOutermost",
+                    .height = "11",
+                    .width = 23,
+                    .channels = 3,
+                    .lines = 5,
+                    .places = 7,
+                    .line_stride = 2,
+                    .place_stride = 2,
+                    .border = 3,
+                    .planes = true},
+        Convolution{.name = "ManyChannelsOutermost",
+                    .height = "h",
+                    .channels = 20,
+                    .shapes = {{{"n", 1}, {"h", 4}}, {{"n", 3}, {"h", 9}}},
+                    .planes = true},
         Convolution{.name = "HalfPrecision", .width = 9, .dtype = "bf16"}),
     [](const auto& tested) { return tested.param.name; });
 

@@ -2,6 +2,7 @@
 // planned memory.
 #include "passes/lower.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,10 +38,11 @@ std::size_t count(const Program& program) {
   return found;
 }
 
-void expect_same(const std::string& text, const Program& program,
-                 const std::vector<Tensor>& inputs) {
+void expect_same(const std::string& text, const Program& program, const std::vector<Tensor>& inputs,
+                 const std::vector<std::size_t>& overwritable = {}) {
   Module plain = parse(text);
-  expect_close(run_program(program, inputs), evaluate(plain, plain.functions[0], inputs), 1e-5);
+  expect_close(run_program(program, inputs, overwritable),
+               evaluate(plain, plain.functions[0], inputs), 1e-5);
 }
 
 std::string error_of(const Program& program, const std::vector<Tensor>& inputs) {
@@ -177,6 +179,31 @@ fn @main(%x: Tensor[(n, 16), f32]) {
   EXPECT_EQ(program.arena_ceiling.to_string(), "128*n");
   expect_same(text, program, {sample(DType::F32, {3, 16}, 1)});
   expect_same(text, program, {sample(DType::F32, {0, 16}, 1)});
+}
+
+TEST(Lower, AResultTakesThePlaceOfAnOperandThatItsKernelMayOverwrite) {
+  const auto ceiling = [](const std::string& more, const TableBackend& backend) {
+    const std::string text = fmt::format(R"(
+fn @main(%x: Tensor[(n, 16), f32]) {{
+  %a = softmax(%x) {{axis = 0}}
+  %b = softmax(%a) {{axis = 1}}
+  {}
+}})",
+                                         more);
+    const Program program = lowered(text, backend);
+    expect_same(text, program, {sample(DType::F32, {3, 16}, 1)}, backend.overwritten);
+    return program.arena_ceiling.to_string();
+  };
+  TableBackend backend;
+  const std::string once = "%c = softmax(%b) {axis = 0}\n  return %c",
+                    again =
+                        "%c = softmax(%b) {axis = 0}\n  %d = add(%c, %a)\n"
+                        "  %e = softmax(%d) {axis = 1}\n  return %e";
+  EXPECT_EQ(ceiling(once, backend), "128*n");
+  EXPECT_EQ(ceiling(again, backend), "192*n");
+  backend.overwritten = {0};
+  EXPECT_EQ(ceiling(once, backend), "64*n");
+  EXPECT_EQ(ceiling(again, backend), "128*n") << "%a is read later";
 }
 
 TEST(Lower, BlocksBecomeStretchesWithStagesOfTheirOwn) {

@@ -44,6 +44,25 @@ TEST(PlanMemory, OffsetsAreAligned) {
 
 TEST(PlanMemory, NothingNeedsNothing) { EXPECT_EQ(plan_memory({}, symbols()).total, Dim(0)); }
 
+TEST(PlanMemory, AResultMayTakeThePlaceOfAnOperandThatEnds) {
+  const Dim bytes = Dim::symbol("n") * 64;
+  const auto second = [&](const Lifetime& operand, const Lifetime& result) {
+    return plan_memory({operand, result}, symbols()).offsets[1];
+  };
+  EXPECT_EQ(second({0, 2, bytes}, {2, 3, bytes, {0}}), Dim(0));
+  EXPECT_EQ(second({0, 2, bytes}, {2, 3, bytes}), bytes);
+  EXPECT_EQ(second({0, 3, bytes}, {2, 3, bytes, {0}}), bytes) << "it is read later";
+  EXPECT_EQ(second({2, 2, bytes}, {2, 3, bytes, {0}}), bytes) << "it begins there, too";
+  EXPECT_EQ(second({0, 2, bytes}, {2, 3, bytes * 2, {0}}), bytes) << "it is smaller";
+}
+
+TEST(PlanMemory, OneOfTwoResultsTakesThePlace) {
+  const Dim bytes = Dim::symbol("n") * 64;
+  const auto plan = plan_memory({{0, 2, bytes}, {2, 3, bytes, {0}}, {2, 3, bytes, {0}}}, symbols());
+  EXPECT_EQ(plan.offsets[1], Dim(0));
+  EXPECT_EQ(plan.offsets[2], bytes);
+}
+
 RC_GTEST_PROP(PlanMemory, LiveValuesNeverOverlap, ()) {
   const std::vector<Dim> sizes{Dim::symbol("n") * 4,
                                Dim::symbol("m") * 64,
@@ -56,6 +75,8 @@ RC_GTEST_PROP(PlanMemory, LiveValuesNeverOverlap, ()) {
     auto first = *rc::gen::inRange<std::int64_t>(0, 10);
     lifetimes.push_back(
         {first, first + *rc::gen::inRange<std::int64_t>(0, 5), *rc::gen::elementOf(sizes)});
+    if (i > 0 && *rc::gen::arbitrary<bool>())
+      lifetimes.back().overwrites = {*rc::gen::inRange<std::size_t>(0, lifetimes.size() - 1)};
   }
   auto plan = plan_memory(lifetimes, symbols());
   const auto n = *rc::gen::inRange<std::int64_t>(0, 1001),
@@ -70,6 +91,9 @@ RC_GTEST_PROP(PlanMemory, LiveValuesNeverOverlap, ()) {
     for (std::size_t j = 0; j < i; ++j) {
       if (lifetimes[j].last < lifetimes[i].first || lifetimes[i].last < lifetimes[j].first)
         continue;
+      const bool overwritten =
+          lifetimes[i].overwrites == std::vector{j} && lifetimes[j].last == lifetimes[i].first;
+      if (overwritten && plan.offsets[i] == plan.offsets[j]) continue;
       auto other = value(plan.offsets[j]), other_end = other + value(lifetimes[j].bytes);
       RC_ASSERT(begin == end || other == other_end || end <= other || other_end <= begin);
     }

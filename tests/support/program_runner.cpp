@@ -19,8 +19,8 @@ namespace {
 
 class Runner {
  public:
-  Runner(const Program& program, std::vector<Tensor> inputs)
-      : program_(program), inputs_(std::move(inputs)),
+  Runner(const Program& program, std::vector<Tensor> inputs, std::vector<std::size_t> overwritable)
+      : program_(program), inputs_(std::move(inputs)), overwritable_(std::move(overwritable)),
         slots_(static_cast<std::size_t>(program.entry().slots)),
         ready_(program.entry().buffers.size()), last_(program.entry().buffers.size(), -1) {
     std::int64_t position = 0;
@@ -154,15 +154,38 @@ class Runner {
     }
     std::vector<Tensor> results =
         run_loop_form(kernel.region, derive_loop_form(kernel.region), operands, extents);
-    // Everything is written before anything could be read: results of one launch may not share
-    // memory with its operands.
+    std::set<std::size_t> overwritten;
+    for (const std::size_t parameter : overwritable_) {
+      if (parameter < parameters && ends_in_place(launch, launch.buffers[parameter], parameters))
+        overwritten.insert(parameter);
+    }
+    for (const std::size_t parameter : overwritten)
+      ready_[static_cast<std::size_t>(launch.buffers[parameter])] = false;
+    // Everything is written before anything could be read: other results of one launch may not
+    // share memory with its operands.
     for (std::size_t i = 0; i < results.size(); ++i)
       write(launch.buffers.at(parameters + i), results[i]);
     for (std::size_t i = 0; i < parameters; ++i) {
+      if (overwritten.contains(i)) continue;
       ValueId id = body.body.parameters[i];
       if (!read(launch.buffers[i], body.tensor_type(id).dtype, dims_of(id)).same_bits(operands[i]))
         wrong("a result overwrites an operand of its launch");
     }
+  }
+
+  // Whether no instruction after the launch uses the buffer, and its first result lies there.
+  bool ends_in_place(const Code::Launch& launch, std::int32_t buffer, std::size_t parameters) {
+    const std::int32_t result = launch.buffers.at(parameters);
+    const auto in_arena = [&](std::int32_t index) {
+      return program_.entry().buffers.at(static_cast<std::size_t>(index)).place ==
+             Code::Buffer::Place::Arena;
+    };
+    if (!in_arena(buffer) || !in_arena(result) ||
+        last_[static_cast<std::size_t>(buffer)] != position_ ||
+        std::ranges::count(launch.buffers, buffer) != 1)
+      return false;
+    const std::span<std::byte> from = memory(buffer), to = memory(result);
+    return from.data() == to.data() && from.size() == to.size();
   }
 
   std::span<std::byte> memory(std::int32_t index) {
@@ -224,6 +247,7 @@ class Runner {
 
   const Program& program_;
   std::vector<Tensor> inputs_;
+  std::vector<std::size_t> overwritable_;
   std::vector<std::optional<std::int64_t>> slots_;
   std::vector<std::vector<std::byte>> segments_;
   std::map<std::int32_t, std::vector<std::byte>> outputs_;
@@ -234,8 +258,9 @@ class Runner {
 
 }  // namespace
 
-std::vector<Tensor> run_program(const Program& program, std::vector<Tensor> inputs) {
-  return Runner(program, std::move(inputs)).run();
+std::vector<Tensor> run_program(const Program& program, std::vector<Tensor> inputs,
+                                std::vector<std::size_t> overwritable) {
+  return Runner(program, std::move(inputs), std::move(overwritable)).run();
 }
 
 }  // namespace anydim::tests

@@ -15,6 +15,7 @@ struct TableBackend : ir::Backend {
   std::vector<std::int64_t> edges{16, 128};
   double crossing = 100;
   bool packs = false;
+  std::vector<std::size_t> overwritten{};  // parameters, of every region of one result
 
   std::string target() const override { return "no machine"; }
   std::string generator() const override { return "none"; }
@@ -27,6 +28,7 @@ struct TableBackend : ir::Backend {
                   const Allocate&) const override {
     return weight;
   }
+  std::vector<std::size_t> overwritable(const ir::Region&) const override { return overwritten; }
   std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override {
     return {{"small", {}}, {"large", {}}};
   }
