@@ -242,25 +242,28 @@ class Emitter {
   }
 
   // The steps that fetch more than right operands, `steps` a pass of the loop; gives the first
-  // behind them.
+  // behind them. One loop for all that there is to fetch: every copy of the body takes time to
+  // compile.
   llvm::Value* fetching_steps(std::int64_t steps, std::vector<llvm::Value*>& sums) {
     std::int64_t lines = 0;
     for (const FetchedRows& rows : kernel_.beside)
       lines = std::max(lines, kernel_.rows * lines_of(rows));
-    llvm::Value* start = constant(std::min((lines + steps - 1) / steps * steps, *kernel_.depth));
-    fetches_beside_ = true;
-    if (lines > 0) loop(constant(0), start, steps, sums);
+    if (lines == 0 && !kernel_.fetches_behind) return constant(0);
+    const auto in_passes = [&](llvm::Value* number) {
+      auto* passes =
+          builder_.CreateUDiv(builder_.CreateAdd(number, constant(steps - 1)), constant(steps));
+      return builder_.CreateMul(passes, constant(steps));
+    };
+    llvm::Value* end = constant(lines);
+    fetches_beside_ = lines > 0;
+    if (kernel_.fetches_behind) {
+      behind_ = function_->getArg(first_fetched);
+      end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, end,
+                                           function_->getArg(first_fetched + 1));
+    }
+    end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, depth_, in_passes(end));
+    loop(constant(0), end, steps, sums);
     fetches_beside_ = false;
-    if (!kernel_.fetches_behind) return start;
-    behind_ = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(first_fetched),
-                                 builder_.CreateMul(start, constant(-line_bytes)));
-    auto* passes = builder_.CreateUDiv(
-        builder_.CreateAdd(function_->getArg(first_fetched + 1), constant(steps - 1)),
-        constant(steps));
-    auto* end = builder_.CreateBinaryIntrinsic(
-        llvm::Intrinsic::umin, depth_,
-        builder_.CreateAdd(start, builder_.CreateMul(passes, constant(steps))));
-    loop(start, end, steps, sums);
     behind_ = nullptr;
     return end;
   }
