@@ -5,14 +5,14 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/error.h"
 #include "ir/loops/loop_form.h"
-#include "ir/loops/scalar_program.h"
+#include "passes/fused_regions.h"
 #include "passes/fusible.h"
 #include "passes/fusion_graph.h"
+#include "passes/fusion_limits.h"
 #include "passes/outline.h"
 #include "passes/rewrite.h"
 #include "passes/subgraph_key.h"
@@ -24,55 +24,8 @@ using namespace ir;
 
 namespace {
 
-constexpr std::size_t maximum_program_steps = 256;
-// Of all stages of a row kernel: each computes again what it needs of those before it, so that a
-// chain of softmaxes grows with its square.
-constexpr std::size_t maximum_row_steps = 512;
-// Terms and operands of an index: views of views in each other; beyond, a value in memory is
-// cheaper to read.
-constexpr std::size_t largest_fused_index = 256;
-// Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its
-// own; in more of them the numbers are inputs of one.
-constexpr std::size_t most_alike = 16;
 // Bindings of one kernel: deriving its form takes time and stack by their number.
 constexpr std::size_t most_members = 512;
-// Row stages behind a matmul need whole rows in cache.
-constexpr std::int64_t longest_fused_row = 16384;
-constexpr std::size_t longest_sort_key = 4;  // steps
-
-// The module's regions, each once.
-class Regions {
- public:
-  explicit Regions(Module& module) : module_(module) {
-    for (std::size_t i = 0; i < module.regions.size(); ++i)
-      numbers_.emplace(module.regions[i].identity, static_cast<std::uint32_t>(i));
-  }
-
-  // Whether this subgraph shall read its scalar constants, as there are enough kernels already that
-  // differ from it in these alone.
-  bool reads_scalars(const SubgraphKey& without_scalars, SubgraphKey whole) {
-    std::set<SubgraphKey>& alike = alike_[without_scalars];
-    if (alike.size() >= most_alike) return !alike.contains(whole);
-    alike.insert(std::move(whole));
-    return false;
-  }
-
-  std::uint32_t intern(Region region) {
-    const auto [found, fresh] =
-        numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
-    if (!fresh) return found->second;
-    region.name += "_" + std::to_string(module_.regions.size());
-    region.body.name = region.name;
-    module_.regions.push_back(std::move(region));
-    return found->second;
-  }
-
- private:
-  Module& module_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // by identity
-  // subgraphs by what they are without their scalar constants
-  std::map<SubgraphKey, std::set<SubgraphKey>> alike_;
-};
 
 // ---- One block ----
 
@@ -83,7 +36,7 @@ struct FunctionFacts {
 
 class BlockFuser {
  public:
-  BlockFuser(Regions& regions, Function& function, Block& block, const FunctionFacts& facts)
+  BlockFuser(FusedRegions& regions, Function& function, Block& block, const FunctionFacts& facts)
       : known_(regions), function_(function), block_(block), facts_(facts) {}
 
   void run() {
@@ -111,34 +64,6 @@ class BlockFuser {
       found->second = result.form && is_small(*result.form);
     }
     return found->second;
-  }
-
-  static bool fits(const std::vector<RowStage>& stages) {
-    std::size_t steps = 0;
-    for (const RowStage& stage : stages) {
-      steps += stage.program.steps.size();
-      if (largest_index(stage.program) > largest_fused_index) return false;
-    }
-    return steps <= maximum_row_steps;
-  }
-
-  static bool is_small(const LoopForm& form) {
-    if (const auto* map = std::get_if<MapForm>(&form.kind))
-      return std::all_of(map->parts.begin(), map->parts.end(), [](const MapPart& part) {
-        return part.program.steps.size() <= maximum_program_steps &&
-               largest_index(part.program) <= largest_fused_index;
-      });
-    // A key is computed twice a comparison.
-    if (const auto* sort = std::get_if<SortForm>(&form.kind))
-      return sort->program.steps.size() <= longest_sort_key;
-    if (const auto* attention = std::get_if<AttentionForm>(&form.kind))
-      return attention->score.steps.size() <= maximum_program_steps;
-    if (const auto* rows = std::get_if<RowForm>(&form.kind)) return fits(rows->stages);
-    if (const auto* matmul = std::get_if<MatmulForm>(&form.kind))
-      return matmul->rows.empty() ||
-             (fits(matmul->rows) &&
-              bounds(matmul->n.extent, form.symbols).high <= longest_fused_row);
-    return true;
   }
 
   // ---- Forwards ----
@@ -573,13 +498,7 @@ class BlockFuser {
       return block_.bindings[member].op == Op::attention;
     });
     if (!attention) return false;
-    const OpInfo& row = info(binding.op);
-    if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical))
-      return true;
-    return binding.op == Op::where || binding.op == Op::cast || binding.op == Op::add ||
-           binding.op == Op::sub || binding.op == Op::mul || binding.op == Op::neg ||
-           binding.op == Op::abs || binding.op == Op::min || binding.op == Op::max ||
-           binding.op == Op::dyn_arange;
+    return is_cheap_arithmetic(binding);
   }
 
   // Values that reach a product's matrix operands through views and widening conversions.
@@ -603,7 +522,7 @@ class BlockFuser {
     return found;
   }
 
-  Regions& known_;
+  FusedRegions& known_;
   Function& function_;
   Block& block_;
   const FunctionFacts& facts_;
@@ -624,7 +543,8 @@ void find_constants(const Block& block, std::vector<bool>& constants) {
   }
 }
 
-void fuse_block(Regions& regions, Function& function, Block& block, const FunctionFacts& facts) {
+void fuse_block(FusedRegions& regions, Function& function, Block& block,
+                const FunctionFacts& facts) {
   for (Binding& binding : block.bindings)
     for (Block& nested : binding.blocks) fuse_block(regions, function, nested, facts);
   BlockFuser(regions, function, block, facts).run();
@@ -633,7 +553,7 @@ void fuse_block(Regions& regions, Function& function, Block& block, const Functi
 }  // namespace
 
 void fuse(Module& module, PassContext&) {
-  Regions regions(module);
+  FusedRegions regions(module);
   for (Function& function : module.functions) {
     FunctionFacts known{.constants = std::vector<bool>(function.values.size(), false),
                         .in_types = values_in_types(function)};

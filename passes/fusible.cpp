@@ -41,6 +41,15 @@ bool stays_outside(const Binding& binding) {
          (binding.op == Op::constant && tensor_attribute(binding, "value").elements() != 1);
 }
 
+bool is_cheap_arithmetic(const Binding& binding) {
+  const OpInfo& row = info(binding.op);
+  if (row.has(traits::moves) || row.has(traits::compares) || row.has(traits::logical)) return true;
+  return binding.op == Op::where || binding.op == Op::cast || binding.op == Op::add ||
+         binding.op == Op::sub || binding.op == Op::mul || binding.op == Op::neg ||
+         binding.op == Op::abs || binding.op == Op::min || binding.op == Op::max ||
+         binding.op == Op::dyn_arange;
+}
+
 bool is_offsets(Op op, std::size_t operand) {
   switch (op) {
     case Op::attention: return operand == 4 || operand == 5;

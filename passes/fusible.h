@@ -18,6 +18,8 @@ bool is_product(ir::Op op);
 bool is_pointwise(const ir::Binding& binding);
 // No kernel's work: control flow, checks, and constants that are read where they lie.
 bool stays_outside(const ir::Binding& binding);
+// Takes less time to compute again than to read: comparisons, logic, selections and sums.
+bool is_cheap_arithmetic(const ir::Binding& binding);
 // An operand that a kernel reads before its loops, so that it lies in memory.
 bool is_offsets(ir::Op op, std::size_t operand);
 // An operand of control flow that the host reads as one integer.

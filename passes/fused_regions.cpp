@@ -1,0 +1,39 @@
+#include "passes/fused_regions.h"
+
+#include <utility>
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its
+// own; in more of them the numbers are inputs of one.
+constexpr std::size_t most_alike = 16;
+
+}  // namespace
+
+FusedRegions::FusedRegions(Module& module) : module_(module) {
+  for (std::size_t i = 0; i < module.regions.size(); ++i)
+    numbers_.emplace(module.regions[i].identity, static_cast<std::uint32_t>(i));
+}
+
+bool FusedRegions::reads_scalars(const SubgraphKey& without_scalars, SubgraphKey whole) {
+  std::set<SubgraphKey>& alike = alike_[without_scalars];
+  if (alike.size() >= most_alike) return !alike.contains(whole);
+  alike.insert(std::move(whole));
+  return false;
+}
+
+std::uint32_t FusedRegions::intern(Region region) {
+  const auto [found, fresh] =
+      numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
+  if (!fresh) return found->second;
+  region.name += "_" + std::to_string(module_.regions.size());
+  region.body.name = region.name;
+  module_.regions.push_back(std::move(region));
+  return found->second;
+}
+
+}  // namespace anydim::passes
