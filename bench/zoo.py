@@ -10,17 +10,18 @@ usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
                    [--table FILE] [NAME ...]
 
 make installs the exporter's packages (bench/zoo/requirements-EXPORTER.txt, from PyPI, several GB)
-into FOLDER/env-EXPORTER and writes FOLDER/NAME.EXPORTER.onnx with recorded cases (bench/zoo/models.py
-says which architectures there are). derive writes NAME.EXPORTER.FORM.onnx: as
+into FOLDER/env-EXPORTER and writes FOLDER/NAME.EXPORTER.onnx with recorded cases
+(bench/zoo/models.py says which architectures there are). derive writes NAME.EXPORTER.FORM.onnx: as
 ONNX Runtime's optimizer for transformers leaves the model at that level (O3 is O2 with gelu by
-tanh), or computed in f16 between inputs and outputs of f32 (bench/zoo/derive.py). check runs every model on its cases with --masked-rows zero and
-says whether it loads, how far the rows that take part are from ONNX Runtime's, whether padding was
-removed or why not, and how long the first result takes with an empty and a warm kernel cache; with
---table also as a table for docs/models.md. time runs the last case (--every-case: each) beside ONNX
-Runtime, in turns. cuda needs NVRTC, but no GPU: it compiles the kernels of the first case for a part
-(to machine code where ANYDIM_NVDISASM names nvdisasm, else to PTX) and runs the smallest case,
-of those whose mask hides something, on the interpreter of PTX (build/release/bin/ptx_model) for up to --limit seconds. NAME is an architecture or architecture.exporter; default: all that the folder
-has, for make all that are not of full size.
+tanh), or computed in f16 between inputs and outputs of f32 (bench/zoo/derive.py). check runs every
+model on its cases with --masked-rows zero and says whether it loads, how far the rows that take
+part are from ONNX Runtime's, whether padding was removed or why not, and how long the first result
+takes with an empty and a warm kernel cache; with --table also as a table for docs/models.md. time
+runs the last case (--every-case: each) beside ONNX Runtime, in turns. cuda needs NVRTC, but no GPU:
+it compiles the kernels of the first case for a part (to machine code where ANYDIM_NVDISASM names
+nvdisasm, else to PTX) and runs the smallest case, of those whose mask hides something, on the
+interpreter of PTX (build/release/bin/ptx_model) for up to --limit seconds. NAME is an architecture
+or architecture.exporter; default: all that the folder has, for make all that are not of full size.
 """
 import argparse
 import json
