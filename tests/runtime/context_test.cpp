@@ -10,6 +10,7 @@
 
 #include "ir/error.h"
 #include "tests/runtime/programs.h"
+#include "tests/support/sanitizers.h"
 
 namespace anydim::runtime {
 namespace {
@@ -216,9 +217,6 @@ TEST(Context, ManyThreadsShareAnExecutableWhileItsTablesFill) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Sanitizers keep freed memory for a while.
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-
 std::int64_t resident_pages() {
   std::int64_t size = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> size >> resident;
@@ -226,7 +224,8 @@ std::int64_t resident_pages() {
 }
 
 TEST(Context, MemoryStaysFlatUnderRandomShapes) {
-  if (sanitized) GTEST_SKIP() << "resident memory tells nothing under a sanitizer";
+  // Sanitizers keep freed memory for a while.
+  if (tests::sanitized) GTEST_SKIP() << "resident memory tells nothing under a sanitizer";
   Context context(make(test::scale_program(), test::scale_backend()));
   std::mt19937 random(7);
   const Tensor largest = test::ramp(4096);

@@ -14,6 +14,7 @@
 #include "tests/runtime/programs.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/support/host_kernels_gpu.h"
+#include "tests/support/sanitizers.h"
 
 namespace anydim::runtime {
 namespace {
@@ -220,6 +221,7 @@ TEST_F(KernelTrialTest, AWaitOfALaterCallThatRunsOutIsTold) {
 // What nothing on the device bounds: the host stops waiting, and frees nothing for which the driver
 // would wait.
 TEST_F(KernelTrialTest, AFirstLaunchThatHangsIsToldAndNothingWaitsForIt) {
+  const tests::MeantToStay given_up;
   auto process = std::make_unique<Process>(backend_, cache());
   process->context->limit_trials(std::chrono::milliseconds(30));
   auto context = std::make_unique<Context>(process->executable);
