@@ -308,17 +308,31 @@ class BlockFuser {
             made_.contains(operand) || !is_needed(graph, operand) ||
             function_.tensor_type(operand).dims != space)
           continue;
-        const auto is_later = [&](std::size_t reader) {
-          return members.contains(reader) || reader > last;
-        };
-        if (std::ranges::all_of(graph.users(operand), is_later) &&
-            std::ranges::all_of(graph.openers(), [&](const auto& opener) {
-              return opener.first != source || is_later(opener.second);
-            }))
-          return source;
+        if (is_read_only_later(graph, members, binding, last)) return source;
       }
     }
     return std::nullopt;
+  }
+
+  // By others than the members. Views are taken in by all that read them.
+  bool is_read_only_later(const FusionGraph& graph, const Members& members, const Binding& binding,
+                          std::size_t last) const {
+    const auto is_later = [&](std::size_t reader) {
+      return members.contains(reader) || reader > last;
+    };
+    return std::ranges::all_of(binding.results, [&](ValueId result) {
+      const auto source = static_cast<std::size_t>(graph.producer(result));
+      return std::ranges::all_of(graph.users(result),
+                                 [&](std::size_t user) {
+                                   const Binding& reader = block_.bindings[user];
+                                   return is_free(function_, reader)
+                                              ? is_read_only_later(graph, members, reader, last)
+                                              : is_later(user);
+                                 }) &&
+             std::ranges::all_of(graph.openers(), [&](const auto& opener) {
+               return opener.first != source || is_later(opener.second);
+             });
+    });
   }
 
   void share_scalars(Members& members, const std::vector<ValueId>& outputs) {

@@ -334,6 +334,19 @@ fn @main(%x: Tensor[(n, 4), f32]) {
 })",
                   {{{DType::F32, {3, 4}}}}),
             (KernelKinds{"map", "sort", "map"}));
+  // Through a view.
+  EXPECT_EQ(check(R"(
+fn @main(%x: Tensor[(n, 4), f32]) {
+  %cell = exp(%x)
+  %rows = transpose(%cell) {perm = (1, 0)}
+  %at = argsort(%rows) {axis = 0}
+  %sum = gather_elements(%rows, %at) {axis = 0}
+  %back = transpose(%rows) {perm = (1, 0)}
+  %y = tanh(%back)
+  return %y, %cell, %sum
+})",
+                  {{{DType::F32, {3, 4}}}}),
+            (KernelKinds{"map", "sort", "map", "map"}));
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(n, 4), f32]) {
   %all = exp(%x)
