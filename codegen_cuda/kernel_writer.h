@@ -50,7 +50,7 @@ class CodeScope {
 
   // Values already computed in this very scope.
   std::map<ir::Dim, IndexVariable> dims;
-  ir::PlacedSteps<std::string> steps;
+  ir::PlacedValues<std::string> values;
 
  private:
   CodeScope* parent_;

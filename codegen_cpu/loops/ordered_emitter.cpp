@@ -46,7 +46,7 @@ class StageEmitter {
       program.set_accumulated(stage_.carries[i].slot,
                               at.CreateLoad(carried_[i]->getAllocatedType(), carried_[i]), scope);
     }
-    for (const auto& update : stage_.updates) program.update(scope, update.store, update.combine);
+    for (const auto& update : stage_.updates) program.store(scope, update.store, update.combine);
     for (std::size_t i = 0; i < carried_.size(); ++i) {
       llvm::Value* next = program.value(scope, stage_.carries[i].next);
       kernel_.at(scope).CreateStore(next, carried_[i]);

@@ -20,27 +20,16 @@ ProgramEmitter::ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& p
     : StepPlacer(ir::KernelProgram(program, roots, kernel.fresh_number(), kernel.symbols()), floor),
       kernel_(kernel) {}
 
-void ProgramEmitter::set_accumulated(std::int32_t slot, llvm::Value* value, Scope& home) {
-  accumulated_[slot] = {value, &home};
-}
-
 void ProgramEmitter::set_scratch(std::int32_t slot, llvm::Value* base, DType dtype,
                                  const Dim& index) {
   scratch_[slot] = {base, dtype, index};
 }
 
-const Dim& ProgramEmitter::offset_of(std::size_t buffer, std::vector<Dim> index) {
-  const auto [known, fresh] = offsets_.try_emplace({buffer, std::move(index)});
+const Dim& ProgramEmitter::offset_of(std::size_t buffer, const std::vector<Dim>& index) {
+  const auto [known, fresh] = offsets_.try_emplace({buffer, index});
   if (fresh)
-    known->second =
-        ir::linear_offset(known->first.second, kernel_.buffer_type(buffer).dims, kernel_.symbols());
+    known->second = ir::linear_offset(index, kernel_.buffer_type(buffer).dims, kernel_.symbols());
   return known->second;
-}
-
-std::optional<ProgramEmitter::Placed> ProgramEmitter::given(std::int32_t position) {
-  const ScalarStep& step = program().step(position);
-  if (step.kind != ScalarStep::Kind::Accumulated) return std::nullopt;
-  return accumulated_.at(step.slot);
 }
 
 // An element of scratch differs with what its index mentions.
@@ -50,42 +39,38 @@ Scope& ProgramEmitter::outermost_of(Scope& scope, std::int32_t position, Scope& 
   return ir::home_of_leaves(scope, floor, scratch_.at(step.slot).index.leaves());
 }
 
-llvm::Value* ProgramEmitter::holds(Scope& scope, const ScalarStep::Condition& condition) {
-  return emit_condition(kernel_, scope, condition);
-}
-
-llvm::Value* ProgramEmitter::always(Scope& scope) { return kernel_.at(scope).getTrue(); }
-
-llvm::Value* ProgramEmitter::binary(Scope& scope, llvm::Instruction::BinaryOps operation,
+llvm::Value* ProgramEmitter::joined(Scope& scope, llvm::Instruction::BinaryOps operation,
                                     llvm::Value* a, llvm::Value* b) {
-  auto& at = kernel_.at(scope);
+  if (!a) return b;
   if (a->getType()->isVectorTy() || b->getType()->isVectorTy()) {
     a = kernel_.splat(a, scope.lanes().width);
     b = kernel_.splat(b, scope.lanes().width);
   }
-  return at.CreateBinOp(operation, a, b);
+  return kernel_.at(scope).CreateBinOp(operation, a, b);
 }
 
-llvm::Value* ProgramEmitter::both(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) {
-  return binary(scope, llvm::Instruction::And, a, b);
+llvm::Value* ProgramEmitter::all_of(Scope& scope,
+                                    const std::vector<ScalarStep::Condition>& conditions) {
+  llvm::Value* all = nullptr;
+  for (const ScalarStep::Condition& condition : conditions)
+    all = joined(scope, llvm::Instruction::And, all, emit_condition(kernel_, scope, condition));
+  return all ? all : kernel_.at(scope).getTrue();
 }
 
-llvm::Value* ProgramEmitter::either(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) {
-  return binary(scope, llvm::Instruction::Or, a, b);
+llvm::Value* ProgramEmitter::mask(Scope& scope, const ir::KernelMask& mask) {
+  llvm::Value* any = nullptr;
+  for (const auto& conditions : mask.alternatives)
+    any = joined(scope, llvm::Instruction::Or, any, all_of(scope, conditions));
+  return any;
 }
 
-llvm::Value* ProgramEmitter::reciprocal(Scope& scope, std::int32_t, llvm::Value* const& value) {
-  return kernel_.at(scope).CreateFDiv(llvm::ConstantFP::get(value->getType(), 1.0), value);
+llvm::Value* ProgramEmitter::write(Scope& home, const ir::PlacedInverse& inverse) {
+  llvm::Value* of = value_of(home, inverse.of);
+  return kernel_.at(home).CreateFDiv(llvm::ConstantFP::get(of->getType(), 1.0), of);
 }
 
-llvm::Value* ProgramEmitter::product(Scope& scope, std::int32_t, llvm::Value* const& a,
-                                     llvm::Value* const& b) {
-  return binary(scope, llvm::Instruction::FMul, a, b);
-}
-
-llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position,
-                                  const std::vector<llvm::Value*>& operands) {
-  const ScalarStep& step = program().step(position);
+llvm::Value* ProgramEmitter::write(Scope& home, const ir::PlacedStep& placed) {
+  const ScalarStep& step = placed.step;
   switch (step.kind) {
     case ScalarStep::Kind::Constant: {
       llvm::Type* type = kernel_.value_type(step.dtype);
@@ -96,54 +81,56 @@ llvm::Value* ProgramEmitter::emit(Scope& home, std::int32_t position,
     case ScalarStep::Kind::Load: {
       const auto buffer = static_cast<std::size_t>(step.buffer);
       return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype,
-                           offset_of(buffer, step.index), load_mask(home, position),
+                           offset_of(buffer, step.index), mask(home, placed.mask),
                            kernel_.is_constant(buffer));
     }
     case ScalarStep::Kind::Scratch: {
       const ScratchSlot& slot = scratch_.at(step.slot);
       return load_elements(kernel_, home, slot.base, slot.dtype, slot.index);
     }
-    case ScalarStep::Kind::CheckedIndex: return checked_index(home, position, operands.at(0));
-    case ScalarStep::Kind::Accumulated: break;
+    case ScalarStep::Kind::CheckedIndex:
+      return checked_index(home, placed, value_of(home, placed.operands.at(0)));
     case ScalarStep::Kind::Guarded:
-    case ScalarStep::Kind::Apply: {
-      std::vector<llvm::Value*> values = operands;
-      llvm::Value* condition =
-          step.kind == ScalarStep::Kind::Guarded ? conditions(home, step) : nullptr;
-      llvm::Value* mask = step.kind == ScalarStep::Kind::Apply && step.check >= 0
-                              ? mask_of(home, position)
-                              : nullptr;
-      if (condition) values.insert(values.begin(), condition);
-      const bool vector = std::any_of(values.begin(), values.end(), [](llvm::Value* value) {
-        return value->getType()->isVectorTy();
-      });
-      auto& at = kernel_.at(home);
-      if (vector) {
-        for (llvm::Value*& value : values) value = kernel_.splat(value, home.lanes().width);
-      }
-      if (condition) return at.CreateSelect(values[0], values[1], values[2]);
-      return emit_elementwise(kernel_, home, step, dtype(step.operands.back()), values, mask);
-    }
+    case ScalarStep::Kind::Apply: return apply(home, placed);
+    case ScalarStep::Kind::Accumulated: break;
   }
   internal_error("a step is emitted by its kind");
 }
 
-llvm::Value* ProgramEmitter::checked_index(Scope& home, std::int32_t position, llvm::Value* index) {
-  const ScalarStep& step = program().step(position);
-  llvm::Value* extent = emit_index_lanes(kernel_, home, step.index.at(0));
+llvm::Value* ProgramEmitter::apply(Scope& home, const ir::PlacedStep& placed) {
+  std::vector<llvm::Value*> values;
+  const bool guarded = placed.step.kind == ScalarStep::Kind::Guarded;
+  if (guarded) values.push_back(all_of(home, placed.step.conditions));
+  for (const ir::KernelValue& operand : placed.operands) values.push_back(value_of(home, operand));
+  llvm::Value* where = mask(home, placed.mask);
+  const bool vector = std::ranges::any_of(
+      values, [](llvm::Value* value) { return value->getType()->isVectorTy(); });
+  auto& at = kernel_.at(home);
+  if (vector) {
+    for (llvm::Value*& value : values) value = kernel_.splat(value, home.lanes().width);
+  }
+  if (guarded) return at.CreateSelect(values[0], values[1], values[2]);
+  return emit_elementwise(kernel_, home, placed.step, program().operand_dtype(placed.number),
+                          values, where);
+}
+
+llvm::Value* ProgramEmitter::checked_index(Scope& home, const ir::PlacedStep& placed,
+                                           llvm::Value* index) {
+  llvm::Value* extent = emit_index_lanes(kernel_, home, placed.step.index.at(0));
   auto& at = kernel_.at(home);
   const bool vector = index->getType()->isVectorTy() || extent->getType()->isVectorTy();
   const unsigned width = vector ? home.lanes().width : 1;
   index = kernel_.splat(index, width);
   extent = kernel_.splat(extent, width);
-  index = at.CreateIntCast(index, extent->getType(), ir::is_signed(dtype(step.operands.at(0))));
+  index = at.CreateIntCast(index, extent->getType(),
+                           ir::is_signed(program().operand_dtype(placed.number)));
   auto* zero = llvm::Constant::getNullValue(index->getType());
   llvm::Value* counted =
       at.CreateSelect(at.CreateICmpSLT(index, zero), at.CreateAdd(index, extent), index);
   llvm::Value* outside = at.CreateICmpUGE(counted, extent);
   llvm::Value* result = at.CreateSelect(outside, zero, counted);
-  report_where(kernel_, home, outside, mask_of(home, position), step.check, index);
-  home.define(program().leaf_of(position), result);
+  report_where(kernel_, home, outside, mask(home, placed.mask), placed.step.check, index);
+  home.define(program().leaf_of(placed.number), result);
   return result;
 }
 
@@ -171,30 +158,28 @@ void report_where(KernelBuilder& kernel, Scope& scope, llvm::Value* failed, llvm
   });
 }
 
-void ProgramEmitter::update(Scope& scope, const ir::Store& store,
-                            const std::optional<ir::Op>& combine) {
-  llvm::Value* stored = value(scope, store.step);
-  for (const Dim& dim : store.index) place_indices(scope, dim);
-  const ir::TensorType& type = kernel_.output_type(static_cast<std::size_t>(store.output));
-  std::vector<Dim> index;
-  for (const Dim& dim : store.index) index.push_back(program().own(dim));
-  const Dim offset =
-      offset_of(kernel_.parameters() + static_cast<std::size_t>(store.output), std::move(index));
-  if (combine) {
-    llvm::Value* there = load_elements(
-        kernel_, scope, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype, offset);
-    ScalarStep step;
-    step.kind = ScalarStep::Kind::Apply;
-    step.op = *combine;
-    step.dtype = type.dtype;
+void ProgramEmitter::write(Scope& scope, const ir::PlacedStore& store) {
+  llvm::Value* where = mask(scope, store.mask);
+  if (!where) return put(scope, store);
+  internal_check(!where->getType()->isVectorTy(), "lanes agree on the extents of a result");
+  kernel_.guarded(scope, where, [&](Scope& inner) { put(inner, store); });
+}
+
+void ProgramEmitter::put(Scope& scope, const ir::PlacedStore& store) {
+  const auto output = static_cast<std::size_t>(store.output);
+  const DType dtype = kernel_.output_type(output).dtype;
+  const Dim& offset = offset_of(kernel_.parameters() + output, store.index);
+  llvm::Value* stored = value_of(scope, store.value);
+  if (store.combine) {
+    llvm::Value* there = load_elements(kernel_, scope, kernel_.output(output), dtype, offset);
+    const ScalarStep step{.kind = ScalarStep::Kind::Apply, .dtype = dtype, .op = *store.combine};
     const unsigned width =
         there->getType()->isVectorTy() || stored->getType()->isVectorTy() ? scope.lanes().width : 1;
     kernel_.at(scope);
-    stored = emit_elementwise(kernel_, scope, step, type.dtype,
+    stored = emit_elementwise(kernel_, scope, step, dtype,
                               {kernel_.splat(there, width), kernel_.splat(stored, width)}, nullptr);
   }
-  store_elements(kernel_, scope, kernel_.output(static_cast<std::size_t>(store.output)), type.dtype,
-                 offset, stored);
+  store_elements(kernel_, scope, kernel_.output(output), dtype, offset, stored);
 }
 
 }  // namespace anydim::codegen_cpu

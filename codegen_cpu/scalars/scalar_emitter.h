@@ -11,8 +11,10 @@
 
 namespace anydim::codegen_cpu {
 
-// A value in registers has KernelBuilder::value_type of its dtype; it is a vector where it differs
-// between the scope's lanes.
+// Statements of placed kernels as LLVM instructions. A value in registers has
+// KernelBuilder::value_type of its dtype; it is a vector where it differs between the scope's
+// lanes. Contiguous lanes are stored at once, others one by one; lanes that don't exist are not
+// written. No two lanes may meet in an element that a store combines with what is there.
 class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
  public:
   // Copies what it needs of `program`. `roots` and `floor` as KernelProgram and StepPlacer take
@@ -20,18 +22,8 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor,
                  const std::vector<std::int32_t>& roots = {});
 
-  // The value of Accumulated slot `slot` from now on, computed in `home` (steps that use it are
-  // emitted there or deeper, so give each new value a scope of its own).
-  void set_accumulated(std::int32_t slot, llvm::Value* value, Scope& home);
   // Scratch slot `slot` is a vector of `dtype` at `base`, read at element `index`.
   void set_scratch(std::int32_t slot, llvm::Value* base, ir::DType dtype, const ir::Dim& index);
-
-  // Writes to a result. Contiguous lanes are stored at once, others one by one; lanes that don't
-  // exist are not written.
-  void store(Scope& scope, const ir::Store& store) { update(scope, store, std::nullopt); }
-  // The same, or combines with what is there (combine: an elementwise op of two operands). No two
-  // lanes may meet in an element.
-  void update(Scope& scope, const ir::Store& store, const std::optional<ir::Op>& combine);
 
  private:
   struct ScratchSlot {
@@ -40,29 +32,25 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
     ir::Dim index;
   };
 
-  std::optional<Placed> given(std::int32_t step) override;
   ir::Interval interval_of(const ir::Dim& dim) override { return kernel_.interval_of(dim); }
   Scope& outermost_of(Scope& scope, std::int32_t step, Scope& floor) override;
-  llvm::Value* emit(Scope& home, std::int32_t step,
-                    const std::vector<llvm::Value*>& operands) override;
-  llvm::Value* holds(Scope& scope, const ir::ScalarStep::Condition& condition) override;
-  llvm::Value* always(Scope& scope) override;
-  llvm::Value* both(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
-  llvm::Value* either(Scope& scope, llvm::Value* const& a, llvm::Value* const& b) override;
-  llvm::Value* reciprocal(Scope& scope, std::int32_t divisor, llvm::Value* const& value) override;
-  llvm::Value* product(Scope& scope, std::int32_t step, llvm::Value* const& a,
-                       llvm::Value* const& b) override;
+  llvm::Value* write(Scope& home, const ir::PlacedStep& placed) override;
+  llvm::Value* write(Scope& home, const ir::PlacedInverse& inverse) override;
+  void write(Scope& scope, const ir::PlacedStore& store) override;
 
-  llvm::Value* binary(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a,
+  void put(Scope& scope, const ir::PlacedStore& store);  // without its mask
+  llvm::Value* checked_index(Scope& home, const ir::PlacedStep& placed, llvm::Value* index);
+  llvm::Value* apply(Scope& home, const ir::PlacedStep& placed);
+  llvm::Value* all_of(Scope& scope, const std::vector<ir::ScalarStep::Condition>& conditions);
+  llvm::Value* mask(Scope& scope, const ir::KernelMask& mask);  // null: everywhere
+  llvm::Value* joined(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a,
                       llvm::Value* b);
-  llvm::Value* checked_index(Scope& home, std::int32_t step, llvm::Value* index);
   // Of an element in a buffer, counted as KernelBuilder does; found once, however many scopes read
   // it.
-  const ir::Dim& offset_of(std::size_t buffer, std::vector<ir::Dim> index);
+  const ir::Dim& offset_of(std::size_t buffer, const std::vector<ir::Dim>& index);
 
   KernelBuilder& kernel_;
   std::map<std::pair<std::size_t, std::vector<ir::Dim>>, ir::Dim> offsets_;
-  std::map<std::int32_t, Placed> accumulated_;
   std::map<std::int32_t, ScratchSlot> scratch_;
 };
 

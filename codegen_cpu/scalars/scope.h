@@ -64,7 +64,7 @@ class Scope {
 
   // Values already computed in this very scope.
   std::map<std::pair<ir::Dim, bool>, llvm::Value*> dims;  // bool: spread over lanes
-  ir::PlacedSteps<llvm::Value*> steps;
+  ir::PlacedValues<llvm::Value*> values;
   std::map<std::pair<llvm::Value*, ir::Dim>, llvm::Value*> pointers;
 
  private:

@@ -176,10 +176,10 @@ class ScanWriter {
                       ScalarWriter program(kernel_, stage_.program, inside, roots_);
                       for (std::size_t i = 0; i < sums_.size(); ++i) {
                         program.set_accumulated(stage_.carries[i].slot, running[i], inside);
-                        program.set_load(addends_[i], fmt::format("{}[{}]", kept[i], item), inside);
+                        program.set_step(addends_[i], fmt::format("{}[{}]", kept[i], item), inside);
                       }
                       for (const OrderedStage::Update& update : stage_.updates)
-                        program.update(inside, update.store, update.combine);
+                        program.store(inside, update.store, update.combine);
                       for (std::size_t i = 0; i < sums_.size(); ++i)
                         inside.line(fmt::format("{} = {};", running[i],
                                                 add(i, running[i], kept[i] + "[" + item + "]")));

@@ -160,7 +160,7 @@ class RowWriter {
           for (std::size_t i = 0; i < carried.size(); ++i)
             program.set_accumulated(stage_.carries[i].slot, carried[i], at);
           for (const OrderedStage::Update& update : stage_.updates)
-            program.update(at, update.store, update.combine);
+            program.store(at, update.store, update.combine);
           std::vector<std::string> next;
           for (const OrderedStage::Carry& carry : stage_.carries)
             next.push_back(program.value(at, carry.next));
@@ -226,7 +226,7 @@ class RowWriter {
                       fmt::format("const {} {} = {} + {};", index_type(wide), point, first, next));
                   define_point(kernel_, at, inner, {point, wide});
                   ScalarWriter program(kernel_, stage_.program, at, roots_of(stage_));
-                  program.update(at, update.store, update.combine);
+                  program.store(at, update.store, update.combine);
                 });
               });
         });

@@ -153,7 +153,7 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
             point.line(fmt::format(
                 "const {} {} = {};", value_type(dtype), name,
                 widened(kernel, dtype, fmt::format("{}[{}][{}]", names[i], column, step))));
-            program.set_load(load, name, point);
+            program.set_step(load, name, point);
           }
           for (const ir::Store& store : part.stores) program.store(point, store);
         });

@@ -17,23 +17,19 @@ using ir::ScalarStep;
 
 std::size_t at(std::int32_t position) { return static_cast<std::size_t>(position); }
 
-std::string zero_of(DType dtype) { return literal(dtype, 0, 0); }
-
 }  // namespace
 
 ScalarWriter::ScalarWriter(KernelWriter& kernel, const ir::ScalarProgram& program, CodeScope& floor,
                            const std::vector<std::int32_t>& roots)
     : StepPlacer(ir::KernelProgram(program, roots, kernel.fresh_number(), kernel.symbols()), floor),
-      kernel_(kernel), floor_(floor) {}
+      kernel_(kernel) {}
 
-void ScalarWriter::set_accumulated(std::int32_t slot, std::string expression, CodeScope& home) {
-  accumulated_[slot] = {std::move(expression), &home};
-}
-void ScalarWriter::set_scratch(std::int32_t slot, std::string expression, CodeScope& home) {
-  scratch_[slot] = {std::move(expression), &home};
-}
-void ScalarWriter::set_load(std::int32_t step, std::string expression, CodeScope& home) {
-  loads_[step] = {std::move(expression), &home};
+void ScalarWriter::set_scratch(std::int32_t slot, const std::string& expression, CodeScope& home) {
+  for (std::size_t i = 0; i < program().steps().size(); ++i) {
+    const ScalarStep& step = program().steps()[i];
+    if (step.kind == ScalarStep::Kind::Scratch && step.slot == slot)
+      set_step(static_cast<std::int32_t>(i), expression, home);
+  }
 }
 
 Dim ScalarWriter::load_offset(std::int32_t position) const {
@@ -41,25 +37,9 @@ Dim ScalarWriter::load_offset(std::int32_t position) const {
   return row_major(step.index, kernel_.buffer_type(at(step.buffer)).dims, kernel_.symbols());
 }
 
-std::vector<Dim> ScalarWriter::store_index(const ir::Store& store) const {
-  std::vector<Dim> index;
-  for (const Dim& dim : store.index) index.push_back(program().own(dim));
-  return index;
-}
-
 Dim ScalarWriter::store_offset(const ir::Store& store) const {
   return row_major(store_index(store), kernel_.output_type(at(store.output)).dims,
                    kernel_.symbols());
-}
-
-std::optional<ScalarWriter::Placed> ScalarWriter::given(std::int32_t position) {
-  const ScalarStep& step = program().step(position);
-  if (step.kind == ScalarStep::Kind::Accumulated) return accumulated_.at(step.slot);
-  if (step.kind == ScalarStep::Kind::Scratch) return scratch_.at(step.slot);
-  if (const auto found = loads_.find(position); found != loads_.end()) return found->second;
-  if (step.kind == ScalarStep::Kind::Constant)
-    return Placed{literal(step.dtype, step.real, step.integer), &floor_};
-  return std::nullopt;
 }
 
 void ScalarWriter::place_store(CodeScope& scope, const ir::Store& store) {
@@ -83,17 +63,27 @@ std::string ScalarWriter::address(CodeScope& scope, std::int32_t load) {
       write_offset(kernel_, scope, load_offset(load), kernel_.buffer_type(buffer).dims));
 }
 
-std::string ScalarWriter::holds(CodeScope& scope, const ScalarStep::Condition& condition) {
-  return write_condition(kernel_, scope, condition);
+std::string ScalarWriter::all_of(CodeScope& scope,
+                                 const std::vector<ScalarStep::Condition>& conditions) {
+  std::string all;
+  for (const ScalarStep::Condition& condition : conditions) {
+    const std::string one = write_condition(kernel_, scope, condition);
+    all = all.empty() ? one : "(" + all + " && " + one + ")";
+  }
+  return all.empty() ? "true" : all;
 }
 
-std::string ScalarWriter::reciprocal(CodeScope& scope, std::int32_t, const std::string& value) {
-  return named(scope, DType::F32, "inverse", "1.0f / " + value);
+std::string ScalarWriter::mask(CodeScope& scope, const ir::KernelMask& mask) {
+  std::string any;
+  for (const auto& conditions : mask.alternatives) {
+    const std::string one = all_of(scope, conditions);
+    any = any.empty() ? one : "(" + any + " || " + one + ")";
+  }
+  return any;
 }
 
-std::string ScalarWriter::product(CodeScope& scope, std::int32_t, const std::string& a,
-                                  const std::string& b) {
-  return named(scope, DType::F32, "div", a + " * " + b);
+std::string ScalarWriter::write(CodeScope& home, const ir::PlacedInverse& inverse) {
+  return named(home, DType::F32, "inverse", "1.0f / " + value_of(home, inverse.of));
 }
 
 std::string ScalarWriter::named(CodeScope& home, DType dtype, std::string_view stem,
@@ -103,93 +93,102 @@ std::string ScalarWriter::named(CodeScope& home, DType dtype, std::string_view s
   return name;
 }
 
-std::string ScalarWriter::emit(CodeScope& home, std::int32_t position,
-                               const std::vector<std::string>& operands) {
-  const ScalarStep& step = program().step(position);
+std::string ScalarWriter::write(CodeScope& home, const ir::PlacedStep& placed) {
+  const ScalarStep& step = placed.step;
   switch (step.kind) {
+    case ScalarStep::Kind::Constant: return literal(step.dtype, step.real, step.integer);
     case ScalarStep::Kind::Extent:
       return named(home, step.dtype, "extent", write_index(kernel_, home, step.index.at(0)));
-    case ScalarStep::Kind::Load: return named(home, step.dtype, "loaded", load(home, position));
-    case ScalarStep::Kind::CheckedIndex: return checked_index(home, position, operands.at(0));
+    case ScalarStep::Kind::Load: return named(home, step.dtype, "loaded", load(home, placed));
+    case ScalarStep::Kind::CheckedIndex: return checked_index(home, placed);
     case ScalarStep::Kind::Guarded:
-      return named(
-          home, step.dtype, "guarded",
-          fmt::format("{} ? {} : {}", conditions(home, step), operands.at(0), operands.at(1)));
+      return named(home, step.dtype, "guarded",
+                   fmt::format("{} ? {} : {}", all_of(home, step.conditions),
+                               value_of(home, placed.operands.at(0)),
+                               value_of(home, placed.operands.at(1))));
     case ScalarStep::Kind::Apply: {
+      std::vector<std::string> operands;
+      for (const ir::KernelValue& operand : placed.operands)
+        operands.push_back(value_of(home, operand));
       if (step.check >= 0) {
         kernel_.use("report");
-        const std::string mask = mask_of(home, position);
+        const std::string where = mask(home, placed.mask);
         home.line(fmt::format("if ({}{} == 0) report(error, {}, 0);",
-                              mask.empty() ? "" : mask + " && ", operands.at(1), step.check));
+                              where.empty() ? "" : where + " && ", operands.at(1), step.check));
       }
       return named(home, step.dtype, ir::info(step.op).text,
-                   elementwise(kernel_, step, dtype(step.operands.back()), operands));
+                   elementwise(kernel_, step, program().operand_dtype(placed.number), operands));
     }
-    case ScalarStep::Kind::Constant:
     case ScalarStep::Kind::Accumulated:
     case ScalarStep::Kind::Scratch: break;
   }
   internal_error("a step is written by its kind");
 }
 
-bool ScalarWriter::conditional(std::int32_t step) {
-  return !program().guards(step).empty() || !extents_that_may_be_empty(step).empty();
+bool ScalarWriter::conditional(std::int32_t step) { return !load_mask(step).alternatives.empty(); }
+
+std::string ScalarWriter::load(CodeScope& home, const ir::PlacedStep& placed) {
+  const std::size_t buffer = at(placed.step.buffer);
+  const DType dtype = placed.step.dtype;
+  const std::string offset =
+      write_offset(kernel_, home, load_offset(placed.number), kernel_.buffer_type(buffer).dims);
+  const std::string element =
+      widened(kernel_, dtype, fmt::format("{}[{}]", kernel_.buffer(buffer), bare(offset)));
+  const std::string where = mask(home, placed.mask);
+  return where.empty() ? element
+                       : fmt::format("{} ? {} : {}", where, element, literal(dtype, 0, 0));
 }
 
-std::string ScalarWriter::load(CodeScope& home, std::int32_t position) {
-  const ScalarStep& step = program().step(position);
-  const auto& dims = kernel_.buffer_type(at(step.buffer)).dims;
-  const std::string offset = write_offset(kernel_, home, load_offset(position), dims);
-  const std::string element = widened(
-      kernel_, step.dtype, fmt::format("{}[{}]", kernel_.buffer(at(step.buffer)), bare(offset)));
-  const std::string mask = load_mask(home, position);
-  return mask.empty() ? element : fmt::format("{} ? {} : {}", mask, element, zero_of(step.dtype));
-}
-
-std::string ScalarWriter::checked_index(CodeScope& home, std::int32_t position,
-                                        const std::string& index) {
-  const ScalarStep& step = program().step(position);
-  const Dim& extent = step.index.at(0);
+std::string ScalarWriter::checked_index(CodeScope& home, const ir::PlacedStep& placed) {
+  const Dim& extent = placed.step.index.at(0);
   const bool wide = !kernel_.fits_int(extent);
-  const std::string limit = write_index(kernel_, home, extent), mask = mask_of(home, position);
+  const std::string limit = write_index(kernel_, home, extent), where = mask(home, placed.mask);
   kernel_.use("report");
   const std::string name = kernel_.fresh_numbered("index");
   home.line(fmt::format("const {} {} = {}checked_index(error, {}, {}, {}, {});", index_type(wide),
-                        name, wide ? "" : "(int)", step.check, index, limit,
-                        mask.empty() ? "true" : mask));
-  home.define(program().leaf_of(position), {name, wide});
+                        name, wide ? "" : "(int)", placed.step.check,
+                        value_of(home, placed.operands.at(0)), limit,
+                        where.empty() ? "true" : where));
+  home.define(program().leaf_of(placed.number), {name, wide});
   return name;
 }
 
-std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store) {
+// A conversion to the result's own narrow type happens once.
+std::int32_t ScalarWriter::stored_step(const ir::Store& store) const {
   const DType dtype = kernel_.output_type(at(store.output)).dtype;
   const ScalarStep& step = program().step(store.step);
-  // A conversion to the result's own narrow type happens once.
-  const bool same = step.kind == ScalarStep::Kind::Apply && step.op == ir::Op::cast &&
-                    step.dtype == dtype && ir::is_half(dtype);
-  if (same && program().dtype(step.operands[0]) == DType::F32)
-    return narrowed(kernel_, dtype, value(scope, step.operands[0]));
-  return narrowed(kernel_, dtype, value(scope, store.step));
+  const bool converts = step.kind == ScalarStep::Kind::Apply && step.op == ir::Op::cast &&
+                        step.dtype == dtype && ir::is_half(dtype) &&
+                        program().operand_dtype(store.step) == DType::F32;
+  return converts ? step.operands[0] : store.step;
 }
 
-void ScalarWriter::update(CodeScope& scope, const ir::Store& store,
-                          const std::optional<ir::Op>& combine) {
+std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store) {
+  return narrowed(kernel_, kernel_.output_type(at(store.output)).dtype,
+                  value(scope, stored_step(store)));
+}
+
+void ScalarWriter::write(CodeScope& scope, const ir::PlacedStore& store) {
+  const std::string where = mask(scope, store.mask);
+  if (where.empty()) return put(scope, store);
+  kernel_.block(scope, fmt::format("if ({})", bare(where)),
+                [&](CodeScope& inner) { put(inner, store); });
+}
+
+void ScalarWriter::put(CodeScope& scope, const ir::PlacedStore& store) {
   const ir::TensorType& type = kernel_.output_type(at(store.output));
-  place_store(scope, store);
-  std::string element = stored_value(scope, store);
-  const std::string place =
-      fmt::format("{}[{}]", kernel_.output(at(store.output)),
-                  bare(write_offset(kernel_, scope, store_offset(store), type.dims)));
-  if (combine) {
-    ScalarStep step;
-    step.op = *combine;
-    step.dtype = type.dtype;
+  const Dim offset = row_major(store.index, type.dims, kernel_.symbols());
+  const std::string element = fmt::format("{}[{}]", kernel_.output(at(store.output)),
+                                          bare(write_offset(kernel_, scope, offset, type.dims)));
+  std::string stored = value_of(scope, store.value);
+  if (store.combine) {
+    const ScalarStep step{
+        .kind = ScalarStep::Kind::Apply, .dtype = type.dtype, .op = *store.combine};
     const std::string there =
-        named(scope, type.dtype, "there", widened(kernel_, type.dtype, place));
-    element = narrowed(kernel_, type.dtype,
-                       elementwise(kernel_, step, type.dtype, {there, value(scope, store.step)}));
+        named(scope, type.dtype, "there", widened(kernel_, type.dtype, element));
+    stored = elementwise(kernel_, step, type.dtype, {there, stored});
   }
-  scope.line(fmt::format("{} = {};", place, element));
+  scope.line(fmt::format("{} = {};", element, narrowed(kernel_, type.dtype, stored)));
 }
 
 }  // namespace anydim::codegen_cuda

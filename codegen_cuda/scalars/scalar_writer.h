@@ -1,4 +1,4 @@
-// Scalar programs (ir/loops/loop_form.h) as CUDA C++ statements.
+// Scalar programs (ir/loops/loop_form.h) as CUDA C++.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@
 
 namespace anydim::codegen_cuda {
 
-// Each step is written into a named constant of value_type of its dtype.
+// Statements of placed kernels: each step is a named constant of value_type of its dtype, a store
+// an assignment.
 //
 //     ScalarWriter epilogue(kernel, form.epilogue, point, {form.epilogue_step});
 //     epilogue.set_accumulated(0, "sum", point);
@@ -25,23 +26,19 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   ScalarWriter(KernelWriter& kernel, const ir::ScalarProgram& program, CodeScope& floor,
                const std::vector<std::int32_t>& roots = {});
 
-  // Slots, and loads or other steps, that the caller provides: an expression of value_type
-  // (evaluated each time it is used: best a name), valid in `home` and below. Steps that use it are
-  // written in `home` or deeper.
-  void set_accumulated(std::int32_t slot, std::string expression, CodeScope& home);
-  void set_scratch(std::int32_t slot, std::string expression, CodeScope& home);
-  void set_load(std::int32_t step, std::string expression, CodeScope& home);
+  // What stands for a slot or a step is an expression of value_type, evaluated each time it is
+  // used: best a name.
+  void set_scratch(std::int32_t slot, const std::string& expression, CodeScope& home);
 
   // The value of a store's step as an element of the result's storage_type.
   std::string stored_value(CodeScope& scope, const ir::Store& store);
-  void store(CodeScope& scope, const ir::Store& store) { update(scope, store, std::nullopt); }
-  // element = value, or element = combine(element, value).
-  void update(CodeScope& scope, const ir::Store& store, const std::optional<ir::Op>& combine);
   // Writes the checked indices that a store's index mentions: its offset may be written in `scope`
   // afterwards.
   void place_store(CodeScope& scope, const ir::Store& store);
   // A store's index over the kernel's leaves.
-  std::vector<ir::Dim> store_index(const ir::Store& store) const;
+  std::vector<ir::Dim> store_index(const ir::Store& store) const {
+    return program().own(store.index);
+  }
 
   // Whether a step happens only under a condition: of a Guarded step, or that the dims it is
   // gathered from are not empty.
@@ -56,30 +53,21 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   ir::Dim store_offset(const ir::Store& store) const;
 
  private:
-  std::optional<Placed> given(std::int32_t step) override;
   ir::Interval interval_of(const ir::Dim& dim) override { return kernel_.interval_of(dim); }
-  std::string emit(CodeScope& home, std::int32_t step,
-                   const std::vector<std::string>& operands) override;
-  std::string holds(CodeScope& scope, const ir::ScalarStep::Condition& condition) override;
-  std::string always(CodeScope&) override { return "true"; }
-  std::string both(CodeScope&, const std::string& a, const std::string& b) override {
-    return "(" + a + " && " + b + ")";
-  }
-  std::string either(CodeScope&, const std::string& a, const std::string& b) override {
-    return "(" + a + " || " + b + ")";
-  }
-  std::string reciprocal(CodeScope& scope, std::int32_t divisor, const std::string& value) override;
-  std::string product(CodeScope& scope, std::int32_t step, const std::string& a,
-                      const std::string& b) override;
+  std::int32_t stored_step(const ir::Store& store) const override;
+  std::string write(CodeScope& home, const ir::PlacedStep& placed) override;
+  std::string write(CodeScope& home, const ir::PlacedInverse& inverse) override;
+  void write(CodeScope& scope, const ir::PlacedStore& store) override;
 
+  void put(CodeScope& scope, const ir::PlacedStore& store);  // without its mask
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem,
                     const std::string& expression);
-  std::string load(CodeScope& home, std::int32_t step);
-  std::string checked_index(CodeScope& home, std::int32_t step, const std::string& index);
+  std::string load(CodeScope& home, const ir::PlacedStep& placed);
+  std::string checked_index(CodeScope& home, const ir::PlacedStep& placed);
+  std::string all_of(CodeScope& scope, const std::vector<ir::ScalarStep::Condition>& conditions);
+  std::string mask(CodeScope& scope, const ir::KernelMask& mask);  // empty: everywhere
 
   KernelWriter& kernel_;
-  CodeScope& floor_;
-  std::map<std::int32_t, Placed> accumulated_, scratch_, loads_;
 };
 
 // A literal of value_type.

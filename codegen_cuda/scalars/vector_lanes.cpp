@@ -55,7 +55,7 @@ void VectorLanes::load(ScalarWriter& writer) {
     const std::string name = kernel_.fresh_numbered("element");
     point_.line(fmt::format("const {} {} = {};", value_type(step.dtype), name,
                             widened(kernel_, step.dtype, fmt::format("{}[{}]", array, lane_))));
-    writer.set_load(position, name, point_);
+    writer.set_step(position, name, point_);
   }
 }
 

@@ -49,6 +49,31 @@ Dim KernelProgram::own(const Dim& dim) const {
   });
 }
 
+std::vector<Dim> KernelProgram::own(const std::vector<Dim>& dims) const {
+  std::vector<Dim> owned;
+  for (const Dim& dim : dims) owned.push_back(own(dim));
+  return owned;
+}
+
+KernelValue KernelProgram::value_of(std::int32_t position) const {
+  const ScalarStep& named = step(position);
+  if (named.kind == Kind::Accumulated) return {KernelValue::Kind::Accumulated, 0, named.slot};
+  return {KernelValue::Kind::Step, number_, position};
+}
+
+KernelMask KernelProgram::mask(std::int32_t position) const {
+  KernelMask any;
+  for (const std::int32_t guard : guards(position)) {
+    const KernelMask one = both({{step(guard).conditions}}, mask(guard));
+    for (const auto& alternative : one.alternatives) {
+      if (alternative.empty()) return {};
+      if (std::ranges::find(any.alternatives, alternative) == any.alternatives.end())
+        any.alternatives.push_back(alternative);
+    }
+  }
+  return any;
+}
+
 std::vector<DimLeaf> KernelProgram::needed_leaves(std::int32_t position) const {
   const ScalarStep& needing = step(position);
   std::set<DimLeaf> leaves;

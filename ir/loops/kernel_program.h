@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/loops/loop_form.h"
+#include "ir/loops/placed_kernel.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::ir {
@@ -30,15 +30,19 @@ class KernelProgram {
     return steps_.at(static_cast<std::size_t>(position));
   }
   DType dtype(std::int32_t position) const { return step(position).dtype; }
-  // A dim of the program with its steps under this kernel's names.
+  // Of a step's last operand: what an elementwise op computes with (where's condition is a bool).
+  DType operand_dtype(std::int32_t position) const { return dtype(step(position).operands.back()); }
+  // A dim of the program, or each of several, with its steps under this kernel's names.
   Dim own(const Dim& dim) const;
+  std::vector<Dim> own(const std::vector<Dim>& dims) const;
   // The leaf that stands for a checked index of this program.
   DimLeaf leaf_of(std::int32_t position) const { return step_leaf(position, number_); }
 
-  // The Guarded steps for one of which alone a step runs; empty: it always does.
-  const std::vector<std::int32_t>& guards(std::int32_t position) const {
-    return guards_.at(static_cast<std::size_t>(position));
-  }
+  // What a step is called in the statements of the kernel.
+  KernelValue value_of(std::int32_t position) const;
+
+  // Where a step runs: where one of its guards takes what the step is part of, and so on outwards.
+  KernelMask mask(std::int32_t position) const;
   // The leaves that a step needs besides its operands: of its index, of its conditions, and, of a
   // step that reads or may fail, of the conditions of every guard around it, so that it is not
   // computed where it must not be.
@@ -51,6 +55,10 @@ class KernelProgram {
   bool divides_by_reduction(std::int32_t position) const;
 
  private:
+  // The Guarded steps for one of which alone a step runs; empty: it always does.
+  const std::vector<std::int32_t>& guards(std::int32_t position) const {
+    return guards_.at(static_cast<std::size_t>(position));
+  }
   std::vector<DimLeaf> needed_leaves(std::int32_t position) const;
 
   std::uint32_t number_;

@@ -17,12 +17,6 @@ using Space = std::span<const Iteration>;
 // further out meanwhile stands before them.
 class BlockScope {
  public:
-  struct Value {
-    std::optional<KernelValue> value{};
-    std::optional<KernelMask> mask{};
-    bool operator==(const Value&) const = default;
-  };
-
   explicit BlockScope(BlockScope* parent = nullptr)
       : parent_(parent), depth_(parent ? parent->depth_ + 1 : 1) {}
   BlockScope(const BlockScope&) = delete;
@@ -57,7 +51,7 @@ class BlockScope {
   }
   KernelBlock take() { return std::move(block_); }
 
-  PlacedSteps<Value> steps;
+  PlacedValues<KernelValue> values;
 
  private:
   BlockScope* parent_;
@@ -66,104 +60,37 @@ class BlockScope {
   std::set<DimLeaf> leaves_;
 };
 
-using Value = BlockScope::Value;
-
-KernelMask both(const KernelMask& a, const KernelMask& b) {
-  KernelMask result;
-  for (const auto& first : a.alternatives)
-    for (const auto& second : b.alternatives) {
-      auto& all = result.alternatives.emplace_back(first);
-      for (const auto& condition : second)
-        if (std::ranges::find(all, condition) == all.end()) all.push_back(condition);
-    }
-  return result;
-}
-
-// An alternative without conditions leaves nothing out.
-KernelMask shortened(const Value& value) {
-  if (!value.mask) return {};
-  const auto always = [](const auto& conditions) { return conditions.empty(); };
-  return std::ranges::any_of(value.mask->alternatives, always) ? KernelMask() : *value.mask;
-}
-
-class BlockProgram : public StepPlacer<BlockScope, Value> {
+class BlockProgram : public StepPlacer<BlockScope, KernelValue> {
  public:
   // Keeps `symbols` by reference.
   BlockProgram(SymbolTable& symbols, const ScalarProgram& steps, std::uint32_t number,
                BlockScope& floor, const std::vector<std::int32_t>& roots)
       : StepPlacer(KernelProgram(steps, roots, number, symbols), floor), symbols_(symbols) {}
 
-  void set_accumulated(std::int32_t slot, BlockScope& home) { accumulated_[slot] = &home; }
+  void define_slot(std::int32_t slot, BlockScope& home) {
+    set_accumulated(slot, {KernelValue::Kind::Accumulated, 0, slot}, home);
+  }
   // Where elements of scratch are read.
   void set_point(BlockScope& point) { point_ = &point; }
 
-  KernelValue placed(BlockScope& scope, std::int32_t step) { return *value(scope, step).value; }
-
-  void store(BlockScope& scope, const Store& store,
-             const std::optional<Op>& combine = std::nullopt) {
-    PlacedStore placed{store.output, {}, {}, combine, {}};
-    for (const Dim& dim : store.index) {
-      place_indices(scope, dim);
-      placed.index.push_back(program().own(dim));
-    }
-    placed.value = this->placed(scope, store.step);
-    placed.mask = shortened(where_elements(scope, Value{}, store.index));
-    scope.add(std::move(placed));
-  }
-
  private:
-  std::optional<Placed> given(std::int32_t step) override {
-    const ScalarStep& wanted = program().step(step);
-    if (wanted.kind != ScalarStep::Kind::Accumulated) return std::nullopt;
-    return Placed{{KernelValue{KernelValue::Kind::Accumulated, 0, wanted.slot}, {}},
-                  accumulated_.at(wanted.slot)};
-  }
   Interval interval_of(const Dim& dim) override { return bounds(dim, symbols_); }
   BlockScope& outermost_of(BlockScope&, std::int32_t step, BlockScope& floor) override {
     return program().step(step).kind == ScalarStep::Kind::Scratch ? *point_ : floor;
   }
-  Value emit(BlockScope& home, std::int32_t step, const std::vector<Value>& operands) override {
-    const ScalarStep& placed = program().step(step);
-    Value mask;
-    if (placed.kind == ScalarStep::Kind::Load) mask = load_mask(home, step);
-    else if (placed.check >= 0) mask = mask_of(home, step);
-    if (placed.kind == ScalarStep::Kind::CheckedIndex) home.define(program().leaf_of(step));
-    return add(home, step, placed, operands, shortened(mask));
+  KernelValue write(BlockScope& home, const PlacedStep& placed) override {
+    if (placed.step.kind == ScalarStep::Kind::CheckedIndex)
+      home.define(program().leaf_of(placed.number));
+    home.add(placed);
+    return program().value_of(placed.number);
   }
-  Value holds(BlockScope&, const ScalarStep::Condition& condition) override {
-    return {{}, KernelMask{{{condition}}}};
+  KernelValue write(BlockScope& home, const PlacedInverse& inverse) override {
+    home.add(inverse);
+    return {KernelValue::Kind::Inverse, inverse.program, inverse.number};
   }
-  Value always(BlockScope&) override { return {{}, KernelMask{{{}}}}; }
-  Value both(BlockScope&, const Value& a, const Value& b) override {
-    return {{}, ir::both(*a.mask, *b.mask)};
-  }
-  Value either(BlockScope&, const Value& a, const Value& b) override {
-    KernelMask joined = *a.mask;
-    for (const auto& alternative : b.mask->alternatives)
-      if (std::ranges::find(joined.alternatives, alternative) == joined.alternatives.end())
-        joined.alternatives.push_back(alternative);
-    return {{}, std::move(joined)};
-  }
-  Value reciprocal(BlockScope& scope, std::int32_t divisor, const Value& value) override {
-    scope.add(PlacedInverse{program().number(), divisor, *value.value});
-    return {KernelValue{KernelValue::Kind::Inverse, program().number(), divisor}, {}};
-  }
-  Value product(BlockScope& scope, std::int32_t step, const Value& a, const Value& b) override {
-    ScalarStep multiply{.kind = ScalarStep::Kind::Apply, .dtype = DType::F32, .op = Op::mul};
-    return add(scope, step, std::move(multiply), {a, b}, {});
-  }
-
-  Value add(BlockScope& scope, std::int32_t number, ScalarStep step,
-            const std::vector<Value>& operands, KernelMask mask) {
-    PlacedStep placed{program().number(), number, std::move(step), {}, std::move(mask)};
-    placed.step.operands.clear();
-    for (const Value& operand : operands) placed.operands.push_back(*operand.value);
-    scope.add(std::move(placed));
-    return {KernelValue{KernelValue::Kind::Step, program().number(), number}, {}};
-  }
+  void write(BlockScope& scope, const PlacedStore& store) override { scope.add(store); }
 
   const SymbolTable& symbols_;
-  std::map<std::int32_t, BlockScope*> accumulated_;
   BlockScope* point_ = nullptr;
 };
 
@@ -219,16 +146,16 @@ class KernelMaker {
       for (const auto& keep : stage.keeps) roots.push_back(keep.step);
       section(row, stage.per_row ? Section::RowResult : Section::Stage, [&](BlockScope& floor) {
         BlockProgram program(made_.symbols, stage.program, programs_++, floor, roots);
-        for (std::int32_t slot = 0; slot < accumulators; ++slot) program.set_accumulated(slot, row);
+        for (std::int32_t slot = 0; slot < accumulators; ++slot) program.define_slot(slot, row);
         floor.loops(stage.per_row ? Space() : inner, [&](BlockScope& point) {
           program.set_point(point);
           for (const auto& keep : stage.keeps)
             keep_in(
                 point,
-                {PlacedKeep::Kind::Scratch, keep.slot, {}, {}, program.placed(point, keep.step)});
+                {PlacedKeep::Kind::Scratch, keep.slot, {}, {}, program.value(point, keep.step)});
           for (const auto& reduction : stage.reductions) {
             keep_in(point, {PlacedKeep::Kind::Accumulated, reduction.slot, reduction.dtype,
-                            reduction.kind, program.placed(point, reduction.step)});
+                            reduction.kind, program.value(point, reduction.step)});
           }
           for (const Store& store : stage.stores) program.store(point, store);
         });
@@ -247,12 +174,12 @@ class KernelMaker {
       BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, roots);
       floor.loops(rows, [&](BlockScope& row) {
         row.loops({&form.n, 1}, [&](BlockScope& point) {
-          program.set_accumulated(0, point);
+          program.define_slot(0, point);
           for (const Store& store : form.stores) program.store(point, store);
           if (!form.rows.empty())
             keep_in(
                 point,
-                {PlacedKeep::Kind::Scratch, 0, {}, {}, program.placed(point, form.epilogue_step)});
+                {PlacedKeep::Kind::Scratch, 0, {}, {}, program.value(point, form.epilogue_step)});
         });
         write(row, {&form.n, 1}, form.rows, form.accumulators);
       });
@@ -269,7 +196,7 @@ class KernelMaker {
     section(root_, Section::Epilogue, [&](BlockScope& floor) {
       BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, steps_of(form.stores));
       floor.loops(loops(form.batch, {form.row, form.width}), [&](BlockScope& point) {
-        program.set_accumulated(0, point);
+        program.define_slot(0, point);
         for (const Store& store : form.stores) program.store(point, store);
       });
     });
@@ -285,7 +212,7 @@ class KernelMaker {
             for (const auto& update : stage.updates) roots.push_back(update.store.step);
             for (const auto& carry : stage.carries) roots.push_back(carry.next);
             BlockProgram program(made_.symbols, stage.program, programs_++, point, roots);
-            for (const auto& carry : stage.carries) program.set_accumulated(carry.slot, point);
+            for (const auto& carry : stage.carries) program.define_slot(carry.slot, point);
             for (const auto& update : stage.updates)
               program.store(point, update.store, update.combine);
             for (const auto& carry : stage.carries)
@@ -293,7 +220,7 @@ class KernelMaker {
                               carry.slot,
                               carry.dtype,
                               {},
-                              program.placed(point, carry.next)});
+                              program.value(point, carry.next)});
           });
         });
       }
@@ -303,7 +230,7 @@ class KernelMaker {
   void write(const CompactForm& form) {
     root_.loops(form.space, [&](BlockScope& point) {
       BlockProgram program(made_.symbols, form.program, programs_++, point, {form.selected});
-      point.add(PlacedSelection{program.placed(point, form.selected), form.positions, form.count});
+      point.add(PlacedSelection{program.value(point, form.selected), form.positions, form.count});
     });
   }
 
@@ -312,7 +239,7 @@ class KernelMaker {
       row.loops({&form.item, 1}, [&](BlockScope& item) {
         item.loops(form.depth, [&](BlockScope& point) {
           BlockProgram program(made_.symbols, form.program, programs_++, item, {form.key});
-          keep_in(point, {PlacedKeep::Kind::Key, -1, {}, {}, program.placed(point, form.key)});
+          keep_in(point, {PlacedKeep::Kind::Key, -1, {}, {}, program.value(point, form.key)});
         });
       });
       row.add(
@@ -326,8 +253,8 @@ class KernelMaker {
       const auto last = static_cast<std::int32_t>(steps.steps.size()) - 1;
       BlockProgram program(made_.symbols, steps, programs_++, floor, {last});
       floor.loops(space, [&](BlockScope& point) {
-        program.set_accumulated(0, point);
-        keep_in(point, {PlacedKeep::Kind::Element, -1, {}, {}, program.placed(point, last)});
+        program.define_slot(0, point);
+        keep_in(point, {PlacedKeep::Kind::Element, -1, {}, {}, program.value(point, last)});
       });
     });
   }
@@ -350,6 +277,19 @@ class KernelMaker {
 };
 
 }  // namespace
+
+KernelMask both(const KernelMask& a, const KernelMask& b) {
+  if (a.alternatives.empty()) return b;
+  if (b.alternatives.empty()) return a;
+  KernelMask result;
+  for (const auto& first : a.alternatives)
+    for (const auto& second : b.alternatives) {
+      auto& all = result.alternatives.emplace_back(first);
+      for (const auto& condition : second)
+        if (std::ranges::find(all, condition) == all.end()) all.push_back(condition);
+    }
+  return result;
+}
 
 PlacedKernel place_kernel(const LoopForm& form) { return KernelMaker().make(form); }
 

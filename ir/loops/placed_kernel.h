@@ -32,6 +32,7 @@ struct KernelMask {
   std::vector<std::vector<ScalarStep::Condition>> alternatives;
   bool operator==(const KernelMask&) const = default;
 };
+KernelMask both(const KernelMask& a, const KernelMask& b);
 
 // A kernel has several programs that number their steps alike: here a step is known by both
 // numbers, and so are the leaves of dims, step_leaf(number, program).

@@ -1,5 +1,7 @@
 // Placing the steps of a scalar program in the scopes of a kernel: the one algorithm of both code
-// generators and of the text of kernels.
+// generators and of the text of kernels. Each says of its loops which scopes they are and is handed
+// the statements of a placed kernel (ir/loops/placed_kernel.h) one by one, each with the scope that
+// it stands in.
 #pragma once
 
 #include <map>
@@ -11,12 +13,13 @@
 #include "ir/dims/symbols.h"
 #include "ir/error.h"
 #include "ir/loops/kernel_program.h"
+#include "ir/loops/placed_kernel.h"
 
 namespace anydim::ir {
 
-// Values of steps already computed in one scope: by the program's number and the step.
+// What statements computed in one scope.
 template <typename Value>
-using PlacedSteps = std::map<std::pair<std::uint32_t, std::int32_t>, Value>;
+using PlacedValues = std::map<KernelValue, Value>;
 
 // The deepest scope that defines one of the leaves, `outermost` where none is deeper. A Scope has
 // `depth()`, `parent()` and `find(leaf, &home)`, which looks outwards. Internal error where a leaf
@@ -33,11 +36,10 @@ Scope& home_of_leaves(Scope& scope, Scope& outermost, const auto& leaves) {
   return *deepest;
 }
 
-// Steps are emitted on demand, once a scope, in the outermost scope that has all they need: the
+// Steps are written on demand, once a scope, in the outermost scope that has all they need: the
 // homes of their operands and of the leaves that KernelProgram::leaves names, but not outside of
 // `floor`, up to which the program is known to run at least once (loads must not be hoisted past
-// it). A code generator says how a step is emitted where it has been placed. A Scope also has
-// `steps`, PlacedSteps<Value>; a Value that equals Value{} is none.
+// it). A Scope also has `values`, PlacedValues<Value>.
 template <typename Scope, typename Value>
 class StepPlacer {
  public:
@@ -49,17 +51,24 @@ class StepPlacer {
   const KernelProgram& program() const { return program_; }
   DType dtype(std::int32_t step) const { return program_.dtype(step); }
   // The value of a step in `scope`.
-  Value value(Scope& scope, std::int32_t step) { return place(scope, step).value; }
+  Value value(Scope& scope, std::int32_t step) { return value_of(scope, place(scope, step).value); }
+  // Writes an element of a result, or combines with what is there (combine: an elementwise op of
+  // two operands).
+  void store(Scope& scope, const Store& store, const std::optional<Op>& combine = std::nullopt) {
+    write(scope, placed_store(scope, store, combine));
+  }
+
+  // The value of Accumulated slot `slot` from now on, valid in `home` and below: steps that use it
+  // are written there or deeper, so give each new value a scope of its own.
+  void set_accumulated(std::int32_t slot, Value value, Scope& home) {
+    give({KernelValue::Kind::Accumulated, 0, slot}, std::move(value), home);
+  }
+  // The same of a step.
+  void set_step(std::int32_t step, Value value, Scope& home) {
+    give(program_.value_of(step), std::move(value), home);
+  }
 
  protected:
-  struct Placed {
-    Value value{};
-    Scope* home = nullptr;
-  };
-
-  // What stands for a step from outside the program: an Accumulated or Scratch slot, whatever else
-  // the caller provides.
-  virtual std::optional<Placed> given(std::int32_t step) = 0;
   // What is known of a dim in this kernel.
   virtual Interval interval_of(const Dim& dim) = 0;
   // The outermost scope that a step may stand in, as far as its program does not tell: never
@@ -68,42 +77,27 @@ class StepPlacer {
     (void)scope, (void)step;
     return floor;
   }
-  virtual Value emit(Scope& home, std::int32_t step, const std::vector<Value>& operands) = 0;
-  virtual Value holds(Scope& scope, const ScalarStep::Condition& condition) = 0;
-  virtual Value always(Scope& scope) = 0;
-  virtual Value both(Scope& scope, const Value& a, const Value& b) = 0;
-  virtual Value either(Scope& scope, const Value& a, const Value& b) = 0;
-  // Of f32 numbers: 1 over the value of step `divisor`, and `step` as the product of two.
-  virtual Value reciprocal(Scope& scope, std::int32_t divisor, const Value& value) = 0;
-  virtual Value product(Scope& scope, std::int32_t step, const Value& a, const Value& b) = 0;
+  // The step whose value a store takes: a device whose stores convert may leave out a conversion.
+  virtual std::int32_t stored_step(const Store& store) const { return store.step; }
+  // A statement where it stands, after all that it reads; a checked index is defined in `home`.
+  virtual Value write(Scope& home, const PlacedStep& step) = 0;
+  virtual Value write(Scope& home, const PlacedInverse& inverse) = 0;
+  virtual void write(Scope& scope, const PlacedStore& store) = 0;
 
-  Placed place(Scope& scope, std::int32_t position) {
-    if (auto placed = given(position)) return *placed;
-    const auto key = std::pair(program_.number(), position);
+  Value value_of(Scope& scope, const KernelValue& value) const {
+    if (const auto given = given_.find(value); given != given_.end()) return given->second.value;
     for (Scope* at = &scope; at != nullptr; at = at->parent())
-      if (const auto found = at->steps.find(key); found != at->steps.end())
-        return {found->second, at};
-    const ScalarStep& step = program_.step(position);
-    place_indices(scope, step);
-    std::vector<Value> operands;
-    std::vector<Scope*> homes;
-    Scope* home = &outermost_of(scope, position, floor_);
-    for (const std::int32_t operand : step.operands) {
-      const Placed placed = place(scope, operand);
-      operands.push_back(placed.value);
-      homes.push_back(placed.home);
-      if (placed.home->depth() > home->depth()) home = placed.home;
-    }
-    home = &home_of_leaves(scope, *home, program_.leaves(position));
-    Value value;
-    if (program_.divides_by_reduction(position) && homes[1]->depth() < home->depth()) {
-      value = product(*home, position, operands[0],
-                      shared_reciprocal(*homes[1], step.operands[1], operands[1]));
-    } else {
-      value = emit(*home, position, operands);
-    }
-    home->steps[key] = value;
-    return {value, home};
+      if (const auto found = at->values.find(value); found != at->values.end())
+        return found->second;
+    internal_error("what a statement reads stands before it");
+  }
+
+  PlacedStore placed_store(Scope& scope, const Store& store, const std::optional<Op>& combine) {
+    PlacedStore placed{store.output, program_.own(store.index), {}, combine, {}};
+    for (const Dim& dim : store.index) place_indices(scope, dim);
+    placed.value = place(scope, combine ? store.step : stored_step(store)).value;
+    placed.mask = where_elements({}, store.index);
+    return placed;
   }
 
   // A checked index that a dim mentions is an operand too: its scope must know it before the dim is
@@ -112,72 +106,83 @@ class StepPlacer {
     for (const std::int32_t index : steps_mentioned(dim)) place(scope, index);
   }
 
-  // All conditions of a Guarded step.
-  Value conditions(Scope& scope, const ScalarStep& guarded) {
-    Value all{};
-    for (const ScalarStep::Condition& condition : guarded.conditions) {
-      const Value one = holds(scope, condition);
-      all = all == Value{} ? one : both(scope, all, one);
-    }
-    return all == Value{} ? always(scope) : all;
-  }
-
-  // Where a step runs: where one of its guards takes what the step is part of, and so on outwards.
-  // Value{}: everywhere.
-  Value mask_of(Scope& scope, std::int32_t position) {
-    Value any{};
-    for (const std::int32_t guard : program_.guards(position)) {
-      Value one = conditions(scope, program_.step(guard));
-      if (const Value outer = mask_of(scope, guard); !(outer == Value{}))
-        one = both(scope, one, outer);
-      any = any == Value{} ? one : either(scope, any, one);
-    }
-    return any;
-  }
-
-  // Extents of dims that are looked into through a checked index, and that may be 0: where one is
-  // out of range, 0 stands for it, which in an empty dim is no element at all.
-  std::vector<Dim> extents_that_may_be_empty(const std::vector<Dim>& index) {
-    std::set<std::int32_t> indices;
-    for (const Dim& dim : index)
-      for (const std::int32_t checked : steps_mentioned(dim)) indices.insert(checked);
-    std::vector<Dim> extents;
-    for (const std::int32_t checked : indices)
-      if (const Dim& extent = program_.step(checked).index.at(0); interval_of(extent).low <= 0)
-        extents.push_back(extent);
-    return extents;
-  }
-  std::vector<Dim> extents_that_may_be_empty(std::int32_t load) {
-    return extents_that_may_be_empty(program_.step(load).index);
-  }
-
-  // Where `mask` holds (Value{}: everywhere) and there is an element at `index`.
-  Value where_elements(Scope& scope, Value mask, const std::vector<Dim>& index) {
-    for (const Dim& extent : extents_that_may_be_empty(index)) {
-      const Value some = holds(scope, {Comparison::Less, Dim(0), extent});
-      mask = mask == Value{} ? some : both(scope, mask, some);
-    }
-    return mask;
-  }
-  // Where a load happens: where it runs and there is an element. Value{}: everywhere.
-  Value load_mask(Scope& scope, std::int32_t load) {
-    return where_elements(scope, mask_of(scope, load), program_.step(load).index);
+  // Where a load happens: where it runs and there is an element.
+  KernelMask load_mask(std::int32_t load) {
+    return where_elements(program_.mask(load), program_.step(load).index);
   }
 
  private:
-  void place_indices(Scope& scope, const ScalarStep& step) {
-    for_each_dim(step, [&](const Dim& dim) { place_indices(scope, dim); });
+  struct Given {
+    Value value;
+    Scope* home;
+  };
+  struct Placed {
+    KernelValue value;
+    Scope* home;
+  };
+
+  void give(const KernelValue& value, Value given, Scope& home) {
+    given_.insert_or_assign(value, Given{std::move(given), &home});
   }
 
-  // Kept beside the steps, under numbers that no step has.
-  Value shared_reciprocal(Scope& home, std::int32_t divisor, const Value& value) {
-    Value& inverse = home.steps[{program_.number(), -1 - divisor}];
-    if (inverse == Value{}) inverse = reciprocal(home, divisor, value);
-    return inverse;
+  std::optional<Placed> find(Scope& scope, const KernelValue& value) {
+    if (const auto given = given_.find(value); given != given_.end())
+      return Placed{value, given->second.home};
+    for (Scope* at = &scope; at != nullptr; at = at->parent())
+      if (at->values.contains(value)) return Placed{value, at};
+    return std::nullopt;
+  }
+
+  Placed place(Scope& scope, std::int32_t position) {
+    const KernelValue value = program_.value_of(position);
+    if (const auto found = find(scope, value)) return *found;
+    PlacedStep placed{program_.number(), position, program_.step(position), {}, {}};
+    ScalarStep& step = placed.step;
+    internal_check(step.kind != ScalarStep::Kind::Accumulated, "a slot that is read has a value");
+    for_each_dim(step, [&](const Dim& dim) { place_indices(scope, dim); });
+    std::vector<Scope*> homes;
+    Scope* home = &outermost_of(scope, position, floor_);
+    for (const std::int32_t operand : std::exchange(step.operands, {})) {
+      const Placed found = place(scope, operand);
+      placed.operands.push_back(found.value);
+      homes.push_back(found.home);
+      if (found.home->depth() > home->depth()) home = found.home;
+    }
+    home = &home_of_leaves(scope, *home, program_.leaves(position));
+    if (program_.divides_by_reduction(position) && homes[1]->depth() < home->depth()) {
+      step = {.kind = ScalarStep::Kind::Apply, .dtype = DType::F32, .op = Op::mul};
+      placed.operands[1] = inverse(*homes[1], position, placed.operands[1]);
+    }
+    if (step.kind == ScalarStep::Kind::Load) placed.mask = load_mask(position);
+    else if (step.check >= 0) placed.mask = program_.mask(position);
+    home->values.insert_or_assign(value, write(*home, placed));
+    return {value, home};
+  }
+
+  KernelValue inverse(Scope& home, std::int32_t division, const KernelValue& of) {
+    const KernelValue value{KernelValue::Kind::Inverse, program_.number(),
+                            program_.step(division).operands[1]};
+    if (!home.values.contains(value))
+      home.values.emplace(value, write(home, PlacedInverse{value.program, value.number, of}));
+    return value;
+  }
+
+  // `mask`, where there is an element at `index`. Dims that are looked into through a checked index
+  // may be 0: where one is out of range, 0 stands for it, which in an empty dim is no element at
+  // all.
+  KernelMask where_elements(KernelMask mask, const std::vector<Dim>& index) {
+    std::set<std::int32_t> indices;
+    for (const Dim& dim : index)
+      for (const std::int32_t checked : steps_mentioned(dim)) indices.insert(checked);
+    for (const std::int32_t checked : indices)
+      if (const Dim& extent = program_.step(checked).index.at(0); interval_of(extent).low <= 0)
+        mask = both(mask, {{{{Comparison::Less, Dim(0), extent}}}});
+    return mask;
   }
 
   KernelProgram program_;
   Scope& floor_;
+  std::map<KernelValue, Given> given_;
 };
 
 }  // namespace anydim::ir
