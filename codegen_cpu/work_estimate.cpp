@@ -35,7 +35,7 @@ double operation_cycles(const ScalarStep& step) {
   constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18,
                    library = 400;
   const bool is_f64 = step.dtype == ir::DType::F64;
-  switch (ir::info(step.op).cost) {
+  switch (ir::info(step.op()).cost) {
     case ir::Cost::simple: return 0.5;
     case ir::Cost::division: return ir::is_float(step.dtype) ? division : integer_division;
     case ir::Cost::remainder: return integer_division;
@@ -69,7 +69,8 @@ const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t positio
 }
 
 Dim load_offset(const PlanInputs& inputs, const ScalarStep& load) {
-  return row_major(load.index, parameter_type(inputs, load.buffer).dims);
+  const auto& [buffer, index] = load.as<ir::step::Load>();
+  return row_major(index, parameter_type(inputs, buffer).dims);
 }
 
 Dim store_offset(const PlanInputs& inputs, const ir::Store& store) {
@@ -84,7 +85,7 @@ std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::Scalar
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   std::vector<Stride> strides;
   for (const ScalarStep& step : program.steps)
-    if (step.kind == ScalarStep::Kind::Load)
+    if (step.is<ir::step::Load>())
       strides.push_back(stride_along(load_offset(inputs, step), variable, inputs.form.symbols));
   for (const ir::Store& store : stores)
     strides.push_back(stride_along(store_offset(inputs, store), variable, inputs.form.symbols));
@@ -97,11 +98,10 @@ double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
   auto stride = strides.begin();
   double cycles = 1;
   for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Load) cycles += access_cycles(*stride++, lanes);
-    if (step.kind == ScalarStep::Kind::Scratch) cycles += 1;
-    if (step.kind == ScalarStep::Kind::Apply) cycles += operation_cycles(step);
-    if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded)
-      cycles += 2;
+    if (step.is<ir::step::Load>()) cycles += access_cycles(*stride++, lanes);
+    if (step.is<ir::step::Scratch>()) cycles += 1;
+    if (step.is<ir::step::Apply>()) cycles += operation_cycles(step);
+    if (step.is<ir::step::CheckedIndex>() || step.is<ir::step::Guarded>()) cycles += 2;
   }
   for (; stride != strides.end(); ++stride) cycles += access_cycles(*stride, lanes);
   return cycles / lanes;
@@ -132,8 +132,7 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
 int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
   std::size_t widest = 1;
   for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Extent || step.kind == ScalarStep::Kind::CheckedIndex)
-      continue;
+    if (step.is<ir::step::Extent>() || step.is<ir::step::CheckedIndex>()) continue;
     widest = std::max(widest, ir::size_of(step.dtype));
   }
   // Halves are worked on as floats; wider types take two registers.

@@ -13,7 +13,7 @@ using ir::ScalarStep;
 double operation_clocks(const ScalarStep& step) {
   const bool is_f64 = step.dtype == ir::DType::F64;
   const double slow = is_f64 ? 32 : 1;  // most parts have few f64 units
-  switch (ir::info(step.op).cost) {
+  switch (ir::info(step.op()).cost) {
     case ir::Cost::simple: return is_f64 ? 16 : 1;
     case ir::Cost::division:
     case ir::Cost::remainder: return ir::is_float(step.dtype) ? 16 * slow : 40;
@@ -71,10 +71,9 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
 double point_clocks(const ir::ScalarProgram& program) {
   double clocks = 1;
   for (const ScalarStep& step : program.steps) {
-    if (step.kind == ScalarStep::Kind::Apply) clocks += operation_clocks(step);
-    else if (step.kind == ScalarStep::Kind::Load) clocks += 4;
-    else if (step.kind == ScalarStep::Kind::CheckedIndex || step.kind == ScalarStep::Kind::Guarded)
-      clocks += 4;
+    if (step.is<ir::step::Apply>()) clocks += operation_clocks(step);
+    else if (step.is<ir::step::Load>()) clocks += 4;
+    else if (step.is<ir::step::CheckedIndex>() || step.is<ir::step::Guarded>()) clocks += 4;
   }
   return clocks;
 }

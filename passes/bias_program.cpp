@@ -17,26 +17,13 @@ using namespace ir;
 
 namespace {
 
-using Kind = ScalarStep::Kind;
-
-ScalarStep real_step(DType dtype, double value) {
-  return {.kind = Kind::Constant, .dtype = dtype, .real = value};
-}
 ScalarStep integer_step(DType dtype, std::int64_t value) {
-  return {.kind = Kind::Constant, .dtype = dtype, .integer = value};
+  return {dtype, step::Constant{.integer = value}};
 }
 bool is_zero(const ScalarStep& step) {
-  return step.kind == Kind::Constant && (is_float(step.dtype) ? step.real == 0 : step.integer == 0);
-}
-
-ScalarStep number_step(DType dtype, double value) {
-  return is_float(dtype) ? real_step(dtype, value)
-                         : integer_step(dtype, static_cast<std::int64_t>(value));
-}
-
-ScalarStep element_step(const Tensor& tensor, std::int64_t at = 0) {
-  return is_float(tensor.dtype()) ? real_step(tensor.dtype(), tensor.real_at(at))
-                                  : integer_step(tensor.dtype(), tensor.integer_at(at));
+  return step.is<step::Constant>() &&
+         (is_float(step.dtype) ? step.as<step::Constant>().real == 0
+                               : step.as<step::Constant>().integer == 0);
 }
 
 // A matrix with one number where column <= row + diagonal and another elsewhere.
@@ -121,12 +108,12 @@ class Folding {
     const ScalarStep& original = element_.program.steps[step];
     for (const Assumption& assumption : assumptions_.entries) {
       if (assumption.function.steps.empty()) {
-        if (original.kind == Kind::Load && original.buffer == assumption.buffer &&
-            replaced(original.index) == assumption.place)
+        if (original.is<step::Load>() && original.as<step::Load>().buffer == assumption.buffer &&
+            replaced(original.as<step::Load>().index) == assumption.place)
           return assumption.is;
         continue;
       }
-      if (original.kind != Kind::Apply || original.op != assumption.function.steps.back().op)
+      if (!original.is<step::Apply>() || !assumption.function.steps.back().applies(original.op()))
         continue;
       const auto found = entry_function(element_.program, step);
       if (found && found->buffer == assumption.buffer &&
@@ -138,7 +125,7 @@ class Folding {
   }
 
   ValueRange new_range(const ScalarStep& step) const {
-    if (step.kind == Kind::Load) return loaded_range(step);
+    if (step.is<step::Load>()) return loaded_range(step);
     std::vector<OperandRange> operands;
     for (const std::int32_t operand : step.operands)
       operands.push_back({range_of(operand), at(operand).dtype});
@@ -146,9 +133,9 @@ class Folding {
   }
 
   ValueRange loaded_range(const ScalarStep& step) const {
-    if (step.buffer == assumptions_.zero_or_one) return {0, 1, false};
+    if (step.as<step::Load>().buffer == assumptions_.zero_or_one) return {0, 1, false};
     if (const Tensor* constant = constant_of(element_, step)) {
-      ValueRange range = range_of_step(element_step(*constant), {}, symbols_);
+      ValueRange range = range_of_step(element_step(*constant, 0), {}, symbols_);
       for (std::int64_t at = 1; at < constant->elements(); ++at)
         range = united(range, range_of_step(element_step(*constant, at), {}, symbols_));
       return range;
@@ -169,25 +156,18 @@ class Folding {
     for (std::int32_t& operand : step.operands)
       operand = position_[static_cast<std::size_t>(operand)];
     for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(replaced_); });
-    switch (step.kind) {
-      case Kind::Load: return loaded(std::move(step));
-      case Kind::Guarded: return guarded(std::move(step));
-      case Kind::Apply: return applied(std::move(step));
-      case Kind::CheckedIndex: {
-        const std::int32_t position = push(std::move(step));
-        replaced_.emplace(step_leaf(static_cast<std::int32_t>(position_.size())),
-                          Dim::of(step_leaf(position)));
-        return position;
-      }
-      case Kind::Extent:
-        if (const auto constant = step.index[0].constant())
-          return push(integer_step(DType::I64, *constant));
-        return push(std::move(step));
-      case Kind::Constant:
-      case Kind::Accumulated:
-      case Kind::Scratch: return push(std::move(step));
-    }
-    internal_error("every kind of step is folded");
+    if (step.is<step::Load>()) return loaded(std::move(step));
+    if (step.is<step::Guarded>()) return guarded(std::move(step));
+    if (step.is<step::Apply>()) return applied(std::move(step));
+    if (const auto* extent = std::get_if<step::Extent>(&step.kind))
+      if (const auto constant = extent->value.constant())
+        return push(integer_step(DType::I64, *constant));
+    const bool index = step.is<step::CheckedIndex>();
+    const std::int32_t position = push(std::move(step));
+    if (index)
+      replaced_.emplace(step_leaf(static_cast<std::int32_t>(position_.size())),
+                        Dim::of(step_leaf(position)));
+    return position;
   }
 
   std::int32_t loaded(ScalarStep step) {
@@ -195,16 +175,16 @@ class Folding {
     const Tensor& tensor = *constant_of(element_, step);
     const auto triangle = is_matrix(tensor) ? triangle_of(tensor) : std::nullopt;
     if (!triangle) return push(std::move(step));
-    const Dim row = step.index[step.index.size() - 2], column = step.index.back();
-    return guarded({.kind = Kind::Guarded,
-                    .dtype = step.dtype,
-                    .operands = {push(triangle->below), push(triangle->above)},
-                    .conditions = {{Comparison::LessEqual, column, row + triangle->diagonal}}});
+    const std::vector<Dim>& index = step.as<step::Load>().index;
+    const Dim row = index[index.size() - 2], column = index.back();
+    return guarded({step.dtype,
+                    step::Guarded{{{Comparison::LessEqual, column, row + triangle->diagonal}}},
+                    {push(triangle->below), push(triangle->above)}});
   }
 
   std::int32_t guarded(ScalarStep step) {
     bool all = true;
-    for (const auto& condition : step.conditions) {
+    for (const auto& condition : step.as<step::Guarded>().conditions) {
       const Proof proof = prove(condition.comparison, condition.left, condition.right, symbols_);
       if (proof == Proof::No) return step.operands[1];
       all = all && proof == Proof::Yes;
@@ -215,35 +195,35 @@ class Folding {
   std::int32_t applied(ScalarStep step) {
     std::vector<const ScalarStep*> operands;
     for (const std::int32_t operand : step.operands) operands.push_back(&at(operand));
-    const auto known = [](const ScalarStep* operand) { return operand->kind == Kind::Constant; };
+    const auto known = [](const ScalarStep* operand) { return operand->is<step::Constant>(); };
     if (std::all_of(operands.begin(), operands.end(), known)) return computed(std::move(step));
-    const Simplified simple = simplify_step(step.op, step.dtype, operands, symbols_);
+    const Simplified simple = simplify_step(step.op(), step.dtype, operands, symbols_);
     if (const Dim* dim = std::get_if<Dim>(&simple)) {
       if (const auto constant = dim->constant()) return push(integer_step(DType::I64, *constant));
-      return push({.kind = Kind::Extent, .dtype = DType::I64, .index = {*dim}});
+      return push({DType::I64, step::Extent{*dim}});
     }
     if (const bool* truth = std::get_if<bool>(&simple))
       return push(integer_step(DType::Bool, *truth ? 1 : 0));
     if (const double* real = std::get_if<double>(&simple))
-      return push(real_step(step.dtype, *real));
+      return push(number_step(step.dtype, *real));
     if (const Forwarded* forwarded = std::get_if<Forwarded>(&simple))
       return step.operands[forwarded->operand];
-    if (step.op == Op::where && step.operands[1] == step.operands[2]) return step.operands[1];
+    if (step.op() == Op::where && step.operands[1] == step.operands[2]) return step.operands[1];
     const bool equal = step.operands.size() == 2 && step.operands[0] == step.operands[1];
-    if (equal && !range_of(step.operands[0]).nan && info(step.op).has(traits::compares)) {
+    if (equal && !range_of(step.operands[0]).nan && info(step.op()).has(traits::compares)) {
       const bool holds =
-          step.op == Op::equal || step.op == Op::less_equal || step.op == Op::greater_equal;
+          step.op() == Op::equal || step.op() == Op::less_equal || step.op() == Op::greater_equal;
       return push(integer_step(DType::Bool, holds ? 1 : 0));
     }
-    if (equal && step.op == Op::sub && range_of(step.operands[0]).finite())
+    if (equal && step.op() == Op::sub && range_of(step.operands[0]).finite())
       return push(number_step(step.dtype, 0));
-    if (step.op == Op::mul) {
+    if (step.op() == Op::mul) {
       for (const std::size_t i : {0u, 1u})
         if (is_zero(*operands[i]) && (element_.finite || range_of(step.operands[1 - i]).finite()))
           return push(number_step(step.dtype, 0));
     }
-    if (step.op == Op::add && is_zero(*operands[0])) return step.operands[1];
-    if ((step.op == Op::add || step.op == Op::sub) && is_zero(*operands[1]))
+    if (step.op() == Op::add && is_zero(*operands[0])) return step.operands[1];
+    if ((step.op() == Op::add || step.op() == Op::sub) && is_zero(*operands[1]))
       return step.operands[0];
     if (const ValueRange range = new_range(step);
         range.single() && (std::abs(range.low) < 0x1p53 || std::isinf(range.low)))
@@ -254,8 +234,9 @@ class Folding {
   // Kernels and libraries differ in a function's last bits, and kernels need not round between ops
   // on narrow floats.
   bool is_exact(const ScalarStep& step, const ScalarStep& number) const {
-    if (!is_float(step.dtype) || number.real == 0) return true;
-    return is_function_of_reals(step.op) ? std::isinf(number.real) : new_range(step).single();
+    if (!is_float(step.dtype) || number.as<step::Constant>().real == 0) return true;
+    return is_function_of_reals(step.op()) ? std::isinf(number.as<step::Constant>().real)
+                                           : new_range(step).single();
   }
 
   std::int32_t computed(ScalarStep step) {
@@ -264,7 +245,7 @@ class Folding {
       operands.push_back(constant_tensor(at(operand)));
     const auto result = apply_elementwise(scalar_op(step), step.dtype, operands);
     if (!result) return push(std::move(step));  // an integer divided by zero
-    ScalarStep number = element_step(*result);
+    ScalarStep number = element_step(*result, 0);
     return push(is_exact(step, number) ? std::move(number) : std::move(step));
   }
 
@@ -358,15 +339,16 @@ void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int
   };
   const auto is_key = [&](std::int32_t at) {
     const ScalarStep* step = &steps[static_cast<std::size_t>(at)];
-    if (step->kind == Kind::Apply && step->op == Op::cast && counts_exactly(step->dtype))
+    if (step->applies(Op::cast) && counts_exactly(step->dtype))
       step = &steps[static_cast<std::size_t>(step->operands[0])];
-    return step->kind == Kind::Extent && step->index[0] == key_index();
+    return step->is<step::Extent>() && step->as<step::Extent>().value == key_index();
   };
   std::map<std::int32_t, std::int32_t> compared;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(steps.size()); ++i) {
     const ScalarStep& step = steps[static_cast<std::size_t>(i)];
-    if (step.kind == Kind::Load && sums.contains(step.buffer)) {
-      if (step.index.size() == 2 && !step.index[1].is_constant(0)) other_use();
+    if (step.is<step::Load>() && sums.contains(step.as<step::Load>().buffer)) {
+      if (step.as<step::Load>().index.size() == 2 && !step.as<step::Load>().index[1].is_constant(0))
+        other_use();
       sum_of.emplace(i, i);
       continue;
     }
@@ -376,28 +358,27 @@ void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int
     if (std::ranges::none_of(step.operands,
                              [&](std::int32_t operand) { return sum_of.contains(operand); }))
       continue;
-    if (step.kind != Kind::Apply) other_use();
-    if (step.op == Op::cast && counts_exactly(step.dtype))
+    if (!step.is<step::Apply>()) other_use();
+    if (step.op() == Op::cast && counts_exactly(step.dtype))
       sum_of.emplace(i, sum_of.at(step.operands[0]));
-    else if (step.op == Op::less && from_sum(1) && is_key(step.operands[0]))
+    else if (step.op() == Op::less && from_sum(1) && is_key(step.operands[0]))
       compared.emplace(i, sum_of.at(step.operands[1]));
-    else if (step.op == Op::greater && from_sum(0) && is_key(step.operands[1]))
+    else if (step.op() == Op::greater && from_sum(0) && is_key(step.operands[1]))
       compared.emplace(i, sum_of.at(step.operands[0]));
     else other_use();
   }
   for (const auto& [at, load] : compared) {
     ScalarStep& comparison = steps[static_cast<std::size_t>(at)];
-    comparison = {.kind = Kind::Apply, .dtype = DType::Bool, .op = Op::cast, .operands = {load}};
+    comparison = {DType::Bool, step::Apply{Op::cast}, {load}};
   }
   for (const auto& [at, load] : sum_of) {
     if (at != load) continue;
-    ScalarStep& entry = steps[static_cast<std::size_t>(at)];
-    entry.buffer = sums.at(entry.buffer);
-    entry.dtype =
-        bias.subgraph
-            .tensor(bias.subgraph.function->body.parameters[static_cast<std::size_t>(entry.buffer)])
-            .dtype;
-    entry.index = {entry.index[0], key_index()};
+    ScalarStep& step = steps[static_cast<std::size_t>(at)];
+    auto& [buffer, index] = step.as<step::Load>();
+    buffer = sums.at(buffer);
+    index = {index[0], key_index()};
+    const auto entries = static_cast<std::size_t>(buffer);
+    step.dtype = bias.subgraph.tensor(bias.subgraph.function->body.parameters[entries]).dtype;
   }
   bias.counts_rows = !sum_of.empty();
   auto root = static_cast<std::int32_t>(steps.size()) - 1;
@@ -451,7 +432,7 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
 
 const Tensor* constant_of(const ElementProgram& element, const ScalarStep& load) {
   const std::size_t parameters = element.subgraph.function->body.parameters.size();
-  const auto buffer = static_cast<std::size_t>(load.buffer);
+  const auto buffer = static_cast<std::size_t>(load.as<step::Load>().buffer);
   if (buffer < parameters || buffer >= parameters + element.constants.size()) return nullptr;
   return &tensor_attribute(*element.subgraph.definition(element.constants[buffer - parameters]),
                            "value");
@@ -462,12 +443,9 @@ ElementProgram as_added(const ElementProgram& bias, DType dtype) {
   if (!bias.fill) return added;
   std::vector<ScalarStep>& steps = added.program.steps;
   const auto condition = static_cast<std::int32_t>(steps.size()) - 1;
-  steps.push_back(real_step(dtype, 0));
-  steps.push_back(real_step(dtype, *bias.fill));
-  steps.push_back({.kind = Kind::Apply,
-                   .dtype = dtype,
-                   .op = Op::where,
-                   .operands = {condition, condition + 1, condition + 2}});
+  steps.push_back(number_step(dtype, 0));
+  steps.push_back(number_step(dtype, *bias.fill));
+  steps.push_back({dtype, step::Apply{Op::where}, {condition, condition + 1, condition + 2}});
   return added;
 }
 
@@ -491,12 +469,12 @@ std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::s
   EntryFunction found;
   for (auto next = needed.rbegin(); next != needed.rend(); ++next) {
     const ScalarStep& at = program.steps[*next];
-    if (at.kind == Kind::Load) {
-      if (found.buffer >= 0 && (found.buffer != at.buffer || found.place != at.index))
+    if (const auto* load = std::get_if<step::Load>(&at.kind)) {
+      if (found.buffer >= 0 && (found.buffer != load->buffer || found.place != load->index))
         return std::nullopt;
-      found.buffer = at.buffer;
-      found.place = at.index;
-    } else if (at.kind != Kind::Constant && (at.kind != Kind::Apply || at.check >= 0)) {
+      found.buffer = load->buffer;
+      found.place = load->index;
+    } else if (!at.is<step::Constant>() && (!at.is<step::Apply>() || check_of(at) >= 0)) {
       return std::nullopt;
     }
     for (const std::int32_t operand : at.operands) needed.insert(static_cast<std::size_t>(operand));
@@ -505,7 +483,7 @@ std::optional<EntryFunction> entry_function(const ScalarProgram& program, std::s
   std::map<std::size_t, std::int32_t> position;
   for (const std::size_t at : needed) {
     ScalarStep copy = program.steps[at];
-    if (copy.kind == Kind::Load) copy.index.clear();
+    if (copy.is<step::Load>()) copy.as<step::Load>().index.clear();
     for (std::int32_t& operand : copy.operands)
       operand = position.at(static_cast<std::size_t>(operand));
     const auto same = std::ranges::find(found.function.steps, copy);
@@ -521,23 +499,23 @@ std::optional<double> only_entry(const ScalarProgram& function, bool truth) {
   const auto operand = [&](std::size_t i) {
     return &steps[static_cast<std::size_t>(step->operands[i])];
   };
-  while (step->kind == Kind::Apply && step->op == Op::logical_not) {
+  while (step->applies(Op::logical_not)) {
     truth = !truth;
     step = operand(0);
   }
-  if (step->kind == Kind::Load && step->dtype == DType::Bool) return truth ? 1 : 0;
-  if (step->kind != Kind::Apply) return std::nullopt;
-  if (step->op == Op::cast && step->dtype == DType::Bool && operand(0)->kind == Kind::Load &&
+  if (step->is<step::Load>() && step->dtype == DType::Bool) return truth ? 1 : 0;
+  if (!step->is<step::Apply>()) return std::nullopt;
+  if (step->op() == Op::cast && step->dtype == DType::Bool && operand(0)->is<step::Load>() &&
       !truth)
     return 0;
-  if (step->op != Op::equal || !truth) return std::nullopt;
+  if (step->op() != Op::equal || !truth) return std::nullopt;
   for (const std::size_t i : {0u, 1u}) {
     const ScalarStep* number = operand(1 - i);
-    if (operand(i)->kind != Kind::Load || number->kind != Kind::Constant) continue;
-    if (is_float(number->dtype)) return number->real;
+    if (!operand(i)->is<step::Load>() || !number->is<step::Constant>()) continue;
+    if (is_float(number->dtype)) return number->as<step::Constant>().real;
     // As a double it would be another number.
-    if (std::abs(static_cast<double>(number->integer)) < 0x1p53)
-      return static_cast<double>(number->integer);
+    if (std::abs(static_cast<double>(number->as<step::Constant>().integer)) < 0x1p53)
+      return static_cast<double>(number->as<step::Constant>().integer);
   }
   return std::nullopt;
 }
@@ -546,9 +524,10 @@ std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DT
                                                bool truth) {
   std::vector<std::int64_t> entries{truth ? 1 : 0, truth ? 0 : 1};
   for (const ScalarStep& step : function.steps) {
-    if (step.kind != Kind::Constant) continue;
+    if (!step.is<step::Constant>()) continue;
     const std::int64_t number =
-        is_float(step.dtype) ? truncate_to_integer(step.real, DType::I32) : step.integer;
+        is_float(step.dtype) ? truncate_to_integer(step.as<step::Constant>().real, DType::I32)
+                             : step.as<step::Constant>().integer;
     for (const std::int64_t near : {number, number - 1, number + 1})
       if (near >= 0 && near < (1 << 24)) entries.push_back(near);
   }

@@ -217,8 +217,8 @@ ElementRange ElementRanges::of_layer_norm(const Binding& binding) const {
 ElementRange ElementRanges::of_elementwise(const Binding& binding) const {
   const TensorType& result = type(binding.results[0]);
   const ScalarOp scalar = scalar_op(binding);
-  ScalarStep step{.kind = ScalarStep::Kind::Apply, .dtype = result.dtype, .op = binding.op};
-  if (binding.op == Op::mod) step.flags = scalar.truncate ? 1 : 0;
+  ScalarStep step{result.dtype, step::Apply{binding.op}};
+  if (binding.op == Op::mod) step.as<step::Apply>().flags = scalar.truncate ? 1 : 0;
   if (binding.op == Op::is_inf) return {{0, 1, false}};
   std::vector<OperandRange> operands;
   for (const ValueId operand : binding.operands)

@@ -97,9 +97,7 @@ class RowHider {
   }
 
   ValueId number(DType dtype, double value) {
-    ScalarStep step{.dtype = dtype, .real = value};
-    if (!is_float(dtype)) step.integer = static_cast<std::int64_t>(value);
-    return add(Op::constant, {}, {{"value", constant_tensor(step)}});
+    return add(Op::constant, {}, {{"value", constant_tensor(number_step(dtype, value))}});
   }
 
   ValueId question() {
@@ -108,13 +106,10 @@ class RowHider {
       std::vector<ValueId> operands;
       for (const std::int32_t operand : step.operands)
         operands.push_back(values[static_cast<std::size_t>(operand)]);
-      switch (step.kind) {
-        case ScalarStep::Kind::Load: values.push_back(finding_.mask); break;
-        case ScalarStep::Kind::Constant:
-          values.push_back(add(Op::constant, {}, {{"value", constant_tensor(step)}}));
-          break;
-        default: values.push_back(add(step.op, std::move(operands), step_attributes(step))); break;
-      }
+      if (step.is<step::Load>()) values.push_back(finding_.mask);
+      else if (step.is<step::Constant>())
+        values.push_back(add(Op::constant, {}, {{"value", constant_tensor(step)}}));
+      else values.push_back(add(step.op(), std::move(operands), step_attributes(step)));
     }
     return values.back();
   }
@@ -154,9 +149,9 @@ class RowHider {
 
   // Neither NaN nor larger than the limit either way.
   ValueId within(ValueId value, double limit, const std::string& source) {
-    const ValueId most = add(
-        Op::constant, {},
-        {{"value", constant_tensor({.dtype = function_.tensor_type(value).dtype, .real = limit})}});
+    const ValueId most =
+        add(Op::constant, {},
+            {{"value", constant_tensor(number_step(function_.tensor_type(value).dtype, limit))}});
     return add(Op::less_equal, {add(Op::abs, {value}, {}, {}, source), most}, {}, {}, source);
   }
 

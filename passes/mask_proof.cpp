@@ -66,10 +66,10 @@ void assume(Assumptions& assumptions, std::int32_t buffer, const ScalarProgram& 
 std::optional<std::string> other_input(const ElementProgram& bias, const Function& function,
                                        std::int32_t mask) {
   for (const ScalarStep& step : bias.program.steps) {
-    const auto buffer = static_cast<std::size_t>(step.buffer);
-    if (step.kind != ScalarStep::Kind::Load || step.buffer == mask || !is_float(step.dtype) ||
-        buffer >= function.body.parameters.size())
-      continue;
+    const auto* load = std::get_if<step::Load>(&step.kind);
+    if (!load || load->buffer == mask || !is_float(step.dtype)) continue;
+    const auto buffer = static_cast<std::size_t>(load->buffer);
+    if (buffer >= function.body.parameters.size()) continue;
     return function.values[function.body.parameters[buffer]].name;
   }
   return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<std::string> other_input(const ElementProgram& bias, const Functio
 
 bool reads(const ScalarProgram& program, std::int32_t buffer) {
   return std::ranges::any_of(program.steps, [&](const ScalarStep& step) {
-    return step.kind == ScalarStep::Kind::Load && step.buffer == buffer;
+    return step.is<step::Load>() && step.as<step::Load>().buffer == buffer;
   });
 }
 
@@ -156,9 +156,8 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
   assume(both, candidate.buffer, candidate.question, row, finding.kept);
   finding.between = fold(bias, both).program;
   for (const ScalarStep& step : finding.between.steps)
-    if (const Tensor* constant =
-            step.kind == ScalarStep::Kind::Load ? constant_of(bias, step) : nullptr)
-      finding.constants.emplace(step.buffer, *constant);
+    if (const Tensor* constant = step.is<step::Load>() ? constant_of(bias, step) : nullptr)
+      finding.constants.emplace(step.as<step::Load>().buffer, *constant);
   if (!candidate.question.steps.empty() && reads(finding.between, candidate.buffer))
     return refused(fmt::format("%{} says more than which keys take part in {}", name, where));
   return {.finding = std::move(finding)};
@@ -168,10 +167,9 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
 // need not round between ops on narrow floats.
 bool is_exact(const ScalarProgram& question) {
   return std::ranges::none_of(question.steps, [](const ScalarStep& step) {
-    const bool computes =
-        step.kind == ScalarStep::Kind::Apply && step.op != Op::cast && step.op != Op::where;
+    const bool computes = step.is<step::Apply>() && step.op() != Op::cast && step.op() != Op::where;
     return computes && is_float(step.dtype) &&
-           (is_half(step.dtype) || is_function_of_reals(step.op));
+           (is_half(step.dtype) || is_function_of_reals(step.op()));
   });
 }
 
@@ -181,8 +179,8 @@ std::vector<Candidate> candidates_of(const ElementProgram& bias, const Function&
   std::vector<Candidate> found, entries;
   const std::vector<ScalarStep>& steps = bias.program.steps;
   for (std::size_t i = steps.size(); i-- > 0;) {
-    const bool question = steps[i].kind == ScalarStep::Kind::Apply && steps[i].dtype == DType::Bool;
-    if (!question && steps[i].kind != ScalarStep::Kind::Load) continue;
+    const bool question = steps[i].is<step::Apply>() && steps[i].dtype == DType::Bool;
+    if (!question && !steps[i].is<step::Load>()) continue;
     auto entry = entry_function(bias.program, i);
     if (entry && question && !is_exact(entry->function)) continue;
     if (!entry || static_cast<std::size_t>(entry->buffer) >= function.body.parameters.size())

@@ -10,6 +10,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/overloaded.h"
 #include "passes/bias_program.h"
 #include "passes/row_packer.h"
 #include "passes/score_bound.h"
@@ -19,8 +20,6 @@ namespace anydim::passes {
 using namespace ir;
 
 namespace {
-
-using Kind = ScalarStep::Kind;
 
 // Of inputs' elements, tried in this order. Those that a run must keep to are above what models are
 // fed with.
@@ -49,7 +48,7 @@ class RowPacker::BetweenRows {
     for (const ScalarStep& step : program.steps) {
       values.push_back(step_value(step, values));
       // What differs between heads has dims of its own, which an index has no room for.
-      if (step.kind == Kind::CheckedIndex && !by_head_)
+      if (step.is<step::CheckedIndex>() && !by_head_)
         indices_.emplace(step_leaf(static_cast<std::int32_t>(values.size()) - 1), values.back());
     }
     return values.back();
@@ -68,7 +67,7 @@ class RowPacker::BetweenRows {
   ValueId index(const Dim& dim) {
     switch (dim.kind()) {
       case Dim::Kind::Constant:
-        return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = *dim.constant()});
+        return literal({DType::I64, step::Constant{.integer = *dim.constant()}});
       case Dim::Kind::Symbol: return symbol(dim);
       case Dim::Kind::Sum: {
         ValueId sum = index(dim.constant_part());
@@ -124,36 +123,40 @@ class RowPacker::BetweenRows {
     std::vector<ValueId> operands;
     for (const std::int32_t operand : step.operands)
       operands.push_back(before[static_cast<std::size_t>(operand)]);
-    switch (step.kind) {
-      case Kind::Constant: return literal(step);
-      case Kind::Extent: return index(step.index[0]);
-      case Kind::Guarded: {
-        ValueId all = holds(step.conditions[0]);
-        for (std::size_t i = 1; i < step.conditions.size(); ++i)
-          all = add(Op::logical_and, {all, holds(step.conditions[i])});
-        return add(Op::where, {all, operands[0], operands[1]});
-      }
-      case Kind::Apply: {
-        if (step.check >= 0)
-          packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}",
-                                                 info(step.op).text));
-        return add(step.op, std::move(operands), step_attributes(step));
-      }
-      case Kind::Load: {
-        const auto buffer = static_cast<std::size_t>(step.buffer);
-        const auto& parameters = packer_.padded_.body.parameters;
-        if (buffer < parameters.size())
-          packer_.refuse(attention_, fmt::format("adds %{} to its scores beside the mask",
-                                                 packer_.padded_.values[parameters[buffer]].name));
-        if (const auto numbers = looked_up(step)) return *numbers;
-        break;
-      }
-      // A gather counts negative indices from the end, as the model does.
-      case Kind::CheckedIndex: return operands[0];
-      case Kind::Accumulated:
-      case Kind::Scratch: break;
-    }
-    packer_.refuse(attention_, "adds more to its scores than a mask and what positions tell");
+    const auto unknown = [&]() -> ValueId {
+      packer_.refuse(attention_, "adds more to its scores than a mask and what positions tell");
+    };
+    const Overloaded value{
+        [&](const step::Constant&) { return literal(step); },
+        [&](const step::Extent& extent) { return index(extent.value); },
+        [&](const step::Guarded& guarded) {
+          ValueId all = holds(guarded.conditions[0]);
+          for (std::size_t i = 1; i < guarded.conditions.size(); ++i)
+            all = add(Op::logical_and, {all, holds(guarded.conditions[i])});
+          return add(Op::where, {all, operands[0], operands[1]});
+        },
+        [&](const step::Apply& apply) {
+          if (apply.check >= 0)
+            packer_.refuse(attention_, fmt::format("adds something to its scores by way of {}",
+                                                   info(apply.op).text));
+          return add(apply.op, std::move(operands), step_attributes(step));
+        },
+        [&](const step::Load& load) {
+          const auto buffer = static_cast<std::size_t>(load.buffer);
+          const auto& parameters = packer_.padded_.body.parameters;
+          if (buffer < parameters.size())
+            packer_.refuse(attention_,
+                           fmt::format("adds %{} to its scores beside the mask",
+                                       packer_.padded_.values[parameters[buffer]].name));
+          const auto numbers = looked_up(load);
+          return numbers ? *numbers : unknown();
+        },
+        // A gather counts negative indices from the end, as the model does.
+        [&](const step::CheckedIndex&) { return operands[0]; },
+        [&](const step::Accumulated&) { return unknown(); },
+        [&](const step::Scratch&) { return unknown(); },
+    };
+    return std::visit(value, step.kind);
   }
 
   // Which of attention's batch dims, the sequences aside, an index counts, as the place of that dim
@@ -169,7 +172,7 @@ class RowPacker::BetweenRows {
   // Elements of a constant: a number for each head (or what else attention's batch dims other than
   // the batch count), before dims of rows and keys, and numbers that positions choose, as tables of
   // relative positions and constant masks have them.
-  std::optional<ValueId> looked_up(const ScalarStep& load) {
+  std::optional<ValueId> looked_up(const step::Load& load) {
     const auto found = finding_.constants.find(load.buffer);
     if (found == finding_.constants.end()) return std::nullopt;
     const Tensor& tensor = found->second;
@@ -237,7 +240,7 @@ class RowPacker::BetweenRows {
   }
 
   ValueId number(std::int64_t value) {
-    return literal({.kind = Kind::Constant, .dtype = DType::I64, .integer = value});
+    return literal({DType::I64, step::Constant{.integer = value}});
   }
 
   RowPacker& packer_;
@@ -285,7 +288,8 @@ void RowPacker::require_hidden(const MaskFinding& finding, const Binding& attent
 ValueId RowPacker::bias_between(const MaskFinding& finding, const Binding& attention) {
   const ScalarStep& last = finding.between.steps.back();
   const bool chooses = last.dtype == DType::Bool;
-  if (last.kind == Kind::Constant && (chooses ? last.integer != 0 : last.real == 0))
+  if (last.is<step::Constant>() &&
+      (chooses ? last.as<step::Constant>().integer != 0 : last.as<step::Constant>().real == 0))
     return no_value;
   return BetweenRows(*this, finding, attention).value(finding.between);
 }

@@ -251,8 +251,9 @@ std::optional<double> RowPacker::number_where_hidden(ValueId value) const {
     build_element(element, padded_, padded_.body, value, index, space);
     const ScalarStep last =
         fold(element, takes_part(mask_, padded_, {batch, row_index()}, false)).program.steps.back();
-    if (last.kind != ScalarStep::Kind::Constant) return std::nullopt;
-    return is_float(last.dtype) ? last.real : static_cast<double>(last.integer);
+    if (!last.is<step::Constant>()) return std::nullopt;
+    return is_float(last.dtype) ? last.as<step::Constant>().real
+                                : static_cast<double>(last.as<step::Constant>().integer);
   } catch (const NoLoopForm&) {
     return std::nullopt;
   }

@@ -335,9 +335,9 @@ class Simplifying {
         ElementProgram element;
         build_element(element, function_, function_.body, indices, index, space);
         const ScalarStep& last = element.program.steps.back();
-        const bool extent = last.kind == ScalarStep::Kind::Extent;
-        const bool constant = last.kind == ScalarStep::Kind::Constant && last.integer == 0;
-        const bool whole = extent && last.index[0] == index[axis];
+        const bool constant = last.is<step::Constant>() && last.as<step::Constant>().integer == 0;
+        const auto* extent = std::get_if<step::Extent>(&last.kind);
+        const bool whole = extent && extent->value == index[axis];
         if (!whole && !(extents[axis].is_constant(1) && constant)) return false;
       }
     } catch (const NoLoopForm&) {

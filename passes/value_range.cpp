@@ -8,6 +8,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/overloaded.h"
 #include "ir/reference/evaluate.h"
 
 namespace anydim::passes {
@@ -15,8 +16,6 @@ namespace anydim::passes {
 using namespace ir;
 
 namespace {
-
-using Kind = ScalarStep::Kind;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr ValueRange none{infinity, -infinity, false};
@@ -42,10 +41,10 @@ class OpRange {
       : step_(step), operands_(operands) {}
 
   ValueRange range() const {
-    if (info(step_.op).has(traits::compares)) return compared();
-    if (info(step_.op).has(traits::logical)) return logical();
-    if (step_.op == Op::cast) return cast();
-    if (step_.op == Op::where) return chosen();
+    if (info(step_.op()).has(traits::compares)) return compared();
+    if (info(step_.op()).has(traits::logical)) return logical();
+    if (step_.op() == Op::cast) return cast();
+    if (step_.op() == Op::where) return chosen();
     if (step_.dtype == DType::Bool) return both_truths;
     return is_float(step_.dtype) ? real() : integer();
   }
@@ -104,7 +103,7 @@ class OpRange {
 
   // NaN gives NaN, and other operands give what they give without it.
   bool passes_nan_on() const {
-    switch (step_.op) {  // NOLINT: the others may give a number for NaN
+    switch (step_.op()) {  // NOLINT: the others may give a number for NaN
       case Op::add:
       case Op::sub:
       case Op::mul:
@@ -140,7 +139,7 @@ class OpRange {
     const ValueRange anything = every_value(step_.dtype);
     if (any_nan()) return passes_nan_on() ? beside_nan() : anything;
     const ValueRange& a = operand(0);
-    switch (step_.op) {  // NOLINT: the others may be anything
+    switch (step_.op()) {  // NOLINT: the others may be anything
       case Op::add:
       case Op::sub:
       case Op::min:
@@ -162,7 +161,7 @@ class OpRange {
       case Op::abs: return holds_zero(a) ? corners({a.low, 0.0, a.high}) : corners();
       case Op::sqrt: return a.low < 0 ? anything : corners();
       case Op::mod: return real_remainder();
-      default: return is_function_of_reals(step_.op) ? function() : anything;
+      default: return is_function_of_reals(step_.op()) ? function() : anything;
     }
   }
 
@@ -181,7 +180,7 @@ class OpRange {
   ValueRange function() const {
     const ValueRange anything = every_value(step_.dtype);
     const ValueRange& a = operand(0);
-    switch (step_.op) {  // NOLINT: the others may be anything
+    switch (step_.op()) {  // NOLINT: the others may be anything
       case Op::exp:
       case Op::sinh:
       case Op::asinh:
@@ -232,7 +231,7 @@ class OpRange {
 
   ValueRange integer() const {
     const ValueRange &a = operand(0), anything = every_value(step_.dtype);
-    switch (step_.op) {  // NOLINT: the others may be anything
+    switch (step_.op()) {  // NOLINT: the others may be anything
       case Op::add:
       case Op::sub:
       case Op::mul:
@@ -269,8 +268,8 @@ class OpRange {
 
   ValueRange compared() const {
     const ValueRange& a = operand(0);
-    if (step_.op == Op::is_nan) return a.nan ? both_truths : truth(false);
-    if (step_.op == Op::is_inf) return holds_infinity(a) || a.nan ? both_truths : truth(false);
+    if (step_.op() == Op::is_nan) return a.nan ? both_truths : truth(false);
+    if (step_.op() == Op::is_inf) return holds_infinity(a) || a.nan ? both_truths : truth(false);
     const ValueRange& b = operand(1);
     if (any_nan()) return both_truths;
     const auto ordered = [](const ValueRange& x, const ValueRange& y,
@@ -279,7 +278,7 @@ class OpRange {
       if (equal_too ? x.low > y.high : x.low >= y.high) return truth(false);
       return both_truths;
     };
-    switch (step_.op) {  // NOLINT: those that compare two numbers
+    switch (step_.op()) {  // NOLINT: those that compare two numbers
       case Op::less: return ordered(a, b, false);
       case Op::less_equal: return ordered(a, b, true);
       case Op::greater: return ordered(b, a, false);
@@ -292,9 +291,9 @@ class OpRange {
 
   ValueRange logical() const {
     const ValueRange& a = operand(0);
-    if (step_.op == Op::logical_not) return {1 - a.high, 1 - a.low, false};
+    if (step_.op() == Op::logical_not) return {1 - a.high, 1 - a.low, false};
     const ValueRange& b = operand(1);
-    switch (step_.op) {  // NOLINT: those of two bools
+    switch (step_.op()) {  // NOLINT: those of two bools
       case Op::logical_and: return {std::min(a.low, b.low), std::min(a.high, b.high), false};
       case Op::logical_or: return {std::max(a.low, b.low), std::max(a.high, b.high), false};
       default: return a.single() && b.single() ? truth(a.low != b.low) : both_truths;
@@ -377,21 +376,22 @@ ValueRange every_finite_value(DType dtype) {
 
 ValueRange range_of_step(const ScalarStep& step, std::span<const OperandRange> operands,
                          const SymbolTable& symbols) {
-  switch (step.kind) {
-    case Kind::Constant:
-      if (is_float(step.dtype)) return number_range(step.real);
-      return outwards(step.dtype == DType::U64
-                          ? static_cast<double>(static_cast<std::uint64_t>(step.integer))
-                          : static_cast<double>(step.integer));
-    case Kind::Extent: return dim_range(step.index[0], symbols);
-    case Kind::Guarded: return united(operands[0].range, operands[1].range);
-    case Kind::Apply: return OpRange(step, operands).range();
-    case Kind::CheckedIndex:
-    case Kind::Load:
-    case Kind::Accumulated:
-    case Kind::Scratch: return every_value(step.dtype);
-  }
-  internal_error("every kind of step has a range");
+  const Overloaded range{
+      [&](const step::Constant& constant) {
+        if (is_float(step.dtype)) return number_range(constant.real);
+        return outwards(step.dtype == DType::U64
+                            ? static_cast<double>(static_cast<std::uint64_t>(constant.integer))
+                            : static_cast<double>(constant.integer));
+      },
+      [&](const step::Extent& extent) { return dim_range(extent.value, symbols); },
+      [&](const step::Guarded&) { return united(operands[0].range, operands[1].range); },
+      [&](const step::Apply&) { return OpRange(step, operands).range(); },
+      [&](const step::CheckedIndex&) { return every_value(step.dtype); },
+      [&](const step::Load&) { return every_value(step.dtype); },
+      [&](const step::Accumulated&) { return every_value(step.dtype); },
+      [&](const step::Scratch&) { return every_value(step.dtype); },
+  };
+  return std::visit(range, step.kind);
 }
 
 }  // namespace anydim::passes

@@ -35,7 +35,7 @@ class Counter {
 bool loads_narrow(const ir::ScalarProgram& program) {
   bool any = false;
   for (const ir::ScalarStep& step : program.steps) {
-    if (step.kind != ir::ScalarStep::Kind::Load || !ir::is_float(step.dtype)) continue;
+    if (!step.is<ir::step::Load>() || !ir::is_float(step.dtype)) continue;
     if (ir::size_of(step.dtype) != 2) return false;
     any = true;
   }

@@ -26,19 +26,19 @@ using llvm::Value;
 
 // The positive number that every score is its product times, where it is nothing more.
 std::optional<double> factor_of(const ir::ScalarProgram& score) {
-  using Kind = ir::ScalarStep::Kind;
   const auto step = [&](std::int32_t position) -> const ir::ScalarStep& {
     return score.steps[static_cast<std::size_t>(position)];
   };
   const ir::ScalarStep& last = score.steps.back();
-  if (last.kind == Kind::Accumulated) return 1;
-  if (last.kind != Kind::Apply || last.op != ir::Op::mul) return std::nullopt;
+  if (last.is<ir::step::Accumulated>()) return 1;
+  if (!last.applies(ir::Op::mul)) return std::nullopt;
   for (const std::size_t side : {0U, 1U}) {
     const ir::ScalarStep &product = step(last.operands[side]),
                          &factor = step(last.operands[1 - side]);
-    if (product.kind == Kind::Accumulated && factor.kind == Kind::Constant && factor.real > 0 &&
-        std::isfinite(factor.real))
-      return factor.real;
+    const auto* number = std::get_if<ir::step::Constant>(&factor.kind);
+    if (product.is<ir::step::Accumulated>() && number && number->real > 0 &&
+        std::isfinite(number->real))
+      return number->real;
   }
   return std::nullopt;
 }
@@ -558,10 +558,7 @@ class AttentionEmitter {
     if (factor_)
       difference = kernel_.here().CreateFMul(
           difference, llvm::ConstantFP::get(difference->getType(), *factor_));
-    ir::ScalarStep step;
-    step.kind = ir::ScalarStep::Kind::Apply;
-    step.op = ir::Op::exp;
-    step.dtype = dtype_;
+    const ir::ScalarStep step{dtype_, ir::step::Apply{ir::Op::exp}};
     return emit_elementwise(kernel_, scope, step, dtype_, {difference}, nullptr);
   }
 

@@ -31,8 +31,8 @@ constexpr double pack_cycles = 4;  // a vector copied by columns or rows
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
   for (const ir::ScalarStep& step : program.steps) {
-    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += operation_cycles(step);
-    if (step.kind == ir::ScalarStep::Kind::Load) cycles += 1;
+    if (step.is<ir::step::Apply>()) cycles += operation_cycles(step);
+    if (step.is<ir::step::Load>()) cycles += 1;
   }
   return cycles;
 }

@@ -474,12 +474,12 @@ class MatmulEmitter {
     }
     for (const ir::ScalarStep& step : form_.epilogue.steps) {
       const auto at_step = [](const Dim& dim) { return !ir::steps_mentioned(dim).empty(); };
-      if (step.kind != ir::ScalarStep::Kind::Load || std::ranges::any_of(step.index, at_step))
-        continue;
-      const auto buffer = static_cast<std::size_t>(step.buffer);
+      const auto* load = std::get_if<ir::step::Load>(&step.kind);
+      if (!load || std::ranges::any_of(load->index, at_step)) continue;
+      const auto buffer = static_cast<std::size_t>(load->buffer);
       const ir::TensorType& type = kernel_.buffer_type(buffer);
       add(kernel_.buffer(buffer), type.dtype,
-          ir::linear_offset(step.index, type.dims, kernel_.symbols()), false);
+          ir::linear_offset(load->index, type.dims, kernel_.symbols()), false);
     }
   }
 

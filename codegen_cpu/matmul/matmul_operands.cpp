@@ -14,12 +14,12 @@ using ir::Dim;
 using ir::ScalarStep;
 
 const ScalarStep* load_of(const ScalarStep& step) {
-  return step.kind == ScalarStep::Kind::Load ? &step : nullptr;
+  return step.is<ir::step::Load>() ? &step : nullptr;
 }
 
 // A step of the program, or what it converts.
 const ScalarStep& behind_conversion(const ir::ScalarProgram& program, const ScalarStep& step) {
-  if (step.kind != ScalarStep::Kind::Apply || step.op != ir::Op::cast) return step;
+  if (!step.applies(ir::Op::cast)) return step;
   return program.steps[static_cast<std::size_t>(step.operands.front())];
 }
 
@@ -31,9 +31,9 @@ const ScalarStep* plain_load(const ir::ScalarProgram& program, ir::DType dtype, 
 }
 
 Dim offset_of(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
-  const ir::ValueId parameter =
-      region.body.body.parameters.at(static_cast<std::size_t>(load.buffer));
-  return ir::linear_offset(load.index, region.body.tensor_type(parameter).dims, symbols);
+  const auto& [buffer, index] = load.as<ir::step::Load>();
+  const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(buffer));
+  return ir::linear_offset(index, region.body.tensor_type(parameter).dims, symbols);
 }
 
 // Where an index comes from another load (a gather) the operand has no fixed place.
@@ -43,23 +43,28 @@ bool mentions_steps(const Dim& dim) {
                      [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); });
 }
 
+bool loads(const ScalarStep& step, std::int32_t buffer) {
+  const auto* load = std::get_if<ir::step::Load>(&step.kind);
+  return load && load->buffer == buffer;
+}
+
 std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) {
-  return static_cast<std::int32_t>(
-      std::count_if(program.steps.begin(), program.steps.end(), [&](const ScalarStep& step) {
-        return step.kind == ScalarStep::Kind::Load && step.buffer == buffer;
-      }));
+  return static_cast<std::int32_t>(std::ranges::count_if(
+      program.steps, [&](const ScalarStep& step) { return loads(step, buffer); }));
 }
 
 bool is_weight(const ir::Region& region, const ScalarStep& load) {
-  return std::ranges::find(region.weights, static_cast<std::uint32_t>(load.buffer)) !=
+  return std::ranges::find(region.weights,
+                           static_cast<std::uint32_t>(load.as<ir::step::Load>().buffer)) !=
          region.weights.end();
 }
 
 // Whether this load alone reads its buffer; another reader needs a weight as it is.
 bool is_only_reader(const ir::MatmulForm& form, const ScalarStep& load) {
-  std::int32_t uses = count_loads(form.left, load.buffer) + count_loads(form.right, load.buffer) +
-                      count_loads(form.epilogue, load.buffer);
-  for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, load.buffer);
+  const std::int32_t buffer = load.as<ir::step::Load>().buffer;
+  std::int32_t uses = count_loads(form.left, buffer) + count_loads(form.right, buffer) +
+                      count_loads(form.epilogue, buffer);
+  for (const ir::RowStage& stage : form.rows) uses += count_loads(stage.program, buffer);
   return uses == 1;
 }
 
@@ -69,21 +74,17 @@ struct ScaledLoads {
 };
 std::optional<ScaledLoads> scaled_loads(const ir::Region& region, const ir::ScalarProgram& right) {
   const ScalarStep& last = right.steps.back();
-  if (last.kind != ScalarStep::Kind::Apply || last.op != ir::Op::mul ||
-      last.dtype != ir::DType::F32)
-    return std::nullopt;
+  if (!last.applies(ir::Op::mul) || last.dtype != ir::DType::F32) return std::nullopt;
   const auto step = [&](std::int32_t position) -> const ScalarStep& {
     return right.steps[static_cast<std::size_t>(position)];
   };
   for (const std::size_t side : {0U, 1U}) {
     const ScalarStep &real = step(last.operands[side]), &scale = step(last.operands[1 - side]);
-    if (real.kind != ScalarStep::Kind::Apply || real.op != ir::Op::cast ||
-        scale.kind != ScalarStep::Kind::Load)
-      continue;
+    if (!real.applies(ir::Op::cast) || !scale.is<ir::step::Load>()) continue;
     const ScalarStep& integers = step(real.operands.front());
-    if (integers.kind == ScalarStep::Kind::Load && integers.dtype == ir::DType::I8 &&
+    if (integers.is<ir::step::Load>() && integers.dtype == ir::DType::I8 &&
         scale.dtype == ir::DType::F32 && is_weight(region, integers) && is_weight(region, scale) &&
-        integers.buffer != scale.buffer)
+        integers.as<ir::step::Load>().buffer != scale.as<ir::step::Load>().buffer)
       return ScaledLoads{&integers, &scale};
   }
   return std::nullopt;
@@ -94,7 +95,7 @@ std::optional<PackedWeight> placed_weight(const Target& target, const Product& p
                                           const ScalarStep& load, const ir::SymbolTable& symbols) {
   if (!is_weight(region, load) || !is_only_reader(form, load)) return std::nullopt;
   PackedWeight weight;
-  weight.buffer = load.buffer;
+  weight.buffer = load.as<ir::step::Load>().buffer;
   Dim rest = offset_of(region, load, symbols);
   const auto constant_stride = [&](const ir::Iteration& iteration, std::int64_t& stride,
                                    std::int64_t& extent) {
@@ -149,7 +150,8 @@ bool place_scaled(const Target& target, const ir::Region& region, const ir::Matm
     if (ir::prove_equal(along->base, place, symbols) != ir::Proof::Yes) continue;
     operands.product = product;
     operands.weight = std::move(weight);
-    operands.scales = BlockScales{.buffer = loads->scale->buffer, .block = block, .blocks = blocks};
+    operands.scales = BlockScales{
+        .buffer = loads->scale->as<ir::step::Load>().buffer, .block = block, .blocks = blocks};
     return true;
   }
   return false;
@@ -184,8 +186,9 @@ std::optional<RowsInPlace> rows_in_place(const ir::Region& region, const ir::Sca
     return std::nullopt;
   const auto between = ir::affine_in(along->base, row.variable);
   if (!between) return std::nullopt;
-  return RowsInPlace{
-      .buffer = load->buffer, .offset = between->base, .row_stride = between->stride};
+  return RowsInPlace{.buffer = load->as<ir::step::Load>().buffer,
+                     .offset = between->base,
+                     .row_stride = between->stride};
 }
 
 MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
@@ -205,7 +208,7 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
                                   form.m, form.k, symbols);
   operands.left_panels = !operands.left && !product.in_tiles(target) &&
                          std::ranges::none_of(form.left.steps, [&](const ScalarStep& step) {
-                           if (step.kind != ScalarStep::Kind::Load) return false;
+                           if (!step.is<ir::step::Load>()) return false;
                            const auto along =
                                ir::affine_in(offset_of(region, step, symbols), form.k.variable);
                            return along && along->stride.is_constant(1);
@@ -232,24 +235,18 @@ std::vector<std::size_t> overwritable_parameters(const ir::Region& region,
   const ir::Store& store = form.stores.front();
   const ir::TensorType& result = body.tensor_type(body.body.results.front());
   const Dim stored = ir::linear_offset(store.index, result.dims, symbols);
-  const auto loads = [](const ir::ScalarProgram& program, std::size_t parameter) {
-    return std::ranges::any_of(program.steps, [&](const ir::ScalarStep& step) {
-      return step.kind == ir::ScalarStep::Kind::Load &&
-             step.buffer == static_cast<std::int32_t>(parameter);
-    });
-  };
   std::vector<std::size_t> found;
   for (std::size_t parameter = 0; parameter < body.body.parameters.size(); ++parameter) {
     const ir::TensorType& type = body.tensor_type(body.body.parameters[parameter]);
+    const auto buffer = static_cast<std::int32_t>(parameter);
     if (type.dtype != result.dtype || ir::product(type.dims) != ir::product(result.dims) ||
-        loads(form.left, parameter) || loads(form.right, parameter))
+        count_loads(form.left, buffer) > 0 || count_loads(form.right, buffer) > 0)
       continue;
     const auto reads_what_is_written = [&](const ir::ScalarStep& step) {
-      return step.kind != ir::ScalarStep::Kind::Load ||
-             step.buffer != static_cast<std::int32_t>(parameter) ||
-             ir::linear_offset(step.index, type.dims, symbols) == stored;
+      return !loads(step, buffer) ||
+             ir::linear_offset(step.as<ir::step::Load>().index, type.dims, symbols) == stored;
     };
-    if (loads(form.epilogue, parameter) &&
+    if (count_loads(form.epilogue, buffer) > 0 &&
         std::ranges::all_of(form.epilogue.steps, reads_what_is_written))
       found.push_back(parameter);
   }
@@ -292,8 +289,10 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
     right = scaled->integers;
   }
   const auto along_depth = [&](const ScalarStep* load) {
-    if (load == nullptr || load->index.empty()) return false;
-    const auto along = ir::affine_in(load->index.back(), form.k.variable);
+    if (load == nullptr) return false;
+    const std::vector<Dim>& index = load->as<ir::step::Load>().index;
+    if (index.empty()) return false;
+    const auto along = ir::affine_in(index.back(), form.k.variable);
     return along && along->stride.is_constant(1);
   };
   const auto stored_along = [&](const ir::Iteration& iteration) {
@@ -308,17 +307,13 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
   std::optional<std::int64_t> row;
   if (in_place) {
     const ir::ValueId parameter =
-        region.body.body.parameters.at(static_cast<std::size_t>(left->buffer));
+        region.body.body.parameters.at(static_cast<std::size_t>(left->as<ir::step::Load>().buffer));
     row = region.body.tensor_type(parameter).dims.back().constant();
   }
+  const auto runs_along_depth = [&](const ScalarStep& step) { return along_depth(load_of(step)); };
   return {.product = product,
           .left_in_place = in_place,
-          .left_panels = !in_place && std::ranges::none_of(form.left.steps,
-                                                           [&](const ScalarStep& step) {
-                                                             return step.kind ==
-                                                                        ScalarStep::Kind::Load &&
-                                                                    along_depth(&step);
-                                                           }),
+          .left_panels = !in_place && std::ranges::none_of(form.left.steps, runs_along_depth),
           .weight = right != nullptr && is_weight(region, *right),
           .turned_results = !stored_along(form.n) && stored_along(form.m),
           .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(product.left))};

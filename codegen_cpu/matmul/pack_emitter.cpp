@@ -73,9 +73,8 @@ struct PackedRun {
 void put_conditions_first(const ir::ScalarProgram& program, std::vector<ir::Iteration>& digits) {
   const auto decides = [&](const ir::Iteration& digit) {
     return std::ranges::any_of(program.steps, [&](const ir::ScalarStep& step) {
-      return std::ranges::any_of(step.conditions, [&](const ir::ScalarStep::Condition& condition) {
-        return condition.left.mentions(digit.variable) || condition.right.mentions(digit.variable);
-      });
+      return step.is<ir::step::Guarded>() &&
+             ir::any_dim(step, [&](const Dim& dim) { return dim.mentions(digit.variable); });
     });
   };
   std::vector<ir::Iteration> ordered;

@@ -15,7 +15,7 @@ bool is_byte(DType dtype) { return dtype == DType::U8 || dtype == DType::I8; }
 DType narrow_dtype(const ir::ScalarProgram& program, DType compute) {
   const ScalarStep& last = program.steps.back();
   if (last.dtype != compute) return last.dtype;
-  if (last.kind != ScalarStep::Kind::Apply || last.op != Op::cast) return compute;
+  if (!last.applies(Op::cast)) return compute;
   return program.steps[static_cast<std::size_t>(last.operands.front())].dtype;
 }
 
@@ -39,8 +39,7 @@ Product product_of(const Target& target, DType compute, const ir::ScalarProgram&
 
 const ScalarStep& element_of(const ir::ScalarProgram& program, DType dtype) {
   const ScalarStep& last = program.steps.back();
-  if (last.dtype == dtype || last.kind != ScalarStep::Kind::Apply || last.op != Op::cast)
-    return last;
+  if (last.dtype == dtype || !last.applies(Op::cast)) return last;
   const ScalarStep& operand = program.steps[static_cast<std::size_t>(last.operands.front())];
   return operand.dtype == dtype ? operand : last;
 }
@@ -74,12 +73,8 @@ DType compute_dtype(DType accumulate) { return ir::is_half(accumulate) ? DType::
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, DType dtype) {
   ir::ScalarProgram result = program;
   if (program.steps.back().dtype == dtype) return result;
-  ScalarStep cast;
-  cast.kind = ScalarStep::Kind::Apply;
-  cast.op = Op::cast;
-  cast.dtype = dtype;
-  cast.operands = {static_cast<std::int32_t>(program.steps.size()) - 1};
-  result.steps.push_back(cast);
+  const auto last = static_cast<std::int32_t>(program.steps.size()) - 1;
+  result.steps.push_back({dtype, ir::step::Apply{Op::cast}, {last}});
   return result;
 }
 

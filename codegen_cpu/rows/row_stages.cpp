@@ -59,9 +59,7 @@ class Accumulator {
   // `value` at a point whose lanes all belong to one row.
   void add(Scope& point, llvm::Value* value, unsigned copy) {
     kernel_.at(point);
-    ir::ScalarStep cast;
-    cast.op = ir::Op::cast;
-    cast.dtype = reduction_.dtype;
+    const ir::ScalarStep cast{reduction_.dtype, ir::step::Apply{ir::Op::cast}};
     value = emit_elementwise(kernel_, point, cast, from_, {value}, nullptr);
     const unsigned width = point.lanes().width;
     auto& at = kernel_.at(point);
@@ -97,9 +95,7 @@ class Accumulator {
     return kernel_.at(scope).CreateLoad(variable->getAllocatedType(), variable);
   }
   llvm::Value* combine(Scope& scope, llvm::Value* a, llvm::Value* b) {
-    ir::ScalarStep step;
-    step.op = ir::joining_op(reduction_.kind);
-    step.dtype = reduction_.dtype;
+    const ir::ScalarStep step{reduction_.dtype, ir::step::Apply{ir::joining_op(reduction_.kind)}};
     return emit_elementwise(kernel_, scope, step, reduction_.dtype, {a, b}, nullptr);
   }
 

@@ -28,8 +28,8 @@ class Elementwise {
 
   llvm::Value* emit() {
     kernel_.at(scope_);
-    if (step_.op == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
-    if (step_.op == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
+    if (step_.op() == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
+    if (step_.op() == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
     const std::span<const Value> operands(operands_);
     return ir::is_float(dtype_)
                ? ir::RealBody(*this, ir::scalar_op(step_), operands).value()
@@ -245,8 +245,8 @@ class Elementwise {
   // see the same in index_emitter.cpp.
   llvm::Value* checked_divisor(llvm::Value* divisor, llvm::Value*& is_zero) {
     is_zero = at().CreateICmpEQ(divisor, integer(0));
-    if (step_.check >= 0) {
-      report_where(kernel_, scope_, is_zero, mask_, step_.check,
+    if (const std::int32_t check = ir::check_of(step_); check >= 0) {
+      report_where(kernel_, scope_, is_zero, mask_, check,
                    llvm::ConstantInt::get(like(at().getInt64Ty()), 0));
       kernel_.at(scope_);
     }

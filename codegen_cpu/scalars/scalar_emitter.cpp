@@ -4,6 +4,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/overloaded.h"
 
 namespace anydim::codegen_cpu {
 
@@ -35,8 +36,9 @@ const Dim& ProgramEmitter::offset_of(std::size_t buffer, const std::vector<Dim>&
 // An element of scratch differs with what its index mentions.
 Scope& ProgramEmitter::outermost_of(Scope& scope, std::int32_t position, Scope& floor) {
   const ScalarStep& step = program().step(position);
-  if (step.kind != ScalarStep::Kind::Scratch) return floor;
-  return ir::home_of_leaves(scope, floor, scratch_.at(step.slot).index.leaves());
+  const auto* element = std::get_if<ir::step::Scratch>(&step.kind);
+  if (!element) return floor;
+  return ir::home_of_leaves(scope, floor, scratch_.at(element->slot).index.leaves());
 }
 
 llvm::Value* ProgramEmitter::joined(Scope& scope, llvm::Instruction::BinaryOps operation,
@@ -70,53 +72,61 @@ llvm::Value* ProgramEmitter::write(Scope& home, const ir::PlacedInverse& inverse
 }
 
 llvm::Value* ProgramEmitter::write(Scope& home, const ir::PlacedStep& placed) {
-  const ScalarStep& step = placed.step;
-  switch (step.kind) {
-    case ScalarStep::Kind::Constant: {
-      llvm::Type* type = kernel_.value_type(step.dtype);
-      if (ir::is_float(step.dtype)) return llvm::ConstantFP::get(type, step.real);
-      return llvm::ConstantInt::get(type, static_cast<std::uint64_t>(step.integer), true);
-    }
-    case ScalarStep::Kind::Extent: return emit_index_lanes(kernel_, home, step.index.at(0));
-    case ScalarStep::Kind::Load: {
-      const auto buffer = static_cast<std::size_t>(step.buffer);
-      return load_elements(kernel_, home, kernel_.buffer(buffer), step.dtype,
-                           offset_of(buffer, step.index), mask(home, placed.mask),
-                           kernel_.is_constant(buffer));
-    }
-    case ScalarStep::Kind::Scratch: {
-      const ScratchSlot& slot = scratch_.at(step.slot);
-      return load_elements(kernel_, home, slot.base, slot.dtype, slot.index);
-    }
-    case ScalarStep::Kind::CheckedIndex:
-      return checked_index(home, placed, value_of(home, placed.operands.at(0)));
-    case ScalarStep::Kind::Guarded:
-    case ScalarStep::Kind::Apply: return apply(home, placed);
-    case ScalarStep::Kind::Accumulated: break;
-  }
-  internal_error("a step is emitted by its kind");
+  const DType dtype = placed.step.dtype;
+  const ir::Overloaded emit{
+      [&](const ir::step::Constant& constant) -> llvm::Value* {
+        llvm::Type* type = kernel_.value_type(dtype);
+        if (ir::is_float(dtype)) return llvm::ConstantFP::get(type, constant.real);
+        return llvm::ConstantInt::get(type, static_cast<std::uint64_t>(constant.integer), true);
+      },
+      [&](const ir::step::Extent& extent) { return emit_index_lanes(kernel_, home, extent.value); },
+      [&](const ir::step::Load& load) {
+        const auto buffer = static_cast<std::size_t>(load.buffer);
+        return load_elements(kernel_, home, kernel_.buffer(buffer), dtype,
+                             offset_of(buffer, load.index), mask(home, placed.mask),
+                             kernel_.is_constant(buffer));
+      },
+      [&](const ir::step::Scratch& element) {
+        const ScratchSlot& slot = scratch_.at(element.slot);
+        return load_elements(kernel_, home, slot.base, slot.dtype, slot.index);
+      },
+      [&](const ir::step::CheckedIndex& index) { return checked_index(home, placed, index); },
+      [&](const ir::step::Guarded& guarded) { return select(home, placed, guarded); },
+      [&](const ir::step::Apply&) {
+        const std::vector<llvm::Value*> values = operands(home, placed);
+        return emit_elementwise(kernel_, home, placed.step, program().operand_dtype(placed.number),
+                                values, mask(home, placed.mask));
+      },
+      [](const ir::step::Accumulated&) -> llvm::Value* {
+        internal_error("a slot is no statement");
+      },
+  };
+  return std::visit(emit, placed.step.kind);
 }
 
-llvm::Value* ProgramEmitter::apply(Scope& home, const ir::PlacedStep& placed) {
+std::vector<llvm::Value*> ProgramEmitter::operands(Scope& home, const ir::PlacedStep& placed,
+                                                   llvm::Value* first) {
   std::vector<llvm::Value*> values;
-  const bool guarded = placed.step.kind == ScalarStep::Kind::Guarded;
-  if (guarded) values.push_back(all_of(home, placed.step.conditions));
+  if (first) values.push_back(first);
   for (const ir::KernelValue& operand : placed.operands) values.push_back(value_of(home, operand));
-  llvm::Value* where = mask(home, placed.mask);
   const bool vector = std::ranges::any_of(
       values, [](llvm::Value* value) { return value->getType()->isVectorTy(); });
-  auto& at = kernel_.at(home);
-  if (vector) {
+  kernel_.at(home);
+  if (vector)
     for (llvm::Value*& value : values) value = kernel_.splat(value, home.lanes().width);
-  }
-  if (guarded) return at.CreateSelect(values[0], values[1], values[2]);
-  return emit_elementwise(kernel_, home, placed.step, program().operand_dtype(placed.number),
-                          values, where);
+  return values;
+}
+
+llvm::Value* ProgramEmitter::select(Scope& home, const ir::PlacedStep& placed,
+                                    const ir::step::Guarded& guarded) {
+  const std::vector<llvm::Value*> values = operands(home, placed, all_of(home, guarded.conditions));
+  return kernel_.at(home).CreateSelect(values[0], values[1], values[2]);
 }
 
 llvm::Value* ProgramEmitter::checked_index(Scope& home, const ir::PlacedStep& placed,
-                                           llvm::Value* index) {
-  llvm::Value* extent = emit_index_lanes(kernel_, home, placed.step.index.at(0));
+                                           const ir::step::CheckedIndex& checked) {
+  llvm::Value* index = value_of(home, placed.operands.at(0));
+  llvm::Value* extent = emit_index_lanes(kernel_, home, checked.extent);
   auto& at = kernel_.at(home);
   const bool vector = index->getType()->isVectorTy() || extent->getType()->isVectorTy();
   const unsigned width = vector ? home.lanes().width : 1;
@@ -129,7 +139,7 @@ llvm::Value* ProgramEmitter::checked_index(Scope& home, const ir::PlacedStep& pl
       at.CreateSelect(at.CreateICmpSLT(index, zero), at.CreateAdd(index, extent), index);
   llvm::Value* outside = at.CreateICmpUGE(counted, extent);
   llvm::Value* result = at.CreateSelect(outside, zero, counted);
-  report_where(kernel_, home, outside, mask(home, placed.mask), placed.step.check, index);
+  report_where(kernel_, home, outside, mask(home, placed.mask), checked.check, index);
   home.define(program().leaf_of(placed.number), result);
   return result;
 }
@@ -172,7 +182,7 @@ void ProgramEmitter::put(Scope& scope, const ir::PlacedStore& store) {
   llvm::Value* stored = value_of(scope, store.value);
   if (store.combine) {
     llvm::Value* there = load_elements(kernel_, scope, kernel_.output(output), dtype, offset);
-    const ScalarStep step{.kind = ScalarStep::Kind::Apply, .dtype = dtype, .op = *store.combine};
+    const ScalarStep step{dtype, ir::step::Apply{*store.combine}};
     const unsigned width =
         there->getType()->isVectorTy() || stored->getType()->isVectorTy() ? scope.lanes().width : 1;
     kernel_.at(scope);

@@ -39,8 +39,12 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   void write(Scope& scope, const ir::PlacedStore& store) override;
 
   void put(Scope& scope, const ir::PlacedStore& store);  // without its mask
-  llvm::Value* checked_index(Scope& home, const ir::PlacedStep& placed, llvm::Value* index);
-  llvm::Value* apply(Scope& home, const ir::PlacedStep& placed);
+  llvm::Value* checked_index(Scope& home, const ir::PlacedStep& placed,
+                             const ir::step::CheckedIndex& checked);
+  llvm::Value* select(Scope& home, const ir::PlacedStep& placed, const ir::step::Guarded& guarded);
+  // Behind `first`, where there is one; all of them scalars or all vectors.
+  std::vector<llvm::Value*> operands(Scope& home, const ir::PlacedStep& placed,
+                                     llvm::Value* first = nullptr);
   llvm::Value* all_of(Scope& scope, const std::vector<ir::ScalarStep::Condition>& conditions);
   llvm::Value* mask(Scope& scope, const ir::KernelMask& mask);  // null: everywhere
   llvm::Value* joined(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a,

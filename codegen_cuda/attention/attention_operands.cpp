@@ -39,11 +39,10 @@ std::optional<Operand> operand(const ir::Region& region, const ir::ScalarProgram
                                const ir::SymbolTable& symbols) {
   const ir::ScalarProgram program = ir::without_widening(written);
   const ScalarStep& load = program.steps.back();
-  if (load.kind != ScalarStep::Kind::Load ||
-      (load.dtype != DType::F16 && load.dtype != DType::BF16))
+  if (!load.is<ir::step::Load>() || (load.dtype != DType::F16 && load.dtype != DType::BF16))
     return std::nullopt;
-  const auto rows = rows_at(load_offset(region, load, symbols), load.buffer, piece_bytes / 2, row,
-                            column, symbols);
+  const auto rows = rows_at(load_offset(region, load, symbols), load.as<ir::step::Load>().buffer,
+                            piece_bytes / 2, row, column, symbols);
   if (!rows) return std::nullopt;
   return Operand{load.dtype, *rows};
 }
@@ -55,9 +54,9 @@ void find_output(AttentionOperands& operands, const ir::Region& region,
   const ir::Store& store = form.stores.front();
   const ScalarStep* step = &form.epilogue.steps[static_cast<std::size_t>(store.step)];
   const DType dtype = step->dtype;
-  if (step->kind == ScalarStep::Kind::Apply && step->op == ir::Op::cast)
+  if (step->applies(ir::Op::cast))
     step = &form.epilogue.steps[static_cast<std::size_t>(step->operands.front())];
-  if (step->kind != ScalarStep::Kind::Accumulated) return;
+  if (!step->is<ir::step::Accumulated>()) return;
   const bool narrow = ir::is_half(dtype);
   if (!narrow && dtype != DType::F32) return;
   const ir::Block& body = region.body.body;

@@ -19,7 +19,6 @@ using ir::DType;
 using ir::Op;
 using ir::ScalarProgram;
 using ir::ScalarStep;
-using Kind = ScalarStep::Kind;
 
 const ScalarStep& at(const ScalarProgram& program, std::int32_t step) {
   return program.steps[static_cast<std::size_t>(step)];
@@ -30,14 +29,14 @@ std::int32_t last_step(const ScalarProgram& program) {
 
 bool reads_product(const ScalarProgram& program, std::int32_t step) {
   const ScalarStep& here = at(program, step);
-  if (here.kind == Kind::Accumulated) return true;
+  if (here.is<ir::step::Accumulated>()) return true;
   if (std::any_of(here.operands.begin(), here.operands.end(),
                   [&](std::int32_t operand) { return reads_product(program, operand); }))
     return true;
-  for (const Dim& dim : here.index)
-    for (const std::int32_t index : ir::steps_mentioned(dim))
-      if (reads_product(program, index)) return true;
-  return false;
+  return ir::any_dim(here, [&](const Dim& dim) {
+    return std::ranges::any_of(ir::steps_mentioned(dim),
+                               [&](std::int32_t index) { return reads_product(program, index); });
+  });
 }
 
 // scale * product + sum of factor * step
@@ -58,21 +57,22 @@ struct Sum {
 std::optional<Sum> as_sum(const ScalarProgram& program, std::int32_t step) {
   const ScalarStep& here = at(program, step);
   if (here.dtype != DType::F32) return std::nullopt;
-  if (here.kind == Kind::Accumulated) return Sum{};
-  if (here.kind != Kind::Apply || here.operands.size() != 2) return std::nullopt;
+  if (here.is<ir::step::Accumulated>()) return Sum{};
+  if (!here.is<ir::step::Apply>() || here.operands.size() != 2) return std::nullopt;
   const bool first = reads_product(program, here.operands[0]);
   if (first && reads_product(program, here.operands[1])) return std::nullopt;
   const std::int32_t other = here.operands[first ? 1 : 0];
   const ScalarStep& beside = at(program, other);
   auto sum = as_sum(program, here.operands[first ? 0 : 1]);
   if (!sum) return std::nullopt;
-  if (here.op == Op::mul && beside.kind == Kind::Constant) {
-    sum->multiply(beside.real);
-  } else if (here.op == Op::div && first && beside.kind == Kind::Constant && beside.real != 0) {
-    sum->multiply(1 / beside.real);
-  } else if (here.op == Op::add) {
+  const auto* factor = std::get_if<ir::step::Constant>(&beside.kind);
+  if (here.op() == Op::mul && factor) {
+    sum->multiply(factor->real);
+  } else if (here.op() == Op::div && first && factor && factor->real != 0) {
+    sum->multiply(1 / factor->real);
+  } else if (here.op() == Op::add) {
     sum->added.push_back({other, 1});
-  } else if (here.op == Op::sub) {
+  } else if (here.op() == Op::sub) {
     if (!first) sum->multiply(-1);
     sum->added.push_back({other, first ? -1.0 : 1.0});
   } else {
@@ -90,20 +90,12 @@ ScalarProgram added_program(const ScalarProgram& score, const std::vector<Sum::T
   ScalarProgram program = score;
   std::int32_t total = -1;
   const auto apply = [&](Op op, std::int32_t a, std::int32_t b) {
-    ScalarStep step;
-    step.kind = Kind::Apply;
-    step.dtype = DType::F32;
-    step.op = op;
-    step.operands = {a, b};
-    return push(program, std::move(step));
+    return push(program, {DType::F32, ir::step::Apply{op}, {a, b}});
   };
   for (const Sum::Term& term : added) {
     std::int32_t value = term.step;
     if (term.factor != 1) {
-      ScalarStep factor;
-      factor.dtype = DType::F32;
-      factor.real = term.factor;
-      const std::int32_t constant = push(program, factor);
+      const std::int32_t constant = push(program, ir::number_step(DType::F32, term.factor));
       value = apply(Op::mul, value, constant);
     }
     total = total < 0 ? value : apply(Op::add, total, value);
@@ -129,11 +121,11 @@ struct Visibility {
 
 std::optional<Dim> integer_of(const ScalarProgram& program, std::int32_t step) {
   const ScalarStep& here = at(program, step);
-  if (here.kind == Kind::Extent) return here.index.front();
-  if (here.kind == Kind::Constant && !ir::is_float(here.dtype)) return Dim(here.integer);
+  if (const auto* extent = std::get_if<ir::step::Extent>(&here.kind)) return extent->value;
+  if (here.is<ir::step::Constant>() && !ir::is_float(here.dtype))
+    return Dim(here.as<ir::step::Constant>().integer);
   // Indices are below 2^31: conversions to wider integers keep them.
-  if (here.kind == Kind::Apply && here.op == Op::cast &&
-      (here.dtype == DType::I32 || here.dtype == DType::I64))
+  if (here.applies(Op::cast) && (here.dtype == DType::I32 || here.dtype == DType::I64))
     return integer_of(program, here.operands[0]);
   return std::nullopt;
 }
@@ -142,11 +134,11 @@ std::optional<Dim> integer_of(const ScalarProgram& program, std::int32_t step) {
 Visibility holds(const ScalarProgram& program, std::int32_t step, bool wanted) {
   const Visibility unknown{.conditions = {}, .complete = false};
   const ScalarStep& here = at(program, step);
-  if (here.kind != Kind::Apply) return unknown;
-  if (here.op == Op::logical_not) return holds(program, here.operands[0], !wanted);
-  if (here.op == Op::cast && at(program, here.operands[0]).dtype == DType::Bool)
+  if (!here.is<ir::step::Apply>()) return unknown;
+  if (here.op() == Op::logical_not) return holds(program, here.operands[0], !wanted);
+  if (here.op() == Op::cast && at(program, here.operands[0]).dtype == DType::Bool)
     return holds(program, here.operands[0], wanted);
-  if ((here.op == Op::logical_and && wanted) || (here.op == Op::logical_or && !wanted)) {
+  if ((here.op() == Op::logical_and && wanted) || (here.op() == Op::logical_or && !wanted)) {
     Visibility both = holds(program, here.operands[0], wanted);
     both.join(holds(program, here.operands[1], wanted));
     return both;
@@ -156,7 +148,7 @@ Visibility holds(const ScalarProgram& program, std::int32_t step, bool wanted) {
              right = integer_of(program, here.operands[1]);
   if (!left || !right) return unknown;
   using enum ir::Comparison;
-  switch (here.op) {
+  switch (here.op()) {
     case Op::less:
       return {{wanted ? Condition{Less, *left, *right} : Condition{LessEqual, *right, *left}},
               true};
@@ -179,8 +171,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double masks_below = -3e38;
 
 bool masks(const ScalarStep& step, double& weakest) {
-  if (step.kind != Kind::Constant || step.real > masks_below) return false;
-  weakest = std::max(weakest, step.real);
+  if (!step.is<ir::step::Constant>() || step.as<ir::step::Constant>().real > masks_below)
+    return false;
+  weakest = std::max(weakest, step.as<ir::step::Constant>().real);
   return true;
 }
 
@@ -188,43 +181,36 @@ bool masks(const ScalarStep& step, double& weakest) {
 ScalarProgram with_choice_added(ScalarProgram program) {
   const ScalarStep last = program.steps.back();
   double weakest = 0;
-  if (last.kind != Kind::Apply || last.op != Op::where ||
-      !masks(at(program, last.operands[2]), weakest))
-    return program;
-  const std::int32_t zero = push(program, {.kind = Kind::Constant, .dtype = last.dtype});
+  if (!last.applies(Op::where) || !masks(at(program, last.operands[2]), weakest)) return program;
+  const std::int32_t zero = push(program, ir::number_step(last.dtype, 0));
   const std::int32_t added =
-      push(program, {.kind = Kind::Apply,
-                     .dtype = last.dtype,
-                     .op = Op::where,
-                     .operands = {last.operands[0], zero, last.operands[2]}});
-  push(program, {.kind = Kind::Apply,
-                 .dtype = last.dtype,
-                 .op = Op::add,
-                 .operands = {last.operands[1], added}});
+      push(program,
+           {last.dtype, ir::step::Apply{Op::where}, {last.operands[0], zero, last.operands[2]}});
+  push(program, {last.dtype, ir::step::Apply{Op::add}, {last.operands[1], added}});
   return program;
 }
 
 // What holds where the added value `step` doesn't mask.
 Visibility visible(const ScalarProgram& program, std::int32_t step, double& weakest) {
   const ScalarStep& here = at(program, step);
-  if (here.kind == Kind::Apply && here.op == Op::where) {
+  if (here.applies(Op::where)) {
     const ScalarStep &then = at(program, here.operands[1]),
                      &otherwise = at(program, here.operands[2]);
     if (masks(otherwise, weakest)) {
       Visibility found = holds(program, here.operands[0], true);
-      found.complete = found.complete && then.kind == Kind::Constant;
+      found.complete = found.complete && then.is<ir::step::Constant>();
       return found;
     }
     if (masks(then, weakest)) {
       Visibility found = holds(program, here.operands[0], false);
-      found.complete = found.complete && otherwise.kind == Kind::Constant;
+      found.complete = found.complete && otherwise.is<ir::step::Constant>();
       return found;
     }
   }
-  if (here.kind == Kind::Guarded && masks(at(program, here.operands[1]), weakest)) {
+  if (here.is<ir::step::Guarded>() && masks(at(program, here.operands[1]), weakest)) {
     Visibility found{.conditions = {},
-                     .complete = at(program, here.operands[0]).kind == Kind::Constant};
-    for (const Condition& condition : here.conditions) {
+                     .complete = at(program, here.operands[0]).is<ir::step::Constant>()};
+    for (const Condition& condition : here.as<ir::step::Guarded>().conditions) {
       if (condition.comparison == ir::Comparison::Less ||
           condition.comparison == ir::Comparison::LessEqual)
         found.conditions.push_back(condition);
@@ -232,7 +218,7 @@ Visibility visible(const ScalarProgram& program, std::int32_t step, double& weak
     }
     return found;
   }
-  return {.conditions = {}, .complete = here.kind == Kind::Constant};
+  return {.conditions = {}, .complete = here.is<ir::step::Constant>()};
 }
 
 // left - right, less one where equality is excluded too: the condition is that this isn't positive.

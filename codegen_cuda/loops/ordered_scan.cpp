@@ -222,15 +222,13 @@ std::optional<std::int32_t> addend_of(const OrderedStage& stage, const OrderedSt
     return stage.program.steps.at(static_cast<std::size_t>(position));
   };
   const ir::ScalarStep& next = step(carry.next);
-  if (next.kind != ir::ScalarStep::Kind::Apply || next.op != ir::Op::add ||
-      next.dtype != carry.dtype)
-    return std::nullopt;
+  if (!next.applies(ir::Op::add) || next.dtype != carry.dtype) return std::nullopt;
   const std::vector<bool> carried = ir::computed_from_accumulated(stage.program);
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     const ir::ScalarStep& before = step(next.operands[side]);
     const std::int32_t addend = next.operands[1 - side];
-    if (before.kind == ir::ScalarStep::Kind::Accumulated && before.slot == carry.slot &&
-        !carried[static_cast<std::size_t>(addend)])
+    const auto* slot = std::get_if<ir::step::Accumulated>(&before.kind);
+    if (slot && slot->slot == carry.slot && !carried[static_cast<std::size_t>(addend)])
       return addend;
   }
   return std::nullopt;

@@ -54,8 +54,7 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
     TileTranspose found{.along = along, .loads = {}};
     for (std::size_t i = 0; i < program.program().steps().size(); ++i) {
       const auto position = static_cast<std::int32_t>(i);
-      if (program.program().steps()[i].kind != ir::ScalarStep::Kind::Load ||
-          program.conditional(position))
+      if (!program.program().steps()[i].is<ir::step::Load>() || program.conditional(position))
         continue;
       const Dim offset = program.load_offset(position);
       if (program.index_varies(position, run.variable) ||

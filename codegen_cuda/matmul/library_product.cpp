@@ -45,8 +45,8 @@ class Reader {
       throw Refusal{fmt::format("it multiplies {} numbers", ir::name_of(product.dtype))};
     if (right.dtype != product.dtype) throw Refusal{"its operands are of different types"};
     if (matmul_.accumulate == DType::F64) throw Refusal{"its sums are kept in f64"};
-    product.x = left.buffer;
-    product.w = right.buffer;
+    product.x = left.as<ir::step::Load>().buffer;
+    product.w = right.as<ir::step::Load>().buffer;
     const Dim depth = matmul_.k.index(), column = matmul_.n.index();
     if (!lies_at(left, row_ * product.k + depth))
       throw Refusal{"the left operand's rows do not lie one after the other"};
@@ -66,8 +66,7 @@ class Reader {
   static const ScalarStep& element(const ScalarProgram& program, const char* what) {
     // What remains without widening is a prefix of the program.
     const ScalarStep& last = program.steps[ir::without_widening(program).steps.size() - 1];
-    if (last.kind != ScalarStep::Kind::Load)
-      throw Refusal{fmt::format("{} is computed, not read", what)};
+    if (!last.is<ir::step::Load>()) throw Refusal{fmt::format("{} is computed, not read", what)};
     return last;
   }
 
@@ -84,8 +83,7 @@ class Reader {
   std::int32_t behind_casts(std::int32_t position, DType dtype) const {
     for (;;) {
       const ScalarStep& at = step(position);
-      if (at.kind != ScalarStep::Kind::Apply || at.op != ir::Op::cast ||
-          (at.dtype != dtype && at.dtype != DType::F32))
+      if (!at.applies(ir::Op::cast) || (at.dtype != dtype && at.dtype != DType::F32))
         return position;
       const DType from = step(at.operands[0]).dtype;
       if (from != dtype && from != DType::F32) return position;
@@ -109,30 +107,28 @@ class Reader {
       throw Refusal{"its result's rows do not lie one after the other"};
 
     std::int32_t position = behind_casts(store.step, product.dtype);
-    if (step(position).kind == ScalarStep::Kind::Apply) {
-      if (step(position).op == ir::Op::relu) product.activation = Activation::Relu;
-      if (step(position).op == ir::Op::gelu_tanh) product.activation = Activation::GeluTanh;
-      if (product.activation != Activation::None)
-        position = behind_casts(step(position).operands[0], product.dtype);
-    }
-    if (step(position).kind == ScalarStep::Kind::Apply && step(position).op == ir::Op::add) {
+    if (step(position).applies(ir::Op::relu)) product.activation = Activation::Relu;
+    if (step(position).applies(ir::Op::gelu_tanh)) product.activation = Activation::GeluTanh;
+    if (product.activation != Activation::None)
+      position = behind_casts(step(position).operands[0], product.dtype);
+    if (step(position).applies(ir::Op::add)) {
       const std::vector<std::int32_t> operands = step(position).operands;
       for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
         const ScalarStep& bias = step(behind_casts(operands[1 - side], product.dtype));
-        if (bias.kind != ScalarStep::Kind::Load || bias.dtype != product.dtype ||
+        if (!bias.is<ir::step::Load>() || bias.dtype != product.dtype ||
             !lies_at(bias, matmul_.n.index()))
           continue;
-        product.bias = bias.buffer;
+        product.bias = bias.as<ir::step::Load>().buffer;
         position = behind_casts(operands[side], product.dtype);
         break;
       }
     }
     const ScalarStep& first = step(position);
-    if (first.kind == ScalarStep::Kind::Apply)
+    if (first.is<ir::step::Apply>())
       throw Refusal{fmt::format(
           "its epilogue has {}; the library's has a bias, ReLU and the tanh form of GELU",
-          ir::info(first.op).text)};
-    if (first.kind != ScalarStep::Kind::Accumulated)
+          ir::info(first.op()).text)};
+    if (!first.is<ir::step::Accumulated>())
       throw Refusal{
           "its epilogue is more than the library's: a bias, ReLU and the tanh form of GELU"};
   }

@@ -116,8 +116,8 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
   for (const ir::ScalarStep& step : program.steps) {
-    if (step.kind == ir::ScalarStep::Kind::Apply) cycles += operation_clocks(step);
-    if (step.kind == ir::ScalarStep::Kind::Load) cycles += 1;
+    if (step.is<ir::step::Apply>()) cycles += operation_clocks(step);
+    if (step.is<ir::step::Load>()) cycles += 1;
   }
   return cycles;
 }
@@ -126,10 +126,9 @@ double streamed_bytes(const ir::MatmulForm& form) {
   double bytes = 0;
   const auto count = [&](const ir::ScalarProgram& program) {
     for (const ir::ScalarStep& step : program.steps) {
-      if (step.kind != ir::ScalarStep::Kind::Load) continue;
+      if (!step.is<ir::step::Load>()) continue;
       const bool by_row =
-          std::any_of(step.index.begin(), step.index.end(),
-                      [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
+          ir::any_dim(step, [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
       if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
     }
   };

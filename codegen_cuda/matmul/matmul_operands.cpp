@@ -22,7 +22,7 @@ std::optional<DirectOperand> direct_operand(const ir::Region& region,
                                             const ir::Iteration& row, const ir::Iteration& depth,
                                             const ir::SymbolTable& symbols) {
   const ScalarStep& load = program.steps.back();
-  if (load.kind != ScalarStep::Kind::Load) return std::nullopt;
+  if (!load.is<ir::step::Load>()) return std::nullopt;
   const std::int64_t elements = piece_bytes / static_cast<std::int64_t>(ir::size_of(load.dtype));
   const ir::Iteration& contiguous = major == Major::Depth ? depth : row;
   const ir::Iteration& other = major == Major::Depth ? row : depth;
@@ -34,7 +34,9 @@ std::optional<DirectOperand> direct_operand(const ir::Region& region,
   if (ir::divisor(between->base, symbols) % elements != 0 ||
       ir::divisor(between->stride, symbols) % elements != 0)
     return std::nullopt;
-  return DirectOperand{.buffer = load.buffer, .offset = between->base, .stride = between->stride};
+  return DirectOperand{.buffer = load.as<ir::step::Load>().buffer,
+                       .offset = between->base,
+                       .stride = between->stride};
 }
 
 TensorOperand tensor_operand(const ir::Region& region, ir::ScalarProgram program,
@@ -85,7 +87,7 @@ Major operand_major(const ir::Region& region, const ir::ScalarProgram& program,
                     const ir::Iteration& row, const ir::Iteration& depth,
                     const ir::SymbolTable& symbols) {
   for (const ScalarStep& step : program.steps) {
-    if (step.kind != ScalarStep::Kind::Load) continue;
+    if (!step.is<ir::step::Load>()) continue;
     const Dim offset = load_offset(region, step, symbols);
     const auto along_depth = ir::affine_in(offset, depth.variable),
                along_rows = ir::affine_in(offset, row.variable);
@@ -96,9 +98,9 @@ Major operand_major(const ir::Region& region, const ir::ScalarProgram& program,
 }
 
 Dim load_offset(const ir::Region& region, const ScalarStep& load, const ir::SymbolTable& symbols) {
-  const ir::ValueId parameter =
-      region.body.body.parameters.at(static_cast<std::size_t>(load.buffer));
-  return ir::linear_offset(load.index, region.body.tensor_type(parameter).dims, symbols);
+  const auto& [buffer, index] = load.as<ir::step::Load>();
+  const ir::ValueId parameter = region.body.body.parameters.at(static_cast<std::size_t>(buffer));
+  return ir::linear_offset(index, region.body.tensor_type(parameter).dims, symbols);
 }
 
 bool depends_on_values(const Dim& dim) {

@@ -33,10 +33,7 @@ bool fits_with(const KernelWriter& kernel, const Dim& dim, std::int64_t slack) {
 
 std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to,
                       const std::string& value) {
-  ir::ScalarStep cast;
-  cast.kind = ir::ScalarStep::Kind::Apply;
-  cast.op = ir::Op::cast;
-  cast.dtype = to;
+  const ir::ScalarStep cast{to, ir::step::Apply{ir::Op::cast}};
   return elementwise(kernel, cast, from, {value});
 }
 

@@ -177,10 +177,10 @@ void MatmulRows::finish_cluster(CodeScope& entry, const MatmulNames& names, cons
         slots.push_back(fmt::format("({} - {} + row_of_block * {})", slot_name(slot), begin,
                                     block_columns + width));
       for (const ir::ScalarStep& step : stage.program.steps) {
-        const auto slot = static_cast<std::size_t>(step.slot);
-        if (step.kind != ir::ScalarStep::Kind::Accumulated || !known.contains(slot) ||
-            !accumulated[slot].empty())
-          continue;
+        const auto* result = std::get_if<ir::step::Accumulated>(&step.kind);
+        if (!result) continue;
+        const auto slot = static_cast<std::size_t>(result->slot);
+        if (!known.contains(slot) || !accumulated[slot].empty()) continue;
         accumulated[slot] = kernel_.fresh("of_row");
         row.line(fmt::format("float {} = remote_value({}, 0);", accumulated[slot], partial(slot)));
         row.line("#pragma unroll");
@@ -342,10 +342,10 @@ std::vector<std::string> MatmulRows::write_stage(CodeScope& row, const ir::RowSt
   const IndexVariable first{.name = kernel_.fresh("first"), .wide = wide};
   std::vector<std::string> values(form_.scratch.size());
   for (const ir::ScalarStep& step : stage.program.steps) {
-    if (step.kind != ir::ScalarStep::Kind::Scratch ||
-        !values[static_cast<std::size_t>(step.slot)].empty())
-      continue;
-    const auto slot = static_cast<std::size_t>(step.slot);
+    const auto* element = std::get_if<ir::step::Scratch>(&step.kind);
+    if (!element) continue;
+    const auto slot = static_cast<std::size_t>(element->slot);
+    if (!values[slot].empty()) continue;
     if (!whole) {
       values[slot] = fmt::format("{}[{} + {{}}]", slots[slot], first.name);
       continue;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ir/error.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -49,15 +50,11 @@ class Copier {
 
 bool has_guards(const ir::ScalarProgram& program) {
   return std::any_of(program.steps.begin(), program.steps.end(),
-                     [](const ScalarStep& step) { return step.kind == ScalarStep::Kind::Guarded; });
+                     [](const ScalarStep& step) { return step.is<ir::step::Guarded>(); });
 }
 
 bool depends_on_values(const ScalarStep& load) {
-  return std::any_of(load.index.begin(), load.index.end(), [](const Dim& dim) {
-    const auto leaves = dim.leaves();
-    return std::any_of(leaves.begin(), leaves.end(),
-                       [](const ir::DimLeaf& leaf) { return leaf.is_step(); });
-  });
+  return ir::any_dim(load, [](const Dim& dim) { return !ir::steps_mentioned(dim).empty(); });
 }
 
 }  // namespace
@@ -76,11 +73,12 @@ ir::RowForm without_scratch(const ir::RowForm& form) {
     for (std::size_t i = 0; i < stage.program.steps.size(); ++i) {
       const ScalarStep& step = stage.program.steps[i];
       const auto position = static_cast<std::int32_t>(i);
-      if (step.kind != ScalarStep::Kind::Scratch) {
+      const auto* element = std::get_if<ir::step::Scratch>(&step.kind);
+      if (!element) {
         own.copy(position);
         continue;
       }
-      const Producer& producer = producers.at(step.slot);
+      const Producer& producer = producers.at(element->slot);
       Copier again(result.stages[producer.stage].program, whole);
       own.place(position, again.copy(producer.step));
     }
@@ -98,14 +96,14 @@ ir::RowForm without_scratch(const ir::RowForm& form) {
 ir::RowForm with_kept_loads(const ir::RowForm& form) {
   ir::RowForm result = form;
   const auto inner = [&](const ScalarStep& load) {
-    return std::any_of(load.index.begin(), load.index.end(), [&](const Dim& dim) {
-      return std::any_of(form.inner.begin(), form.inner.end(),
-                         [&](const ir::Iteration& loop) { return dim.mentions(loop.variable); });
+    return ir::any_dim(load, [&](const Dim& dim) {
+      return std::ranges::any_of(
+          form.inner, [&](const ir::Iteration& loop) { return dim.mentions(loop.variable); });
     });
   };
   const auto can_keep = [&](const ir::RowStage& stage, const ScalarStep& step) {
-    return !stage.per_row && step.kind == ScalarStep::Kind::Load && inner(step) &&
-           !depends_on_values(step) && !has_guards(stage.program);
+    return !stage.per_row && step.is<ir::step::Load>() && inner(step) && !depends_on_values(step) &&
+           !has_guards(stage.program);
   };
   for (std::size_t first = 0; first < result.stages.size(); ++first) {
     for (std::size_t i = 0; i < result.stages[first].program.steps.size(); ++i) {
@@ -120,11 +118,7 @@ ir::RowForm with_kept_loads(const ir::RowForm& form) {
             result.scratch.push_back(load.dtype);
             result.stages[first].keeps.push_back({*slot, static_cast<std::int32_t>(i)});
           }
-          ScalarStep kept;
-          kept.kind = ScalarStep::Kind::Scratch;
-          kept.dtype = load.dtype;
-          kept.slot = *slot;
-          step = kept;
+          step = {load.dtype, ir::step::Scratch{*slot}};
         }
       }
     }

@@ -180,9 +180,7 @@ class StageWriter {
     }
     for (std::size_t i = 0; i < stage.reductions.size(); ++i) {
       const auto& reduction = stage.reductions[i];
-      ir::ScalarStep cast;
-      cast.op = ir::Op::cast;
-      cast.dtype = reduction.dtype;
+      const ir::ScalarStep cast{reduction.dtype, ir::step::Apply{ir::Op::cast}};
       const std::string value = elementwise(kernel_, cast, program.dtype(reduction.step),
                                             {program.value(point, reduction.step)});
       point.line(
@@ -241,9 +239,7 @@ std::string neutral(const ir::RowStage::Reduction& reduction) {
 
 std::string combined(KernelWriter& kernel, const ir::RowStage::Reduction& reduction,
                      const std::string& a, const std::string& b) {
-  ir::ScalarStep step;
-  step.op = ir::joining_op(reduction.kind);
-  step.dtype = reduction.dtype;
+  const ir::ScalarStep step{reduction.dtype, ir::step::Apply{ir::joining_op(reduction.kind)}};
   return elementwise(kernel, step, reduction.dtype, {a, b});
 }
 

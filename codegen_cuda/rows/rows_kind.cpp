@@ -60,8 +60,8 @@ int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf&
   for (const ir::RowStage& stage : form.stages) {
     if (stage.per_row) continue;
     for (const ir::ScalarStep& step : stage.program.steps) {
-      if (step.kind == ir::ScalarStep::Kind::Load)
-        count(step.index, body.parameters.at(static_cast<std::size_t>(step.buffer)));
+      if (const auto* load = std::get_if<ir::step::Load>(&step.kind))
+        count(load->index, body.parameters.at(static_cast<std::size_t>(load->buffer)));
     }
     for (const ir::Store& store : stage.stores)
       count(store.index, body.results.at(static_cast<std::size_t>(store.output)));

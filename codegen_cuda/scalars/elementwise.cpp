@@ -25,9 +25,9 @@ class Elementwise {
       : kernel_(kernel), step_(step), dtype_(dtype), operands_(operands) {}
 
   std::string text() {
-    if (step_.op == Op::where)
+    if (step_.op() == Op::where)
       return fmt::format("{} ? {} : {}", operands_.at(0), operands_.at(1), operands_.at(2));
-    if (step_.op == Op::cast) return cast(a(), dtype_, step_.dtype);
+    if (step_.op() == Op::cast) return cast(a(), dtype_, step_.dtype);
     return ir::is_float(dtype_)
                ? ir::RealBody(*this, ir::scalar_op(step_), std::span(operands_)).value()
                : ir::IntegerBody(*this, ir::scalar_op(step_), dtype_, std::span(operands_)).value();

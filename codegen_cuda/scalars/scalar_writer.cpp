@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/overloaded.h"
 
 namespace anydim::codegen_cuda {
 
@@ -26,15 +27,14 @@ ScalarWriter::ScalarWriter(KernelWriter& kernel, const ir::ScalarProgram& progra
 
 void ScalarWriter::set_scratch(std::int32_t slot, const std::string& expression, CodeScope& home) {
   for (std::size_t i = 0; i < program().steps().size(); ++i) {
-    const ScalarStep& step = program().steps()[i];
-    if (step.kind == ScalarStep::Kind::Scratch && step.slot == slot)
-      set_step(static_cast<std::int32_t>(i), expression, home);
+    const auto* element = std::get_if<ir::step::Scratch>(&program().steps()[i].kind);
+    if (element && element->slot == slot) set_step(static_cast<std::int32_t>(i), expression, home);
   }
 }
 
 Dim ScalarWriter::load_offset(std::int32_t position) const {
-  const ScalarStep& step = program().step(position);
-  return row_major(step.index, kernel_.buffer_type(at(step.buffer)).dims, kernel_.symbols());
+  const auto& [buffer, index] = program().step(position).as<ir::step::Load>();
+  return row_major(index, kernel_.buffer_type(at(buffer)).dims, kernel_.symbols());
 }
 
 Dim ScalarWriter::store_offset(const ir::Store& store) const {
@@ -47,7 +47,7 @@ void ScalarWriter::place_store(CodeScope& scope, const ir::Store& store) {
 }
 
 bool ScalarWriter::index_varies(std::int32_t load, const ir::DimLeaf& variable) const {
-  return std::ranges::any_of(program().step(load).index, [&](const Dim& dim) {
+  return ir::any_dim(program().step(load), [&](const Dim& dim) {
     return std::ranges::any_of(ir::steps_mentioned(dim), [&](std::int32_t step) {
       return ir::varies(program().steps(), step, variable);
     });
@@ -55,9 +55,9 @@ bool ScalarWriter::index_varies(std::int32_t load, const ir::DimLeaf& variable) 
 }
 
 std::string ScalarWriter::address(CodeScope& scope, std::int32_t load) {
-  const ScalarStep& step = program().step(load);
-  for (const Dim& index : step.index) place_indices(scope, index);
-  const auto buffer = at(step.buffer);
+  const ir::step::Load& read = program().step(load).as<ir::step::Load>();
+  for (const Dim& index : read.index) place_indices(scope, index);
+  const auto buffer = at(read.buffer);
   return fmt::format(
       "{} + {}", kernel_.buffer(buffer),
       write_offset(kernel_, scope, load_offset(load), kernel_.buffer_type(buffer).dims));
@@ -94,44 +94,55 @@ std::string ScalarWriter::named(CodeScope& home, DType dtype, std::string_view s
 }
 
 std::string ScalarWriter::write(CodeScope& home, const ir::PlacedStep& placed) {
-  const ScalarStep& step = placed.step;
-  switch (step.kind) {
-    case ScalarStep::Kind::Constant: return literal(step.dtype, step.real, step.integer);
-    case ScalarStep::Kind::Extent:
-      return named(home, step.dtype, "extent", write_index(kernel_, home, step.index.at(0)));
-    case ScalarStep::Kind::Load: return named(home, step.dtype, "loaded", load(home, placed));
-    case ScalarStep::Kind::CheckedIndex: return checked_index(home, placed);
-    case ScalarStep::Kind::Guarded:
-      return named(home, step.dtype, "guarded",
-                   fmt::format("{} ? {} : {}", all_of(home, step.conditions),
-                               value_of(home, placed.operands.at(0)),
-                               value_of(home, placed.operands.at(1))));
-    case ScalarStep::Kind::Apply: {
-      std::vector<std::string> operands;
-      for (const ir::KernelValue& operand : placed.operands)
-        operands.push_back(value_of(home, operand));
-      if (step.check >= 0) {
-        kernel_.use("report");
-        const std::string where = mask(home, placed.mask);
-        home.line(fmt::format("if ({}{} == 0) report(error, {}, 0);",
-                              where.empty() ? "" : where + " && ", operands.at(1), step.check));
-      }
-      return named(home, step.dtype, ir::info(step.op).text,
-                   elementwise(kernel_, step, program().operand_dtype(placed.number), operands));
-    }
-    case ScalarStep::Kind::Accumulated:
-    case ScalarStep::Kind::Scratch: break;
-  }
-  internal_error("a step is written by its kind");
+  const DType dtype = placed.step.dtype;
+  const ir::Overloaded text{
+      [&](const ir::step::Constant& constant) {
+        return literal(dtype, constant.real, constant.integer);
+      },
+      [&](const ir::step::Extent& extent) {
+        return named(home, dtype, "extent", write_index(kernel_, home, extent.value));
+      },
+      [&](const ir::step::Load& read) {
+        return named(home, dtype, "loaded", load(home, placed, read));
+      },
+      [&](const ir::step::CheckedIndex& index) { return checked_index(home, placed, index); },
+      [&](const ir::step::Guarded& guarded) {
+        return named(home, dtype, "guarded",
+                     fmt::format("{} ? {} : {}", all_of(home, guarded.conditions),
+                                 value_of(home, placed.operands.at(0)),
+                                 value_of(home, placed.operands.at(1))));
+      },
+      [&](const ir::step::Apply& apply) {
+        std::vector<std::string> operands;
+        for (const ir::KernelValue& operand : placed.operands)
+          operands.push_back(value_of(home, operand));
+        if (apply.check >= 0) {
+          kernel_.use("report");
+          const std::string where = mask(home, placed.mask);
+          home.line(fmt::format("if ({}{} == 0) report(error, {}, 0);",
+                                where.empty() ? "" : where + " && ", operands.at(1), apply.check));
+        }
+        return named(
+            home, dtype, ir::info(apply.op).text,
+            elementwise(kernel_, placed.step, program().operand_dtype(placed.number), operands));
+      },
+      [](const ir::step::Accumulated&) -> std::string { internal_error("a slot is no statement"); },
+      [](const ir::step::Scratch&) -> std::string {
+        internal_error("an element of scratch is given");
+      },
+  };
+  return std::visit(text, placed.step.kind);
 }
 
 bool ScalarWriter::conditional(std::int32_t step) { return !load_mask(step).alternatives.empty(); }
 
-std::string ScalarWriter::load(CodeScope& home, const ir::PlacedStep& placed) {
-  const std::size_t buffer = at(placed.step.buffer);
+std::string ScalarWriter::load(CodeScope& home, const ir::PlacedStep& placed,
+                               const ir::step::Load& read) {
+  const std::size_t buffer = at(read.buffer);
   const DType dtype = placed.step.dtype;
+  const std::vector<Dim>& dims = kernel_.buffer_type(buffer).dims;
   const std::string offset =
-      write_offset(kernel_, home, load_offset(placed.number), kernel_.buffer_type(buffer).dims);
+      write_offset(kernel_, home, row_major(read.index, dims, kernel_.symbols()), dims);
   const std::string element =
       widened(kernel_, dtype, fmt::format("{}[{}]", kernel_.buffer(buffer), bare(offset)));
   const std::string where = mask(home, placed.mask);
@@ -139,14 +150,15 @@ std::string ScalarWriter::load(CodeScope& home, const ir::PlacedStep& placed) {
                        : fmt::format("{} ? {} : {}", where, element, literal(dtype, 0, 0));
 }
 
-std::string ScalarWriter::checked_index(CodeScope& home, const ir::PlacedStep& placed) {
-  const Dim& extent = placed.step.index.at(0);
-  const bool wide = !kernel_.fits_int(extent);
-  const std::string limit = write_index(kernel_, home, extent), where = mask(home, placed.mask);
+std::string ScalarWriter::checked_index(CodeScope& home, const ir::PlacedStep& placed,
+                                        const ir::step::CheckedIndex& checked) {
+  const bool wide = !kernel_.fits_int(checked.extent);
+  const std::string limit = write_index(kernel_, home, checked.extent),
+                    where = mask(home, placed.mask);
   kernel_.use("report");
   const std::string name = kernel_.fresh_numbered("index");
   home.line(fmt::format("const {} {} = {}checked_index(error, {}, {}, {}, {});", index_type(wide),
-                        name, wide ? "" : "(int)", placed.step.check,
+                        name, wide ? "" : "(int)", checked.check,
                         value_of(home, placed.operands.at(0)), limit,
                         where.empty() ? "true" : where));
   home.define(program().leaf_of(placed.number), {name, wide});
@@ -157,8 +169,7 @@ std::string ScalarWriter::checked_index(CodeScope& home, const ir::PlacedStep& p
 std::int32_t ScalarWriter::stored_step(const ir::Store& store) const {
   const DType dtype = kernel_.output_type(at(store.output)).dtype;
   const ScalarStep& step = program().step(store.step);
-  const bool converts = step.kind == ScalarStep::Kind::Apply && step.op == ir::Op::cast &&
-                        step.dtype == dtype && ir::is_half(dtype) &&
+  const bool converts = step.applies(ir::Op::cast) && step.dtype == dtype && ir::is_half(dtype) &&
                         program().operand_dtype(store.step) == DType::F32;
   return converts ? step.operands[0] : store.step;
 }
@@ -182,8 +193,7 @@ void ScalarWriter::put(CodeScope& scope, const ir::PlacedStore& store) {
                                           bare(write_offset(kernel_, scope, offset, type.dims)));
   std::string stored = value_of(scope, store.value);
   if (store.combine) {
-    const ScalarStep step{
-        .kind = ScalarStep::Kind::Apply, .dtype = type.dtype, .op = *store.combine};
+    const ScalarStep step{type.dtype, ir::step::Apply{*store.combine}};
     const std::string there =
         named(scope, type.dtype, "there", widened(kernel_, type.dtype, element));
     stored = elementwise(kernel_, step, type.dtype, {there, stored});

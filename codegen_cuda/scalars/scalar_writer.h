@@ -62,8 +62,9 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   void put(CodeScope& scope, const ir::PlacedStore& store);  // without its mask
   std::string named(CodeScope& home, ir::DType dtype, std::string_view stem,
                     const std::string& expression);
-  std::string load(CodeScope& home, const ir::PlacedStep& placed);
-  std::string checked_index(CodeScope& home, const ir::PlacedStep& placed);
+  std::string load(CodeScope& home, const ir::PlacedStep& placed, const ir::step::Load& read);
+  std::string checked_index(CodeScope& home, const ir::PlacedStep& placed,
+                            const ir::step::CheckedIndex& checked);
   std::string all_of(CodeScope& scope, const std::vector<ir::ScalarStep::Condition>& conditions);
   std::string mask(CodeScope& scope, const ir::KernelMask& mask);  // empty: everywhere
 

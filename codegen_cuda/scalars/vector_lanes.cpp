@@ -43,7 +43,7 @@ void VectorLanes::load(ScalarWriter& writer) {
   for (std::size_t i = 0; i < writer.program().steps().size(); ++i) {
     const auto position = static_cast<std::int32_t>(i);
     const ir::ScalarStep& step = writer.program().steps()[i];
-    if (step.kind != ir::ScalarStep::Kind::Load || writer.conditional(position)) continue;
+    if (!step.is<ir::step::Load>() || writer.conditional(position)) continue;
     if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.variable,
                                 range_.extent, range_.width))
       continue;

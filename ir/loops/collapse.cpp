@@ -90,14 +90,12 @@ class Accesses {
   bool all(const auto& access, const auto& other) const {
     for (const ScalarProgram* program : programs_) {
       for (const ScalarStep& step : program->steps) {
-        if (step.kind == ScalarStep::Kind::Load) {
-          if (!access(step.index, buffer_dims_[static_cast<std::size_t>(step.buffer)]))
+        if (const auto* load = std::get_if<step::Load>(&step.kind)) {
+          if (!access(load->index, buffer_dims_[static_cast<std::size_t>(load->buffer)]))
             return false;
-        } else if (!std::ranges::all_of(step.index, other)) {
+        } else if (any_dim(step, [&](const Dim& dim) { return !other(dim); })) {
           return false;
         }
-        for (const auto& condition : step.conditions)
-          if (!other(condition.left) || !other(condition.right)) return false;
       }
     }
     for (const std::vector<Store>* list : stores_)

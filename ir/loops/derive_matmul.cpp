@@ -7,8 +7,6 @@ namespace anydim::ir::derive {
 
 namespace {
 
-using Kind = ScalarStep::Kind;
-
 // The index of batch dims that broadcast (NumPy) in an operand whose last two dims are its matrix.
 std::vector<Dim> batch_index(const std::vector<Dim>& batch, const std::vector<Dim>& batch_dims,
                              const std::vector<Dim>& operand_dims, std::size_t matrix_dims,
@@ -128,7 +126,7 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
   }
 
   ProgramBuilder builder(context);
-  builder.provide(product, Kind::Accumulated, 0);
+  builder.provide(product, step::Accumulated{0});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Placement* placement = placements.find(outputs[i]);
     if (placement == nullptr && !crossing.after_reduction.contains(outputs[i]))
@@ -205,15 +203,14 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
   form.v = operand(v, v_dims, form.key, form.width);
 
   ProgramBuilder score(context);
-  std::int32_t step = score.push({.kind = Kind::Accumulated, .dtype = type.dtype, .slot = 0});
+  std::int32_t step = score.push({type.dtype, step::Accumulated{0}});
   double scale = real_attribute(attention, "scale");
   if (scale != 1) {
-    std::int32_t factor = score.push({.kind = Kind::Constant, .dtype = type.dtype, .real = scale});
+    std::int32_t factor = score.number(type.dtype, scale);
     step = score.apply(Op::mul, type.dtype, {step, factor});
   }
   if (const double softcap = real_attribute(attention, "softcap"); softcap != 0) {
-    const std::int32_t cap =
-        score.push({.kind = Kind::Constant, .dtype = type.dtype, .real = softcap});
+    const std::int32_t cap = score.number(type.dtype, softcap);
     step = score.apply(Op::tanh, type.dtype, {score.apply(Op::div, type.dtype, {step, cap})});
     step = score.apply(Op::mul, type.dtype, {step, cap});
   }
@@ -227,8 +224,7 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     std::int32_t element = score.element(
         bias, broadcast_index(index, dims, subgraph.tensor(bias).dims, context.symbols));
     if (subgraph.tensor(bias).dtype == DType::Bool) {
-      std::int32_t fill = score.push(
-          {.kind = Kind::Constant, .dtype = type.dtype, .real = real_attribute(attention, "fill")});
+      std::int32_t fill = score.number(type.dtype, real_attribute(attention, "fill"));
       step = score.apply(Op::where, type.dtype, {element, step, fill});
     } else {
       step = score.apply(Op::add, type.dtype, {step, element});
@@ -250,7 +246,7 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     placements.follow(binding);
   }
   ProgramBuilder builder(context);
-  builder.provide(result, Kind::Accumulated, 0);
+  builder.provide(result, step::Accumulated{0});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Placement* placement = placements.find(outputs[i]);
     if (placement == nullptr)

@@ -7,8 +7,6 @@ namespace anydim::ir::derive {
 
 namespace {
 
-using Kind = ScalarStep::Kind;
-
 void finish(OrderedStage& stage, ProgramBuilder& builder) {
   stage.program = builder.take();
   std::vector<std::int32_t*> roots;
@@ -35,8 +33,7 @@ OrderedForm running_sum(AccessContext& context, const Binding& binding,
   const bool half = is_half(type.dtype);
   const DType computed = half ? DType::F32 : type.dtype;
   ProgramBuilder builder(context);
-  const std::int32_t before =
-      builder.push({.kind = Kind::Accumulated, .dtype = computed, .slot = 0});
+  const std::int32_t before = builder.push({computed, step::Accumulated{0}});
   std::int32_t element = builder.element(binding.operands[0], index);
   if (half) element = builder.apply(Op::cast, computed, {element});
   const std::int32_t after = builder.apply(Op::add, computed, {before, element});

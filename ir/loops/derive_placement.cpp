@@ -185,7 +185,7 @@ void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
       operand = renumbered[static_cast<std::size_t>(operand)];
     if (!moved.empty()) for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(moved); });
     auto position = static_cast<std::int32_t>(kept.size());
-    if (step.kind == ScalarStep::Kind::CheckedIndex && static_cast<std::size_t>(position) != i)
+    if (step.is<step::CheckedIndex>() && static_cast<std::size_t>(position) != i)
       moved.emplace(step_leaf(static_cast<std::int32_t>(i)), Dim::of(step_leaf(position)));
     renumbered[i] = position;
     kept.push_back(std::move(step));

@@ -2,12 +2,11 @@
 
 #include "ir/error.h"
 #include "ir/loops/derive.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::ir::derive {
 
 namespace {
-
-using Kind = ScalarStep::Kind;
 
 bool mentions(const Dim& dim, const std::set<DimLeaf>& variables) {
   for (const DimLeaf& leaf : dim.leaves())
@@ -21,8 +20,8 @@ bool mentions(const std::vector<Dim>& index, const std::set<DimLeaf>& variables)
 }
 
 bool is_cheap(const ScalarStep& step) {
-  return step.kind == Kind::Apply ? info(step.op).cost == Cost::simple
-                                  : step.kind != Kind::CheckedIndex;
+  return step.is<step::Apply>() ? info(step.op()).cost == Cost::simple
+                                : !step.is<step::CheckedIndex>();
 }
 
 class RowPlanner {
@@ -186,17 +185,20 @@ class RowPlanner {
       varies[i] = varies_in_row(step, varies);
       if (!varies[i]) continue;
       if (!is_cheap(step)) return true;
-      if (step.kind == Kind::Load) ++loads;
+      if (step.is<step::Load>()) ++loads;
     }
     return loads > 1;
   }
 
   // What is the same for a whole row is computed once, before the loop.
   bool varies_in_row(const ScalarStep& step, const std::vector<bool>& varies) const {
-    if (step.kind == Kind::Scratch || mentions(step.index, inner_)) return true;
-    for (const Dim& dim : step.index)
-      for (const DimLeaf& leaf : dim.leaves())
-        if (leaf.is_step() && varies[static_cast<std::size_t>(leaf.step())]) return true;
+    const auto dim_varies = [&](const Dim& dim) {
+      return mentions(dim, inner_) ||
+             std::ranges::any_of(steps_mentioned(dim), [&](std::int32_t index) {
+               return varies[static_cast<std::size_t>(index)];
+             });
+    };
+    if (step.is<step::Scratch>() || any_dim(step, dim_varies)) return true;
     return std::any_of(step.operands.begin(), step.operands.end(), [&](std::int32_t operand) {
       return varies[static_cast<std::size_t>(operand)];
     });
@@ -204,12 +206,12 @@ class RowPlanner {
 
   void provide_up_to(ProgramBuilder& builder, int level, bool include_same_level) const {
     for (const Reduced& reduced : reduced_)
-      if (reduced.level < level) builder.provide(reduced.result, Kind::Accumulated, reduced.slot);
+      if (reduced.level < level) builder.provide(reduced.result, step::Accumulated{reduced.slot});
     for (std::size_t i = 0; i < scratch_.size(); ++i) {
       const Kept& kept = scratch_[i];
       bool foreign = i == 0 && subgraph_.definition(kept.value) != nullptr && is_first(kept.value);
       if (kept.level < level || foreign || (include_same_level && kept.level == level))
-        builder.provide(kept.value, Kind::Scratch, kept.slot);
+        builder.provide(kept.value, step::Scratch{kept.slot});
     }
   }
 
@@ -243,7 +245,7 @@ class RowPlanner {
   void add_row_results() {
     ProgramBuilder builder(context_);
     for (const Reduced& reduced : reduced_)
-      builder.provide(reduced.result, Kind::Accumulated, reduced.slot);
+      builder.provide(reduced.result, step::Accumulated{reduced.slot});
     RowStage stage;
     stage.per_row = true;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {

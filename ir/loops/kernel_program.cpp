@@ -9,13 +9,8 @@ namespace anydim::ir {
 
 namespace {
 
-using Kind = ScalarStep::Kind;
-
 void collect_leaves(const ScalarStep& step, std::set<DimLeaf>& leaves) {
-  for (const ScalarStep::Condition& condition : step.conditions) {
-    condition.left.collect_leaves(leaves);
-    condition.right.collect_leaves(leaves);
-  }
+  for_each_dim(step, [&](const Dim& dim) { dim.collect_leaves(leaves); });
 }
 
 }  // namespace
@@ -33,9 +28,10 @@ KernelProgram::KernelProgram(const ScalarProgram& program, const std::vector<std
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     ScalarStep& step = steps_[i];
     for_each_dim(step, [&](Dim& dim) { dim = own(dim); });
-    if (step.kind != Kind::CheckedIndex) continue;
+    const auto* index = std::get_if<step::CheckedIndex>(&step.kind);
+    if (!index) continue;
     names_steps_ = true;
-    declare_checked_index(leaf_of(static_cast<std::int32_t>(i)), step.index.at(0), symbols);
+    declare_checked_index(leaf_of(static_cast<std::int32_t>(i)), index->extent, symbols);
   }
   for (std::size_t i = 0; i < steps_.size(); ++i)
     leaves_.push_back(needed_leaves(static_cast<std::int32_t>(i)));
@@ -57,14 +53,15 @@ std::vector<Dim> KernelProgram::own(const std::vector<Dim>& dims) const {
 
 KernelValue KernelProgram::value_of(std::int32_t position) const {
   const ScalarStep& named = step(position);
-  if (named.kind == Kind::Accumulated) return {KernelValue::Kind::Accumulated, 0, named.slot};
+  if (const auto* slot = std::get_if<step::Accumulated>(&named.kind))
+    return {KernelValue::Kind::Accumulated, 0, slot->slot};
   return {KernelValue::Kind::Step, number_, position};
 }
 
 KernelMask KernelProgram::mask(std::int32_t position) const {
   KernelMask any;
   for (const std::int32_t guard : guards(position)) {
-    const KernelMask one = both({{step(guard).conditions}}, mask(guard));
+    const KernelMask one = both({{step(guard).as<step::Guarded>().conditions}}, mask(guard));
     for (const auto& alternative : one.alternatives) {
       if (alternative.empty()) return {};
       if (std::ranges::find(any.alternatives, alternative) == any.alternatives.end())
@@ -77,10 +74,8 @@ KernelMask KernelProgram::mask(std::int32_t position) const {
 std::vector<DimLeaf> KernelProgram::needed_leaves(std::int32_t position) const {
   const ScalarStep& needing = step(position);
   std::set<DimLeaf> leaves;
-  for (const Dim& index : needing.index) index.collect_leaves(leaves);
   collect_leaves(needing, leaves);
-  if (needing.kind == Kind::Load || needing.kind == Kind::CheckedIndex ||
-      needing.kind == Kind::Apply) {
+  if (needing.is<step::Load>() || needing.is<step::CheckedIndex>() || needing.is<step::Apply>()) {
     std::vector<std::int32_t> open = guards(position);
     for (std::size_t i = 0; i < open.size(); ++i) {
       collect_leaves(step(open[i]), leaves);
@@ -93,22 +88,18 @@ std::vector<DimLeaf> KernelProgram::needed_leaves(std::int32_t position) const {
 
 bool KernelProgram::divides_by_reduction(std::int32_t position) const {
   const ScalarStep& division = step(position);
-  return division.kind == Kind::Apply && division.op == Op::div && division.dtype == DType::F32 &&
+  return division.applies(Op::div) && division.dtype == DType::F32 &&
          reduced_[static_cast<std::size_t>(division.operands[1])];
 }
 
 bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf) {
   const ScalarStep& varying = steps[static_cast<std::size_t>(position)];
-  const auto mentions = [&](const Dim& dim) {
+  const auto mentions_leaf = [&](const Dim& dim) {
     return dim.mentions(leaf) || std::ranges::any_of(steps_mentioned(dim), [&](std::int32_t index) {
              return varies(steps, index, leaf);
            });
   };
-  return std::ranges::any_of(varying.index, mentions) ||
-         std::ranges::any_of(varying.conditions,
-                             [&](const auto& condition) {
-                               return mentions(condition.left) || mentions(condition.right);
-                             }) ||
+  return any_dim(varying, mentions_leaf) ||
          std::ranges::any_of(varying.operands,
                              [&](std::int32_t operand) { return varies(steps, operand, leaf); });
 }

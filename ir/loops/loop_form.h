@@ -36,55 +36,118 @@ struct Iteration {
 // `variable` as a loop variable over [0, extent), declared in `symbols`.
 Iteration declare_iteration(const DimLeaf& variable, const Dim& extent, SymbolTable& symbols);
 
-// One step of a scalar program. Steps are in topological order; operands are positions of earlier
-// steps.
-struct ScalarStep {
-  enum class Kind : std::uint8_t {
-    Constant,      // `real` for float dtypes, `integer` otherwise
-    Extent,        // i64 value of the index expression `index[0]`
-    Load,          // element of buffer `buffer` at `index` (one expression a dim of the buffer)
-    Apply,         // elementwise op `op` on operands (cast: dtype is the target)
-    CheckedIndex,  // operand 0 (any integer), negative values counted from the end of `index[0]`;
-                   // outside [0, index[0]): the error slot is set
-    // with `check` and the value, and 0 is used. Steps may use the result in index expressions as
-    // the leaf step_leaf(position)
-    Guarded,  // operand 0 where all of `conditions` hold, else operand 1; operand 0's loads must
-              // not happen elsewhere
-    Accumulated,  // result `slot` of an earlier stage's reduction, the product of a matmul,
-                  // attention's score or output, or a carry
-    Scratch,      // element `slot` of the row's scratch vectors at the inner index (row form, and
-                  // matmul's row stages)
-  };
-  Kind kind = Kind::Constant;
-  DType dtype = DType::F32;
-  Op op{};
-  std::vector<std::int32_t> operands{};
-  std::vector<Dim> index{};
+// The kinds of steps of a scalar program.
+namespace step {
+
+struct Condition {
+  Comparison comparison;
+  Dim left, right;
+  bool operator==(const Condition&) const = default;
+};
+
+struct Constant {
+  double real = 0;           // of float dtypes
+  std::int64_t integer = 0;  // of others
+  bool operator==(const Constant&) const = default;
+};
+// The i64 value of an index expression.
+struct Extent {
+  Dim value;
+  bool operator==(const Extent&) const = default;
+};
+struct Load {
   std::int32_t buffer = -1;  // position among the region's parameters
-  std::int32_t slot = -1;
-  std::int32_t check = -1;  // index into LoopForm::checks: of a CheckedIndex, or of an Apply of div
-                            // or mod on integers (divisor 0)
-  double real = 0;
-  std::int64_t integer = 0;
+  std::vector<Dim> index;    // one expression a dim of the buffer
+  bool operator==(const Load&) const = default;
+};
+// An elementwise op on the operands (cast: dtype is the target).
+struct Apply {
+  Op op{};
+  std::int32_t check = -1;  // into LoopForm::checks: of div or mod on integers (divisor 0)
   // is_inf's and mod's attributes, where they differ from the default: bit 0 negative / truncate,
   // bit 1 positive
   std::uint8_t flags = 0;
-  struct Condition {
-    Comparison comparison;
-    Dim left, right;
-    bool operator==(const Condition&) const = default;
-  };
-  std::vector<Condition> conditions{};
+  bool operator==(const Apply&) const = default;
+};
+// Operand 0 (any integer), negative values counted from the end of the extent; outside
+// [0, extent) the error slot is set with `check` and the value, and 0 is used. Steps may use the
+// result in index expressions as the leaf step_leaf(position).
+struct CheckedIndex {
+  Dim extent;
+  std::int32_t check = -1;  // into LoopForm::checks
+  bool operator==(const CheckedIndex&) const = default;
+};
+// Operand 0 where all of the conditions hold, else operand 1; operand 0's loads must not happen
+// elsewhere.
+struct Guarded {
+  std::vector<Condition> conditions;
+  bool operator==(const Guarded&) const = default;
+};
+// Result of an earlier stage's reduction, the product of a matmul, attention's score or output,
+// or a carry.
+struct Accumulated {
+  std::int32_t slot = -1;
+  bool operator==(const Accumulated&) const = default;
+};
+// Element of the row's scratch vectors at the inner index (row form, and matmul's row stages).
+struct Scratch {
+  std::int32_t slot = -1;
+  bool operator==(const Scratch&) const = default;
+};
+
+}  // namespace step
+
+// One step of a scalar program. Steps are in topological order; operands are positions of earlier
+// steps.
+struct ScalarStep {
+  using Condition = step::Condition;
+
+  DType dtype = DType::F32;
+  std::variant<step::Constant, step::Extent, step::Load, step::Apply, step::CheckedIndex,
+               step::Guarded, step::Accumulated, step::Scratch>
+      kind;
+  std::vector<std::int32_t> operands{};
+
+  template <typename Kind>
+  bool is() const {
+    return std::holds_alternative<Kind>(kind);
+  }
+  template <typename Kind>
+  const Kind& as() const {
+    return std::get<Kind>(kind);
+  }
+  template <typename Kind>
+  Kind& as() {
+    return std::get<Kind>(kind);
+  }
+  Op op() const { return as<step::Apply>().op; }
+  bool applies(Op op) const { return is<step::Apply>() && this->op() == op; }
+
   bool operator==(const ScalarStep&) const = default;
 };
 
-// The dims that a step mentions: its index, then both sides of its conditions.
+// The dims that a step mentions: its index or extent, or both sides of its conditions.
 void for_each_dim(auto& step, const auto& use) {
-  for (auto& dim : step.index) use(dim);
-  for (auto& condition : step.conditions) {
-    use(condition.left);
-    use(condition.right);
-  }
+  const auto each = [&](auto& kind) {
+    if constexpr (requires { kind.value; }) use(kind.value);
+    if constexpr (requires { kind.extent; }) use(kind.extent);
+    if constexpr (requires { kind.index; }) {
+      for (auto& dim : kind.index) use(dim);
+    }
+    if constexpr (requires { kind.conditions; }) {
+      for (auto& condition : kind.conditions) {
+        use(condition.left);
+        use(condition.right);
+      }
+    }
+  };
+  std::visit(each, step.kind);
+}
+
+bool any_dim(const ScalarStep& step, const auto& holds) {
+  bool any = false;
+  for_each_dim(step, [&](const Dim& dim) { any = any || holds(dim); });
+  return any;
 }
 
 struct ScalarProgram {

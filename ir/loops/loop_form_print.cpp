@@ -4,6 +4,7 @@
 #include "ir/error.h"
 #include "ir/loops/loop_form_text.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/overloaded.h"
 #include "ir/quote.h"
 #include "ir/text/print.h"
 #include "ir/text/tensor_text.h"
@@ -64,20 +65,21 @@ std::string header(const KernelHeader& form) {
 
 namespace {
 
-std::string checked(const ScalarStep& step) {
-  return step.check < 0 ? std::string() : fmt::format(", check {}", step.check);
+std::string checked(std::int32_t check) {
+  return check < 0 ? std::string() : fmt::format(", check {}", check);
 }
 
 std::string constant(const ScalarStep& step) {
-  if (!is_float(step.dtype)) return std::to_string(step.integer);
+  if (!is_float(step.dtype)) return std::to_string(step.as<step::Constant>().integer);
   std::string text;
-  append_real(text, step.real);
+  append_real(text, step.as<step::Constant>().real);
   return text;
 }
 
 // Those of the op's attributes that scalar steps keep, where they are not the default.
 std::string attributes(const ScalarStep& step) {
-  if (step.flags == step_flags({.op = step.op})) return {};
+  const auto& applied = step.as<step::Apply>();
+  if (applied.flags == step_flags({.op = applied.op})) return {};
   std::string text;
   for (const auto& [name, value] : step_attributes(step))
     text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, std::get<std::int64_t>(value));
@@ -88,21 +90,27 @@ std::string attributes(const ScalarStep& step) {
 
 std::string describe_step(const ScalarStep& step, const std::vector<std::string>& names) {
   const std::string operands = fmt::format("{}", fmt::join(names, ", "));
-  switch (step.kind) {
-    case ScalarStep::Kind::Constant: return constant(step);
-    case ScalarStep::Kind::Extent: return "extent " + listed(step.index);
-    case ScalarStep::Kind::Load: return fmt::format("load {}[{}]", step.buffer, listed(step.index));
-    case ScalarStep::Kind::Apply:
-      return fmt::format("{}({}){}{}", info(step.op).text, operands, attributes(step),
-                         checked(step));
-    case ScalarStep::Kind::CheckedIndex:
-      return fmt::format("index({}) below {}{}", operands, listed(step.index), checked(step));
-    case ScalarStep::Kind::Guarded:
-      return fmt::format("guarded({}){}", operands, where(step.conditions));
-    case ScalarStep::Kind::Accumulated: return fmt::format("accumulated {}", step.slot);
-    case ScalarStep::Kind::Scratch: return fmt::format("scratch {}", step.slot);
-  }
-  internal_error("every kind of step is described");
+  const Overloaded describe{
+      [&](const step::Constant&) { return constant(step); },
+      [&](const step::Extent& extent) { return "extent " + extent.value.to_string(); },
+      [&](const step::Load& load) {
+        return fmt::format("load {}[{}]", load.buffer, listed(load.index));
+      },
+      [&](const step::Apply& apply) {
+        return fmt::format("{}({}){}{}", info(apply.op).text, operands, attributes(step),
+                           checked(apply.check));
+      },
+      [&](const step::CheckedIndex& index) {
+        return fmt::format("index({}) below {}{}", operands, index.extent.to_string(),
+                           checked(index.check));
+      },
+      [&](const step::Guarded& guarded) {
+        return fmt::format("guarded({}){}", operands, where(guarded.conditions));
+      },
+      [&](const step::Accumulated& result) { return fmt::format("accumulated {}", result.slot); },
+      [&](const step::Scratch& element) { return fmt::format("scratch {}", element.slot); },
+  };
+  return std::visit(describe, step.kind);
 }
 
 std::string segments(const Segments& segments) {

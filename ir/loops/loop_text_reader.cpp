@@ -15,8 +15,6 @@ namespace anydim::ir {
 
 namespace {
 
-using Kind = ScalarStep::Kind;
-
 bool is_role(LoopRole role) {
   switch (role) {
     case LoopRole::Batch:
@@ -250,12 +248,13 @@ std::int32_t LoopTextReader::optional_check() {
 }
 
 ScalarStep LoopTextReader::step(DType dtype) {
-  ScalarStep step{.dtype = dtype};
+  ScalarStep step{dtype, step::Constant{}};
   const Token first = tokens_.peek();
   if (first.kind == TokenKind::Number || tokens_.at("-") || tokens_.at("inf") ||
       tokens_.at("nan")) {
-    if (is_float(dtype)) step.real = read_real(tokens_);
-    else step.integer = read_integer(tokens_, "an integer");
+    step::Constant& constant = step.as<step::Constant>();
+    if (is_float(dtype)) constant.real = read_real(tokens_);
+    else constant.integer = read_integer(tokens_, "an integer");
     return step;
   }
   if (first.kind != TokenKind::Identifier)
@@ -264,25 +263,22 @@ ScalarStep LoopTextReader::step(DType dtype) {
         "scratch or an elementwise op");
   tokens_.take();
   if (first.text == "extent") {
-    step.kind = Kind::Extent;
-    step.index = {dim()};
+    step.kind = step::Extent{dim()};
   } else if (first.text == "load") {
-    step.kind = Kind::Load;
-    step.buffer = number("the number of a parameter");
-    step.index = index();
+    const std::int32_t buffer = number("the number of a parameter");
+    step.kind = step::Load{buffer, index()};
   } else if (first.text == "index") {
-    step.kind = Kind::CheckedIndex;
     step.operands = operands();
     tokens_.expect("below");
-    step.index = {dim()};
-    step.check = optional_check();
+    const Dim extent = dim();
+    step.kind = step::CheckedIndex{extent, optional_check()};
   } else if (first.text == "guarded") {
-    step.kind = Kind::Guarded;
     step.operands = operands();
-    step.conditions = where();
-  } else if (first.text == "accumulated" || first.text == "scratch") {
-    step.kind = first.text == "scratch" ? Kind::Scratch : Kind::Accumulated;
-    step.slot = number("the number of a slot");
+    step.kind = step::Guarded{where()};
+  } else if (first.text == "accumulated") {
+    step.kind = step::Accumulated{number("the number of a slot")};
+  } else if (first.text == "scratch") {
+    step.kind = step::Scratch{number("the number of a slot")};
   } else {
     const std::optional<Op> op = op_named(first.text);
     if (!op || !info(*op).has(traits::elementwise))
@@ -290,26 +286,26 @@ ScalarStep LoopTextReader::step(DType dtype) {
                                       "guarded, accumulated, scratch or an elementwise op, found "
                                       "'{}'",
                                       first.text));
-    step.kind = Kind::Apply;
-    step.op = *op;
+    step.kind = step::Apply{*op};
     step.operands = operands();
     attributes(step);
-    step.check = optional_check();
+    step.as<step::Apply>().check = optional_check();
   }
   return step;
 }
 
 // {truncate = 1}
 void LoopTextReader::attributes(ScalarStep& step) {
-  Binding binding{.op = step.op};
+  step::Apply& applied = step.as<step::Apply>();
+  Binding binding{.op = applied.op};
   if (tokens_.accept("{")) {
     const Attributes kept = step_attributes(step);
     do {
       const Token name = tokens_.expect(TokenKind::Identifier, "the name of an attribute");
       const auto found = kept.find(name.text);
       if (found == kept.end() || !std::holds_alternative<std::int64_t>(found->second))
-        tokens_.fail(
-            name, fmt::format("steps of {} have no attribute {}", info(step.op).text, name.text));
+        tokens_.fail(name, fmt::format("steps of {} have no attribute {}", info(applied.op).text,
+                                       name.text));
       tokens_.expect("=");
       const std::size_t begin = tokens_.peek().offset;
       const std::int32_t value = number("0 or 1");
@@ -319,7 +315,7 @@ void LoopTextReader::attributes(ScalarStep& step) {
     } while (tokens_.accept(","));
     tokens_.expect("}");
   }
-  step.flags = step_flags(binding);
+  applied.flags = step_flags(binding);
 }
 
 Reduce LoopTextReader::reduce() {

@@ -76,11 +76,10 @@ class BlockProgram : public StepPlacer<BlockScope, KernelValue> {
  private:
   Interval interval_of(const Dim& dim) override { return bounds(dim, symbols_); }
   BlockScope& outermost_of(BlockScope&, std::int32_t step, BlockScope& floor) override {
-    return program().step(step).kind == ScalarStep::Kind::Scratch ? *point_ : floor;
+    return program().step(step).is<step::Scratch>() ? *point_ : floor;
   }
   KernelValue write(BlockScope& home, const PlacedStep& placed) override {
-    if (placed.step.kind == ScalarStep::Kind::CheckedIndex)
-      home.define(program().leaf_of(placed.number));
+    if (placed.step.is<step::CheckedIndex>()) home.define(program().leaf_of(placed.number));
     home.add(placed);
     return program().value_of(placed.number);
   }

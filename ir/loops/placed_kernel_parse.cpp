@@ -120,8 +120,8 @@ class KernelParser {
     placed.step.operands.clear();
     placed.operands = std::move(operands_);
     placed.mask = mask();
-    if (placed.step.kind == ScalarStep::Kind::CheckedIndex)
-      indices_.emplace_back(step_leaf(placed.number, placed.program), placed.step.index[0]);
+    if (const auto* index = std::get_if<step::CheckedIndex>(&placed.step.kind))
+      indices_.emplace_back(step_leaf(placed.number, placed.program), index->extent);
     return {std::move(placed)};
   }
 

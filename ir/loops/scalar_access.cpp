@@ -10,7 +10,6 @@ namespace anydim::ir {
 
 namespace {
 
-using Kind = ScalarStep::Kind;
 using Condition = ScalarStep::Condition;
 
 constexpr std::size_t maximum_steps = 4096;
@@ -37,9 +36,9 @@ Iteration AccessContext::declare(const DimLeaf& variable, const Dim& extent) {
   return declare_iteration(variable, extent, symbols);
 }
 
-void ProgramBuilder::provide(ValueId value, Kind kind, std::int32_t slot) {
-  provided_[value] =
-      push({.kind = kind, .dtype = context_.subgraph->tensor(value).dtype, .slot = slot});
+void ProgramBuilder::provide(ValueId value, std::variant<step::Accumulated, step::Scratch> slot) {
+  const DType dtype = context_.subgraph->tensor(value).dtype;
+  provided_[value] = std::visit([&](const auto& kind) { return push({dtype, kind}); }, slot);
 }
 
 std::int32_t ProgramBuilder::push(ScalarStep step) {
@@ -50,13 +49,13 @@ std::int32_t ProgramBuilder::push(ScalarStep step) {
 }
 
 std::int32_t ProgramBuilder::apply(Op op, DType dtype, std::vector<std::int32_t> operands) {
-  return push({.kind = Kind::Apply, .dtype = dtype, .op = op, .operands = std::move(operands)});
+  return push({dtype, step::Apply{op}, std::move(operands)});
 }
 
 std::int32_t ProgramBuilder::extent(const Dim& dim) {
   if (auto constant = dim.constant())
-    return push({.kind = Kind::Constant, .dtype = DType::I64, .integer = *constant});
-  return push({.kind = Kind::Extent, .dtype = DType::I64, .index = {dim}});
+    return push({DType::I64, step::Constant{.integer = *constant}});
+  return push({DType::I64, step::Extent{dim}});
 }
 
 std::int32_t ProgramBuilder::element(ValueId value, const Index& index) {
@@ -74,10 +73,7 @@ std::int32_t ProgramBuilder::element(ValueId value, const Index& index) {
 std::int32_t ProgramBuilder::compute(ValueId value, const Index& index) {
   const Subgraph& subgraph = *context_.subgraph;
   if (auto found = context_.buffers.find(value); found != context_.buffers.end())
-    return push({.kind = Kind::Load,
-                 .dtype = subgraph.tensor(value).dtype,
-                 .index = index,
-                 .buffer = found->second});
+    return push({subgraph.tensor(value).dtype, step::Load{found->second, index}});
   auto found = subgraph.definitions.find(value);
   if (found == subgraph.definitions.end())
     throw NoLoopForm{"value %" + subgraph.name(value) + " is neither an input nor defined here"};
@@ -100,28 +96,20 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
     Simplified simpler = simplify_step(binding.op, dtype, steps, context_.symbols);
     if (const Dim* dim = std::get_if<Dim>(&simpler)) return extent(*dim);
     if (const bool* truth = std::get_if<bool>(&simpler))
-      return push({.kind = Kind::Constant, .dtype = DType::Bool, .integer = *truth});
+      return push({DType::Bool, step::Constant{.integer = *truth}});
     if (const double* number = std::get_if<double>(&simpler))
-      return push({.kind = Kind::Constant, .dtype = dtype, .real = *number});
+      return push({dtype, step::Constant{.real = *number}});
     if (const Forwarded* forwarded = std::get_if<Forwarded>(&simpler))
       return operands[forwarded->operand];
   }
   std::int32_t check = -1;
   if ((binding.op == Op::div || binding.op == Op::mod) && is_integer(dtype)) {
     const ScalarStep& divisor = steps_[static_cast<std::size_t>(operands[1])];
-    const bool never_zero = (divisor.kind == Kind::Constant && divisor.integer != 0) ||
-                            (divisor.kind == Kind::Extent &&
-                             prove_less(0, divisor.index[0], context_.symbols) == Proof::Yes);
-    if (!never_zero)
+    if (!is_never_zero(divisor, context_.symbols))
       check = context_.check_position(
           {KernelCheck::Kind::Divisor, std::string(info(binding.op).text), binding.source, {}});
   }
-  return push({.kind = Kind::Apply,
-               .dtype = dtype,
-               .op = binding.op,
-               .operands = std::move(operands),
-               .check = check,
-               .flags = flags});
+  return push({dtype, step::Apply{binding.op, check, flags}, std::move(operands)});
 }
 
 std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const Index& index) {
@@ -139,12 +127,7 @@ std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const
 }
 
 std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) {
-  auto literal = [&](std::int64_t position) {
-    ScalarStep step{.kind = Kind::Constant, .dtype = tensor.dtype()};
-    if (is_float(tensor.dtype())) step.real = tensor.real_at(position);
-    else step.integer = tensor.integer_at(position);
-    return push(std::move(step));
-  };
+  auto literal = [&](std::int64_t position) { return push(element_step(tensor, position)); };
   if (tensor.elements() == 1) return literal(0);
   std::int64_t position = 0;
   for (std::size_t i = 0; i < index.size(); ++i) {
@@ -158,15 +141,10 @@ std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) 
 }
 
 std::int32_t ProgramBuilder::number(DType dtype, double value) {
-  ScalarStep step{.kind = Kind::Constant, .dtype = dtype};
-  if (is_float(dtype)) step.real = value;
-  else step.integer = static_cast<std::int64_t>(value);
-  return push(std::move(step));
+  return push(number_step(dtype, value));
 }
 
-std::int32_t ProgramBuilder::zero(DType dtype) {
-  return push({.kind = Kind::Constant, .dtype = dtype});
-}
+std::int32_t ProgramBuilder::zero(DType dtype) { return push({dtype, step::Constant{}}); }
 
 std::int32_t ProgramBuilder::arange(const Binding& binding, const Index& index) {
   if (binding.op == Op::arange) {
@@ -197,10 +175,7 @@ std::int32_t ProgramBuilder::guarded(std::int32_t inside, std::int32_t outside, 
   });
   if (never) return outside;
   if (conditions.empty()) return inside;
-  return push({.kind = Kind::Guarded,
-               .dtype = dtype,
-               .operands = {inside, outside},
-               .conditions = std::move(conditions)});
+  return push({dtype, step::Guarded{std::move(conditions)}, {inside, outside}});
 }
 
 std::int32_t ProgramBuilder::concatenated(const Binding& binding, const Index& index) {
@@ -262,8 +237,8 @@ Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& e
   std::int32_t step = element(indices, at);
   const ScalarStep& found = steps_[static_cast<std::size_t>(step)];
   std::optional<Dim> known;
-  if (found.kind == Kind::Extent) known = found.index[0];
-  if (found.kind == Kind::Constant) known = Dim(found.integer);
+  if (const auto* extent = std::get_if<step::Extent>(&found.kind)) known = extent->value;
+  if (const auto* number = std::get_if<step::Constant>(&found.kind)) known = Dim(number->integer);
   if (known) {
     if (prove_less(*known, 0, context_.symbols) == Proof::Yes) known = *known + extent_of_axis;
     if (prove_less_equal(0, *known, context_.symbols) == Proof::Yes &&
@@ -276,11 +251,8 @@ Dim ProgramBuilder::checked_index(ValueId indices, const Index& at, const Dim& e
 Dim ProgramBuilder::checked(std::int32_t step, const Dim& extent_of_axis, const Binding& binding) {
   const KernelCheck check{KernelCheck::Kind::Index, std::string(info(binding.op).text) + " index",
                           binding.source, extent_of_axis};
-  std::int32_t position = push({.kind = Kind::CheckedIndex,
-                                .dtype = DType::I64,
-                                .operands = {step},
-                                .index = {extent_of_axis},
-                                .check = context_.check_position(check)});
+  const std::int32_t position = push(
+      {DType::I64, step::CheckedIndex{extent_of_axis, context_.check_position(check)}, {step}});
   return Dim::of(step_leaf(position));
 }
 

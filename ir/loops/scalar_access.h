@@ -42,7 +42,7 @@ class ProgramBuilder {
 
   // Results of the kernel kind's own step: reading `value` gives this Accumulated or Scratch slot,
   // whatever the index.
-  void provide(ValueId value, ScalarStep::Kind kind, std::int32_t slot);
+  void provide(ValueId value, std::variant<step::Accumulated, step::Scratch> slot);
   // Reading `value` gives this step, whatever the index.
   void provide(ValueId value, std::int32_t step) { provided_[value] = step; }
 
@@ -50,6 +50,7 @@ class ProgramBuilder {
   // the buffers has no scalar form.
   std::int32_t element(ValueId value, const std::vector<Dim>& index);
   std::int32_t push(ScalarStep step);
+  std::int32_t number(DType dtype, double value);  // a constant
   std::int32_t apply(Op op, DType dtype, std::vector<std::int32_t> operands);
   std::int32_t extent(const Dim& dim);  // its value as i64
   // The index that a gather reads or a scatter writes, element `at` of `indices`: proven in range,
@@ -77,7 +78,6 @@ class ProgramBuilder {
                        std::vector<ScalarStep::Condition> conditions);
   std::int32_t zero(DType dtype);
   Dim checked(std::int32_t step, const Dim& extent, const Binding& binding);
-  std::int32_t number(DType dtype, double value);  // a constant
 
   AccessContext& context_;
   std::vector<ScalarStep> steps_;

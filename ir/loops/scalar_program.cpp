@@ -15,12 +15,19 @@ std::vector<std::int32_t> steps_mentioned(const Dim& dim) {
   return steps;
 }
 
+std::int32_t check_of(const ScalarStep& step) {
+  if (const auto* apply = std::get_if<step::Apply>(&step.kind)) return apply->check;
+  const auto* index = std::get_if<step::CheckedIndex>(&step.kind);
+  return index ? index->check : -1;
+}
+
 ScalarOp scalar_op(const ScalarStep& step) {
-  ScalarOp op{.op = step.op};
-  if (step.op == Op::mod) op.truncate = (step.flags & 1) != 0;
-  if (step.op == Op::is_inf) {
-    op.negative = (step.flags & 1) != 0;
-    op.positive = (step.flags & 2) != 0;
+  const auto& [applied, check, flags] = step.as<step::Apply>();
+  ScalarOp op{.op = applied};
+  if (applied == Op::mod) op.truncate = (flags & 1) != 0;
+  if (applied == Op::is_inf) {
+    op.negative = (flags & 1) != 0;
+    op.positive = (flags & 2) != 0;
   }
   return op;
 }
@@ -28,7 +35,7 @@ ScalarOp scalar_op(const ScalarStep& step) {
 Attributes step_attributes(const ScalarStep& step) {
   const ScalarOp op = scalar_op(step);
   const auto flag = [](bool holds) { return std::int64_t{holds ? 1 : 0}; };
-  switch (step.op) {  // NOLINT: the others have none
+  switch (op.op) {  // NOLINT: the others have none
     case Op::cast: return {{"to", step.dtype}};
     case Op::mod: return {{"truncate", flag(op.truncate)}};
     case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
@@ -46,10 +53,21 @@ std::uint8_t step_flags(const Binding& binding) {
   }
 }
 
+ScalarStep number_step(DType dtype, double value) {
+  if (is_float(dtype)) return {dtype, step::Constant{.real = value}};
+  return {dtype, step::Constant{.integer = static_cast<std::int64_t>(value)}};
+}
+
+ScalarStep element_step(const Tensor& tensor, std::int64_t position) {
+  const DType dtype = tensor.dtype();
+  if (is_float(dtype)) return {dtype, step::Constant{.real = tensor.real_at(position)}};
+  return {dtype, step::Constant{.integer = tensor.integer_at(position)}};
+}
+
 Tensor constant_tensor(const ScalarStep& step) {
   Tensor tensor(step.dtype, {});
-  if (is_float(step.dtype)) tensor.set_real(0, step.real);
-  else tensor.set_integer(0, step.integer);
+  if (is_float(step.dtype)) tensor.set_real(0, step.as<step::Constant>().real);
+  else tensor.set_integer(0, step.as<step::Constant>().integer);
   return tensor;
 }
 
@@ -75,7 +93,7 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program,
     };
     const ScalarStep& step = program.steps[i];
     for (std::size_t k = 0; k < step.operands.size(); ++k) {
-      const bool inside = step.kind == ScalarStep::Kind::Guarded && k == 0;
+      const bool inside = step.is<step::Guarded>() && k == 0;
       add(static_cast<std::size_t>(step.operands[k]),
           inside ? Need{true, false, {static_cast<std::int32_t>(i)}} : needs[i]);
     }
@@ -96,15 +114,14 @@ std::vector<bool> computed_from_accumulated(const ScalarProgram& program) {
     const bool from_operand = std::any_of(
         step.operands.begin(), step.operands.end(),
         [&](std::int32_t operand) { return computed[static_cast<std::size_t>(operand)]; });
-    computed.push_back(step.kind == ScalarStep::Kind::Accumulated || from_operand);
+    computed.push_back(step.is<step::Accumulated>() || from_operand);
   }
   return computed;
 }
 
 ScalarProgram without_widening(const ScalarProgram& program) {
   const ScalarStep& last = program.steps.back();
-  if (last.kind != ScalarStep::Kind::Apply || last.op != Op::cast || last.dtype != DType::F32)
-    return program;
+  if (!last.applies(Op::cast) || last.dtype != DType::F32) return program;
   const auto operand = static_cast<std::size_t>(last.operands.front());
   const DType narrow = program.steps[operand].dtype;
   if (narrow != DType::F16 && narrow != DType::BF16) return program;
@@ -138,7 +155,7 @@ std::size_t size_of_index(const Dim& dim) {
 std::size_t largest_index(const ScalarProgram& program) {
   std::size_t largest = 0;
   for (const ScalarStep& step : program.steps)
-    for (const Dim& dim : step.index) largest = std::max(largest, size_of_index(dim));
+    for_each_dim(step, [&](const Dim& dim) { largest = std::max(largest, size_of_index(dim)); });
   return largest;
 }
 

@@ -17,9 +17,15 @@ ScalarOp scalar_op(const ScalarStep& step);
 // Attributes that make a binding of it.
 Attributes step_attributes(const ScalarStep& step);
 
-// ScalarStep::flags of a binding.
+// Into LoopForm::checks, of steps that may fail; -1: none.
+std::int32_t check_of(const ScalarStep& step);
+
+// step::Apply::flags of a binding.
 std::uint8_t step_flags(const Binding& binding);
 
+// A Constant step: a number that the dtype has, or an element of a tensor.
+ScalarStep number_step(DType dtype, double value);
+ScalarStep element_step(const Tensor& tensor, std::int64_t position);
 // The number of a Constant step, of rank 0.
 Tensor constant_tensor(const ScalarStep& step);
 

@@ -8,8 +8,6 @@
 
 namespace anydim::ir {
 
-using Kind = ScalarStep::Kind;
-
 namespace {
 
 // A number of elements added in front that only the run tells may be any integer. More than there
@@ -183,9 +181,7 @@ class AxisSampling {
   std::int32_t apply(Op op, std::int32_t a, std::int32_t b) {
     return builder_.apply(op, dtype_, {a, b});
   }
-  std::int32_t real(double value) {
-    return builder_.push({.kind = Kind::Constant, .dtype = dtype_, .real = value});
-  }
+  std::int32_t real(double value) { return builder_.number(dtype_, value); }
   std::int32_t real_of(std::int32_t integer) { return apply(Op::cast, integer); }
 
   ProgramBuilder& builder_;

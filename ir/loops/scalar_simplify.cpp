@@ -85,14 +85,20 @@ Simplified on_bools(Op op, std::span<const ScalarStep* const> operands) {
 
 std::optional<Dim> known_integer(const ScalarStep& step) {
   if (step.dtype != DType::I64) return std::nullopt;
-  if (step.kind == ScalarStep::Kind::Extent) return step.index[0];
-  if (step.kind == ScalarStep::Kind::Constant) return Dim(step.integer);
+  if (step.is<step::Extent>()) return step.as<step::Extent>().value;
+  if (step.is<step::Constant>()) return Dim(step.as<step::Constant>().integer);
   return std::nullopt;
 }
 
+bool is_never_zero(const ScalarStep& step, const SymbolTable& symbols) {
+  if (const auto* constant = std::get_if<step::Constant>(&step.kind)) return constant->integer != 0;
+  const auto* extent = std::get_if<step::Extent>(&step.kind);
+  return extent && prove_less(0, extent->value, symbols) == Proof::Yes;
+}
+
 std::optional<bool> known_bool(const ScalarStep& step) {
-  if (step.dtype != DType::Bool || step.kind != ScalarStep::Kind::Constant) return std::nullopt;
-  return step.integer != 0;
+  if (step.dtype != DType::Bool || !step.is<step::Constant>()) return std::nullopt;
+  return step.as<step::Constant>().integer != 0;
 }
 
 Simplified simplify_step(Op op, DType to, std::span<const ScalarStep* const> operands,

@@ -13,6 +13,8 @@ namespace anydim::ir {
 
 // The i64 value of a step as a dim: extents and integer constants.
 std::optional<Dim> known_integer(const ScalarStep& step);
+// Whether a divisor is known not to be 0.
+bool is_never_zero(const ScalarStep& step, const SymbolTable& symbols);
 // The truth value of a bool constant.
 std::optional<bool> known_bool(const ScalarStep& step);
 

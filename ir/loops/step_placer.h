@@ -108,7 +108,7 @@ class StepPlacer {
 
   // Where a load happens: where it runs and there is an element.
   KernelMask load_mask(std::int32_t load) {
-    return where_elements(program_.mask(load), program_.step(load).index);
+    return where_elements(program_.mask(load), program_.step(load).as<step::Load>().index);
   }
 
  private:
@@ -138,7 +138,7 @@ class StepPlacer {
     if (const auto found = find(scope, value)) return *found;
     PlacedStep placed{program_.number(), position, program_.step(position), {}, {}};
     ScalarStep& step = placed.step;
-    internal_check(step.kind != ScalarStep::Kind::Accumulated, "a slot that is read has a value");
+    internal_check(!step.is<step::Accumulated>(), "a slot that is read has a value");
     for_each_dim(step, [&](const Dim& dim) { place_indices(scope, dim); });
     std::vector<Scope*> homes;
     Scope* home = &outermost_of(scope, position, floor_);
@@ -150,11 +150,11 @@ class StepPlacer {
     }
     home = &home_of_leaves(scope, *home, program_.leaves(position));
     if (program_.divides_by_reduction(position) && homes[1]->depth() < home->depth()) {
-      step = {.kind = ScalarStep::Kind::Apply, .dtype = DType::F32, .op = Op::mul};
+      step = {DType::F32, step::Apply{Op::mul}};
       placed.operands[1] = inverse(*homes[1], position, placed.operands[1]);
     }
-    if (step.kind == ScalarStep::Kind::Load) placed.mask = load_mask(position);
-    else if (step.check >= 0) placed.mask = program_.mask(position);
+    if (step.is<step::Load>()) placed.mask = load_mask(position);
+    else if (check_of(step) >= 0) placed.mask = program_.mask(position);
     home->values.insert_or_assign(value, write(*home, placed));
     return {value, home};
   }
@@ -175,7 +175,8 @@ class StepPlacer {
     for (const Dim& dim : index)
       for (const std::int32_t checked : steps_mentioned(dim)) indices.insert(checked);
     for (const std::int32_t checked : indices)
-      if (const Dim& extent = program_.step(checked).index.at(0); interval_of(extent).low <= 0)
+      if (const Dim& extent = program_.step(checked).as<step::CheckedIndex>().extent;
+          interval_of(extent).low <= 0)
         mask = both(mask, {{{{Comparison::Less, Dim(0), extent}}}});
     return mask;
   }

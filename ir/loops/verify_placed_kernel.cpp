@@ -12,6 +12,7 @@
 #include "ir/loops/placed_kernel_text.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/loops/verify_steps.h"
+#include "ir/overloaded.h"
 #include "ir/text/print.h"
 
 namespace anydim::ir {
@@ -170,39 +171,35 @@ class KernelVerifier {
     for (const KernelValue& operand : placed.operands) dtypes.push_back(dtype(operand));
     const ScalarStep& step = placed.step;
     verify_dtypes(step, dtypes);
-    const bool indexed =
-        step.kind == ScalarStep::Kind::Extent || step.kind == ScalarStep::Kind::CheckedIndex;
-    expect(step.kind == ScalarStep::Kind::Load || step.index.size() == (indexed ? 1 : 0),
-           [] { return "expected one dim"; });
     for_each_dim(step, [this](const Dim& dim) { leaves(dim); });
     for (const Conditions& conditions : placed.mask.alternatives) verify(conditions);
-    switch (step.kind) {
-      case ScalarStep::Kind::Load: load(step, placed.mask); break;
-      case ScalarStep::Kind::Apply: {
-        const ScalarStep* by = nullptr;
-        if (placed.operands.size() > 1 && placed.operands[1].kind == KernelValue::Kind::Step)
-          by = steps_.at({placed.operands[1].program, placed.operands[1].number});
-        verify_divisor(header_, step, by);
-        break;
-      }
-      case ScalarStep::Kind::CheckedIndex:
-        verify_check(header_, step.check, KernelCheck::Kind::Index, step.index[0]);
-        declared(step_leaf(placed.number, placed.program), step.index[0]);
-        break;
-      case ScalarStep::Kind::Scratch: {
-        const auto slot = scratch_.find(step.slot);
-        expect(slot != scratch_.end() && slot->second == step.dtype, [&] {
-          return fmt::format("expected a slot of scratch of {} that is whole, got {}",
-                             name_of(step.dtype), step.slot);
-        });
-        break;
-      }
-      case ScalarStep::Kind::Accumulated:
-        throw Flaw{"expected 'accumulated' among operands alone, got a step", false};
-      case ScalarStep::Kind::Constant:
-      case ScalarStep::Kind::Extent:
-      case ScalarStep::Kind::Guarded: break;
-    }
+    const Overloaded verify_kind{
+        [&](const step::Load& read) { load(read, step.dtype, placed.mask); },
+        [&](const step::Apply&) {
+          const ScalarStep* by = nullptr;
+          if (placed.operands.size() > 1 && placed.operands[1].kind == KernelValue::Kind::Step)
+            by = steps_.at({placed.operands[1].program, placed.operands[1].number});
+          verify_divisor(header_, step, by);
+        },
+        [&](const step::CheckedIndex& index) {
+          verify_check(header_, index.check, KernelCheck::Kind::Index, index.extent);
+          declared(step_leaf(placed.number, placed.program), index.extent);
+        },
+        [&](const step::Scratch& element) {
+          const auto slot = scratch_.find(element.slot);
+          expect(slot != scratch_.end() && slot->second == step.dtype, [&] {
+            return fmt::format("expected a slot of scratch of {} that is whole, got {}",
+                               name_of(step.dtype), element.slot);
+          });
+        },
+        [](const step::Accumulated&) {
+          throw Flaw{"expected 'accumulated' among operands alone, got a step", false};
+        },
+        [](const step::Constant&) {},
+        [](const step::Extent&) {},
+        [](const step::Guarded&) {},
+    };
+    std::visit(verify_kind, step.kind);
     const auto key = std::pair(placed.program, placed.number);
     expect(steps_.emplace(key, &step).second, [&] {
       return fmt::format("{} is there twice", to_string(step_leaf(key.second, key.first)));
@@ -229,20 +226,18 @@ class KernelVerifier {
     verify_leaves(others, header_.symbols, around_, nullptr);
   }
 
-  const ScalarStep* checked_index(const DimLeaf& leaf) const {
+  const step::CheckedIndex* checked_index(const DimLeaf& leaf) const {
     const auto found = steps_.find({leaf.value, leaf.step()});
-    return found != steps_.end() && found->second->kind == ScalarStep::Kind::CheckedIndex
-               ? found->second
-               : nullptr;
+    return found == steps_.end() ? nullptr : std::get_if<step::CheckedIndex>(&found->second->kind);
   }
 
-  void load(const ScalarStep& step, const KernelMask& mask) const {
-    const TensorType& type = verify_parameter(header_, step.buffer);
-    expect(type.dtype == step.dtype, [&] {
+  void load(const step::Load& load, DType dtype, const KernelMask& mask) const {
+    const TensorType& type = verify_parameter(header_, load.buffer);
+    expect(type.dtype == dtype, [&] {
       return fmt::format("expected {}, the dtype of parameter {}, got {}", name_of(type.dtype),
-                         step.buffer, name_of(step.dtype));
+                         load.buffer, name_of(dtype));
     });
-    inside(fmt::format("load {}", step.buffer), step.index, type, mask);
+    inside(fmt::format("load {}", load.buffer), load.index, type, mask);
   }
 
   void inside(const std::string& what, const std::vector<Dim>& index, const TensorType& type,
@@ -256,12 +251,12 @@ class KernelVerifier {
       if (auto flaw = proof.flaw(what, index, type, way)) throw Flaw{*std::move(flaw), true};
       for (const Dim& dim : index)
         for (const DimLeaf& leaf : dim.leaves())
-          if (const ScalarStep* checked = leaf.is_step() ? checked_index(leaf) : nullptr)
-            if (!proof.proven(0, checked->index[0], way))
+          if (const auto* checked = leaf.is_step() ? checked_index(leaf) : nullptr)
+            if (!proof.proven(0, checked->extent, way))
               throw Flaw{
                   fmt::format("{} of {}: {} is below {}, which is not proven to be more "
                               "than 0",
-                              what, print(type), to_string(leaf), checked->index[0].to_string()),
+                              what, print(type), to_string(leaf), checked->extent.to_string()),
                   true};
     }
   }

@@ -10,14 +10,14 @@
 #include "ir/loops/kernel_program.h"
 #include "ir/loops/loop_form_text.h"
 #include "ir/loops/scalar_program.h"
+#include "ir/loops/scalar_simplify.h"
+#include "ir/overloaded.h"
 #include "ir/shapes/shape_rule.h"
 #include "ir/text/print.h"
 
 namespace anydim::ir {
 
 namespace {
-
-using Kind = ScalarStep::Kind;
 
 const TensorType& type_at(const std::vector<TensorType>& types, std::int32_t position,
                           const char* what) {
@@ -29,7 +29,7 @@ const TensorType& type_at(const std::vector<TensorType>& types, std::int32_t pos
 
 // The dtype that an op's shape rule gives for numbers of these dtypes.
 DType dtype_of(const ScalarStep& step, std::span<const DType> operands) {
-  const OpInfo& row = info(step.op);
+  const OpInfo& row = info(step.op());
   const auto count = static_cast<int>(operands.size());
   expect(row.has(traits::elementwise),
          [&] { return fmt::format("expected an elementwise op, got {}", row.text); });
@@ -40,7 +40,7 @@ DType dtype_of(const ScalarStep& step, std::span<const DType> operands) {
                            operands.size());
       });
   Function scalars;
-  Binding binding{.op = step.op, .attributes = step_attributes(step)};
+  Binding binding{.op = step.op(), .attributes = step_attributes(step)};
   for (const DType dtype : operands)
     binding.operands.push_back(scalars.add_value("operand", TensorType{dtype, {}}));
   binding.results = {scalars.add_value("result", {})};
@@ -57,8 +57,9 @@ DType dtype_of(const ScalarStep& step, std::span<const DType> operands) {
 
 bool fits(const ScalarStep& step) {
   if (is_float(step.dtype)) return true;
-  if (step.dtype == DType::Bool) return step.integer == 0 || step.integer == 1;
-  return constant_tensor(step).integer_at(0) == step.integer;
+  const std::int64_t integer = step.as<step::Constant>().integer;
+  if (step.dtype == DType::Bool) return integer == 0 || integer == 1;
+  return constant_tensor(step).integer_at(0) == integer;
 }
 
 std::string step_text(const ScalarStep& step) {
@@ -192,34 +193,35 @@ void verify_dtypes(const ScalarStep& step, std::span<const DType> operands) {
                          name_of(step.dtype));
     });
   };
-  switch (step.kind) {
-    case Kind::Constant:
-      expect_operands(0);
-      expect(fits(step), [&] {
-        return fmt::format("{} is no number of dtype {}", step.integer, name_of(step.dtype));
-      });
-      return;
-    case Kind::Apply: expect_dtype(dtype_of(step, operands)); return;
-    case Kind::CheckedIndex:
-      expect_operands(1);
-      expect(is_integer(operands[0]), [&] {
-        return fmt::format("expected an index of integers, got {}", name_of(operands[0]));
-      });
-      expect_dtype(DType::I64);
-      return;
-    case Kind::Guarded:
-      expect_operands(2);
-      expect_dtype(operands[0]);
-      expect_dtype(operands[1]);
-      return;
-    case Kind::Extent:
-      expect_operands(0);
-      expect_dtype(DType::I64);
-      return;
-    case Kind::Load:
-    case Kind::Accumulated:
-    case Kind::Scratch: expect_operands(0); return;
-  }
+  const Overloaded verify{
+      [&](const step::Constant& constant) {
+        expect_operands(0);
+        expect(fits(step), [&] {
+          return fmt::format("{} is no number of dtype {}", constant.integer, name_of(step.dtype));
+        });
+      },
+      [&](const step::Apply&) { expect_dtype(dtype_of(step, operands)); },
+      [&](const step::CheckedIndex&) {
+        expect_operands(1);
+        expect(is_integer(operands[0]), [&] {
+          return fmt::format("expected an index of integers, got {}", name_of(operands[0]));
+        });
+        expect_dtype(DType::I64);
+      },
+      [&](const step::Guarded&) {
+        expect_operands(2);
+        expect_dtype(operands[0]);
+        expect_dtype(operands[1]);
+      },
+      [&](const step::Extent&) {
+        expect_operands(0);
+        expect_dtype(DType::I64);
+      },
+      [&](const step::Load&) { expect_operands(0); },
+      [&](const step::Accumulated&) { expect_operands(0); },
+      [&](const step::Scratch&) { expect_operands(0); },
+  };
+  std::visit(verify, step.kind);
 }
 
 void verify_order(const ScalarProgram& program, const StepPlace& place, std::int32_t position) {
@@ -230,7 +232,7 @@ void verify_order(const ScalarProgram& program, const StepPlace& place, std::int
     });
   const auto is_index = [&](std::int32_t other) {
     return other < position &&
-           program.steps[static_cast<std::size_t>(other)].kind == Kind::CheckedIndex;
+           program.steps[static_cast<std::size_t>(other)].is<step::CheckedIndex>();
   };
   for_each_dim(step, [&](const Dim& dim) {
     verify_leaves(dim, place.header->symbols, place.around, is_index);
@@ -238,17 +240,14 @@ void verify_order(const ScalarProgram& program, const StepPlace& place, std::int
 }
 
 void verify_divisor(const KernelHeader& header, const ScalarStep& step, const ScalarStep* by) {
-  const bool divides = (step.op == Op::div || step.op == Op::mod) && is_integer(step.dtype);
-  if (step.check >= 0) {
+  const auto& [op, check, flags] = step.as<step::Apply>();
+  const bool divides = (op == Op::div || op == Op::mod) && is_integer(step.dtype);
+  if (check >= 0) {
     expect(divides, [&] { return fmt::format("{} checks nothing", step_text(step)); });
-    return verify_check(header, step.check, KernelCheck::Kind::Divisor, {});
+    return verify_check(header, check, KernelCheck::Kind::Divisor, {});
   }
   if (!divides) return;
-  const bool never_zero =
-      by != nullptr &&
-      ((by->kind == Kind::Constant && by->integer != 0) ||
-       (by->kind == Kind::Extent && prove_less(0, by->index[0], header.symbols) == Proof::Yes));
-  expect(never_zero, [&] {
+  expect(by != nullptr && is_never_zero(*by, header.symbols), [&] {
     return fmt::format("{}: expected a check, for the divisor may be 0", step_text(step));
   });
 }
@@ -263,38 +262,34 @@ void ProgramVerifier::step(std::int32_t position) {
   std::vector<DType> dtypes;
   for (const std::int32_t operand : step.operands) dtypes.push_back(dtype(operand));
   verify_dtypes(step, dtypes);
-  const bool indexed = step.kind == Kind::Extent || step.kind == Kind::CheckedIndex;
-  expect(step.kind == Kind::Load || step.index.size() == (indexed ? 1 : 0),
-         [&] { return fmt::format("{}: expected one dim", step_text(step)); });
-  switch (step.kind) {
-    case Kind::Load: load(position); break;
-    case Kind::Apply:
-      verify_divisor(*place_.header, step,
-                     step.operands.size() < 2
-                         ? nullptr
-                         : &program_.steps[static_cast<std::size_t>(step.operands[1])]);
-      break;
-    case Kind::CheckedIndex: {
-      verify_check(*place_.header, step.check, KernelCheck::Kind::Index, step.index[0]);
-      declare_checked_index(step_leaf(position), step.index[0], symbols_);
-      break;
-    }
-    case Kind::Accumulated:
-    case Kind::Scratch: {
-      const auto& slots = step.kind == Kind::Scratch ? place_.scratch : place_.accumulated;
-      const auto slot = slots.find(step.slot);
-      expect(slot != slots.end() && slot->second == step.dtype, [&] {
-        return slot == slots.end()
-                   ? fmt::format("{}: nothing has been written there", step_text(step))
-                   : fmt::format("{}: expected {}, which was written there", step_text(step),
-                                 name_of(slot->second));
-      });
-      break;
-    }
-    case Kind::Constant:
-    case Kind::Extent:
-    case Kind::Guarded: break;
-  }
+  const auto written = [&](const std::map<std::int32_t, DType>& slots, std::int32_t number) {
+    const auto slot = slots.find(number);
+    expect(slot != slots.end() && slot->second == step.dtype, [&] {
+      return slot == slots.end()
+                 ? fmt::format("{}: nothing has been written there", step_text(step))
+                 : fmt::format("{}: expected {}, which was written there", step_text(step),
+                               name_of(slot->second));
+    });
+  };
+  const Overloaded verify{
+      [&](const step::Load&) { load(position); },
+      [&](const step::Apply&) {
+        verify_divisor(*place_.header, step,
+                       step.operands.size() < 2
+                           ? nullptr
+                           : &program_.steps[static_cast<std::size_t>(step.operands[1])]);
+      },
+      [&](const step::CheckedIndex& index) {
+        verify_check(*place_.header, index.check, KernelCheck::Kind::Index, index.extent);
+        declare_checked_index(step_leaf(position), index.extent, symbols_);
+      },
+      [&](const step::Accumulated& result) { written(place_.accumulated, result.slot); },
+      [&](const step::Scratch& element) { written(place_.scratch, element.slot); },
+      [](const step::Constant&) {},
+      [](const step::Extent&) {},
+      [](const step::Guarded&) {},
+  };
+  std::visit(verify, step.kind);
 }
 
 std::vector<ProgramVerifier::Conditions> ProgramVerifier::ways_to(std::int32_t position) const {
@@ -303,7 +298,8 @@ std::vector<ProgramVerifier::Conditions> ProgramVerifier::ways_to(std::int32_t p
   if (guards.empty()) return {place_.conditions};
   std::vector<Conditions> ways;
   for (const std::int32_t guard : guards) {
-    const Conditions& inner = program_.steps[static_cast<std::size_t>(guard)].conditions;
+    const Conditions& inner =
+        program_.steps[static_cast<std::size_t>(guard)].as<step::Guarded>().conditions;
     for (Conditions way : ways_to(guard)) {
       way.insert(way.end(), inner.begin(), inner.end());
       ways.push_back(std::move(way));
@@ -317,16 +313,17 @@ std::vector<ProgramVerifier::Conditions> ProgramVerifier::ways_to(std::int32_t p
 
 void ProgramVerifier::load(std::int32_t position) const {
   const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
-  const TensorType& type = verify_parameter(*place_.header, step.buffer);
+  const auto& [buffer, index] = step.as<step::Load>();
+  const TensorType& type = verify_parameter(*place_.header, buffer);
+  const std::string what = fmt::format("load {}", buffer);
   expect(type.dtype == step.dtype, [&] {
     return fmt::format("{}: expected {}, the dtype of parameter {}", step_text(step),
-                       name_of(type.dtype), step.buffer);
+                       name_of(type.dtype), buffer);
   });
-  verify_rank(fmt::format("load {}", step.buffer), step.index, type);
+  verify_rank(what, index, type);
   const AccessProof proof(symbols_, place_.around);
   for (const Conditions& way : ways_to(position))
-    if (auto flaw = proof.flaw(fmt::format("load {}", step.buffer), step.index, type, way))
-      throw Flaw{*std::move(flaw), true};
+    if (auto flaw = proof.flaw(what, index, type, way)) throw Flaw{*std::move(flaw), true};
 }
 
 void ProgramVerifier::store(const Store& store) const {
@@ -336,7 +333,7 @@ void ProgramVerifier::store(const Store& store) const {
 
 bool ProgramVerifier::is_index(std::int32_t step) const {
   return step >= 0 && static_cast<std::size_t>(step) < program_.steps.size() &&
-         program_.steps[static_cast<std::size_t>(step)].kind == Kind::CheckedIndex;
+         program_.steps[static_cast<std::size_t>(step)].is<step::CheckedIndex>();
 }
 
 void ProgramVerifier::expect_dtype(std::int32_t step, DType wanted) const {

@@ -152,26 +152,19 @@ std::optional<Tensor> apply_elementwise(const ScalarOp& op, DType to,
 Tensor apply_program(const ScalarProgram& program, const Tensor& buffer) {
   std::vector<Tensor> values;
   for (const ScalarStep& step : program.steps) {
-    switch (step.kind) {
-      case ScalarStep::Kind::Load: values.push_back(buffer); continue;
-      case ScalarStep::Kind::Constant:
-        values.push_back(as_broadcast(constant_tensor(step), buffer.dims()));
-        continue;
-      case ScalarStep::Kind::Apply: {
-        std::vector<Tensor> operands;
-        for (const std::int32_t operand : step.operands)
-          operands.push_back(values[static_cast<std::size_t>(operand)]);
-        auto value = apply_elementwise(scalar_op(step), step.dtype, operands);
-        internal_check(value.has_value(),
-                       "a program of one element divides by what is known not to be 0");
-        values.push_back(*std::move(value));
-        continue;
-      }
-      case ScalarStep::Kind::Extent:
-      case ScalarStep::Kind::CheckedIndex:
-      case ScalarStep::Kind::Guarded:
-      case ScalarStep::Kind::Accumulated:
-      case ScalarStep::Kind::Scratch: internal_error("a program of one element has no index");
+    if (step.is<step::Load>()) {
+      values.push_back(buffer);
+    } else if (step.is<step::Constant>()) {
+      values.push_back(as_broadcast(constant_tensor(step), buffer.dims()));
+    } else {
+      internal_check(step.is<step::Apply>(), "a program of one element has no index");
+      std::vector<Tensor> operands;
+      for (const std::int32_t operand : step.operands)
+        operands.push_back(values[static_cast<std::size_t>(operand)]);
+      auto value = apply_elementwise(scalar_op(step), step.dtype, operands);
+      internal_check(value.has_value(),
+                     "a program of one element divides by what is known not to be 0");
+      values.push_back(*std::move(value));
     }
   }
   return values.back();

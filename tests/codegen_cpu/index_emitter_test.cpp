@@ -28,11 +28,7 @@ TestRegion region_storing(const Dim& dim) {
     info.below = iteration.extent;
     test.form.symbols.declare(iteration.variable, info);
   }
-  ir::ScalarStep step;
-  step.kind = ir::ScalarStep::Kind::Extent;
-  step.dtype = ir::DType::I64;
-  step.index = {dim};
-  part.program.steps = {step};
+  part.program.steps = {{ir::DType::I64, ir::step::Extent{dim}}};
   part.stores = {{0, {Dim::symbol("i"), Dim::symbol("j")}, 0}};
   test.form.kind = ir::MapForm{{part}};
   return test;

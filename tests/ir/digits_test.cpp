@@ -13,8 +13,12 @@ const DimLeaf variable = loop_leaf(LoopRole::Contracted);
 
 ScalarProgram load_at(std::vector<Dim> index) {
   ScalarProgram program;
-  program.steps.push_back({.kind = ScalarStep::Kind::Load, .index = std::move(index), .buffer = 0});
+  program.steps.push_back({DType::F32, step::Load{0, std::move(index)}});
   return program;
+}
+
+const std::vector<Dim>& index_of(const ScalarProgram& program) {
+  return program.steps[0].as<step::Load>().index;
 }
 
 SymbolTable symbols_below(const Dim& extent) {
@@ -46,9 +50,9 @@ TEST(Digits, OfAConstantDepth) {
   EXPECT_EQ(digits.digits[1].extent, Dim(2));
   EXPECT_EQ(digits.digits[2].extent, Dim(3));
   const ScalarProgram over = over_digits(program, digits, symbols);
-  EXPECT_EQ(over.steps[0].index[0], digits.digits[0].index());
-  EXPECT_EQ(over.steps[0].index[1], digits.digits[1].index() + 5);
-  EXPECT_EQ(over.steps[0].index[2], 2 * digits.digits[2].index() - 1);
+  EXPECT_EQ(index_of(over)[0], digits.digits[0].index());
+  EXPECT_EQ(index_of(over)[1], digits.digits[1].index() + 5);
+  EXPECT_EQ(index_of(over)[2], 2 * digits.digits[2].index() - 1);
 }
 
 // An extent of which nothing says that it is more than 0; what else mentions the variable, in every
@@ -78,7 +82,7 @@ TEST(Digits, OfAnUnknownExtent) {
         return leaf == digits.digits[0].variable ? at / width : at % width;
       };
       for (std::size_t i = 0; i < index.size(); ++i)
-        EXPECT_EQ(over.steps[0].index[i].evaluate(value), index[i].evaluate(value)) << i;
+        EXPECT_EQ(index_of(over)[i].evaluate(value), index[i].evaluate(value)) << i;
     }
   }
 }

@@ -19,7 +19,7 @@ using namespace ir;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 ScalarStep applied(Op op, DType dtype, std::size_t operands) {
-  ScalarStep step{.kind = ScalarStep::Kind::Apply, .dtype = dtype, .op = op};
+  ScalarStep step{dtype, step::Apply{op}};
   for (std::size_t i = 0; i < operands; ++i) step.operands.push_back(static_cast<std::int32_t>(i));
   return step;
 }

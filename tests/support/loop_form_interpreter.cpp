@@ -14,6 +14,7 @@
 #include "ir/loops/placed_kernel_parse.h"
 #include "ir/loops/scalar_program.h"
 #include "ir/loops/verify_loop_form.h"
+#include "ir/overloaded.h"
 #include "ir/shapes/bind.h"
 
 namespace anydim::tests {
@@ -35,8 +36,8 @@ Scalar read(const Tensor& tensor, std::int64_t at) {
 
 Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& operands) {
   const ScalarOp op = scalar_op(step);
-  if (step.op == Op::where) return operands[0].integer != 0 ? operands[1] : operands[2];
-  if (step.op == Op::cast) {
+  if (step.op() == Op::where) return operands[0].integer != 0 ? operands[1] : operands[2];
+  if (step.op() == Op::cast) {
     double real = is_float(from) ? operands[0].real : static_cast<double>(operands[0].integer);
     if (is_float(step.dtype))
       return {step.dtype == DType::F32 ? static_cast<float>(real) : real, 0};
@@ -45,7 +46,7 @@ Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& oper
     return {0, is_float(from) ? truncate_to_integer(real, step.dtype) : operands[0].integer};
   }
   Scalar a = operands[0], b = operands.size() > 1 ? operands[1] : Scalar{};
-  if (info(step.op).has(traits::compares))
+  if (info(step.op()).has(traits::compares))
     return {0, is_float(from) ? apply_comparison<double>(op, a.real, b.real)
                               : apply_comparison<std::int64_t>(op, a.integer, b.integer)};
   if (is_float(step.dtype)) {
@@ -147,42 +148,41 @@ class Runner {
    private:
     Scalar compute(std::int32_t position) {
       const ScalarStep& step = program_.steps[static_cast<std::size_t>(position)];
-      using Kind = ScalarStep::Kind;
-      for (const Dim& dim : step.index) need(dim);
-      for (const auto& condition : step.conditions) {
-        need(condition.left);
-        need(condition.right);
-      }
-      switch (step.kind) {
-        case Kind::Constant: return {step.real, step.integer};
-        case Kind::Extent: return {0, runner_.value(step.index[0])};
-        case Kind::Load: {
-          const Tensor& buffer = runner_.inputs_[static_cast<std::size_t>(step.buffer)];
-          return read(buffer, runner_.offset(step.index, buffer.dims()));
-        }
-        case Kind::Apply: {
-          std::vector<Scalar> operands;
-          for (std::int32_t operand : step.operands) operands.push_back((*this)(operand));
-          return apply(step, program_.steps[static_cast<std::size_t>(step.operands[0])].dtype,
-                       operands);
-        }
-        case Kind::CheckedIndex: {
-          std::int64_t extent = runner_.value(step.index[0]),
-                       at = (*this)(step.operands[0]).integer;
-          if (at < -extent || at >= extent) throw Error(ErrorKind::Inputs, "index out of range");
-          std::int64_t index = at < 0 ? at + extent : at;
-          runner_.values_[step_leaf(position)] = index;
-          return {0, index};
-        }
-        case Kind::Guarded: {
-          bool holds = true;
-          for (const auto& condition : step.conditions) holds = holds && runner_.holds(condition);
-          return (*this)(step.operands[holds ? 0 : 1]);
-        }
-        case Kind::Accumulated: return accumulated_.at(static_cast<std::size_t>(step.slot));
-        case Kind::Scratch: return scratch_.at(static_cast<std::size_t>(step.slot));
-      }
-      throw std::logic_error("every kind of step is run");
+      for_each_dim(step, [&](const Dim& dim) { need(dim); });
+      const Overloaded run{
+          [](const step::Constant& constant) { return Scalar{constant.real, constant.integer}; },
+          [&](const step::Extent& extent) { return Scalar{0, runner_.value(extent.value)}; },
+          [&](const step::Load& load) {
+            const Tensor& buffer = runner_.inputs_[static_cast<std::size_t>(load.buffer)];
+            return read(buffer, runner_.offset(load.index, buffer.dims()));
+          },
+          [&](const step::Apply&) {
+            std::vector<Scalar> operands;
+            for (std::int32_t operand : step.operands) operands.push_back((*this)(operand));
+            return apply(step, program_.steps[static_cast<std::size_t>(step.operands[0])].dtype,
+                         operands);
+          },
+          [&](const step::CheckedIndex& checked) {
+            const std::int64_t extent = runner_.value(checked.extent),
+                               at = (*this)(step.operands[0]).integer;
+            if (at < -extent || at >= extent) throw Error(ErrorKind::Inputs, "index out of range");
+            const std::int64_t index = at < 0 ? at + extent : at;
+            runner_.values_[step_leaf(position)] = index;
+            return Scalar{0, index};
+          },
+          [&](const step::Guarded& guarded) {
+            const bool holds = std::ranges::all_of(
+                guarded.conditions, [&](const auto& one) { return runner_.holds(one); });
+            return (*this)(step.operands[holds ? 0 : 1]);
+          },
+          [&](const step::Accumulated& result) {
+            return accumulated_.at(static_cast<std::size_t>(result.slot));
+          },
+          [&](const step::Scratch& element) {
+            return scratch_.at(static_cast<std::size_t>(element.slot));
+          },
+      };
+      return std::visit(run, step.kind);
     }
 
     Runner& runner_;
