@@ -202,9 +202,13 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
     entry_->line(
         "// The next launch may start now; what earlier ones wrote may be touched after the wait.");
     entry_->line("asm volatile(\"griddepcontrol.launch_dependents;\");");
-    entry_->line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");");
+    if (!options.waits_later) wait_for_earlier_launches(*entry_);
   }
   return *entry_;
+}
+
+void KernelWriter::wait_for_earlier_launches(CodeScope& scope) {
+  scope.line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");");
 }
 
 void KernelWriter::end_entry() {

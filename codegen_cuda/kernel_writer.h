@@ -67,6 +67,7 @@ struct EntryOptions {
   int tensor_maps = 0;  // parameters tensor_map0, tensor_map1, ...
   bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may
                            // be launched before its predecessor ends
+  bool waits_later = false;  // the wait is where wait_for_earlier_launches() writes it
 };
 
 class KernelWriter {
@@ -113,6 +114,10 @@ class KernelWriter {
   // time.
   CodeScope& begin_entry(const EntryOptions& options);
   void end_entry();
+  // Of a dependent entry that waits later. Every thread that touches what earlier launches wrote or
+  // still read comes behind it, and so does a thread of every block that returns: a launch that
+  // ends before those ahead of it lets the next one run into them.
+  void wait_for_earlier_launches(CodeScope& scope);
   // `header {`, the body, `}`.
   void block(CodeScope& scope, std::string_view header,
              const std::function<void(CodeScope&)>& body);

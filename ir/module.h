@@ -2,6 +2,7 @@
 // bindings.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -79,6 +80,9 @@ struct Region {
   Function body;     // parameters: inputs (weights too); results: outputs
   // parameter positions that every caller gives constants: they may be packed
   std::vector<std::uint32_t> weights;
+  bool is_weight(std::size_t parameter) const {
+    return std::find(weights.begin(), weights.end(), parameter) != weights.end();
+  }
   std::vector<Dim> keys;  // what buckets are cut by: bucket_keys() of ir/loops/loop_form.h, over
                           // the body's symbols
   std::string identity;   // set by seal() of ir/region.h; covers the body and `weights`

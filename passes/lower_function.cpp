@@ -336,9 +336,8 @@ void FunctionLowering::add_launch(const Binding& binding) {
   for (std::size_t i = 0; i < binding.operands.size(); ++i) {
     ValueId operand = binding.operands[i];
     if (constants_.contains(operand)) {
-      bool weight =
-          std::find(region.weights.begin(), region.weights.end(), i) != region.weights.end();
-      auto layout = weight && backend != nullptr ? backend->packed_layout(region, i) : std::nullopt;
+      auto layout = region.is_weight(i) && backend != nullptr ? backend->packed_layout(region, i)
+                                                              : std::nullopt;
       launch.buffers.push_back(constant_buffer(operand, layout, layout ? launch.kernel : -1,
                                                layout ? static_cast<std::int32_t>(i) : -1));
     } else {

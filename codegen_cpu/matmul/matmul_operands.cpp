@@ -54,9 +54,7 @@ std::int32_t count_loads(const ir::ScalarProgram& program, std::int32_t buffer) 
 }
 
 bool is_weight(const ir::Region& region, const ScalarStep& load) {
-  return std::ranges::find(region.weights,
-                           static_cast<std::uint32_t>(load.as<ir::step::Load>().buffer)) !=
-         region.weights.end();
+  return region.is_weight(static_cast<std::size_t>(load.as<ir::step::Load>().buffer));
 }
 
 // Whether this load alone reads its buffer; another reader needs a weight as it is.

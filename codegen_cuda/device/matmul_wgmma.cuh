@@ -37,12 +37,16 @@ struct Ring {
       for (int rank = 0; rank < Tile::sharing_blocks; ++rank) arrive_at(empty(step), rank, elected);
     }
   }
-  // Waits until the step's stage may be overwritten, and announces a whole stage of bytes.
+  // Announces a whole stage of bytes, of a stage that may be overwritten.
+  __device__ __forceinline__ void begin_free_stage(int step) const {
+    arrive_expecting(full(step), Tile::stage_bytes);
+  }
+  // The same of any stage: waits until it may be overwritten.
   __device__ __forceinline__ void begin_stage(int step, KernelError* error) const {
     if (step >= Tile::stages)
       wait_for<Tile::checked>(empty(step), parity(step) ^ 1u, error,
                               Tile::stages + step % Tile::stages, step);
-    arrive_expecting(full(step), Tile::stage_bytes);
+    begin_free_stage(step);
   }
 };
 

@@ -28,6 +28,7 @@ class WgmmaEmitter {
         operands_(inputs.facts->boxed.value()),
         result_(schedule_.tma_store != 0 ? operands_.result : nullptr), checked_(checked),
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
+        early_weights_(inputs.region.is_weight(static_cast<std::size_t>(operands_.right.buffer))),
         shape_{.rows = schedule_.swap_ab ? schedule_.block_columns
                                          : schedule_.block_rows * schedule_.multicast,
                .columns = schedule_.swap_ab ? schedule_.block_rows
@@ -45,7 +46,8 @@ class WgmmaEmitter {
                                             .threads = static_cast<int>(schedule_.threads()),
                                             .blocks = static_cast<int>(schedule_.blocks),
                                             .tensor_maps = result_ != nullptr ? 3 : 2,
-                                            .dependent = true});
+                                            .dependent = true,
+                                            .waits_later = true});
     names_ = write_extents(kernel_, entry, form_, false);
     tiles_ = write_tile_counts(kernel_, entry, form_, names_, shape_);
     // A cluster whose blocks bring tiles to each other has one tile as high, or as wide, as all of
@@ -53,7 +55,11 @@ class WgmmaEmitter {
     const std::int64_t together = schedule_.split * schedule_.sharing();
     first_tile_number_ =
         together == 1 ? "(int)blockIdx.x" : fmt::format("(int)(blockIdx.x / {})", together);
-    entry.line(fmt::format("if ({} >= {}) return;", first_tile_number_, tiles_.count));
+    kernel_.block(entry, fmt::format("if ({} >= {})", first_tile_number_, tiles_.count),
+                  [&](CodeScope& surplus) {
+                    kernel_.wait_for_earlier_launches(surplus);
+                    surplus.line("return;");
+                  });
     entry.line("extern __shared__ __align__(1024) unsigned char shared[];");
     entry.line("const Ring<Tile> ring{(unsigned)__cvta_generic_to_shared(shared)};");
     kernel_.block(entry, "if (threadIdx.x == 0)", [&](CodeScope& first) {
@@ -226,7 +232,7 @@ class WgmmaEmitter {
                   [&](CodeScope& loop) { body(loop, write_place(loop, "tile")); });
   }
 
-  // Starts the copies of one tile of an operand; `first`: its first row. Where blocks share it: of
+  // Starts the copies of one stage of an operand; `first`: its first row. Where blocks share it: of
   // this block's part, to all of them.
   void write_boxes(CodeScope& scope, const BoxedOperand& operand, int map, std::int64_t rows,
                    const std::string& to, std::string first, std::int64_t blocks) {
@@ -253,20 +259,56 @@ class WgmmaEmitter {
     }
   }
 
+  void copy_first(CodeScope& scope, const TilePlace& place) {
+    write_boxes(scope, first_operand(), 0, schedule_.block_rows, "to",
+                "(int)" + (schedule_.swap_ab ? place.first_column : place.first_row).name,
+                schedule_.beside);
+  }
+  void copy_second(CodeScope& scope, const TilePlace& place) {
+    write_boxes(scope, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes",
+                "(int)" + (schedule_.swap_ab ? place.first_row : place.first_column).name,
+                schedule_.multicast);
+  }
+  void copy_weights(CodeScope& scope, const TilePlace& place) {
+    if (schedule_.swap_ab) copy_first(scope, place);
+    else copy_second(scope, place);
+  }
+  void copy_rows(CodeScope& scope, const TilePlace& place) {
+    if (schedule_.swap_ab) copy_second(scope, place);
+    else copy_first(scope, place);
+  }
+  // Weights depend on no launch: those of the stages that are free at the start come while the
+  // launch ahead still runs.
+  void write_early_weights(CodeScope& scope, const std::optional<TilePlace>& only) {
+    scope.line("const int early = min(tiles, Tile::stages);  // stages that have their weights");
+    kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
+      const TilePlace place = only ? *only : write_place(one, first_tile_number_);
+      one.line("#pragma unroll 1");
+      kernel_.block(one, "for (int i = 0; i < early; ++i)", [&](CodeScope& inner) {
+        inner.line("const unsigned to = ring.stage(i), full = ring.full(i);");
+        inner.line("ring.begin_free_stage(i);");
+        copy_weights(inner, place);
+      });
+    });
+  }
+
   void write_copies(CodeScope& scope, const std::optional<TilePlace>& only) {
     if (registers_.producer != 0)
       scope.line(fmt::format("give_registers<{}>();", registers_.producer));
+    if (early_weights_) write_early_weights(scope, only);
+    kernel_.wait_for_earlier_launches(scope);
     kernel_.block(scope, "if (threadIdx.x == 0)", [&](CodeScope& one) {
       write_tiles(one, only, [&](CodeScope& loop, const TilePlace& place) {
-        const std::string row = "(int)" + place.first_row.name,
-                          column = "(int)" + place.first_column.name;
+        loop.line("#pragma unroll 1");
         kernel_.block(loop, "for (int i = 0; i < tiles; ++i)", [&](CodeScope& inner) {
           inner.line("const unsigned to = ring.stage(step + i), full = ring.full(step + i);");
-          inner.line("ring.begin_stage(step + i, error);");
-          write_boxes(inner, first_operand(), 0, schedule_.block_rows, "to",
-                      schedule_.swap_ab ? column : row, schedule_.beside);
-          write_boxes(inner, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes",
-                      schedule_.swap_ab ? row : column, schedule_.multicast);
+          const auto begin = [&](CodeScope& stage) {
+            stage.line("ring.begin_stage(step + i, error);");
+            copy_weights(stage, place);
+          };
+          if (early_weights_) kernel_.block(inner, "if (step + i >= early)", begin);
+          else begin(inner);
+          copy_rows(inner, place);
         });
       });
     });
@@ -287,6 +329,7 @@ class WgmmaEmitter {
     if (registers_.consumer != 0)
       scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
     const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
+    kernel_.wait_for_earlier_launches(scope);
     scope.line("const int warp = (int)(threadIdx.x / 32) - 4;  // among those that multiply");
     scope.line(
         fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};",
@@ -362,6 +405,7 @@ class WgmmaEmitter {
   const ir::Store* result_;  // what leaves as boxes, or null
   bool checked_;
   WgmmaSchedule::Registers registers_;
+  bool early_weights_;  // the right operand is one
   TileShape shape_;
   MatmulNames names_;
   TileNames tiles_;

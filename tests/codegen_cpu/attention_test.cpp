@@ -6,6 +6,7 @@
 
 #include "runtime/packing.h"
 #include "tests/codegen_cpu/expect_right.h"
+#include "tests/support/attention_regions.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
@@ -107,55 +108,16 @@ fn @main(%q: Tensor[(1, s, 16), f32], %k: Tensor[(1, s, 16), f32], %v: Tensor[(1
   %y = attention(%q, %k, %v, %bias)
   return %y
 })");
-  const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    const std::int64_t length = inputs[3].dims()[1];
-    const double infinity = std::numeric_limits<double>::infinity();
-    for (std::int64_t i = 0; i < length; ++i) {
-      for (std::int64_t j = 0; j < length; ++j) {
-        // Causal from the end, one row without any key, one with infinity, one with a NaN.
-        if (j < i || i == 3) inputs[3].set_real(i * length + j, -infinity);
-        if (i == 5 && j == 9) inputs[3].set_real(i * length + j, infinity);
-        if (i == 6 && j == 8)
-          inputs[3].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
-      }
-    }
-  };
+  const auto fill = [](std::vector<ir::Tensor>& inputs) { tests::fill_infinite_scores(inputs[3]); };
   expect_attention_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}),
                          {.most = 100, .fill = fill});
 }
 
-// Cuts rows into segments of these lengths in turn, some of them empty.
-void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
-  const std::vector<std::int64_t> lengths{3, 0, 70, 1, 17, 130};
-  const std::int64_t segments = offsets.elements() - 1;
-  std::int64_t at = 0;
-  for (std::int64_t s = 0; s <= segments; ++s) {
-    offsets.set_integer(s, s == segments ? rows : at);
-    at = std::min(rows, at + lengths[static_cast<std::size_t>(s) % lengths.size()]);
-  }
-}
-
-// Heads of one merged tensor of rows laid end to end, with a causal bias that is never stored.
+// Heads of one merged tensor of rows laid end to end.
 TEST(Attention, Segments) {
-  const TestRegion region = make_region(R"(
-fn @main(%x: Tensor[(t, 192), f32], %offsets: Tensor[(n), i64]) -> Tensor[(t, 64), f32]
-  where t in [0, 4096], n in [1, 64] {
-  %xq, %xk, %xv = split(%x) {axis = 1}
-  %heads = shape(t, 2, 32)
-  %q3 = dyn.reshape(%xq, %heads)
-  %k3 = dyn.reshape(%xk, %heads)
-  %v3 = dyn.reshape(%xv, %heads)
-  %q = transpose(%q3) {perm = (1, 0, 2)}
-  %k = transpose(%k3) {perm = (1, 0, 2)}
-  %v = transpose(%v3) {perm = (1, 0, 2)}
-  %a = attention(%q, %k, %v, none, %offsets) {scale = 0.17677669}
-  %m = transpose(%a) {perm = (1, 0, 2)}
-  %flat = shape(t, 64)
-  %r = dyn.reshape(%m, %flat)
-  return %r
-})");
+  const TestRegion region = make_region(tests::text_of({}));
   const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    fill_offsets(inputs[1], inputs[0].dims()[0]);
+    tests::fill_offsets(inputs[1], inputs[0].dims()[0]);
   };
   expect_attention_right(region, bucket_of({}),
                          {{{"t", 0}, {"n", 1}},
@@ -170,83 +132,86 @@ fn @main(%x: Tensor[(t, 192), f32], %offsets: Tensor[(n), i64]) -> Tensor[(t, 64
 }
 
 TEST(Attention, SegmentsWithBias) {
-  const TestRegion region = make_region(R"(
-fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2, t, 16), f32], %bias: Tensor[(2, t, t), f32], %offsets: Tensor[(n), i64]) -> Tensor[(2, t, 16), f32]
-  where t in [0, 512], n in [1, 64] {
-  %r = attention(%q, %k, %v, %bias, %offsets)
-  return %r
-})");
+  const TestRegion region = make_region(tests::text_of({.bias = true}));
   const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    fill_offsets(inputs[4], inputs[0].dims()[1]);
+    tests::fill_offsets(inputs[1], inputs[0].dims()[0]);
   };
   expect_attention_right(region, bucket_of({}),
                          {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}},
                          {.most = 1, .fill = fill});
 }
 
-// With a list of work, which changes no result; one that does not fit is reported, as on other
-// devices.
+// A list of work changes no result.
 TEST(Attention, SegmentsWithAListOfWork) {
-  const TestRegion region = make_region(R"(
-fn @main(%q: Tensor[(2, t, 16), f32], %k: Tensor[(2, t, 16), f32], %v: Tensor[(2, t, 16), f32], %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> Tensor[(2, t, 16), f32]
-  where t in [0, 512], n in [0, 64] {
-  %r = attention(%q, %k, %v, none, %offsets, %work)
-  return %r
-})");
+  const TestRegion region = make_region(tests::text_of({.work = true}));
   const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    fill_offsets(inputs[3], inputs[0].dims()[1]);
-    const std::vector<std::int64_t> list = runtime::work_list(inputs[3].as<std::int64_t>());
-    for (std::size_t i = 0; i < list.size(); ++i)
-      inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
+    tests::fill_offsets(inputs[1], inputs[0].dims()[0]);
+    tests::fill(inputs[2], runtime::work_list(inputs[1].as<std::int64_t>()));
   };
   expect_attention_right(region, bucket_of({}),
-                         {{{"t", 0}, {"n", 0}}, {{"t", 1}, {"n", 2}}, {{"t", 250}, {"n", 9}}},
+                         {{{"t", 0}, {"n", 1}}, {{"t", 1}, {"n", 3}}, {{"t", 250}, {"n", 10}}},
                          {.fill = fill});
-  const Target target = targets().front();
-  const TestKernel kernel =
-      compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
-  const Symbols symbols{{"t", 40}, {"n", 3}};
+}
+
+TEST(Attention, WrongListsOfWorkAreReported) {
+  const TestRegion region = make_region(tests::text_of({.work = true}));
+  const tests::WrongLists& lists = tests::wrong_lists();
+  ASSERT_EQ(runtime::work_list(lists.offsets), lists.right);
+  const Symbols symbols{{"t", 50}, {"n", 5}};
   auto inputs = random_inputs(region, symbols, 1);
-  const std::vector<std::int64_t> offsets{0, 10, 30, 40};
-  for (std::size_t i = 0; i < offsets.size(); ++i)
-    inputs[3].set_integer(static_cast<std::int64_t>(i), offsets[i]);
-  const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> lists{
-      {{1, 0, 0, 20, 2, 30}, -1}, {{0, 0, 1, 10, 2, 30}, 1}, {{1, 0, 2, 20, 0, 30}, 2},
-      {{1, 0, 0, 20, 0, 30}, 2},  {{1, 0, 0, 21, 2, 31}, 1}, {{1, 0, 0, 20, 3, 30}, 2},
-      {{-1, 0, 0, 0, 2, 10}, 0}};
-  for (const auto& [list, place] : lists) {
-    for (std::size_t i = 0; i < list.size(); ++i)
-      inputs[4].set_integer(static_cast<std::int64_t>(i), list[i]);
-    ir::KernelError failure;
-    run(region, target, kernel, symbols, inputs, 2, &failure);
-    EXPECT_EQ(failure.check,
-              place < 0 ? -1 : std::get<ir::AttentionForm>(region.form.kind).segments->work_check);
-    if (place >= 0) EXPECT_EQ(failure.value, place);
+  tests::fill(inputs[1], lists.offsets);
+  const auto& segments = std::get<ir::AttentionForm>(region.form.kind).segments;
+  for (const Target& target : targets()) {
+    const TestKernel kernel =
+        compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
+    const auto failure_of = [&](const std::vector<std::int64_t>& list) {
+      tests::fill(inputs[2], list);
+      ir::KernelError failure;
+      run(region, target, kernel, symbols, inputs, 2, &failure);
+      return failure;
+    };
+    EXPECT_EQ(failure_of(lists.right).check, -1);
+    for (const auto& [list, place] : lists.wrong) {
+      const ir::KernelError failure = failure_of(list);
+      EXPECT_EQ(failure.check, segments->work_check);
+      EXPECT_EQ(failure.value, place);
+    }
+  }
+}
+
+TEST(Attention, WrongOffsetsAreReported) {
+  const TestRegion region = make_region(tests::text_of({}));
+  const Symbols symbols{{"t", 50}, {"n", 4}};
+  for (const Target& target : targets()) {
+    const TestKernel kernel =
+        compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
+    for (const auto& [offsets, value] : tests::wrong_offsets()) {
+      auto inputs = random_inputs(region, symbols, 1);
+      tests::fill(inputs[1], offsets);
+      ir::KernelError failure;
+      run(region, target, kernel, symbols, inputs, 2, &failure);
+      EXPECT_EQ(failure.check, std::get<ir::AttentionForm>(region.form.kind).segments->check);
+      EXPECT_EQ(failure.value, value);
+    }
   }
 }
 
 // What another sequence holds makes no difference, not even NaN.
 TEST(Attention, SegmentsKeepToThemselves) {
-  const TestRegion region = make_region(R"(
-fn @main(%q: Tensor[(1, t, 32), f32], %k: Tensor[(1, t, 32), f32], %v: Tensor[(1, t, 32), f32], %offsets: Tensor[(n), i64]) -> Tensor[(1, t, 32), f32]
-  where t in [0, 512], n in [1, 64] {
-  %r = attention(%q, %k, %v, none, %offsets)
-  return %r
-})");
+  const TestRegion region = make_region(tests::text_of({}));
   const Symbols symbols{{"t", 91}, {"n", 6}};
   for (const Target& target : targets()) {
     const TestKernel kernel =
         compile(region, target, bucket_of({}), candidates(region, target, bucket_of({})).front());
     auto inputs = random_inputs(region, symbols, 1);
-    fill_offsets(inputs[3], 91);
+    tests::fill_offsets(inputs[1], 91);
     const auto clean = run(region, target, kernel, symbols, inputs);
-    const std::int64_t first = inputs[3].integer_at(2), last = inputs[3].integer_at(3);
-    for (std::size_t operand = 0; operand < 3; ++operand)
-      for (std::int64_t i = first * 32; i < last * 32; ++i)
-        inputs[operand].set_real(i, std::numeric_limits<double>::quiet_NaN());
+    const std::int64_t first = inputs[1].integer_at(2), last = inputs[1].integer_at(3);
+    for (std::int64_t i = first * 192; i < last * 192; ++i)
+      inputs[0].set_real(i, std::numeric_limits<double>::quiet_NaN());
     const auto spoilt = run(region, target, kernel, symbols, inputs);
     for (std::int64_t i = 0; i < clean[0].elements(); ++i) {
-      if (i >= first * 32 && i < last * 32) EXPECT_TRUE(std::isnan(spoilt[0].real_at(i)));
+      if (i >= first * 64 && i < last * 64) EXPECT_TRUE(std::isnan(spoilt[0].real_at(i)));
       else EXPECT_EQ(spoilt[0].real_at(i), clean[0].real_at(i)) << "element " << i;
     }
   }

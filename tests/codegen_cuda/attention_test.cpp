@@ -6,6 +6,7 @@
 
 #include "runtime/packing.h"
 #include "tests/codegen_cuda/attention_cases.h"
+#include "tests/support/attention_regions.h"
 
 namespace anydim::codegen_cuda::testing {
 namespace {
@@ -165,16 +166,7 @@ TEST(CudaAttention, InfiniteScores) {
     const Region region = make_region(merged_attention(
         {.heads = 1, .depth = 16, .dtype = dtype, .result = "f32", .mask = AttentionMask::Bias}));
     const auto fill = [](std::vector<ir::Tensor>& inputs) {
-      const std::int64_t length = inputs[1].dims()[2];
-      const double infinity = std::numeric_limits<double>::infinity();
-      for (std::int64_t i = 0; i < length; ++i) {
-        for (std::int64_t j = 0; j < length; ++j) {
-          if (j < i || i == 3) inputs[1].set_real(i * length + j, -infinity);
-          if (i == 5 && j == 9) inputs[1].set_real(i * length + j, infinity);
-          if (i == 6 && j == 8)
-            inputs[1].set_real(i * length + j, std::numeric_limits<double>::quiet_NaN());
-        }
-      }
+      tests::fill_infinite_scores(inputs[1]);
     };
     const bool narrow = std::string(dtype) == "bf16";
     expect_schedule(region, "a100",
@@ -221,52 +213,6 @@ TEST(CudaAttention, NeighboursDoNotMatter) {
   }
 }
 
-// Cuts rows into segments of these lengths in turn, some of them empty.
-void fill_offsets(ir::Tensor& offsets, std::int64_t rows) {
-  const std::vector<std::int64_t> lengths{3, 0, 70, 1, 17, 40};
-  const std::int64_t segments = offsets.elements() - 1;
-  std::int64_t at = 0;
-  for (std::int64_t s = 0; s <= segments; ++s) {
-    offsets.set_integer(s, s == segments ? rows : at);
-    at = std::min(rows, at + lengths[static_cast<std::size_t>(s) % lengths.size()]);
-  }
-}
-
-// The list of work that belongs to offsets.
-void fill_work(ir::Tensor& work, const ir::Tensor& offsets) {
-  const std::vector<std::int64_t> list = runtime::work_list(offsets.as<std::int64_t>());
-  ASSERT_EQ(work.elements(), static_cast<std::int64_t>(list.size()));
-  for (std::size_t i = 0; i < list.size(); ++i)
-    work.set_integer(static_cast<std::int64_t>(i), list[i]);
-}
-
-const std::string work_parameter = ", %work: Tensor[(n - 1, 2), i64]";
-
-// Sequences laid end to end; heads of one merged tensor. `parameters`: after rows and offsets;
-// `listed`: the last of them is a list of work.
-std::string segments_text(const std::string& dtype, const std::string& parameters,
-                          const std::string& bias, bool listed = false) {
-  return "fn @main(%x: Tensor[(t, 192), " + dtype + "], %offsets: Tensor[(n), i64]" + parameters +
-         ") -> Tensor[(t, 64), f32]" + R"(
-  where t in [0, 4096], n in [1, 64] {
-  %w = cast(%x) {to = f32}
-  %xq, %xk, %xv = split(%w) {axis = 1}
-  %heads = shape(t, 2, 32)
-  %q3 = dyn.reshape(%xq, %heads)
-  %k3 = dyn.reshape(%xk, %heads)
-  %v3 = dyn.reshape(%xv, %heads)
-  %q = transpose(%q3) {perm = (1, 0, 2)}
-  %k = transpose(%k3) {perm = (1, 0, 2)}
-  %v = transpose(%v3) {perm = (1, 0, 2)}
-  %a = attention(%q, %k, %v, )" +
-         bias + ", %offsets" + (listed ? ", %work" : "") + R"() {scale = 0.17677669}
-  %m = transpose(%a) {perm = (1, 0, 2)}
-  %flat = shape(t, 64)
-  %r = dyn.reshape(%m, %flat)
-  return %r
-})";
-}
-
 const std::vector<std::pair<std::string, std::string>> segment_schedules{
     {"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
     {"a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1"},
@@ -274,9 +220,8 @@ const std::vector<std::pair<std::string, std::string>> segment_schedules{
     {"a100", "attention_simt columns=1"}};
 
 TEST(CudaAttention, Segments) {
-  const Region plain = make_region(segments_text("bf16", "", "none"));
-  const Region biased =
-      make_region(segments_text("bf16", ", %bias: Tensor[(2, t, t), f32]", "%bias"));
+  const Region plain = make_region(tests::text_of({.dtype = "bf16"}));
+  const Region biased = make_region(tests::text_of({.dtype = "bf16", .bias = true}));
   for (const auto& [part, schedule] : segment_schedules) {
     const KernelCase kernel = attention_kernel(plain, part, schedule),
                      with_bias = attention_kernel(biased, part, schedule);
@@ -291,7 +236,7 @@ TEST(CudaAttention, Segments) {
         if (bias && symbols.at("t") != 74) continue;
         const Region& region = bias ? biased : plain;
         auto inputs = real_inputs(*region, symbols);
-        fill_offsets(inputs[1], symbols.at("t"));
+        tests::fill_offsets(inputs[1], symbols.at("t"));
         const CaseRun got = run_case(bias ? with_bias : kernel, bias ? module_with_bias : module,
                                      symbols, inputs, machine_of(part));
         EXPECT_EQ(got.findings, "");
@@ -305,7 +250,7 @@ TEST(CudaAttention, Segments) {
 // With a list of work: the same results, also from the checked twin, and in a grid that is larger
 // than the work.
 TEST(CudaAttention, SegmentsInTheOrderOfAList) {
-  const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
+  const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
   for (const auto& [part, schedule] : segment_schedules) {
     for (const bool checked : {false, true}) {
       if (checked && part == "a100") continue;  // its twin is the kernel itself
@@ -316,8 +261,8 @@ TEST(CudaAttention, SegmentsInTheOrderOfAList) {
         SCOPED_TRACE(schedule + " t=" + std::to_string(symbols.at("t")) +
                      (checked ? ", checked" : ""));
         auto inputs = real_inputs(*region, symbols);
-        fill_offsets(inputs[1], symbols.at("t"));
-        fill_work(inputs[2], inputs[1]);
+        tests::fill_offsets(inputs[1], symbols.at("t"));
+        tests::fill(inputs[2], runtime::work_list(inputs[1].as<std::int64_t>()));
         CaseOptions options = machine_of(part);
         options.capacity = {{"t", symbols.at("t") + 70}, {"n", symbols.at("n") + 2}};
         const CaseRun got = run_case(kernel, module, symbols, inputs, options);
@@ -340,11 +285,11 @@ std::int64_t written(const ir::Tensor& rows, std::int64_t row) {
 // Grids that end early show what is begun first: no row of a sequence before every row of the
 // longer ones.
 TEST(CudaAttention, LongestSequencesBeginFirst) {
-  const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
+  const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
   const Symbols symbols{{"t", 161}, {"n", 8}};
   auto inputs = real_inputs(*region, symbols);
-  fill_offsets(inputs[1], symbols.at("t"));
-  fill_work(inputs[2], inputs[1]);
+  tests::fill_offsets(inputs[1], symbols.at("t"));
+  tests::fill(inputs[2], runtime::work_list(inputs[1].as<std::int64_t>()));
   for (const auto& [part, schedule] : segment_schedules) {
     KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
@@ -378,31 +323,20 @@ TEST(CudaAttention, LongestSequencesBeginFirst) {
 // A list that is none, or one of other sequences, is reported with the first place that does not
 // fit, and no row outside of the buffers is read or written.
 TEST(CudaAttention, WrongListsOfWorkAreReported) {
-  const Region region = make_region(segments_text("bf16", work_parameter, "none", true));
+  const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
   const Symbols symbols{{"t", 50}, {"n", 5}};
-  const std::vector<std::int64_t> offsets{0, 10, 30, 40, 50}, right{1, 0, 0, 20, 2, 30, 3, 40};
-  ASSERT_EQ(runtime::work_list(offsets), right);
-  const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> lists{
-      {right, -1},
-      {{0, 0, 1, 10, 2, 30, 3, 40}, 1},  // as they lie
-      {{1, 0, 2, 20, 0, 30, 3, 40}, 2},  // equal ones in another order
-      {{1, 0, 0, 20, 0, 30, 3, 40}, 2},  // one twice
-      {{1, 0, 0, 20, 2, 31, 3, 41}, 2},  // other sums
-      {{1, 5, 0, 25, 2, 35, 3, 45}, 0},  // that do not begin with 0
-      {{1, 0, 0, 20, 2, 30, 4, 40}, 3},  // none that there is
-      {{1, 0, -1, 20, 2, 30, 3, 40}, 1},
-      {{1, 0, 0, -20, 2, 1LL << 40, 3, -9}, 1},
-      {{1LL << 40, 50, 0, 50, 2, 50, 3, 50}, 0}};
+  const tests::WrongLists& lists = tests::wrong_lists();
+  ASSERT_EQ(runtime::work_list(lists.offsets), lists.right);
+  auto cases = lists.wrong;
+  cases.emplace_back(lists.right, -1);
   for (const auto& [part, schedule] : segment_schedules) {
     const KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-    for (const auto& [list, place] : lists) {
+    for (const auto& [list, place] : cases) {
       SCOPED_TRACE(schedule + ", wrong at " + std::to_string(place));
       auto inputs = real_inputs(*region, symbols);
-      for (std::size_t i = 0; i < offsets.size(); ++i)
-        inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
-      for (std::size_t i = 0; i < list.size(); ++i)
-        inputs[2].set_integer(static_cast<std::int64_t>(i), list[i]);
+      tests::fill(inputs[1], lists.offsets);
+      tests::fill(inputs[2], list);
       CaseOptions options = machine_of(part);
       options.machine.check_races = place < 0;  // a sequence that comes twice is written twice
       const CaseRun got = run_case(kernel, module, symbols, inputs, options);
@@ -416,7 +350,7 @@ TEST(CudaAttention, WrongListsOfWorkAreReported) {
 }
 
 TEST(CudaAttention, SegmentsKeepToThemselves) {
-  const Region region = make_region(segments_text("bf16", "", "none"));
+  const Region region = make_region(tests::text_of({.dtype = "bf16"}));
   const Symbols symbols{{"t", 91}, {"n", 6}};
   for (const auto& [part, schedule] : segment_schedules) {
     SCOPED_TRACE(schedule);
@@ -424,7 +358,7 @@ TEST(CudaAttention, SegmentsKeepToThemselves) {
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
     CaseOptions options = machine_of(part);
     auto inputs = real_inputs(*region, symbols);
-    fill_offsets(inputs[1], 91);
+    tests::fill_offsets(inputs[1], 91);
     const ir::Tensor clean = run_case(kernel, module, symbols, inputs, options).outputs.at(0);
     const std::int64_t first = inputs[1].integer_at(2), last = inputs[1].integer_at(3);
     for (std::int64_t i = first * 192; i < last * 192; ++i)
@@ -441,22 +375,15 @@ TEST(CudaAttention, SegmentsKeepToThemselves) {
 }
 
 TEST(CudaAttention, WrongOffsetsAreReported) {
-  const Region region = make_region(segments_text("bf16", "", "none"));
+  const Region region = make_region(tests::text_of({.dtype = "bf16"}));
   const Symbols symbols{{"t", 50}, {"n", 4}};
   for (const auto& [part, schedule] : segment_schedules) {
     SCOPED_TRACE(schedule);
     const KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-    const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> wrong{
-        {{1, 10, 20, 50}, 1},
-        {{0, 30, 20, 50}, 20},
-        {{0, 10, 20, 49}, 49},
-        {{0, 1000, 20, 50}, 20},
-        {{0, -7, 20, 50}, -7}};
-    for (const auto& [offsets, value] : wrong) {
+    for (const auto& [offsets, value] : tests::wrong_offsets()) {
       auto inputs = real_inputs(*region, symbols);
-      for (std::size_t i = 0; i < offsets.size(); ++i)
-        inputs[1].set_integer(static_cast<std::int64_t>(i), offsets[i]);
+      tests::fill(inputs[1], offsets);
       CaseOptions options = machine_of(part);
       options.machine.check_races = false;  // sequences that overlap write the same rows
       const CaseRun got = run_case(kernel, module, symbols, inputs, options);

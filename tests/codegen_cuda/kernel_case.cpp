@@ -145,6 +145,8 @@ CaseRun run_case(const KernelCase& kernel, const ptx::Module& module, const Symb
 
   for (const ptx::DeviceAddress address : {extents_address, error_address})
     machine.mark_steady(address);
+  for (const std::uint32_t weight : kernel.region->region.weights)
+    machine.mark_steady(buffers.at(weight));
   for (const ir::DeviceLaunch& launch : kernel.launches) {
     ptx::LaunchShape shape;
     bool nothing = false;

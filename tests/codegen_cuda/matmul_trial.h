@@ -34,14 +34,16 @@ struct Trial {
   bool checked = false;
   bool every_timing = false;
   std::vector<ir::BucketInterval> bucket{{}};
+  std::vector<std::uint32_t> weights{1};  // parameters; matmul_text's right operand
 };
 
 inline void expect_right(const Trial& trial) {
   SCOPED_TRACE(trial.part + " " + trial.schedule + "\n" + trial.region);
   const ir::Schedule schedule = ir::parse_schedule(trial.schedule);
   const CudaTarget target = small_target(trial.part);
-  const KernelCase kernel = build_case(make_region(trial.region), target, *kernel_kind_of(schedule),
-                                       bucket_of(trial.bucket), schedule, trial.checked);
+  const KernelCase kernel =
+      build_case(make_region(trial.region, trial.weights), target, *kernel_kind_of(schedule),
+                 bucket_of(trial.bucket), schedule, trial.checked);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
   std::vector<ptx::Timing> timings{ptx::Timing::ResultsLate};
   if (trial.every_timing)

@@ -354,7 +354,20 @@ fn @main(%x: Tensor[(b, 80, 64), bf16], %y: Tensor[(b, 40, 64), bf16]) -> Tensor
   return %z
 })",
        .shapes = {{{"b", 0}}, {{"b", 1}}, {{"b", 3}}},
-       .capacity = {{"b", 4}}});
+       .capacity = {{"b", 4}},
+       .weights = {}});
+}
+
+// A right operand that a launch ahead may still write is not read before that has ended.
+TEST(MatmulWgmma, OperandsThatAreNoWeights) {
+  for (const char* shape : {"bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab=0 persistent=1 split=1",
+                            "bm=64 bn=16 stages=2 blocks=1 group=2 swap_ab=1 persistent=0 split=1"})
+    expect_right(
+        {.part = "h200",
+         .schedule = fmt::format("matmul_wgmma {}", shape),
+         .region = matmul_text({.columns = 72, .depth = 232, .epilogue = MatmulEpilogue::Residual}),
+         .shapes = rows({0, 1, 65}),
+         .weights = {}});
 }
 
 TEST(MatmulWgmma, CheckedTwin) {

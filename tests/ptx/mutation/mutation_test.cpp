@@ -57,6 +57,7 @@ struct Generated {
   std::function<void(std::vector<ir::Tensor>&)> fill{};  // changes the inputs
   // no byte that nothing wrote is read, not even for results that go nowhere
   bool check_uninitialised = false;
+  std::vector<std::uint32_t> weights{};
 };
 
 // What one shape's call is given, and what it should compute.
@@ -69,7 +70,7 @@ struct Call {
 void expect_caught(const Generated& generated, const KernelKind& kind, Score& score) {
   using namespace codegen_cuda::testing;
   const codegen_cuda::CudaTarget target = small_target(generated.part);
-  const auto region = make_region(generated.region);
+  const auto region = make_region(generated.region, generated.weights);
   const KernelCase kernel =
       build_case(region, target, kind, bucket_of(std::vector<ir::BucketInterval>(generated.keys)),
                  ir::parse_schedule(generated.schedule));
@@ -163,7 +164,8 @@ TEST(Mutation, GeneratedMatmul) {
              "matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab={} persistent=1 split=1",
              swap),
          .region = linear(72, 200),
-         .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}}},
+         .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 200}}}},
+         .weights = {1}},
         *codegen_cuda::make_matmul_wgmma_kind(), score);
   }
   expect_95_percent(score);
@@ -182,7 +184,8 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
                      {.columns = 72,
                       .depth = 200,
                       .epilogue = codegen_cuda::testing::MatmulEpilogue::Residual}),
-                 .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}}},
+                 .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}},
+                 .weights = {1}},
                 *kind, score);
   for (const char* shared : {"multicast", "beside"}) {
     expect_caught({.name = fmt::format("matmul_wgmma {}", shared),
@@ -191,7 +194,8 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
                                            "swap_ab=0 persistent=1 split=1 {}=2",
                                            shared),
                    .region = linear(72, 200),
-                   .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}}},
+                   .shapes = {{{{"n", 150}}}, {{{"n", 1}}, {{"n", 300}}}},
+                   .weights = {1}},
                   *kind, score);
   }
   expect_95_percent(score);
@@ -208,7 +212,8 @@ TEST(Mutation, GeneratedMatmulOfSharedDepth) {
                    .schedule = schedule,
                    .region = linear(72, depth),
                    .shapes = {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}},
-                   .check_uninitialised = true},
+                   .check_uninitialised = true,
+                   .weights = {1}},
                   kind, score);
   };
   const auto wgmma = codegen_cuda::make_matmul_wgmma_kind();
@@ -239,7 +244,8 @@ TEST(Mutation, GeneratedMatmulOfRowsInACluster) {
                         .epilogue = codegen_cuda::testing::MatmulEpilogue::LayerNorm}),
                    .shapes = shapes,
                    .tolerance = 1e-3,
-                   .check_uninitialised = true},
+                   .check_uninitialised = true,
+                   .weights = {1}},
                   kind, score);
   };
   rows("matmul_wgmma whole=2",
