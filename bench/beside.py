@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Times calls of a model at given shapes, builds of anydim and ONNX Runtime in turns.
 
-usage: beside.py MODEL SHAPE[,SHAPE...] [--rounds R] [--threads T] [--anydim PROGRAM ...] [-- OPTION...]
+usage: beside.py MODEL SHAPE[,SHAPE...] [--rounds R] [--threads T] [--anydim PROGRAM ...] [--
+OPTION...]
 
-SHAPE, e.g. 8x128, is that of every input; integers are ids from 3 to 999, masks 1, token types 0. Each
-round times every program and ONNX Runtime, 30 calls each; printed are medians, in milliseconds, and
-the median over rounds of ONNX Runtime's time over each program's. OPTIONs go to anydim.
+SHAPE, e.g. 8x128, is that of every input; integers are ids from 3 to 999, masks 1, token types 0.
+Each round times every program and ONNX Runtime, 30 calls each; printed are medians, in
+milliseconds, and the median over rounds of ONNX Runtime's time over each program's. OPTIONs go to
+anydim.
 """
 import json
 import statistics
@@ -31,9 +33,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(arguments.rounds):
                 for i, program in enumerate(programs):
-                    command = [program, "explain", arguments.model, "--json", "--repeat", str(CALLS),
-                               "--threads", str(arguments.threads), "--cache-dir", f"{folder}/{i}",
-                               *arguments.options]
+                    command = [
+                        program, "explain", arguments.model, "--json", "--repeat",
+                        str(CALLS), "--threads",
+                        str(arguments.threads), "--cache-dir", f"{folder}/{i}", *arguments.options]
                     for name in feeds:
                         command += ["--shape", f"{name}={text}"]
                     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""A corpus embedded by `python -m anydim.ray`: one worker with all processors beside two that share them, and two of which one is killed in the middle. Checks that every text is there once and that all three give the same.
+"""A corpus embedded by `python -m anydim.ray`: one worker with all processors beside two that share
+them, and two of which one is killed in the middle. Checks that every text is there once and that
+all three give the same.
 
-usage: PYTHONPATH=build/release/python .cache/ray/bin/python corpus_job.py MODEL TOKENIZER.json [--texts N] [--only one,two,killed]
+usage: PYTHONPATH=build/release/python .cache/ray/bin/python corpus_job.py MODEL TOKENIZER.json
+[--texts N] [--only one,two,killed]
 
-The texts are the quotations of Debian's `fortunes` in a fixed order, again from the first where they end. Seconds are the whole command's: start, compilation and writing.
+The texts are the quotations of Debian's `fortunes` in a fixed order, again from the first where
+they end. Seconds are the whole command's: start, compilation and writing.
 """
 import argparse
 import json
@@ -28,7 +32,8 @@ WORKERS = {"one": 1, "two": 2, "killed": 2}
 
 def kill_in_the_middle(job, folder, count, killed):
     while job.poll() is None and not killed:
-        written = sum(pyarrow.parquet.read_metadata(part).num_rows for part in folder.glob("part-*"))
+        written = sum(
+            pyarrow.parquet.read_metadata(part).num_rows for part in folder.glob("part-*"))
         if written >= count // 2 and (there := ray_workers()):
             os.kill(there[0], signal.SIGKILL)
             killed.append(there[0])
@@ -36,12 +41,16 @@ def kill_in_the_middle(job, folder, count, killed):
 
 
 def embedded(name, corpus, count, arguments, place):
-    """Runs the job; what it said at its end, its seconds, and the embeddings in the order of the texts."""
+    """Runs the job; what it said at its end, its seconds, and the embeddings in the order of the
+    texts."""
     folder = place / name
-    words = [sys.executable, "-m", "anydim.ray", corpus, "--output", folder, "--model", arguments.model, "--tokenizer", arguments.tokenizer]
+    words = [
+        sys.executable, "-m", "anydim.ray", corpus, "--output", folder, "--model", arguments.model,
+        "--tokenizer", arguments.tokenizer]
     words += ["--workers", WORKERS[name], "--cache-dir", place / "kernels"]
     began, killed = time.perf_counter(), []
-    job = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    job = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
     killer = threading.Thread(target=kill_in_the_middle, args=(job, folder, count, killed))
     if name == "killed":
         killer.start()
@@ -61,7 +70,8 @@ def embedded(name, corpus, count, arguments, place):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("tokenizer")
     parser.add_argument("--texts", type=int, default=100_000)
@@ -76,9 +86,12 @@ def main():
         print(f"{arguments.texts} texts, {len(texts)} of them different")
         first = None
         for name in arguments.only.split(","):
-            said, progress, seconds, values = embedded(name, place / "corpus.jsonl", arguments.texts, arguments, place)
+            said, progress, seconds, values = embedded(name, place / "corpus.jsonl",
+                                                       arguments.texts, arguments, place)
             first = values if first is None else first
-            print(f"{name}: {seconds:.1f} s, {arguments.texts / seconds:.0f} texts/s; largest difference from the first job {numpy.abs(values - first).max():.1e}")
+            print(
+                f"{name}: {seconds:.1f} s, {arguments.texts / seconds:.0f} texts/s; largest difference from the first job {numpy.abs(values - first).max():.1e}"
+            )
             print(f"  {said}\n  {progress}", flush=True)
 
 

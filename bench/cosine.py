@@ -31,7 +31,8 @@ def embeddings(arguments, texts, inputs, options):
             for row, i in enumerate(chosen):
                 ids[row, :len(texts[i])] = texts[i]
                 mask[row, :len(texts[i])] = 1
-            values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
+            values = {
+                "input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
             command = [arguments.anydim, "run", arguments.model, "--quiet", "--output", folder,
                        "--outputs", arguments.output, "--masked-rows", "zero",
                        "--cache-dir", f"{folder}/kernels", *options]

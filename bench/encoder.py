@@ -1,11 +1,14 @@
-"""What the measuring scripts share: token files, padded batches, and ONNX Runtime over a text encoder."""
+"""What the measuring scripts share: token files, padded batches, and ONNX Runtime over a text
+encoder."""
 import argparse
 import json
 import pathlib
 
 import numpy
 
-MODES = {"one by one": (1, "arrival"), "arrival, 32": (32, "arrival"), "sorted, 8": (8, "sorted"), "sorted, 32": (32, "sorted")}
+MODES = {
+    "one by one": (1, "arrival"), "arrival, 32": (32, "arrival"), "sorted, 8": (8, "sorted"),
+    "sorted, 32": (32, "sorted")}
 
 
 def read_tokens(path, count=None):
@@ -14,8 +17,10 @@ def read_tokens(path, count=None):
 
 
 def batches(texts, size, order):
-    """Batches of `size` texts in file order or by length, padded with zeros: int64 arrays by the encoder's input names."""
-    ranked = sorted(range(len(texts)), key=lambda i: len(texts[i])) if order == "sorted" else list(range(len(texts)))
+    """Batches of `size` texts in file order or by length, padded with zeros: int64 arrays by the
+    encoder's input names."""
+    ranked = sorted(range(len(texts)), key=lambda i: len(texts[i])) if order == "sorted" else list(
+        range(len(texts)))
     for start in range(0, len(ranked), size):
         rows = [texts[i] for i in ranked[start : start + size]]
         ids = numpy.zeros((len(rows), max(map(len, rows))), numpy.int64)
@@ -26,11 +31,13 @@ def batches(texts, size, order):
         yield {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
 
 
-MODEL_DTYPES = {"tensor(int64)": numpy.int64, "tensor(int32)": numpy.int32, "tensor(float)": numpy.float32}
+MODEL_DTYPES = {
+    "tensor(int64)": numpy.int64, "tensor(int32)": numpy.int32, "tensor(float)": numpy.float32}
 
 
 def made_up(inputs, shape):
-    """Feeds of a session's inputs, all of one shape: ids from 3 to 999, masks 1, token types 0, normal reals."""
+    """Feeds of a session's inputs, all of one shape: ids from 3 to 999, masks 1, token types 0,
+    normal reals."""
     feeds = {}
     for entry in inputs:
         random, dtype = numpy.random.default_rng(0), MODEL_DTYPES[entry.type]
@@ -49,17 +56,21 @@ def shape_of(text):
 
 
 def parser_beside(doc):
-    """Options of the scripts that hold programs of anydim and ONNX Runtime beside each other; a model and what they compute are the callers' own."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Options of the scripts that hold programs of anydim and ONNX Runtime beside each other; a
+    model and what they compute are the callers' own."""
+    parser = argparse.ArgumentParser(description=doc,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--anydim", action="append", help="a program; default: this tree's release build")
+    parser.add_argument("--anydim", action="append",
+                        help="a program; default: this tree's release build")
     return parser
 
 
 def programs_of(arguments):
-    return arguments.anydim or [str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim")]
+    return arguments.anydim or [
+        str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim")]
 
 
 class OnnxRuntime:
@@ -70,7 +81,8 @@ class OnnxRuntime:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(str(model), options,
+                                                    providers=["CPUExecutionProvider"])
         self.inputs = [each.name for each in self.session.get_inputs()]
         self.outputs = [each.name for each in self.session.get_outputs()]
 
@@ -79,12 +91,15 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    """OpenVINO on the CPU, tuned for latency; precision is f32 or bf16. Needs the PyPI package openvino."""
+    """OpenVINO on the CPU, tuned for latency; precision is f32 or bf16. Needs the PyPI package
+    openvino."""
 
     def __init__(self, model, threads, precision):
         import openvino
 
-        settings = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+        settings = {
+            "INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": threads}
         compiled = openvino.Core().compile_model(str(model), "CPU", settings)
         self.inputs = [each.get_any_name() for each in compiled.inputs]
         self.request = compiled.create_infer_request()

@@ -1,4 +1,5 @@
-"""all-MiniLM-L6-v2 as libraries of Python run it, from the files of scripts/fetch_minilm.sh: for bench/python_peers.py and tests/python/peers."""
+"""all-MiniLM-L6-v2 as libraries of Python run it, from the files of scripts/fetch_minilm.sh: for
+bench/python_peers.py and tests/python/peers."""
 
 import json
 import pathlib
@@ -33,7 +34,10 @@ def sentence_transformer(transformer):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
-    return SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()], device="cpu")
+    return SentenceTransformer(
+        modules=[transformer,
+                 Pooling(transformer.get_embedding_dimension(), "mean"),
+                 Normalize()], device="cpu")
 
 
 def with_anydim(**options):
@@ -50,7 +54,9 @@ def with_torch(folder):
     folder = pathlib.Path(folder)
     (folder / "config.json").write_text(json.dumps(CONFIG))
     (folder / "model.safetensors").symlink_to(FOLDER / "model.safetensors")
-    special = {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]"}
+    special = {
+        "unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]",
+        "mask_token": "[MASK]"}
     PreTrainedTokenizerFast(tokenizer_file=str(TOKENIZER), **special).save_pretrained(folder)
     return sentence_transformer(Transformer(str(folder), max_seq_length=MAX_TOKENS))
 
@@ -71,4 +77,5 @@ def with_onnx_runtime(threads):
             features["token_embeddings"] = torch.from_numpy(session.run([self.output], feed)[0])
             return features
 
-    return sentence_transformer(OnnxRuntimeTransformer(MODEL, TOKENIZER, max_seq_length=MAX_TOKENS, threads=1))
+    return sentence_transformer(
+        OnnxRuntimeTransformer(MODEL, TOKENIZER, max_seq_length=MAX_TOKENS, threads=1))

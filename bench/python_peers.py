@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""SentenceTransformer.encode over real texts with Anydim, torch and ONNX Runtime behind it, in turns: tokens a second, texts a second, and how far embeddings are from torch's.
+"""SentenceTransformer.encode over real texts with Anydim, torch and ONNX Runtime behind it, in
+turns: tokens a second, texts a second, and how far embeddings are from torch's.
 
-usage: python_peers.py [--texts N] [--rounds R] [--batch B] [--threads T] [--json]   (run by scripts/python_peers.sh)
+usage: python_peers.py [--texts N] [--rounds R] [--batch B] [--threads T] [--json]   (run by
+scripts/python_peers.sh)
 """
 import argparse
 import json
@@ -21,7 +23,8 @@ import minilm
 
 def least_cosine(one, other):
     one, other = one.astype("float64"), other.astype("float64")
-    return ((one * other).sum(1) / numpy.linalg.norm(one, axis=1) / numpy.linalg.norm(other, axis=1)).min()
+    return ((one * other).sum(1) / numpy.linalg.norm(one, axis=1) /
+            numpy.linalg.norm(other, axis=1)).min()
 
 
 def main():
@@ -44,11 +47,12 @@ def main():
         engines = {
             "anydim": minilm.with_anydim(threads=options.threads),
             "anydim, ragged": minilm.with_anydim(threads=options.threads, ragged=True),
-            "anydim, ragged, bf16": minilm.with_anydim(threads=options.threads, ragged=True, precision="bf16"),
+            "anydim, ragged, bf16": minilm.with_anydim(threads=options.threads, ragged=True,
+                                                       precision="bf16"),
             "torch": minilm.with_torch(folder),
-            "onnxruntime": minilm.with_onnx_runtime(options.threads),
-        }
-        embeddings = {name: engine.encode(texts, batch_size=options.batch) for name, engine in engines.items()}
+            "onnxruntime": minilm.with_onnx_runtime(options.threads)}
+        embeddings = {
+            name: engine.encode(texts, batch_size=options.batch) for name, engine in engines.items()}
         time.sleep(2)  # kernels of the sizes met are compiled beside the calls
         seconds = {name: [] for name in engines}
         for _ in range(options.rounds):
@@ -60,13 +64,22 @@ def main():
     rows = []
     for name, times in seconds.items():
         middle = statistics.median(times)
-        rows.append({"engine": name, "tokens_per_s": tokens / middle, "texts_per_s": len(texts) / middle, "least_cosine": least_cosine(embeddings[name], embeddings["torch"])})
+        rows.append({
+            "engine": name, "tokens_per_s": tokens / middle, "texts_per_s": len(texts) / middle,
+            "least_cosine": least_cosine(embeddings[name], embeddings["torch"])})
     if options.json:
-        print(json.dumps({"texts": len(texts), "tokens": tokens, "batch": options.batch, "threads": options.threads, "engines": rows}))
+        print(
+            json.dumps({
+                "texts": len(texts), "tokens": tokens, "batch": options.batch,
+                "threads": options.threads, "engines": rows}))
         return
-    print(f"{len(texts)} texts, {tokens} tokens, batches of {options.batch}, {options.threads} threads; medians of {options.rounds} rounds in turns")
+    print(
+        f"{len(texts)} texts, {tokens} tokens, batches of {options.batch}, {options.threads} threads; medians of {options.rounds} rounds in turns"
+    )
     for row in rows:
-        print(f"{row['engine']:<22} {row['tokens_per_s']:>8.0f} tokens/s {row['texts_per_s']:>7.1f} texts/s   least cosine to torch {row['least_cosine']:.7f}")
+        print(
+            f"{row['engine']:<22} {row['tokens_per_s']:>8.0f} tokens/s {row['texts_per_s']:>7.1f} texts/s   least cosine to torch {row['least_cosine']:.7f}"
+        )
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 usage: quantise.py MODEL FOLDER [NAME]
 
 Writes FOLDER/NAME.WAY.onnx (NAME: the model's): dynamic-u8, dynamic-s8 and dynamic-s8-channels
-(quantize_dynamic) and static-qdq (quantize_static, QDQ, u8 by s8 per channel, its ranges from random
-ids). The model is optimised first (basic level, as quant_pre_process does), which makes constants of
-transposed weights.
+(quantize_dynamic) and static-qdq (quantize_static, QDQ, u8 by s8 per channel, its ranges from
+random ids). The model is optimised first (basic level, as quant_pre_process does), which makes
+constants of transposed weights.
 """
 import pathlib
 import sys
@@ -60,7 +60,8 @@ def main():
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = basic
-        onnxruntime.InferenceSession(self_contained(model), options, providers=["CPUExecutionProvider"])
+        onnxruntime.InferenceSession(self_contained(model), options,
+                                     providers=["CPUExecutionProvider"])
         inputs = [entry.name for entry in onnx.load(basic, load_external_data=False).graph.input]
         ways = {"dynamic-u8": {"weight_type": QuantType.QUInt8},
                 "dynamic-s8": {"weight_type": QuantType.QInt8},

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints the table that ends scripts/quickstart.sh.
 
-usage: quickstart_table.py PEERS.json COLD.json DIFFERENCES.json
-PEERS is `peers.py --json` with the engines anydim and onnxruntime, COLD is `anydim bench --json` with an empty kernel
-cache, DIFFERENCES is `compare.py --json`.
+usage: quickstart_table.py PEERS.json COLD.json DIFFERENCES.json PEERS is `peers.py --json` with the
+engines anydim and onnxruntime, COLD is `anydim bench --json` with an empty kernel cache,
+DIFFERENCES is `compare.py --json`.
 """
 import json
 import sys
@@ -21,7 +21,8 @@ print(f"  {'':<34}{'Anydim':>10}{'ONNX Runtime':>15}{'better by':>10}")
 for mode, engines in peers.items():
     ours, theirs = engines["anydim"], engines["onnxruntime"]
     print(f"{mode}")
-    row("useful tokens a second", ours["useful_tokens_per_s"], theirs["useful_tokens_per_s"], "more")
+    row("useful tokens a second", ours["useful_tokens_per_s"], theirs["useful_tokens_per_s"],
+        "more")
     row("p50 of a batch, ms", ours["batch_p50_ms"], theirs["batch_p50_ms"], "less")
     row("p99 of a batch, ms", ours["batch_p99_ms"], theirs["batch_p99_ms"], "less")
     row("load, s", ours["load_s"], theirs["load_s"], "less")

@@ -3,9 +3,9 @@
 
 usage: starts.py MODEL [SHAPE] [--rounds R] [--threads T] [--anydim PROGRAM ...] [-- OPTION...]
 
-SHAPE (1x16) and inputs are those of beside.py. Each round starts every program with an empty cache of
-kernels, again with the cache that this left, and a Python that imports onnxruntime, loads and runs the
-model. Printed are medians of seconds from start to exit and of the largest resident size.
+SHAPE (1x16) and inputs are those of beside.py. Each round starts every program with an empty cache
+of kernels, again with the cache that this left, and a Python that imports onnxruntime, loads and
+runs the model. Printed are medians of seconds from start to exit and of the largest resident size.
 """
 import pathlib
 import statistics
@@ -26,7 +26,8 @@ session = onnxruntime.InferenceSession(sys.argv[1], settings)
 with numpy.load(sys.argv[2]) as feeds:
     session.run(None, dict(feeds))
 """
-# Runs its arguments; prints the seconds, and the largest resident size in KiB, which a child of this large process would inherit.
+# Runs its arguments; prints the seconds, and the largest resident size in KiB, which a child of
+# this large process would inherit.
 MEASURED = """
 import resource, subprocess, sys, time
 begin = time.perf_counter()
@@ -37,7 +38,8 @@ print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).
 
 def measure(command):
     """Seconds and MB of a process."""
-    done = subprocess.run([sys.executable, "-c", MEASURED, *command], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-c", MEASURED, *command], check=True,
+                          stdout=subprocess.PIPE, text=True)
     seconds, kibibytes = done.stdout.split()
     return float(seconds), int(kibibytes) / 1024
 
@@ -48,7 +50,8 @@ def main():
     parser.add_argument("options", nargs="*")
     arguments = parser.parse_intermixed_args()
     programs = programs_of(arguments)
-    feeds = made_up(onnxruntime.InferenceSession(arguments.model).get_inputs(), shape_of(arguments.shape))
+    feeds = made_up(
+        onnxruntime.InferenceSession(arguments.model).get_inputs(), shape_of(arguments.shape))
     rows = {}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -60,8 +63,10 @@ def main():
         threads = str(arguments.threads)
         for turn in range(arguments.rounds):
             for program in programs:
-                command = [program, "run", arguments.model, "--quiet", "--threads", threads, *given, *arguments.options,
-                           "--cache-dir", str(folder / f"cache{turn}{programs.index(program)}")]
+                command = [
+                    program, "run", arguments.model, "--quiet", "--threads", threads, *given,
+                    *arguments.options, "--cache-dir",
+                    str(folder / f"cache{turn}{programs.index(program)}")]
                 for cache in ("empty", "warm"):
                     rows.setdefault(f"{program}, {cache} cache", []).append(measure(command))
             peer = [sys.executable, "-c", PEER, arguments.model, str(folder / "feeds.npz"), threads]

@@ -233,8 +233,9 @@ def size_with_padding(case):
 
 
 def cuda(arguments):
-    lines = ["| model | exporter | kernels compiled | launches interpreted | input | largest difference |",
-             "|---|---|---|---|---|---|"]
+    lines = [
+        "| model | exporter | kernels compiled | launches interpreted | input | largest difference |",
+        "|---|---|---|---|---|---|"]
     compiled = right = failed = 0
     for model in chosen(arguments):
         cases = cases_of(model)

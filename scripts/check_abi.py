@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Holds a build's libanydim.so, before it is stripped, against what was promised to programs: it is the same as the dump of its version (capi/abi/anydim-VERSION.abi, by
-abidiff), and everything that older versions promised is there: structs have grown at their ends or not at all. Needs Debian's abigail-tools.
+"""Holds a build's libanydim.so, before it is stripped, against what was promised to programs: it is
+the same as the dump of its version (capi/abi/anydim-VERSION.abi, by abidiff), and everything that
+older versions promised is there: structs have grown at their ends or not at all. Needs Debian's
+abigail-tools.
 
-usage: check_abi.py LIBRARY [--update] [--dumps FOLDER] [--header FILE]   (--update writes the dump of a version that has none; a dump is never written anew)
+usage: check_abi.py LIBRARY [--update] [--dumps FOLDER] [--header FILE]   (--update writes the dump
+of a version that has none; a dump is never written anew)
 """
 import argparse
 import pathlib
@@ -19,27 +22,37 @@ FIXED = {"anydim_input", "anydim_output", "anydim_shape", "anydim_setting"}
 
 def write_dump(library, file):
     # Locations would change with every comment of the header, and folders with every machine.
-    subprocess.run(["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--type-id-style", "hash", "--out-file", file, library], check=True)
+    subprocess.run([
+        "abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed",
+        "--type-id-style", "hash", "--out-file", file, library], check=True)
 
 
 class Dump:
-    """Structs by name, each its size and members (name, offset in bits, type as text); the symbols that can be seen."""
+    """Structs by name, each its size and members (name, offset in bits, type as text); the symbols
+    that can be seen."""
 
     def __init__(self, file):
         root = xml.etree.ElementTree.parse(file).getroot()
-        self.symbols = {(root.get("soname"), symbol.get("name"), symbol.get("version")) for symbol in root.iter("elf-symbol")}
+        self.symbols = {(root.get("soname"), symbol.get("name"), symbol.get("version"))
+                        for symbol in root.iter("elf-symbol")}
         self.types = {element.get("id"): element for element in root.iter() if element.get("id")}
-        self.functions = {function.get("name"): self.signature(function) for function in root.iter("function-decl") if function.get("elf-symbol-id")}
+        self.functions = {
+            function.get("name"): self.signature(function)
+            for function in root.iter("function-decl")
+            if function.get("elf-symbol-id")}
         self.structs = {}
         for struct in root.iter("class-decl"):
             if struct.get("is-declaration-only") == "yes":
                 continue
-            members = [(member.find("var-decl").get("name"), int(member.get("layout-offset-in-bits")), self.text(member.find("var-decl").get("type-id")))
-                       for member in struct.iter("data-member")]
+            members = [
+                (member.find("var-decl").get("name"), int(member.get("layout-offset-in-bits")),
+                 self.text(member.find("var-decl").get("type-id")))
+                for member in struct.iter("data-member")]
             self.structs[struct.get("name")] = (int(struct.get("size-in-bits")), members)
 
     def signature(self, function):
-        parameters = ", ".join(self.text(parameter.get("type-id")) for parameter in function.iter("parameter"))
+        parameters = ", ".join(
+            self.text(parameter.get("type-id")) for parameter in function.iter("parameter"))
         return f"{self.text(function.find('return').get('type-id'))}({parameters})"
 
     def text(self, type_id):
@@ -49,7 +62,8 @@ class Dump:
         if element.tag == "qualified-type-def":
             return f"const {self.text(element.get('type-id'))}"
         if element.tag == "typedef-decl":
-            # A struct's own name is the typedef's; other typedefs are as wide as what they stand for.
+            # A struct's own name is the typedef's; other typedefs are as wide as what they stand
+            # for.
             under = self.text(element.get("type-id"))
             return under if under == f"struct {element.get('name')}" else f"{element.get('name')}={under}"
         if element.tag == "class-decl":
@@ -92,11 +106,14 @@ def findings(library, dumps, version):
         yield from (f"version {older}: {broken}" for broken in broken_promises(Dump(dump), now))
     dump = dumps / f"anydim-{version}.abi"
     if dump.exists():
-        # What abidiff takes to be harmless, such as a function's new name, is none to a program that is compiled again.
-        compared = subprocess.run(["abidiff", "--harmless", dump, library], capture_output=True, text=True, check=False)
+        # What abidiff takes to be harmless, such as a function's new name, is none to a program
+        # that is compiled again.
+        compared = subprocess.run(["abidiff", "--harmless", dump, library], capture_output=True,
+                                  text=True, check=False)
         if compared.returncode != 0:
-            yield (f"version {version} is not what its dump says. A function that was added needs a higher ANYDIM_API_VERSION and a dump of its own (--update).\n"
-                   + compared.stdout + compared.stderr)
+            yield (
+                f"version {version} is not what its dump says. A function that was added needs a higher ANYDIM_API_VERSION and a dump of its own (--update).\n"
+                + compared.stdout + compared.stderr)
 
 
 def main():

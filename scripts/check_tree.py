@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the tree's structure: layering of includes, file sizes, tests for every op and pass, explicit file lists,
-leftover notes, machine paths, READMEs. Prints one line a finding (file:line: what is wrong) and exits 1 if there is any.
+"""Checks the tree's structure: layering of includes, file sizes, tests for every op and pass,
+explicit file lists, leftover notes, machine paths, READMEs. Prints one line a finding (file:line:
+what is wrong) and exits 1 if there is any.
 
 usage: check_tree.py [FOLDER]   (default: the repository that holds this script)
 """
@@ -8,8 +9,9 @@ import pathlib
 import re
 import sys
 
-# What each folder may include besides itself, the standard library, system headers and fmt: folders of ours, then
-# libraries by the start of their headers' names. Folders that are absent here (tests) may include anything.
+# What each folder may include besides itself, the standard library, system headers and fmt: folders
+# of ours, then libraries by the start of their headers' names. Folders that are absent here (tests)
+# may include anything.
 LAYERS = {
     "ir": ([], []),
     "frontends": (["ir"], ["google/protobuf/", "onnx_schema/"]),
@@ -24,7 +26,8 @@ LAYERS = {
     "python": (["api"], ["nanobind/", "numpy/"]),
 }
 FOLDERS = {*LAYERS, "tests", "bench"}
-LIBRARIES = {library for _, libraries in LAYERS.values() for library in libraries} | {"benchmark/", "gtest/", "rapidcheck"}
+LIBRARIES = {library for _, libraries in LAYERS.values()
+             for library in libraries} | {"benchmark/", "gtest/", "rapidcheck"}
 SYSTEM = ("fmt/", "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/")
 
 MAXIMUM_LINES = 600
@@ -36,7 +39,8 @@ ROW = re.compile(r'^\s*ANYDIM_\w+\(\s*(\w+)\s*(?:,\s*"([\w.]+)")?', re.MULTILINE
 
 
 def tree_files(root):
-    """Every file of the tree, sorted; what git ignores by its name (see .gitignore) is no part of it."""
+    """Every file of the tree, sorted; what git ignores by its name (see .gitignore) is no part of
+    it."""
     for top in sorted(root.iterdir()):
         if top.name in {".git", ".venv", ".cache"} or top.name.startswith("build"):
             continue
@@ -76,7 +80,9 @@ def check_layering(root, path, text):
 def check_text(path, text, allowed_large):
     lines = text.splitlines()
     if len(lines) > MAXIMUM_LINES and path not in allowed_large:
-        yield len(lines), f"{len(lines)} lines, over {MAXIMUM_LINES}: split it, or list it with a reason in scripts/large_files.txt"
+        yield len(
+            lines
+        ), f"{len(lines)} lines, over {MAXIMUM_LINES}: split it, or list it with a reason in scripts/large_files.txt"
     for number, line in enumerate(lines, 1):
         if NOTE.search(line):
             yield number, "a note of unfinished work"
@@ -85,7 +91,8 @@ def check_text(path, text, allowed_large):
 
 
 def large_files(root):
-    """Paths listed in scripts/large_files.txt, one `path: reason` a line; a line without a reason is a fault."""
+    """Paths listed in scripts/large_files.txt, one `path: reason` a line; a line without a reason
+    is a fault."""
     listed, faults = set(), []
     for number, line in enumerate((root / "scripts/large_files.txt").read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -93,15 +100,18 @@ def large_files(root):
         path, _, reason = line.partition(":")
         listed.add(root / path.strip())
         if not reason.strip():
-            faults.append((root / "scripts/large_files.txt", number, f"{path.strip()} is listed without a reason"))
+            faults.append((root / "scripts/large_files.txt", number,
+                           f"{path.strip()} is listed without a reason"))
         if not (root / path.strip()).exists():
-            faults.append((root / "scripts/large_files.txt", number, f"{path.strip()} does not exist"))
+            faults.append(
+                (root / "scripts/large_files.txt", number, f"{path.strip()} does not exist"))
     return listed, faults
 
 
 def check_tables(root):
-    """A row of a table without a test file. A row's name is its text form where its second column is one, else its first column. Elementwise ops stand in a
-    table of cases instead, whose own test demands a row for each."""
+    """A row of a table without a test file. A row's name is its text form where its second column
+    is one, else its first column. Elementwise ops stand in a table of cases instead, whose own test
+    demands a row for each."""
     for table, tests in (("ir/ops.def", "tests/ir/ops"), ("passes/passes.def", "tests/passes")):
         if not (root / table).exists() or not (root / tests).is_dir():
             continue
@@ -114,7 +124,8 @@ def check_tables(root):
             if re.search(r"\belementwise\b", row):
                 continue
             if not any(p.name.startswith(name + ".") for p in (root / tests).iterdir()):
-                yield root / table, text.count("\n", 0, offset) + 1, f"{name} has no test {tests}/{name}.*"
+                yield root / table, text.count("\n", 0,
+                                               offset) + 1, f"{name} has no test {tests}/{name}.*"
 
 
 def check_lists(root, files):
@@ -124,7 +135,9 @@ def check_lists(root, files):
             continue
         for folder in path.parents:
             build = folder / "CMakeLists.txt"
-            if build.exists() and re.search(rf"(?<![\w/]){re.escape(str(path.relative_to(folder)))}(?!\w)", build.read_text()):
+            if build.exists() and re.search(
+                    rf"(?<![\w/]){re.escape(str(path.relative_to(folder)))}(?!\w)",
+                    build.read_text()):
                 break
             if folder == root:
                 yield path, 1, "no CMakeLists.txt names this file"
@@ -132,7 +145,8 @@ def check_lists(root, files):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) >
+                        1 else pathlib.Path(__file__).parent.parent).resolve()
     files = list(tree_files(root))
     allowed_large, faults = large_files(root)
     for path in files:
@@ -144,7 +158,10 @@ def main():
     faults += check_tables(root)
     faults += check_lists(root, files)
     folders = {root / path.relative_to(root).parts[0] for path in files if path.parent != root}
-    folders |= {path.parent for path in files if path.relative_to(root).parts[0] in LAYERS and path.suffix in {".h", ".cpp"}}
+    folders |= {
+        path.parent
+        for path in files
+        if path.relative_to(root).parts[0] in LAYERS and path.suffix in {".h", ".cpp"}}
     for folder in sorted(folders):
         if not folder.name.startswith(".") and not (folder / "README.md").exists():
             faults.append((folder / "README.md", 1, "every folder has a README"))

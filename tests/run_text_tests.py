@@ -14,16 +14,22 @@ A file NAME.test:
     --- stderr
     ...
 
-- RUN is an `anydim` command line. %s stands for the module, which the command sees as the file model.anydim in an empty working folder;
-  without %s the module follows the command's name, where the file has one. %d stands for the folder of the test file.
+- RUN is an `anydim` command line. %s stands for the module, which the command sees as the file
+model.anydim in an empty working folder;
+  without %s the module follows the command's name, where the file has one. %d stands for the folder
+  of the test file.
 - EXIT is the expected exit code, 0 where absent.
-- `// INPUT x = f32 (2) [1, 2]` writes x.npy, and `--input x=x.npy --output out` joins the command; what the run writes there is
-  compared under `--- outputs`, one line `name = tensor` a file. Such tensors have at most 64 elements.
-- `// TOLERANCE 1e-6`: floats of `--- outputs` may differ by this much, absolute or relative to the expected one.
+- `// INPUT x = f32 (2) [1, 2]` writes x.npy, and `--input x=x.npy --output out` joins the command;
+what the run writes there is
+  compared under `--- outputs`, one line `name = tensor` a file. Such tensors have at most 64
+  elements.
+- `// TOLERANCE 1e-6`: floats of `--- outputs` may differ by this much, absolute or relative to the
+expected one.
 - A section that is absent must be empty, but a file needs at least one section.
 - Several cases in a file are separated by a line `=====`.
 
-With --update the sections are rewritten with what came out; with --list the files are named and nothing runs.
+With --update the sections are rewritten with what came out; with --list the files are named and
+nothing runs.
 """
 import argparse
 import concurrent.futures
@@ -60,11 +66,16 @@ class Case:
         self.inputs = [mark.partition(" = ")[::2] for mark in self.marks("INPUT")]
         self.exit = int((self.marks("EXIT:") or ["0"])[0])
         self.tolerance = float((self.marks("TOLERANCE") or ["0"])[0])
-        lines = [line for line in head.splitlines() if not re.match(r"// (RUN:|EXIT:|INPUT|TOLERANCE) ", line)]
+        lines = [
+            line for line in head.splitlines()
+            if not re.match(r"// (RUN:|EXIT:|INPUT|TOLERANCE) ", line)]
         self.has_module = any(line.strip() and not line.startswith("//") for line in lines)
 
     def marks(self, name):
-        return [line[len(name) + 4:].strip() for line in self.head.splitlines() if line.startswith(f"// {name} ")]
+        return [
+            line[len(name) + 4:].strip()
+            for line in self.head.splitlines()
+            if line.startswith(f"// {name} ")]
 
     def text(self):
         out = self.head
@@ -80,7 +91,9 @@ def command_line(case, anydim, test_file):
     words = shlex.split(case.commands[0])
     if case.has_module and not any("%s" in word for word in words):
         words.insert(1, "%s")
-    words = [word.replace("%s", "model.anydim").replace("%d", str(test_file.parent.resolve())) for word in words]
+    words = [
+        word.replace("%s", "model.anydim").replace("%d", str(test_file.parent.resolve()))
+        for word in words]
     for name, _ in case.inputs:
         words += ["--input", f"{name}={name}.npy"]
     return [str(anydim), *words, *(["--output", "out"] if case.inputs else [])]
@@ -94,8 +107,9 @@ def run_case(case, anydim, test_file, timeout):
         for name, text in case.inputs:
             write_npy(folder / f"{name}.npy", parse_tensor(text))
         environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"), LC_ALL="C.UTF-8")
-        done = subprocess.run(command_line(case, anydim, test_file), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
+        done = subprocess.run(command_line(case, anydim, test_file), cwd=folder, env=environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=timeout, check=False)
         written = sorted((folder / "out").glob("*.npy"))
         outputs = "".join(f"{path.stem} = {format_tensor(read_npy(path))}\n" for path in written)
 
@@ -103,18 +117,22 @@ def run_case(case, anydim, test_file, timeout):
             text = raw.decode("utf-8", "backslashreplace").replace(str(folder), "FOLDER")
             return text if not text or text.endswith("\n") else text + "\n(no newline at the end)\n"
 
-        return done.returncode, {"stdout": clean(done.stdout), "stderr": clean(done.stderr), "outputs": outputs}
+        return done.returncode, {
+            "stdout": clean(done.stdout), "stderr": clean(done.stderr), "outputs": outputs}
 
 
 def difference(name, wanted, got):
-    return "".join(line if line.endswith("\n") else line + "\n"
-                   for line in difflib.unified_diff(wanted.splitlines(True), got.splitlines(True), f"{name} expected", f"{name} got"))
+    return "".join(line if line.endswith("\n") else line + "\n" for line in difflib.unified_diff(
+        wanted.splitlines(True), got.splitlines(True), f"{name} expected", f"{name} got"))
 
 
 def outputs_agree(wanted, got, tolerance):
-    left, right = ([line.partition(" = ")[::2] for line in text.splitlines()] for text in (wanted, got))
-    return len(left) == len(right) and all(a[0] == b[0] and same_within(parse_tensor(a[1]), parse_tensor(b[1]), tolerance)
-                                           for a, b in zip(left, right))
+    left, right = ([line.partition(" = ")[::2]
+                    for line in text.splitlines()]
+                   for text in (wanted, got))
+    return len(left) == len(right) and all(
+        a[0] == b[0] and same_within(parse_tensor(a[1]), parse_tensor(b[1]), tolerance)
+        for a, b in zip(left, right))
 
 
 def judge(case, code, got):
@@ -124,7 +142,8 @@ def judge(case, code, got):
         findings.append(f"exit code {code}, expected {case.exit}\n")
     for name in SECTIONS:
         wanted = case.sections.get(name, "")
-        if wanted == got[name] or (name == "outputs" and case.tolerance and outputs_agree(wanted, got[name], case.tolerance)):
+        if wanted == got[name] or (name == "outputs" and case.tolerance
+                                   and outputs_agree(wanted, got[name], case.tolerance)):
             continue
         findings.append(difference(name, wanted, got[name]))
     return "".join(findings)
@@ -141,7 +160,8 @@ def run_file(path, anydim, update, timeout):
             cases.append(case)
             code, got = run_case(case, anydim, path, timeout)
             if update and code == case.exit:
-                kept = case.tolerance and outputs_agree(case.sections.get("outputs", ""), got["outputs"], case.tolerance)
+                kept = case.tolerance and outputs_agree(case.sections.get("outputs", ""),
+                                                        got["outputs"], case.tolerance)
                 case.sections = got | ({"outputs": case.sections["outputs"]} if kept else {})
                 continue
             if not update and not case.sections:
@@ -158,18 +178,24 @@ def run_file(path, anydim, update, timeout):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--anydim", type=pathlib.Path, required=True, help="the command under test")
     parser.add_argument("--update", action="store_true", help="rewrite the expectations")
     parser.add_argument("--list", action="store_true", help="name the files only")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="calls at a time, on as many processors")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1,
+                        help="calls at a time, on as many processors")
     parser.add_argument("--timeout", type=float, default=120, help="seconds a command may take")
-    parser.add_argument("paths", nargs="+", type=pathlib.Path, help="test files, or folders of them")
+    parser.add_argument("paths", nargs="+", type=pathlib.Path,
+                        help="test files, or folders of them")
     options = parser.parse_args()
     processors = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, random.sample(processors, min(options.jobs, len(processors))))  # the command takes what it may have
+    # The command takes what it may have.
+    os.sched_setaffinity(0, random.sample(processors, min(options.jobs, len(processors))))
 
-    files = sorted({file for path in options.paths for file in (path.rglob("*.test") if path.is_dir() else [path])})
+    files = sorted({
+        file for path in options.paths
+        for file in (path.rglob("*.test") if path.is_dir() else [path])})
     if options.list:
         print(*files, sep="\n")
         return 0
@@ -182,12 +208,14 @@ def main():
         return 1
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        results = pool.map(lambda file: run_file(file, anydim, options.update, options.timeout), files)
+        results = pool.map(lambda file: run_file(file, anydim, options.update, options.timeout),
+                           files)
         for file, failure in zip(files, results):
             if failure:
                 failed += 1
                 print(f"FAILED {file}\n{failure}")
-    print(f"{len(files) - failed} of {len(files)} text tests passed" + (", rewritten" if options.update else ""))
+    print(f"{len(files) - failed} of {len(files)} text tests passed" +
+          (", rewritten" if options.update else ""))
     return 1 if failed else 0
 
 

@@ -1,7 +1,8 @@
 """Small tensors as text (docs/text-form.md, `tensor`) and as .npy files, without libraries.
 
-A tensor is (dtype, dims, elements): the dtype's name in the text form, a tuple of ints, a list of Python numbers. bf16 travels in .npy files as
-its bits in uint16, as `anydim run` writes it; read back it is u16.
+A tensor is (dtype, dims, elements): the dtype's name in the text form, a tuple of ints, a list of
+Python numbers. bf16 travels in .npy files as its bits in uint16, as `anydim run` writes it; read
+back it is u16.
 """
 import ast
 import math
@@ -9,9 +10,11 @@ import re
 import struct
 
 # Name: (format of struct, of .npy).
-DTYPES = {"f64": ("d", "<f8"), "f32": ("f", "<f4"), "f16": ("e", "<f2"), "bf16": ("H", "<u2"), "i64": ("q", "<i8"), "i32": ("i", "<i4"),
-          "i16": ("h", "<i2"), "i8": ("b", "|i1"), "u64": ("Q", "<u8"), "u32": ("I", "<u4"), "u16": ("H", "<u2"), "u8": ("B", "|u1"),
-          "bool": ("?", "|b1")}
+DTYPES = {
+    "f64": ("d", "<f8"), "f32": ("f", "<f4"), "f16": ("e", "<f2"), "bf16": ("H", "<u2"),
+    "i64": ("q", "<i8"), "i32": ("i", "<i4"), "i16": ("h", "<i2"), "i8": ("b", "|i1"), "u64":
+        ("Q", "<u8"), "u32": ("I", "<u4"), "u16": ("H", "<u2"), "u8": ("B", "|u1"), "bool":
+            ("?", "|b1")}
 FLOATS = ("f64", "f32", "f16")
 
 
@@ -39,12 +42,15 @@ def parse_tensor(text):
     dims = tuple(int(part) for part in match[2].split(",") if part.strip())
     elements = [element(match[1], part) for part in match[3].split(",") if part.strip()]
     if len(elements) != math.prod(dims):
-        raise ValueError(f"a tensor {match[1]} {dims} has {math.prod(dims)} elements, '{text}' lists {len(elements)}")
+        raise ValueError(
+            f"a tensor {match[1]} {dims} has {math.prod(dims)} elements, '{text}' lists {len(elements)}"
+        )
     return match[1], dims, elements
 
 
 def shortest(dtype, value):
-    """The shortest decimal that reads back as the same f32 or f64; f16 is written as the f32 it is."""
+    """The shortest decimal that reads back as the same f32 or f64; f16 is written as the f32 it
+    is."""
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -52,8 +58,9 @@ def shortest(dtype, value):
     if dtype == "f64":
         text = repr(value)
     else:
-        text = next(text for digits in range(1, 10)
-                    if struct.pack("<f", float(text := f"{value:.{digits}g}")) == struct.pack("<f", value))
+        text = next(
+            text for digits in range(1, 10)
+            if struct.pack("<f", float(text := f"{value:.{digits}g}")) == struct.pack("<f", value))
     return text[:-2] if text.endswith(".0") else text
 
 
@@ -75,7 +82,9 @@ def same_within(wanted, got, tolerance):
         return False
     if wanted[0] not in FLOATS:
         return wanted[2] == got[2]
-    return all((math.isnan(a) and math.isnan(b)) or a == b or abs(a - b) <= tolerance * max(1, abs(a)) for a, b in zip(wanted[2], got[2]))
+    return all(
+        (math.isnan(a) and math.isnan(b)) or a == b or abs(a - b) <= tolerance * max(1, abs(a))
+        for a, b in zip(wanted[2], got[2]))
 
 
 def write_npy(path, tensor):
@@ -92,10 +101,13 @@ def read_npy(path):
     raw = path.read_bytes()
     if raw[:6] != b"\x93NUMPY":
         raise ValueError(f"{path.name} is not an .npy file")
-    length, start = (struct.unpack("<H", raw[8:10])[0], 10) if raw[6] == 1 else (struct.unpack("<I", raw[8:12])[0], 12)
+    length, start = (struct.unpack("<H", raw[8:10])[0],
+                     10) if raw[6] == 1 else (struct.unpack("<I", raw[8:12])[0], 12)
     header = ast.literal_eval(raw[start:start + length].decode())
-    dtype = next(name for name, (_, descriptor) in DTYPES.items() if descriptor == header["descr"] and name != "bf16")
+    dtype = next(name for name, (_, descriptor) in DTYPES.items()
+                 if descriptor == header["descr"] and name != "bf16")
     if header["fortran_order"]:
         raise ValueError(f"{path.name} is stored by columns")
     dims = header["shape"]
-    return dtype, dims, list(struct.unpack(f"<{math.prod(dims)}{DTYPES[dtype][0]}", raw[start + length:]))
+    return dtype, dims, list(
+        struct.unpack(f"<{math.prod(dims)}{DTYPES[dtype][0]}", raw[start + length:]))

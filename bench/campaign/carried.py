@@ -1,5 +1,7 @@
-"""What travels to a campaign's machine beside the tree. The kernels that it starts with and leaves, as one archive: filled where there is no GPU (fill.py) or brought back from one; its first
-member says for which device and by which generator they were made; where that is another, all are refused. And the command for the machine's CPU, packed."""
+"""What travels to a campaign's machine beside the tree. The kernels that it starts with and leaves,
+as one archive: filled where there is no GPU (fill.py) or brought back from one; its first member
+says for which device and by which generator they were made; where that is another, all are refused.
+And the command for the machine's CPU, packed."""
 import io
 import json
 import lzma
@@ -19,11 +21,14 @@ def fits(information):
 
 
 def unpack(archive, folder, wanted):
-    """How many kernels of the archive `folder` has now; throws ValueError, saying why, where they were made for something else than `wanted`."""
+    """How many kernels of the archive `folder` has now; throws ValueError, saying why, where they
+    were made for something else than `wanted`."""
     try:
         with tarfile.open(archive, "r:gz") as packed:
             made = json.load(packed.extractfile(FITS))
-            different = [f"{name} was {made.get(name)}, here {value}" for name, value in wanted.items() if made.get(name) != value]
+            different = [
+                f"{name} was {made.get(name)}, here {value}" for name, value in wanted.items()
+                if made.get(name) != value]
             if different:
                 raise ValueError(f"the kernels of {archive} are refused: {', '.join(different)}")
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -42,11 +47,15 @@ def unpack(archive, folder, wanted):
 
 
 def pack(folder, archive, made):
-    """The kernels used last, as many as may come back; the archive of before is there until the new one is whole."""
-    kernels = sorted(((each.stat().st_mtime, each) for each in folder.glob("*.kernel")), reverse=True)
+    """The kernels used last, as many as may come back; the archive of before is there until the new
+    one is whole."""
+    kernels = sorted(((each.stat().st_mtime, each) for each in folder.glob("*.kernel")),
+                     reverse=True)
     partial = archive.with_name(archive.name + ".partial")
-    with open(partial, "wb") as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as packed:
-        for name, data in ((FITS, lambda: json.dumps(made).encode()), *((each.name, each.read_bytes) for _, each in kernels)):
+    with open(partial, "wb") as file, tarfile.open(fileobj=file, mode="w:gz",
+                                                   compresslevel=1) as packed:
+        for name, data in ((FITS, lambda: json.dumps(made).encode()), *((each.name, each.read_bytes)
+                                                                        for _, each in kernels)):
             entry, content = tarfile.TarInfo(name), data()
             if file.tell() + len(content) > MOST_BYTES:
                 break
@@ -68,7 +77,9 @@ def unpack_command(packed, program):
     try:
         partial.write_bytes(lzma.decompress(packed.read_bytes()))
     except FileNotFoundError:
-        raise ValueError(f"{packed} is not there: gpu_campaign.sh --fill makes it where build/portable has the command") from None
+        raise ValueError(
+            f"{packed} is not there: gpu_campaign.sh --fill makes it where build/portable has the command"
+        ) from None
     except (OSError, lzma.LZMAError) as error:
         raise ValueError(f"{packed} cannot be unpacked: {error}") from error
     partial.chmod(0o755)

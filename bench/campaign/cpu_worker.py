@@ -1,6 +1,8 @@
-"""The CPU of a campaign's machine as a worker: cases in, one JSON object a line, what became of them out. usage: cpu_worker.py ANYDIM FOLDER. ANYDIM is a self-contained build with
-the CPU's code generator (preset portable), FOLDER takes kernels and models. Times an encoder of text form with so many threads, in f32 and bf16, and between them ONNX Runtime on
-an export of the same sizes, where that and PyTorch are installed."""
+"""The CPU of a campaign's machine as a worker: cases in, one JSON object a line, what became of
+them out. usage: cpu_worker.py ANYDIM FOLDER. ANYDIM is a self-contained build with the CPU's code
+generator (preset portable), FOLDER takes kernels and models. Times an encoder of text form with so
+many threads, in f32 and bf16, and between them ONNX Runtime on an export of the same sizes, where
+that and PyTorch are installed."""
 import json
 import os
 import pathlib
@@ -25,9 +27,14 @@ def ours(program, folder, case, precision):
     model = folder / f"{case['model']}.anydim"
     model.write_text(encoder(*sizes, dtype="f32"), encoding="utf8")
     batch, length = case["dims"]
-    done = subprocess.run([program, "bench", str(model), *(word for name in ("ids", "mask") for word in ("--shape", f"{name}={batch}x{length}")), "--threads", str(case["threads"]),
-                           "--precision", precision, "--duration", str(SECONDS), "--iterations", "3", "--warm-up", "0.3", "--cache-dir", str(folder / "kernels"), "--json", "--quiet"],
-                          capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
+    done = subprocess.run([
+        program, "bench",
+        str(model), *(word for name in ("ids", "mask")
+                      for word in ("--shape", f"{name}={batch}x{length}")), "--threads",
+        str(case["threads"]), "--precision", precision, "--duration",
+        str(SECONDS), "--iterations", "3", "--warm-up", "0.3", "--cache-dir",
+        str(folder / "kernels"), "--json", "--quiet"], capture_output=True, text=True,
+                          timeout=MOST_SECONDS, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"anydim bench: {done.stderr.strip()[-300:]}")
     return json.loads(done.stdout)
@@ -51,7 +58,9 @@ def exported(folder, name):
         dims = {0: torch.export.Dim("batch", max=64), 1: torch.export.Dim("length", max=512)}
         given = torch.ones(2, 12, dtype=torch.long)
         partial = file.with_suffix(".partial")
-        torch.onnx.export(Encoder(), (given, given), input_names=["ids", "mask"], dynamic_shapes=(dims, dims), dynamo=True, verbose=False).save(str(partial), external_data=False)
+        torch.onnx.export(Encoder(), (given, given), input_names=["ids", "mask"],
+                          dynamic_shapes=(dims, dims), dynamo=True,
+                          verbose=False).save(str(partial), external_data=False)
         partial.rename(file)
     return file
 
@@ -72,7 +81,8 @@ class Peer:
         options = self.onnxruntime.SessionOptions()
         options.intra_op_num_threads = case["threads"]
         options.log_severity_level = 3
-        session = self.onnxruntime.InferenceSession(str(exported(self.folder, case["model"])), options, providers=["CPUExecutionProvider"])
+        session = self.onnxruntime.InferenceSession(str(exported(self.folder, case["model"])),
+                                                    options, providers=["CPUExecutionProvider"])
         ones = self.numpy.ones(case["dims"], dtype=self.numpy.int64)
         feeds = {each.name: ones for each in session.get_inputs()}
         times, until = [], None
@@ -91,7 +101,8 @@ def run(program, folder, peer, case):
     if peer.why is None:
         try:
             row["onnxruntime_us"] = peer.median_us(case)
-        except Exception as error:  # pylint: disable=broad-exception-caught; an export that fails must not cost our own times
+        # An export that fails must not cost our own times.
+        except Exception as error:  # pylint: disable=broad-exception-caught
             peer.why = f"{type(error).__name__}: {error}"[:300]
     row["bf16_us"] = ours(program, folder, case, "bf16")["p50_ms"] * 1e3
     return {"rows": [row], **({"no_peer": peer.why} if peer.why else {})}
@@ -105,8 +116,10 @@ def main():
         case = json.loads(line)
         print(json.dumps({"begin": case["id"]}), flush=True)
         try:
-            end = {"processors": len(os.sched_getaffinity(0))} if case["kind"] == "information" else run(program, folder, peer, case)
-        except Exception as error:  # pylint: disable=broad-exception-caught; whatever it is, the next case may serve
+            end = {"processors": len(os.sched_getaffinity(0))
+                   } if case["kind"] == "information" else run(program, folder, peer, case)
+        # Whatever it is, the next case may serve.
+        except Exception as error:  # pylint: disable=broad-exception-caught
             end = {"error": f"{type(error).__name__}: {error}"[:400]}
         print(json.dumps({"end": case["id"], **end}), flush=True)
 

@@ -1,8 +1,10 @@
-"""Text encoders in text form, with weights that a counter-based generator gives the same everywhere."""
+"""Text encoders in text form, with weights that a counter-based generator gives the same
+everywhere."""
 
 
 def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
-    """A post-norm encoder over token ids and a mask [b, s] as MiniLM and BERT have it, without positions and pooling: what costs time."""
+    """A post-norm encoder over token ids and a mask [b, s] as MiniLM and BERT have it, without
+    positions and pooling: what costs time."""
     head = hidden // heads
     lines = []
 
@@ -18,8 +20,10 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
 
     def norm(name, x):
         # Around 1, so that rows differ and the scores of attention with them.
-        lines.append(f"  %{name}_scale = add({weight(name + '_near', hidden)}, constant({dtype} () [1]))")
-        lines.append(f"  %{name} = layer_norm({x}, %{name}_scale, {weight(name + '_shift', hidden)})")
+        lines.append(
+            f"  %{name}_scale = add({weight(name + '_near', hidden)}, constant({dtype} () [1]))")
+        lines.append(
+            f"  %{name} = layer_norm({x}, %{name}_scale, {weight(name + '_shift', hidden)})")
         return f"%{name}"
 
     lines.append(f"  %split = shape(b, s, {heads}, {head})")
@@ -47,4 +51,6 @@ def encoder(layers, hidden, heads, inner, vocabulary, dtype="bf16"):
         lines.append(f"  %g{i} = gelu({linear(f'u{i}', y, hidden, inner)})")
         lines.append(f"  %s{i} = add({linear(f'd{i}', f'%g{i}', inner, hidden)}, {y})")
         x = norm(f"n{i}", f"%s{i}")
-    return "\n".join(["fn @main(%ids: Tensor[(b, s), i64], %mask: Tensor[(b, s), i64])", "  where b in [1, 256], s in [1, 512] {", *lines, f"  return {x}", "}", ""])
+    return "\n".join([
+        "fn @main(%ids: Tensor[(b, s), i64], %mask: Tensor[(b, s), i64])",
+        "  where b in [1, 256], s in [1, 512] {", *lines, f"  return {x}", "}", ""])

@@ -1,12 +1,14 @@
-"""What campaigns found, a line of JSON each, in the file before anything else is done: a campaign that is killed has lost nothing that had ended. A line is either the
-head of a command ({"command", "identity", "boot"}) or a case with what became of it, under the head before it."""
+"""What campaigns found, a line of JSON each, in the file before anything else is done: a campaign
+that is killed has lost nothing that had ended. A line is either the head of a command ({"command",
+"identity", "boot"}) or a case with what became of it, under the head before it."""
 import hashlib
 import json
 import os
 import pathlib
 
 NAME = "cases.jsonl"
-# Of a case, what says where files lie and nothing of what it does: machines and commands differ in it.
+# Of a case, what says where files lie and nothing of what it does: machines and commands differ in
+# it.
 PLACES = ("source", "expected", "folder")
 
 
@@ -19,8 +21,10 @@ def digest(*paths):
     """Of the contents of files, and of those of folders, with their names."""
     hashed = hashlib.sha256()
     for path in map(pathlib.Path, paths):
-        for file in sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]:
-            hashed.update(f"{file.relative_to(path.parent)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+        for file in sorted(each for each in path.rglob("*")
+                           if each.is_file()) if path.is_dir() else [path]:
+            hashed.update(f"{file.relative_to(path.parent)}\0".encode() +
+                          hashlib.sha256(file.read_bytes()).digest())
     return hashed.hexdigest()[:16]
 
 
@@ -28,7 +32,8 @@ def key_of(part, case, avoid):
     """What a case does, and what it may use."""
     def without_places(value):
         if isinstance(value, dict):
-            return {name: without_places(each) for name, each in value.items() if name not in PLACES}
+            return {
+                name: without_places(each) for name, each in value.items() if name not in PLACES}
         return [without_places(each) for each in value] if isinstance(value, list) else value
     return json.dumps([part, without_places(case), avoid], sort_keys=True)
 
@@ -53,16 +58,21 @@ def read(path):
 
 def differences(identity, other):
     """What of two identities is not the same, in words."""
-    return [f"{name} was {other.get(name)}, here {identity.get(name)}" for name in {**identity, **other} if identity.get(name) != other.get(name)]
+    return [
+        f"{name} was {other.get(name)}, here {identity.get(name)}"
+        for name in {**identity, **other}
+        if identity.get(name) != other.get(name)]
 
 
 class Record:
-    """Cases with what became of them. Entries of `timed` parts (up to the first slash) hold for one boot alone."""
+    """Cases with what became of them. Entries of `timed` parts (up to the first slash) hold for one
+    boot alone."""
 
     def __init__(self, timed):
         self.timed = timed
         self.head = None
-        self.entries = []  # of one identity: those of earlier commands that hold, then the command's own
+        # Of one identity: those of earlier commands that hold, then the command's own.
+        self.entries = []
         self.known = {}  # the latest by key
         self.refused = []  # why entries of earlier commands do not hold
 
@@ -89,7 +99,9 @@ class Record:
                 refused[", ".join(different)] = refused.get(", ".join(different), 0) + 1
             elif self.head["boot"] == head["boot"] or entry["part"].split("/")[0] not in self.timed:
                 self.add(entry)
-        self.refused = [f"{count} cases of an earlier command are refused: {why}" for why, count in refused.items()]
+        self.refused = [
+            f"{count} cases of an earlier command are refused: {why}"
+            for why, count in refused.items()]
 
     def add(self, entry):
         self.entries.append(entry)
@@ -104,7 +116,8 @@ class Record:
 
 
 class Journal(Record):
-    """A record that is written to a file in `kept`, which outlives a command, and to one in `told`, which is the command's own, before anything else is done."""
+    """A record that is written to a file in `kept`, which outlives a command, and to one in `told`,
+    which is the command's own, before anything else is done."""
 
     def __init__(self, kept, told, timed):
         super().__init__(timed)
@@ -118,13 +131,17 @@ class Journal(Record):
                 _write_whole(self.files[-1], b"\n")
 
     def begin(self, command, identity, folders=()):
-        """What earlier commands found, and what lies in `folders`, is known from here on. Entries that came before the command could tell what it runs on are written now."""
+        """What earlier commands found, and what lies in `folders`, is known from here on. Entries
+        that came before the command could tell what it runs on are written now."""
         own, self.entries = self.entries, []
         self.head = {"command": command, "identity": identity, "boot": boot()}
         there = [{_line(entry) for _, entry in read(path)} for path in self.paths]
         self.learn([*(folder / NAME for folder in folders), *self.paths])
         for file, lines in zip(self.files, there):
-            _write_whole(file, _line(self.head) + b"".join(line for line in map(_line, self.entries) if line not in lines))
+            _write_whole(
+                file,
+                _line(self.head) +
+                b"".join(line for line in map(_line, self.entries) if line not in lines))
         for entry in own:
             self.append(entry)
 

@@ -1,5 +1,6 @@
-"""Clocks, power and temperature of the GPU while cases run, from NVML: a library that is opened at run time, by a process of its own (this file as a script), since its calls
-may hang with the device. The script writes a line of JSON for each sample."""
+"""Clocks, power and temperature of the GPU while cases run, from NVML: a library that is opened at
+run time, by a process of its own (this file as a script), since its calls may hang with the device.
+The script writes a line of JSON for each sample."""
 import ctypes
 import json
 import os
@@ -10,25 +11,36 @@ import time
 from worker import kill, start
 
 SAMPLE_SECONDS = 0.1
-# Bits that say why clocks are lower than they could be; idle (1) and settings of applications (2) are no reasons under load.
-REASONS = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "thermal (software)", 0x40: "thermal (hardware)", 0x80: "power brake"}
+# Bits that say why clocks are lower than they could be; idle (1) and settings of applications (2)
+# are no reasons under load.
+REASONS = {
+    0x4: "power cap", 0x8: "hardware slowdown", 0x20: "thermal (software)",
+    0x40: "thermal (hardware)", 0x80: "power brake"}
 SM_CLOCK, MEMORY_CLOCK, GPU_TEMPERATURE = 1, 2, 0  # nvmlClockType_t, nvmlTemperatureSensors_t
 
 
 def sample(nvml):
     """A function that reads the first device; throws OSError where there is none."""
     device, number, bits = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_ulonglong()
-    for name, arguments in (("nvmlInit_v2", ()), ("nvmlDeviceGetHandleByIndex_v2", (0, ctypes.byref(device)))):
+    for name, arguments in (("nvmlInit_v2", ()), ("nvmlDeviceGetHandleByIndex_v2",
+                                                  (0, ctypes.byref(device)))):
         if code := getattr(nvml, name)(*arguments):
             raise OSError(f"{name} failed with {code}")
-    readings = {"sm_mhz": ("nvmlDeviceGetClockInfo", (SM_CLOCK,), 1), "memory_mhz": ("nvmlDeviceGetClockInfo", (MEMORY_CLOCK,), 1),
-                "power_w": ("nvmlDeviceGetPowerUsage", (), 1e-3), "temperature_c": ("nvmlDeviceGetTemperature", (GPU_TEMPERATURE,), 1)}
+    readings = {
+        "sm_mhz": ("nvmlDeviceGetClockInfo", (SM_CLOCK, ), 1),
+        "memory_mhz": ("nvmlDeviceGetClockInfo", (MEMORY_CLOCK, ), 1), "power_w":
+            ("nvmlDeviceGetPowerUsage", (), 1e-3), "temperature_c":
+                ("nvmlDeviceGetTemperature", (GPU_TEMPERATURE, ), 1)}
 
     # Drivers have renamed it once.
-    reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", None) or getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", None) or getattr(
+        nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
 
     def read():
-        values = {key: number.value * unit for key, (name, arguments, unit) in readings.items() if getattr(nvml, name)(device, *arguments, ctypes.byref(number)) == 0}
+        values = {
+            key: number.value * unit
+            for key, (name, arguments, unit) in readings.items()
+            if getattr(nvml, name)(device, *arguments, ctypes.byref(number)) == 0}
         if reasons is not None and reasons(device, ctypes.byref(bits)) == 0:
             values["reasons"] = bits.value
         return values
@@ -57,7 +69,8 @@ class Load:
 
     def between(self, begin, end):
         self._drain()
-        self.samples = [each for each in self.samples if each["at"] >= begin]  # nobody asks again for what was before
+        # Nobody asks again for what was before.
+        self.samples = [each for each in self.samples if each["at"] >= begin]
         during = [each for each in self.samples if each["at"] <= end]
         told = {}
         for name in ("sm_mhz", "memory_mhz", "power_w", "temperature_c"):

@@ -1,23 +1,31 @@
-"""Nsight Compute around a worker, and what its table says of each kernel: the tensor pipe, reasons of stalls, bytes of the caches. Sections are asked for, not counters by
-name, since devices differ in those."""
+"""Nsight Compute around a worker, and what its table says of each kernel: the tensor pipe, reasons
+of stalls, bytes of the caches. Sections are asked for, not counters by name, since devices differ
+in those."""
 import csv
 import re
 
-SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "MemoryWorkloadAnalysis", "LaunchStats", "Occupancy")
+SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "MemoryWorkloadAnalysis",
+            "LaunchStats", "Occupancy")
 LAUNCHES = 4  # profiled of each case; what follows runs as it would alone
 # Of hundreds of counters.
-KEPT = re.compile(r"gpu__time_duration|pipe_tensor|average_warps?_issue_stalled_.*ratio|lts__t_bytes|dram__bytes|l1tex__m_xbar|sm__throughput.*pct|lts__throughput.*pct|"
-                  r"registers_per_thread|shared_mem_per_block_dynamic|warps_active.*pct|sm__cycles_active")
+KEPT = re.compile(
+    r"gpu__time_duration|pipe_tensor|average_warps?_issue_stalled_.*ratio|lts__t_bytes|dram__bytes|l1tex__m_xbar|sm__throughput.*pct|lts__throughput.*pct|"
+    r"registers_per_thread|shared_mem_per_block_dynamic|warps_active.*pct|sm__cycles_active")
 
 
 def command(tool, counters, worker):
     # The machine's clocks are left as they are.
     sections = [word for each in SECTIONS for word in ("--section", each)]
-    return [tool, "--clock-control", "none", "--csv", "--page", "raw", "--force-overwrite", "--log-file", str(counters), "--launch-count", str(LAUNCHES), *sections, *worker]
+    return [
+        tool, "--clock-control", "none", "--csv", "--page", "raw", "--force-overwrite",
+        "--log-file",
+        str(counters), "--launch-count",
+        str(LAUNCHES), *sections, *worker]
 
 
 def kernels(text):
-    """{"kernel", "counters": {"NAME [UNIT]": number}} of each launch. The table's second row holds units; what stands before it is chatter."""
+    """{"kernel", "counters": {"NAME [UNIT]": number}} of each launch. The table's second row holds
+    units; what stands before it is chatter."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:

@@ -1,10 +1,10 @@
-"""Drives a measuring worker up a ladder and through sweeps, and writes what came of it. This process never touches CUDA, and waits for nothing without limit."""
+"""Drives a measuring worker up a ladder and through sweeps, and writes what came of it. This
+process never touches CUDA, and waits for nothing without limit."""
 import argparse
 import fcntl
 import json
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import signal
@@ -20,23 +20,28 @@ import journal
 import ladder
 import profile_counters as profile
 import report
+from campaign_run import CASE_SECONDS, Campaign, capability, right, why_wrong
 from load import Load
 from worker import Worker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAMPAIGN = pathlib.Path(__file__).resolve().parent
-# In the order in which they run, with their shares of the time: what one does not use goes to those after it.
-PARTS = {"ladder": 8, "primitives": 1, "matmul": 6, "attention": 3, "ragged": 4, "models": 4, "calls": 1, "fit": 4, "torch": 4, "bert": 8, "variants": 4, "profile": 4, "matrix": 5, "cpu": 8, "sanitizer": 4}
-FIRST_PARTS = ("ladder", "primitives", "matmul", "attention", "ragged", "models", "calls", "torch", "bert")
-# Whose times hold for one boot of one machine; what the others show holds wherever the programs and the device are the same.
+# In the order in which they run, with their shares of the time: what one does not use goes to those
+# after it.
+PARTS = {
+    "ladder": 8, "primitives": 1, "matmul": 6, "attention": 3, "ragged": 4, "models": 4, "calls": 1,
+    "fit": 4, "torch": 4, "bert": 8, "variants": 4, "profile": 4, "matrix": 5, "cpu": 8,
+    "sanitizer": 4}
+FIRST_PARTS = ("ladder", "primitives", "matmul", "attention", "ragged", "models", "calls", "torch",
+               "bert")
+# Whose times hold for one boot of one machine; what the others show holds wherever the programs and
+# the device are the same.
 TIMED = frozenset(PARTS) - {"ladder", "primitives", "profile", "sanitizer"}
 LIMIT, FIRST_LIMIT = 480, 240
 CARRIED = ROOT / "build/campaign"  # what a machine is sent beside the tree
-STATE = ROOT / "build/campaign-state"  # what stays there: sending the other again must not replace it
+# What stays there: sending the other again must not replace it.
+STATE = ROOT / "build/campaign-state"
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-CASE_SECONDS = 30
-SWEEP_SECONDS = 90
-OVERRUN_SECONDS = 10  # that a case may run beyond its part's slice
 TORCH_CASE_SECONDS = 75
 SANITIZER_CASE_SECONDS = 60
 PROFILE_CASE_SECONDS = 45
@@ -51,163 +56,12 @@ class Terminated(BaseException):
     """A signal asked the campaign to end."""
 
 
-class Campaign:
-    def __init__(self, command, record, limit, log, case_seconds=None, load=None, again=False):
-        self.case_seconds = case_seconds or CASE_SECONDS
-        self.record = record
-        self.worker = Worker(command, log)
-        self.load = load
-        self.again = again  # also what went wrong under the same programs
-        self.deadline = time.monotonic() + limit
-        self.results = []  # every case of this command with what became of it, in order
-        self.reused = 0  # of these, found by earlier commands
-        self.met = set()  # by id(): results
-        self.proofs = 0
-        self.capability = 0  # of the device: 90 for 9.0
-        self.passed, self.closed = set(), {}  # rungs; closed: why
-        self.climbed = {}  # rungs: (cases that were right, cases there are)
-        self.stopped = None  # why nothing more is run
-        self.after_case = lambda: None
-
-    def left(self):
-        return self.deadline - time.monotonic()
-
-    def known(self, case, part, avoid):
-        """What was found of the case before; what was cut short or left out says nothing, and with `again` neither does what went wrong in an earlier command."""
-        found = self.record.known.get(journal.key_of(part, case, avoid))
-        if found is None or found["status"] not in ("ended", "hung", "died"):
-            return None
-        return found if right(found) or not self.again or id(found) in self.met else None
-
-    def note(self, part, case, result, **more):
-        entry = {"part": part, "case": case, **more, **result}
-        self.record.append(entry)
-        self.met.add(id(entry))
-        self.results.append(entry)
-        self.after_case()
-        return entry
-
-    def run(self, case, seconds, part, avoid=None, worker=None, until=None):
-        """Runs a case with none of the schedules `avoid`, unless its outcome is known; None where there is no time for it (until `until`, which it may overrun by
-        OVERRUN_SECONDS). A worker that does not survive it is replaced by one that proves itself on an empty kernel."""
-        avoid = ladder.avoided(self.passed) if avoid is None else avoid
-        found = self.known(case, part, avoid)
-        if found:
-            if id(found) not in self.met:
-                self.met.add(id(found))
-                self.results.append(found)
-                self.reused += 1
-            return found
-        late = until is not None and time.monotonic() >= until
-        if self.stopped or late or self.left() <= 0:
-            return None
-        worker = worker or self.worker
-        begin = time.monotonic()
-        allowed = min(seconds, self.left(), *([until + OVERRUN_SECONDS - begin] if until is not None else []))
-        result = worker.run({**case, "avoid": avoid}, allowed)
-        end = time.monotonic()
-        # A case that is cut short for our sake has shown nothing.
-        if result["status"] == "hung" and allowed < seconds:
-            result["status"] = "cut"
-        load = self.load.between(begin, end) if self.load else None
-        entry = self.note(part, case, result, avoid=avoid, at=round(time.time() - (end - begin), 3), seconds=round(end - begin, 3), **({"load": load} if load else {}))
-        if result["status"] in ("hung", "died", "cut") or result.get("exit_code") == 70:
-            worker.stop()
-            if self.left() > 0 and worker is self.worker:
-                self.prove_worker()
-        return entry
-
-    def prove_worker(self):
-        """Two new workers in a row that cannot run an empty kernel end the campaign: the device is gone, not a schedule."""
-        for _ in range(2):
-            self.proofs += 1
-            case = {"id": f"empty/{self.proofs}", "kind": "empty"}
-            result = self.worker.run(case, min(self.case_seconds, max(self.left(), 1)))
-            self.note("proof", case, result)
-            if right(result):
-                self.passed.add("empty")
-                return True
-            self.worker.stop()
-        self.stopped = f"two new workers in a row cannot run an empty kernel: {result.get('error', 'a wrong result')}"
-        return False
-
-    def climb(self, until=None, first=False):
-        """First one case of each kind on every rung, so that all that passes may be measured soon; then the rest, unless `first`. A rung's cases may use what rungs before it
-        have shown."""
-        rungs = list(ladder.rungs(self.capability))
-        for narrow in (True,) if first else (True, False):
-            before = {"empty"}
-            for name, needs, cases in rungs:
-                missing = [each for each in needs if each not in self.passed]
-                if missing:
-                    self.passed.discard(name)
-                    self.closed.setdefault(name, f"needs {', '.join(missing)}")
-                elif name not in self.closed:
-                    avoid = ladder.avoided(self.passed & before, name)
-                    why = self.climb_rung(name, cases, ladder.first_cases(cases) if narrow else cases, avoid, until)
-                    if why is None:
-                        self.passed.add(name)
-                    elif why != "the time was up" or narrow:
-                        self.passed.discard(name)
-                        self.closed[name] = why
-                before.add(name)
-
-    def climb_rung(self, name, cases, chosen, avoid, until):
-        """None, or why the rung is closed."""
-        absent = 0
-        for case in chosen:
-            entry = self.run(case, self.case_seconds, f"ladder/{name}", avoid, until=until)
-            if entry is None or entry["status"] == "cut":
-                return self.stopped or "the time was up"
-            if entry.get("absent"):
-                absent += 1
-            elif not right(entry):
-                return f"{case['id']}: {why_wrong(entry)}"
-        self.climbed[name] = (len(chosen), len(cases))
-        return "no schedule of this kind for the device" if absent == len(chosen) else None
-
-    def sweep(self, part, cases, until=None, worker=None, seconds=None):
-        """Cases one after the other, each behind its checked twin, until the part's slice is used up; those whose outcome is known take none of it."""
-        seconds = seconds or SWEEP_SECONDS
-        for case in cases:
-            if self.stopped:
-                return
-            if any(each not in self.passed for each in case.get("needs", [])):
-                self.note(part, case, {"status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
-                continue
-            avoid = ladder.avoided(self.passed)
-            twin = ladder.twin(case) if self.passed & ladder.WAITING and not self.known(case, part, avoid) else None
-            checked = self.run(twin, seconds, f"{part}/checked", avoid, worker, until) if twin else None
-            if checked and not right(checked):
-                self.note(part, case, {"status": "skipped", "error": f"its checked twin: {why_wrong(checked)}"})
-                continue
-            entry = self.run(case, seconds, part, avoid, worker, until) if checked or not twin else None
-            if entry and case.get("expands") and entry["status"] == "ended":
-                self.sweep(part, ladder.matrix_cases(case, entry), until, worker, seconds)
-
-
-def right(result):
-    return result["status"] == "ended" and "error" not in result and result.get("right", True)
-
-
-def why_wrong(result):
-    if "error" in result:
-        return result["error"]
-    return f"wrong by {result.get('difference')}" if not result.get("right", True) else result["status"]
-
-
-def capability(information):
-    """90 for a device of compute capability 9.0."""
-    found = re.search(r"compute capability (\d+)\.(\d+)", information.get("gpu", ""))
-    told = re.search(r"sm_(\d+)", information.get("architecture", ""))
-    return 10 * int(found[1]) + int(found[2]) if found else int(told[1]) if told else 0
-
-
 def run_torch(campaign, part, cases, until):
     """In a process of its own, which is told to go where PyTorch is not installed."""
     peer = Worker([sys.executable, str(CAMPAIGN / "torch_worker.py")], campaign.worker.log)
     try:
-        ready = peer.run({"id": "torch", "kind": "information"}, min(TORCH_CASE_SECONDS, max(campaign.left(), 1)))
+        ready = peer.run({"id": "torch", "kind": "information"},
+                         min(TORCH_CASE_SECONDS, max(campaign.left(), 1)))
         campaign.note(part, {"id": f"{part}/information"}, ready)
         if right(ready):
             campaign.sweep(part, cases, until, peer, TORCH_CASE_SECONDS)
@@ -216,17 +70,22 @@ def run_torch(campaign, part, cases, until):
 
 
 def run_fit(campaign, until):
-    """The cost model's constants from timings of the schedules that it favours; and what it would choose with them, measured where that is another schedule."""
+    """The cost model's constants from timings of the schedules that it favours; and what it would
+    choose with them, measured where that is another schedule."""
     campaign.sweep("fit", ladder.fit_sweep(), until)
     timed = lambda: report.schedule_times(campaign.record.latest(), ("fit", "matrix"))
     times = timed()
-    products = [{"m": m, "n": n, "k": k, "schedule": schedule} for (m, n, k), by_schedule in times.items() for schedule in by_schedule]
+    products = [{"m": m, "n": n, "k": k, "schedule": schedule}
+                for (m, n, k), by_schedule in times.items()
+                for schedule in by_schedule]
     if not products:
         return
     measured = [times[each["m"], each["n"], each["k"]][each["schedule"]] for each in products]
 
     def ask(constants):
-        case = {"id": "fit/estimates", "kind": "estimates", "products": products, "constants": constants}
+        case = {
+            "id": "fit/estimates", "kind": "estimates", "products": products,
+            "constants": constants}
         result = campaign.worker.run(case, max(min(CASE_SECONDS, campaign.left()), 1))
         if not right(result):
             raise RuntimeError(f"{case['id']}: {why_wrong(result)}")
@@ -237,16 +96,30 @@ def run_fit(campaign, until):
     chosen = {"before": {}, "after": {}}
     for name, those in (("before", {}), ("after", constants)):
         for case in ladder.fit_sweep():
-            entry = campaign.run({**case, "id": f"{case['id']}/{name}", "top": 1, "constants": those}, CASE_SECONDS, "fit", until=until)
+            entry = campaign.run(
+                {**case, "id": f"{case['id']}/{name}", "top": 1, "constants": those}, CASE_SECONDS,
+                "fit", until=until)
             best = (entry or {}).get("schedules", {})
-            chosen[name].update({(each["m"], case["n"], case["k"]): schedule for schedule, shapes in best.items() for each in shapes})
-            new = {schedule: [each for each in shapes if schedule not in times.get((each["m"], case["n"], case["k"]), {})] for schedule, shapes in best.items()}
-            campaign.sweep("fit", ladder.matrix_cases(case, {"schedules": {schedule: shapes for schedule, shapes in new.items() if shapes}}), until)
+            chosen[name].update({(each["m"], case["n"], case["k"]): schedule
+                                 for schedule, shapes in best.items() for each in shapes})
+            new = {
+                schedule: [
+                    each
+                    for each in shapes
+                    if schedule not in times.get((each["m"], case["n"], case["k"]), {})]
+                for schedule, shapes in best.items()}
+            campaign.sweep(
+                "fit",
+                ladder.matrix_cases(case, {
+                    "schedules": {schedule: shapes for schedule, shapes in new.items() if shapes}}),
+                until)
             times = timed()
     campaign.note("fit/result", {"id": "fit/result"}, {
-        "status": "ended", "timings": len(measured), "constants": constants, "table": fit.table_text(constants),
-        "spread": {"before": fit.spread(before["estimates_us"], measured), "after": fit.spread(ask(constants)["estimates_us"], measured)},
-        "regret": {name: fit.regret(choices, times) for name, choices in chosen.items()}})
+        "status": "ended", "timings": len(measured), "constants": constants,
+        "table": fit.table_text(constants), "spread": {
+            "before": fit.spread(before["estimates_us"], measured), "after": fit.spread(
+                ask(constants)["estimates_us"], measured)}, "regret": {
+                    name: fit.regret(choices, times) for name, choices in chosen.items()}})
 
 
 def run_cpu(campaign, packed, folder, until):
@@ -257,12 +130,16 @@ def run_cpu(campaign, packed, folder, until):
     except ValueError as error:
         campaign.note("cpu", {"id": "cpu"}, {"status": "skipped", "error": str(error)})
         return
-    peer = Worker([sys.executable, str(CAMPAIGN / "cpu_worker.py"), str(program), str(folder)], campaign.worker.log)
+    peer = Worker(
+        [sys.executable, str(CAMPAIGN / "cpu_worker.py"),
+         str(program), str(folder)], campaign.worker.log)
     try:
-        ready = peer.run({"id": "cpu", "kind": "information"}, max(min(CASE_SECONDS, campaign.left()), 1))
+        ready = peer.run({"id": "cpu", "kind": "information"},
+                         max(min(CASE_SECONDS, campaign.left()), 1))
         campaign.note("cpu", {"id": "cpu/information"}, ready)
         if right(ready):
-            campaign.sweep("cpu", ladder.cpu_sweep(ready["processors"]), until, peer, CPU_CASE_SECONDS)
+            campaign.sweep("cpu", ladder.cpu_sweep(ready["processors"]), until, peer,
+                           CPU_CASE_SECONDS)
     finally:
         peer.stop()
 
@@ -271,8 +148,11 @@ VARIANT_ROUNDS = (1, 2)
 
 
 def run_variants(campaign, folders, until):
-    """Device functions of folders in place of those built in, and every schedule's kind that passed, beside what the cost model chooses: all in turns, at the headline shapes."""
-    workers = {folder.name: Worker([*campaign.worker.command, "--device-text", str(folder)], campaign.worker.log) for folder in folders}
+    """Device functions of folders in place of those built in, and every schedule's kind that
+    passed, beside what the cost model chooses: all in turns, at the headline shapes."""
+    workers = {
+        folder.name: Worker([*campaign.worker.command, "--device-text",
+                             str(folder)], campaign.worker.log) for folder in folders}
     texts = {folder.name: journal.digest(folder) for folder in folders}
     gone = set()
     try:
@@ -283,23 +163,32 @@ def run_variants(campaign, folders, until):
                 for name, more in alternatives.items():
                     if (name, None) in gone or (name, case["id"]) in gone:
                         continue
-                    one = {**case, **more, "id": f"{case['id']}/{name or 'as it is'}/{variant_round}", "variant": name or "as it is", "of": case["id"]}
+                    one = {
+                        **case, **more, "id": f"{case['id']}/{name or 'as it is'}/{variant_round}",
+                        "variant": name or "as it is", "of": case["id"]}
                     before = len(campaign.results)
                     campaign.sweep("variants", [one], until, workers.get(name))
                     if any(entry.get("absent") for entry in campaign.results[before:]):
                         gone.add((name, case["id"]))
                     elif not all(map(right, campaign.results[before:])):
-                        gone.add((name, case["id"] if name not in workers else None))  # text that is wrong once is not tried again
+                        # Text that is wrong once is not tried again.
+                        gone.add((name, case["id"] if name not in workers else None))
     finally:
         for each in workers.values():
             each.stop()
 
 
 def run_profile(campaign, until):
-    """Nsight Compute on a kernel each of what is timed: its tensor pipe, why its warps stall, what its caches move."""
-    tool = shutil.which("ncu") or next(iter(sorted(map(str, pathlib.Path("/opt/nvidia/nsight-compute").glob("*/ncu")), reverse=True)), None)
+    """Nsight Compute on a kernel each of what is timed: its tensor pipe, why its warps stall, what
+    its caches move."""
+    tool = shutil.which("ncu") or next(
+        iter(
+            sorted(map(str,
+                       pathlib.Path("/opt/nvidia/nsight-compute").glob("*/ncu")), reverse=True)),
+        None)
     if tool is None:
-        campaign.note("profile", {"id": "profile"}, {"status": "skipped", "error": "Nsight Compute (ncu) is not installed"})
+        campaign.note("profile", {"id": "profile"},
+                      {"status": "skipped", "error": "Nsight Compute (ncu) is not installed"})
         return
     with tempfile.TemporaryDirectory(prefix="anydim_profile_") as folder:
         counters = pathlib.Path(folder) / "counters.csv"
@@ -307,28 +196,38 @@ def run_profile(campaign, until):
         for case in ladder.profile_cases():
             inner = Worker(command, campaign.worker.log)
             try:
-                entry = campaign.run(case, PROFILE_CASE_SECONDS, "profile", worker=inner, until=until) if not set(case["needs"]) - campaign.passed else None
+                entry = campaign.run(
+                    case, PROFILE_CASE_SECONDS, "profile", worker=inner,
+                    until=until) if not set(case["needs"]) - campaign.passed else None
                 inner.finish(20)
             finally:
                 inner.stop()
             if entry and counters.exists():
-                campaign.note("profile/counters", {"id": f"{case['id']}/counters"}, {"status": "ended", "kernels": profile.kernels(counters.read_text(encoding="utf8", errors="replace"))})
+                campaign.note("profile/counters", {"id": f"{case['id']}/counters"}, {
+                    "status": "ended", "kernels": profile.kernels(
+                        counters.read_text(encoding="utf8", errors="replace"))})
                 counters.unlink()
 
 
 def run_sanitizer(campaign, until):
     tool = shutil.which("compute-sanitizer")
     if tool is None:
-        campaign.note("sanitizer", {"id": "sanitizer"}, {"status": "skipped", "error": "compute-sanitizer is not installed"})
+        campaign.note("sanitizer", {"id": "sanitizer"},
+                      {"status": "skipped", "error": "compute-sanitizer is not installed"})
         return
     for kind in ("memcheck", "racecheck"):
         for name, _, cases in ladder.rungs(campaign.capability):
-            if name not in campaign.passed or not cases or min(campaign.left(), until - time.monotonic()) < 10:
+            if name not in campaign.passed or not cases or min(campaign.left(),
+                                                               until - time.monotonic()) < 10:
                 continue
-            case = {**cases[-1], "passes": 1, "avoid": ladder.avoided(campaign.passed, name), "id": f"sanitizer/{kind}/{name}"}
+            case = {
+                **cases[-1], "passes": 1, "avoid": ladder.avoided(campaign.passed, name),
+                "id": f"sanitizer/{kind}/{name}"}
             if campaign.known(case, "sanitizer", []):
                 continue
-            inner = Worker([tool, "--tool", kind, "--error-exitcode", "9", *campaign.worker.command], campaign.worker.log)
+            inner = Worker(
+                [tool, "--tool", kind, "--error-exitcode", "9", *campaign.worker.command],
+                campaign.worker.log)
             try:
                 result = inner.run(case, min(SANITIZER_CASE_SECONDS, max(campaign.left(), 1)))
                 if result["status"] == "ended":
@@ -341,15 +240,20 @@ def run_sanitizer(campaign, until):
 def slice_of(campaign, part, parts):
     """When the part's time ends: its share of what is left for it and those after it."""
     order = list(PARTS)
-    return time.monotonic() + campaign.left() * PARTS[part] / sum(PARTS[each] for each in order[order.index(part):] if each in parts)
+    return time.monotonic() + campaign.left() * PARTS[part] / sum(
+        PARTS[each] for each in order[order.index(part):] if each in parts)
 
 
 def run_part(campaign, part, parts, options):
     until = slice_of(campaign, part, parts)
     first = options.first_contact
-    sweeps = {"primitives": lambda: ladder.primitive_cases(options.state / "primitives", campaign.capability),
-              "matmul": lambda: [*ladder.matmul_headlines(), *(() if first else ladder.matmul_sweep())], "attention": lambda: ladder.attention_sweep(first),
-              "ragged": lambda: ladder.ragged_sweep(first), "models": lambda: ladder.model_sweep(first), "calls": ladder.calls_sweep, "matrix": ladder.matrix_sweep}
+    sweeps = {
+        "primitives": lambda: ladder.primitive_cases(options.state / "primitives", campaign.
+                                                     capability),
+        "matmul": lambda: [*ladder.matmul_headlines(), *(() if first else ladder.matmul_sweep())],
+        "attention": lambda: ladder.attention_sweep(first),
+        "ragged": lambda: ladder.ragged_sweep(first), "models": lambda: ladder.model_sweep(first),
+        "calls": ladder.calls_sweep, "matrix": ladder.matrix_sweep}
     if part == "ladder":
         campaign.climb(until, first)
     elif part == "fit":
@@ -367,12 +271,14 @@ def run_part(campaign, part, parts, options):
         elif part == "cpu":
             run_cpu(campaign, options.carried / carried.COMMAND, options.state / "cpu", until)
         else:
-            run_torch(campaign, part, {"torch": ladder.torch_sweep, "bert": ladder.bert_sweep}[part](first), until)
+            run_torch(campaign, part, {"torch": ladder.torch_sweep,
+                                       "bert": ladder.bert_sweep}[part](first), until)
 
 
 def run_all(campaign, parts, options, identity_of):
     """Everything, in order; what fails says so in the record, and what comes after it goes on."""
-    entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS, "information") if campaign.prove_worker() else None
+    entry = campaign.run({"id": "information", "kind": "information"}, CASE_SECONDS,
+                         "information") if campaign.prove_worker() else None
     information = report.information_of([entry] if entry else [])
     campaign.record.begin(sys.argv[1:], identity_of(information), [options.carried])
     for why in campaign.record.refused:
@@ -409,9 +315,14 @@ def run_all(campaign, parts, options, identity_of):
         before, reused, begin = len(campaign.results), campaign.reused, time.monotonic()
         try:
             run_part(campaign, part, [*parts, "ladder"], options)
-        except Exception as error:  # pylint: disable=broad-exception-caught; a mistake in one part must not cost the others
-            campaign.note(part, {"id": f"{part}/supervisor"}, {"status": "failed", "error": f"{type(error).__name__}: {error}"})
-        say(campaign, f"{part}: {len(campaign.results) - before} cases, {campaign.reused - reused} of them known, in {time.monotonic() - begin:.0f} s")
+        # A mistake in one part must not cost the others.
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            campaign.note(part, {"id": f"{part}/supervisor"},
+                          {"status": "failed", "error": f"{type(error).__name__}: {error}"})
+        say(
+            campaign,
+            f"{part}: {len(campaign.results) - before} cases, {campaign.reused - reused} of them known, in {time.monotonic() - begin:.0f} s"
+        )
         pack_primitives(options.state / "primitives", options.out)
         carry()
 
@@ -441,7 +352,8 @@ def pack_primitives(folder, out):
 
 def write_results(campaign, out):
     summary = report.summarise(campaign)
-    for name, text in (("results.json", json.dumps(summary, indent=1) + "\n"), ("results.md", report.markdown(summary))):
+    for name, text in (("results.json", json.dumps(summary, indent=1) + "\n"),
+                       ("results.md", report.markdown(summary))):
         (out / name).write_text(text, encoding="utf8")
     files = [each for each in out.rglob("*") if each.is_file()]
     large = [each.name for each in files if each.stat().st_size > MOST_FILE_BYTES]
@@ -460,50 +372,78 @@ def retell(out, log):
 
 
 def travelling_bytes():
-    """What a device machine is sent: files that git does not ignore, and what is carried beside them."""
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
-    tree = sum((ROOT / name).stat().st_size for name in listed.splitlines() if (ROOT / name).is_file())
+    """What a device machine is sent: files that git does not ignore, and what is carried beside
+    them."""
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True,
+        text=True, check=True).stdout
+    tree = sum(
+        (ROOT / name).stat().st_size for name in listed.splitlines() if (ROOT / name).is_file())
     programs = [ROOT / "build/slim/bin" / name for name in ("anydim", "campaign_worker")]
     beside = sum(each.stat().st_size for each in CARRIED.rglob("*") if each.is_file())
-    return tree, sum(program.stat().st_size for program in programs) if all(program.exists() for program in programs) else None, beside
+    return tree, sum(program.stat().st_size
+                     for program in programs) if all(program.exists()
+                                                     for program in programs) else None, beside
 
 
 def check():
     tree, command, beside = travelling_bytes()
     if command is None:
-        print("gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim campaign_worker", file=sys.stderr)
+        print(
+            "gpu_campaign: there is no slim build; make one: cmake --preset slim && cmake --build build/slim --target anydim campaign_worker",
+            file=sys.stderr)
         return 1
     total = tree + command + beside
-    print(f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB + carried {beside / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB")
+    print(
+        f"tree {tree / 2**20:.1f} MiB + programs {command / 2**20:.1f} MiB + carried {beside / 2**20:.1f} MiB = {total / 2**20:.1f} MiB of {MOST_TRAVELLING >> 20} MiB"
+    )
     return 0 if total < MOST_TRAVELLING else 1
 
 
 def identity_of(information, command):
-    """What must be the same for an earlier command's cases to hold: device, driver, programs and the data that they are compared with."""
+    """What must be the same for an earlier command's cases to hold: device, driver, programs and
+    the data that they are compared with."""
     driver = pathlib.Path("/proc/driver/nvidia/version")
-    return {**{name: information.get(name, "") for name in ("gpu", "architecture")}, **carried.fits(information),
-            "driver": driver.read_text(encoding="utf8").splitlines()[0] if driver.exists() else "",
-            "worker": journal.digest(shutil.which(command[0]) or command[0]), "data": journal.digest(ladder.PRIMITIVES, ladder.EXPECTED)}
+    return {
+        **{name: information.get(name, "") for name in ("gpu", "architecture")},
+        **carried.fits(information), "driver": driver.read_text(
+            encoding="utf8").splitlines()[0] if driver.exists() else "",
+        "worker": journal.digest(shutil.which(command[0]) or command[0]
+                                 ), "data": journal.digest(ladder.PRIMITIVES, ladder.EXPECTED)}
 
 
 def parsed():
     parser = argparse.ArgumentParser(prog="gpu_campaign.sh")
     parser.add_argument("out", nargs="?", type=pathlib.Path)
     parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help=f"default {LIMIT}, {FIRST_LIMIT} for a first contact")
-    parser.add_argument("--first-contact", action="store_true", help="one case a rung, four headline shapes a part")
-    parser.add_argument("--case", type=float, default=CASE_SECONDS, metavar="SECONDS", help="the most that one case of the ladder may take")
-    parser.add_argument("--state", type=pathlib.Path, default=STATE, metavar="FOLDER", help="what outlives a command: cases that ended, kernels")
-    parser.add_argument("--carried", type=pathlib.Path, default=CARRIED, metavar="FOLDER", help="what was brought here: kernels, cases of another machine, the command for the CPU")
-    parser.add_argument("--again", action="store_true", help="also what went wrong in an earlier command")
-    parser.add_argument("--variant", action="append", default=[], type=pathlib.Path, metavar="FOLDER", help="device functions (*.cuh) to measure beside those built in; repeatable")
-    parser.add_argument("--rehearse", action="store_true", help="shapes that the interpreter computes in seconds, in place of those that mean something on a GPU")
-    parser.add_argument("--report", action="store_true", help="results of a campaign that was killed, from what it left in OUT")
+    parser.add_argument("--limit", type=float, metavar="SECONDS",
+                        help=f"default {LIMIT}, {FIRST_LIMIT} for a first contact")
+    parser.add_argument("--first-contact", action="store_true",
+                        help="one case a rung, four headline shapes a part")
+    parser.add_argument("--case", type=float, default=CASE_SECONDS, metavar="SECONDS",
+                        help="the most that one case of the ladder may take")
+    parser.add_argument("--state", type=pathlib.Path, default=STATE, metavar="FOLDER",
+                        help="what outlives a command: cases that ended, kernels")
+    parser.add_argument(
+        "--carried", type=pathlib.Path, default=CARRIED, metavar="FOLDER",
+        help="what was brought here: kernels, cases of another machine, the command for the CPU")
+    parser.add_argument("--again", action="store_true",
+                        help="also what went wrong in an earlier command")
+    parser.add_argument(
+        "--variant", action="append", default=[], type=pathlib.Path, metavar="FOLDER",
+        help="device functions (*.cuh) to measure beside those built in; repeatable")
+    parser.add_argument(
+        "--rehearse", action="store_true", help=
+        "shapes that the interpreter computes in seconds, in place of those that mean something on a GPU"
+    )
+    parser.add_argument("--report", action="store_true",
+                        help="results of a campaign that was killed, from what it left in OUT")
     parser.add_argument("--check", action="store_true", help="whether what travels is small enough")
     options = parser.parse_intermixed_args()
     unknown = [part for part in options.parts if part not in PARTS]
     if not options.check and (options.out is None or unknown):
-        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}" if unknown else "OUT is missing")
+        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}"
+                     if unknown else "OUT is missing")
     options.parts = options.parts or (FIRST_PARTS if options.first_contact else list(PARTS))
     options.limit = options.limit or (FIRST_LIMIT if options.first_contact else LIMIT)
     return options
@@ -517,7 +457,8 @@ def main():
         ladder.rehearse()
     for folder in (options.out, options.state):
         folder.mkdir(parents=True, exist_ok=True)
-    options.out, options.state, options.carried = options.out.resolve(), options.state.resolve(), options.carried.resolve()
+    options.out, options.state, options.carried = options.out.resolve(), options.state.resolve(
+    ), options.carried.resolve()
     if options.report:
         with open(os.devnull, "w", encoding="utf8") as log:
             print(report.markdown(retell(options.out, log)))
@@ -531,22 +472,31 @@ def main():
     for each in ENDING:
         if signal.getsignal(each) != signal.SIG_IGN:  # as nohup leaves it
             signal.signal(each, terminate)
-    with open(options.state / "lock", "w", encoding="utf8") as lock, open(options.out / "worker.log", "a", encoding="utf8") as log:
+    with open(options.state / "lock", "w",
+              encoding="utf8") as lock, open(options.out / "worker.log", "a",
+                                             encoding="utf8") as log:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"gpu_campaign: another campaign works in {options.state}; wait for it, or give this one a folder with --state", file=sys.stderr)
+            print(
+                f"gpu_campaign: another campaign works in {options.state}; wait for it, or give this one a folder with --state",
+                file=sys.stderr)
             return 1
-        command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [str(ROOT / "build/slim/bin/campaign_worker"), "--device", "cuda", "--quiet",
-                                                                       "--cache-dir", str(options.state / "kernels")]
+        command = shlex.split(os.environ.get("ANYDIM_WORKER", "")) or [
+            str(ROOT / "build/slim/bin/campaign_worker"), "--device", "cuda", "--quiet",
+            "--cache-dir",
+            str(options.state / "kernels")]
         if shutil.which(command[0]) is None:
-            print(f"gpu_campaign: there is no worker {command[0]}; make one: cmake --preset slim && cmake --build build/slim --target campaign_worker, or name one in ANYDIM_WORKER",
-                  file=sys.stderr)
+            print(
+                f"gpu_campaign: there is no worker {command[0]}; make one: cmake --preset slim && cmake --build build/slim --target campaign_worker, or name one in ANYDIM_WORKER",
+                file=sys.stderr)
             return 1
         record = journal.Journal(options.state, options.out, TIMED)
-        campaign = Campaign(command, record, options.limit, log, options.case, Load(log), options.again)
+        campaign = Campaign(command, record, options.limit, log, options.case, Load(log),
+                            options.again)
         try:
-            run_all(campaign, options.parts, options, lambda information: identity_of(information, command))
+            run_all(campaign, options.parts, options,
+                    lambda information: identity_of(information, command))
         except Terminated as signalled:
             campaign.stopped = f"{signalled} came"
         finally:

@@ -1,6 +1,7 @@
-"""PyTorch as a worker of the campaign: cases in, one JSON object a line, what became of them out, all in bf16 and timed by events. Of equal lengths the fastest of its fused
-attention backends, over sequences laid end to end its attention for those, each replayed from a graph; and transformers' BertModel with random weights, in the ways of
-ladder.BERT_WAYS."""
+"""PyTorch as a worker of the campaign: cases in, one JSON object a line, what became of them out,
+all in bf16 and timed by events. Of equal lengths the fastest of its fused attention backends, over
+sequences laid end to end its attention for those, each replayed from a graph; and transformers'
+BertModel with random weights, in the ways of ladder.BERT_WAYS."""
 import itertools
 import json
 import sys
@@ -49,7 +50,9 @@ def median_us(call, calls=1):
 
 
 def equal_calls(shape):
-    operands = [torch.randn(shape["batch"], shape["heads"], shape["length"], shape["head"], device="cuda", dtype=torch.bfloat16) for _ in range(3)]
+    operands = [
+        torch.randn(shape["batch"], shape["heads"], shape["length"], shape["head"], device="cuda",
+                    dtype=torch.bfloat16) for _ in range(3)]
 
     def run(backend):
         with sdpa_kernel(backend):
@@ -59,9 +62,11 @@ def equal_calls(shape):
 
 
 def varlen_calls():
-    """Functions of queries, keys, values [rows, heads, head], offsets and the longest; which of them there are depends on the version."""
+    """Functions of queries, keys, values [rows, heads, head], offsets and the longest; which of
+    them there are depends on the version."""
     def flash(q, k, v, offsets, longest):
-        return torch.ops.aten._flash_attention_forward(q, k, v, offsets, offsets, longest, longest, 0.0, False, False)[0]
+        return torch.ops.aten._flash_attention_forward(q, k, v, offsets, offsets, longest, longest,
+                                                       0.0, False, False)[0]
 
     calls = {"flash varlen": flash}
     try:
@@ -81,20 +86,26 @@ def offsets_of(lengths, device="cuda"):
 
 def ragged_calls(shape):
     lengths = shape["lengths"]
-    operands = [torch.randn(sum(lengths), shape["heads"], shape["head"], device="cuda", dtype=torch.bfloat16) for _ in range(3)]
+    operands = [
+        torch.randn(sum(lengths), shape["heads"], shape["head"], device="cuda",
+                    dtype=torch.bfloat16) for _ in range(3)]
     offsets = offsets_of(lengths)
-    return {name: lambda call=call: call(*operands, offsets, max(lengths)) for name, call in varlen_calls().items()}
+    return {
+        name: lambda call=call: call(*operands, offsets, max(lengths))
+        for name, call in varlen_calls().items()}
 
 
 def attention(case):
     rows = []
     for shape in case["shapes"]:
         times, refusals = {}, {}
-        for name, call in (ragged_calls(shape) if "lengths" in shape else equal_calls(shape)).items():
+        for name, call in (ragged_calls(shape)
+                           if "lengths" in shape else equal_calls(shape)).items():
             try:
                 graph, _ = captured(lambda call=call: [call() for _ in range(CALLS)])
                 times[name] = median_us(graph.replay, CALLS)
-            except (RuntimeError, TypeError) as error:  # this backend does not serve the shape, or this PyTorch has another signature
+            except (RuntimeError, TypeError) as error:
+                # This backend does not serve the shape, or this PyTorch has another signature.
                 refusals[name] = str(error).split("\n", 1)[0][:200]
                 torch.cuda.synchronize()
         best = min(times, key=times.get, default=None)
@@ -103,23 +114,29 @@ def attention(case):
 
 
 def bert(sizes, device="cuda"):
-    """(layers, hidden, heads, inner, vocabulary) as a BertModel whose attention is PyTorch's own."""
+    """(layers, hidden, heads, inner, vocabulary) as a BertModel whose attention is PyTorch's
+    own."""
     from transformers import BertConfig, BertModel
     layers, hidden, heads, inner, vocabulary = sizes
     torch.manual_seed(1)
-    config = BertConfig(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads, intermediate_size=inner, vocab_size=vocabulary, attn_implementation="sdpa")
-    return BertModel(config, add_pooling_layer=False).to(device=device, dtype=torch.bfloat16 if device == "cuda" else torch.float32).eval()
+    config = BertConfig(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads,
+                        intermediate_size=inner, vocab_size=vocabulary, attn_implementation="sdpa")
+    return BertModel(config, add_pooling_layer=False).to(
+        device=device, dtype=torch.bfloat16 if device == "cuda" else torch.float32).eval()
 
 
 def packed_forward(model, ids, positions, offsets, longest, varlen):
-    """The model over the rows of texts laid end to end: what its own forward computes, with no padding."""
+    """The model over the rows of texts laid end to end: what its own forward computes, with no
+    padding."""
     embeddings = model.embeddings
-    rows = embeddings.word_embeddings(ids) + embeddings.position_embeddings(positions) + embeddings.token_type_embeddings.weight[0]
+    rows = embeddings.word_embeddings(ids) + embeddings.position_embeddings(
+        positions) + embeddings.token_type_embeddings.weight[0]
     rows = embeddings.LayerNorm(rows)
     heads = model.config.num_attention_heads
     for layer in model.encoder.layer:
         part = layer.attention.self
-        q, k, v = (linear(rows).view(rows.shape[0], heads, -1) for linear in (part.query, part.key, part.value))
+        q, k, v = (linear(rows).view(rows.shape[0], heads, -1)
+                   for linear in (part.query, part.key, part.value))
         mixed = varlen(q, k, v, offsets, longest).reshape(rows.shape)
         output = layer.attention.output
         rows = output.LayerNorm(output.dense(mixed) + rows)
@@ -143,11 +160,14 @@ def packed_inputs(ids, mask):
 
 
 def first_that_serves(model, ids, mask, lengths, wanted):
-    """The first of PyTorch's attentions over sequences that computes what the padded model does; its name, and why others do not."""
+    """The first of PyTorch's attentions over sequences that computes what the padded model does;
+    its name, and why others do not."""
     refusals = {}
     for name, varlen in varlen_calls().items():
         try:
-            difference = relative(packed_forward(model, *packed_inputs(ids, mask), offsets_of(lengths), max(lengths), varlen), wanted)
+            difference = relative(
+                packed_forward(model, *packed_inputs(ids, mask), offsets_of(lengths), max(lengths),
+                               varlen), wanted)
             if difference <= TOLERANCE:
                 return name, varlen, difference, refusals
             refusals[name] = f"wrong by {difference}"
@@ -182,7 +202,8 @@ def bert_case(case):
     begin = time.perf_counter()
     row = {name: case[name] for name in ("model", "dims", "way")}
     if case["way"] == "packed":
-        name, varlen, difference, refusals = first_that_serves(model, ids, mask, case["lengths"], wanted)
+        name, varlen, difference, refusals = first_that_serves(model, ids, mask, case["lengths"],
+                                                               wanted)
         offsets, longest = offsets_of(case["lengths"]), max(case["lengths"])
         inputs = packed_inputs(ids, mask)
         graph, result = captured(lambda: packed_forward(model, *inputs, offsets, longest, varlen))
@@ -196,7 +217,8 @@ def bert_case(case):
         on_device = graph.replay
     else:
         inputs = (ids, mask)
-        forward = torch.compile(model, mode="reduce-overhead", dynamic=False) if case["way"] == "compiled" else model
+        forward = torch.compile(model, mode="reduce-overhead",
+                                dynamic=False) if case["way"] == "compiled" else model
 
         def call(*given):
             return forward(input_ids=given[0], attention_mask=given[1]).last_hidden_state
@@ -207,12 +229,15 @@ def bert_case(case):
     torch.cuda.synchronize()
     row["prepare_s"] = time.perf_counter() - begin
     right = difference <= TOLERANCE
-    row.update(difference=difference, right=right, median_us=median_us(on_device), host_us=whole_call_us(call, [each.cpu() for each in inputs]))
+    row.update(difference=difference, right=right, median_us=median_us(on_device),
+               host_us=whole_call_us(call, [each.cpu() for each in inputs]))
     return {"right": right, "difference": difference, "rows": [row]}
 
 
 def information(_):
-    told = {"torch": torch.__version__, "cuda": torch.version.cuda, "gpu": torch.cuda.get_device_name(0)}
+    told = {
+        "torch": torch.__version__, "cuda": torch.version.cuda,
+        "gpu": torch.cuda.get_device_name(0)}
     try:
         import transformers
         told["transformers"] = transformers.__version__
@@ -230,7 +255,8 @@ def main():
         print(json.dumps({"begin": case["id"]}), flush=True)
         try:
             end = KINDS[case["kind"]](case)
-        except Exception as error:  # pylint: disable=broad-exception-caught; whatever it is, the next case may serve
+        # Whatever it is, the next case may serve.
+        except Exception as error:  # pylint: disable=broad-exception-caught
             end = {"error": f"{type(error).__name__}: {error}"[:400]}
         print(json.dumps({"end": case["id"], **end}), flush=True)
 

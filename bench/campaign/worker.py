@@ -1,5 +1,6 @@
-"""One long-lived worker process, driven through lines of JSON: `begin` before and `end` after each case. Nothing here waits without limit: a process that a driver
-holds survives even SIGKILL, and is left behind then."""
+"""One long-lived worker process, driven through lines of JSON: `begin` before and `end` after each
+case. Nothing here waits without limit: a process that a driver holds survives even SIGKILL, and is
+left behind then."""
 import ctypes
 import json
 import os
@@ -8,12 +9,14 @@ import signal
 import subprocess
 import time
 
-KILL_SECONDS = 5  # that a killed process has to be gone; SIGKILL works at once or, within a driver, not at all
+# How long a killed process may take to be gone; SIGKILL works at once or, within a driver, never.
+KILL_SECONDS = 5
 PR_SET_PDEATHSIG = 1
 
 
 def dies_with(parent):
-    """What a child runs first: where whoever started it is killed, it must not go on holding the device."""
+    """What a child runs first: where whoever started it is killed, it must not go on holding the
+    device."""
     def before():
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -23,7 +26,8 @@ def dies_with(parent):
 
 def start(command, log, environment=None):
     """A process with pipes, in a group of its own."""
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, process_group=0, preexec_fn=dies_with(os.getpid()), env=environment)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                            process_group=0, preexec_fn=dies_with(os.getpid()), env=environment)
 
 
 def kill(process):
@@ -81,7 +85,8 @@ class Worker:
         return code
 
     def _lines(self, written, deadline):
-        """Whole lines as they come, while `written` goes to the worker; ends at the deadline or with the worker's output. What the caller does not take stays for the next call."""
+        """Whole lines as they come, while `written` goes to the worker; ends at the deadline or
+        with the worker's output. What the caller does not take stays for the next call."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             selector.register(self.process.stdin, selectors.EVENT_WRITE)
@@ -108,7 +113,8 @@ class Worker:
                         self.rest += piece
 
     def run(self, case, seconds):
-        """What became of the case: {"status": "ended", ...}, or "hung" or "died", where the worker is gone afterwards."""
+        """What became of the case: {"status": "ended", ...}, or "hung" or "died", where the worker
+        is gone afterwards."""
         if self.process is None:
             self.start()
         begun = False
@@ -128,10 +134,14 @@ class Worker:
             before = self.left_behind
             self.stop()
             left = "killed, and is still there: the driver holds it" if self.left_behind > before else "killed"
-            return {"status": "hung", "begun": begun, "error": f"no end within {seconds:.0f} s; the worker was {left}"}
+            return {
+                "status": "hung", "begun": begun,
+                "error": f"no end within {seconds:.0f} s; the worker was {left}"}
         try:
-            code = self.process.wait(timeout=KILL_SECONDS)  # its output has ended, so it is about to
+            # Its output has ended, so it is about to.
+            code = self.process.wait(timeout=KILL_SECONDS)
         except subprocess.TimeoutExpired:
             code = None
         self.stop()
-        return {"status": "died", "begun": begun, "error": f"the worker ended with exit code {code}"}
+        return {
+            "status": "died", "begun": begun, "error": f"the worker ended with exit code {code}"}

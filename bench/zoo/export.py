@@ -4,8 +4,8 @@
 usage: export.py FOLDER dynamo|legacy [NAME ...]   # default: all that are not of full size
 
 Runs with an interpreter that has torch, transformers, onnx, onnxscript and onnxruntime. Writes
-FOLDER/NAME.EXPORTER.onnx and .npz (keys `case.in.name` and `case.out.name`, as ONNX Runtime computes
-them); prints one line a model, and says what could not be exported and why.
+FOLDER/NAME.EXPORTER.onnx and .npz (keys `case.in.name` and `case.out.name`, as ONNX Runtime
+computes them); prints one line a model, and says what could not be exported and why.
 """
 import pathlib
 import subprocess
@@ -51,7 +51,8 @@ def export(folder, exporter, name):
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     recorded = {}
     for number, (batch, length) in enumerate(calls_of(row)):
-        feeds = {key: value.numpy() for key, value in models.example(torch, row, batch, length).items()}
+        feeds = {
+            key: value.numpy() for key, value in models.example(torch, row, batch, length).items()}
         feeds = {given.name: feed for given, feed in zip(session.get_inputs(), feeds.values())}
         for output, value in zip(session.get_outputs(), session.run(None, feeds)):
             recorded[f"{number}.out.{output.name}"] = value

@@ -240,7 +240,8 @@ def dims_of(row):
 
 
 def build(torch, transformers, name):
-    """The module to export, in evaluation mode, with weights that depend on nothing but the name."""
+    """The module to export, in evaluation mode, with weights that depend on nothing but the
+    name."""
     row = TABLE[name]
     torch.manual_seed(7)
     model = getattr(transformers, row.model)(configuration(transformers, row))

@@ -7,7 +7,8 @@
 
 from . import errors
 from ._anydim import Cancellation, __version__
-from ._model import Calls, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model, Statistics, Symbol, TensorInfo, compile
+from ._model import (Calls, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model,
+                     Statistics, Symbol, TensorInfo, compile)
 from ._tuning import TuneProgress, TuningResult, record_call, tune
 from .errors import (
     AnydimWarning,
@@ -26,4 +27,6 @@ from .errors import (
 )
 from .onnxruntime import InferenceSession
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("errors", "onnxruntime")] + ["__version__", "errors"]
+__all__ = [
+    name for name in dir() if not name.startswith("_") and name not in ("errors", "onnxruntime")
+] + ["__version__", "errors"]

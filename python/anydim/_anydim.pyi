@@ -28,9 +28,11 @@ class Cancellation:
 class CompiledModel:
     """A compiled model; anydim.Model adds to it."""
 
-    def __init__(self, source: str | bytes, folder: str | None, options: Sequence[tuple[str, str]], level: int) -> None: ...
+    def __init__(self, source: str | bytes, folder: str | None, options: Sequence[tuple[str, str]],
+                 level: int) -> None: ...
     def run(
-        self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *, arrays: str = "numpy", cancellation: Cancellation | None = None
+        self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *,
+        arrays: str = "numpy", cancellation: Cancellation | None = None
     ) -> dict[str, Any]: ...
     def run_ragged(
         self,

@@ -14,7 +14,8 @@ from .errors import OptionError
 
 
 class TensorInfo(NamedTuple):
-    """An input or result: ``dtype`` as NumPy names it ("float32", "int64", "bfloat16"); a dim is a number, or an expression over the model's symbols as text."""
+    """An input or result: ``dtype`` as NumPy names it ("float32", "int64", "bfloat16"); a dim is a
+    number, or an expression over the model's symbols as text."""
 
     name: str
     dtype: str
@@ -22,7 +23,8 @@ class TensorInfo(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """What is known of an unknown extent: at least ``low``, at most ``high``, a multiple of ``multiple``; ``reason`` names the node that narrowed it."""
+    """What is known of an unknown extent: at least ``low``, at most ``high``, a multiple of
+    ``multiple``; ``reason`` names the node that narrowed it."""
 
     low: int
     high: int
@@ -31,7 +33,8 @@ class Symbol(NamedTuple):
 
 
 class MemoryCeiling(NamedTuple):
-    """What a call may hold at most while it runs, in bytes: activations (None where they have no bound, for ``unbounded_because``) and weights, which calls share."""
+    """What a call may hold at most while it runs, in bytes: activations (None where they have no
+    bound, for ``unbounded_because``) and weights, which calls share."""
 
     arena_bytes: int | None
     unbounded_because: str
@@ -49,7 +52,8 @@ class Latency(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Since the model was compiled: calls that gave results, and the way they took; calls that raised; rows of inputs (of models whose mask is known), of which so many were computed and so
+    """Since the model was compiled: calls that gave results, and the way they took; calls that
+    raised; rows of inputs (of models whose mask is known), of which so many were computed and so
     many take part; seconds of all calls, one after another."""
 
     calls: int
@@ -65,7 +69,8 @@ class Calls(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """Pieces of code that dispatch tables name: read from the cache, compiled, failed (general ones serve) and still to come."""
+    """Pieces of code that dispatch tables name: read from the cache, compiled, failed (general ones
+    serve) and still to come."""
 
     entries: int
     from_cache: int
@@ -83,7 +88,8 @@ class Memory(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """One look at a model at work; ``copied_inputs``: of all calls, those whose layout kernels do not read. No result is copied."""
+    """One look at a model at work; ``copied_inputs``: of all calls, those whose layout kernels do
+    not read. No result is copied."""
 
     calls: Calls
     kernels: Kernels
@@ -92,8 +98,10 @@ class Statistics(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """One kernel of a call: the region and the nodes it came from; extents of its symbols and the numbers that dispatch looked at; the bucket and schedule that served and who chose them; where
-    the kernel came from; bytes of its code; tasks for threads; seconds by the cost model and as measured; what its assembler says that makes it slower (CUDA)."""
+    """One kernel of a call: the region and the nodes it came from; extents of its symbols and the
+    numbers that dispatch looked at; the bucket and schedule that served and who chose them; where
+    the kernel came from; bytes of its code; tasks for threads; seconds by the cost model and as
+    measured; what its assembler says that makes it slower (CUDA)."""
 
     region: str
     source: str
@@ -111,7 +119,8 @@ class Launch(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Every decision behind one call: values of symbols, its launches, seconds of the whole call, bytes by kind, and what became of padding. As text: all of it."""
+    """Every decision behind one call: values of symbols, its launches, seconds of the whole call,
+    bytes by kind, and what became of padding. As text: all of it."""
 
     symbols: dict[str, int]
     launches: tuple[Launch, ...]
@@ -128,7 +137,8 @@ class Explanation(NamedTuple):
 
 
 class Model(_anydim.CompiledModel):
-    """A compiled model. Any number of threads may call it at once; calls release the GIL. Made by `anydim.compile`."""
+    """A compiled model. Any number of threads may call it at once; calls release the GIL. Made by
+    `anydim.compile`."""
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -137,7 +147,8 @@ class Model(_anydim.CompiledModel):
 
     @property
     def outputs(self) -> list[TensorInfo]:
-        """The results, in the model's order: a list of `TensorInfo`. A dim that only the run tells is an expression with a symbol of its own."""
+        """The results, in the model's order: a list of `TensorInfo`. A dim that only the run tells
+        is an expression with a symbol of its own."""
         return [TensorInfo(*info) for info in self._outputs()]
 
     @property
@@ -147,12 +158,14 @@ class Model(_anydim.CompiledModel):
 
     @property
     def padded_because(self) -> str:
-        """Why rows that a mask hides are computed: the op, mask or result that stands in the way; empty where they are not."""
+        """Why rows that a mask hides are computed: the op, mask or result that stands in the way;
+        empty where they are not."""
         return self._padded_because()
 
     @property
     def hidden_rows_kept_because(self) -> str:
-        """Why hidden rows of results are as the model computes them though ``masked_rows="zero"`` was asked for; empty where they are zeros, or were not asked for."""
+        """Why hidden rows of results are as the model computes them though ``masked_rows="zero"``
+        was asked for; empty where they are zeros, or were not asked for."""
         return self._hidden_rows_kept_because()
 
     def stats(self) -> Statistics:
@@ -160,14 +173,18 @@ class Model(_anydim.CompiledModel):
         all = self._stats()
         calls = all["calls"]
         calls["latency"] = Latency(**calls["latency"])
-        return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]), all["copied_inputs"])
+        return Statistics(Calls(**calls), Kernels(**all["kernels"]), Memory(**all["memory"]),
+                          all["copied_inputs"])
 
     def memory_ceiling(self, shapes: Mapping[str, Sequence[int]]) -> MemoryCeiling:
-        """What a call of these shapes may hold: `MemoryCeiling`. ``shapes`` has the extents of every input, by name."""
-        return MemoryCeiling(**self._memory_ceiling({name: list(shape) for name, shape in shapes.items()}))
+        """What a call of these shapes may hold: `MemoryCeiling`. ``shapes`` has the extents of
+        every input, by name."""
+        return MemoryCeiling(
+            **self._memory_ceiling({name: list(shape) for name, shape in shapes.items()}))
 
     def explain(self, shapes: Mapping[str, Sequence[int]], repeat: int = 5) -> Explanation:
-        """What a call of these shapes does, and why: `Explanation`. It is made with made-up numbers, ``repeat`` times, once every kernel is there. ``shapes`` has the extents of every
+        """What a call of these shapes does, and why: `Explanation`. It is made with made-up
+        numbers, ``repeat`` times, once every kernel is there. ``shapes`` has the extents of every
         input, by name."""
         told = self._explain({name: list(shape) for name, shape in shapes.items()}, repeat)
         told["launches"] = tuple(Launch(**launch) for launch in told["launches"])
@@ -175,8 +192,10 @@ class Model(_anydim.CompiledModel):
 
     @contextlib.contextmanager
     def trace(self, file: str | os.PathLike[str], events: int = 65536) -> Iterator[None]:
-        """``with model.trace("trace.json"):`` records calls of every thread, their launches and kernels that come to be, and writes them on leaving, also by an exception, for Perfetto
-        (ui.perfetto.dev). The newest ``events`` are kept, of 128 bytes each; the file counts the others ("lost_events"). Raises WriteError where the file cannot be written."""
+        """``with model.trace("trace.json"):`` records calls of every thread, their launches and
+        kernels that come to be, and writes them on leaving, also by an exception, for Perfetto
+        (ui.perfetto.dev). The newest ``events`` are kept, of 128 bytes each; the file counts the
+        others ("lost_events"). Raises WriteError where the file cannot be written."""
         path = os.fsdecode(file)
         self._start_timeline(events)
         try:
@@ -185,8 +204,10 @@ class Model(_anydim.CompiledModel):
             self._stop_timeline()
             self._write_timeline(path)
 
-    async def run_async(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *, arrays: str = "numpy") -> dict[str, Any]:
-        """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task is cancelled the call ends between two launches."""
+    async def run_async(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *,
+                        arrays: str = "numpy") -> dict[str, Any]:
+        """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task
+        is cancelled the call ends between two launches."""
         import asyncio  # which takes longer to import than the rest
         import functools
 
@@ -232,19 +253,18 @@ def compile(
     """Loads a model and compiles it for every shape it can meet: a `Model`.
 
     model: path of an ONNX file or of a module in text form, or its bytes, or an onnx.ModelProto.
-    device: "cpu" or "cuda".
-    precision: what operands of matmul and attention are rounded to, "f32", "bf16" or (cuda) "f16"; sums are f32.
-    masked_rows: rows of results that a mask hides: "keep" as the model computes them, or "zero", which allows them not to be computed. What cannot be had is a `PaddingWarning`.
-    dims: ranges of symbols, {name: (low, high)} or {name: (low, high, multiple)}, narrower than the model has them.
-    policies: what serves unknown shapes: "symbolic", "bucketed", "exact" or "library", or {region: one of these}.
-    outputs: names of the results that are asked for; all where None.
-    threads: that compute; as many as this process may run at once where None.
-    cache_dir: folder of compiled kernels, $XDG_CACHE_HOME/anydim or ~/.cache/anydim where None; cache=False keeps none.
-    database: tuning database; the user's own where None, none where False.
-    memory_limit: most bytes of one call, as a number or like "512M".
-    cpu_level: "x86-64", "avx2", "avx512", "avx512bf16" or "amx"; the best there is where None.
-    f32_products: "exact", or (cuda) "tf32".
-    folder: where files that a model given as bytes names are looked for.
+    device: "cpu" or "cuda". precision: what operands of matmul and attention are rounded to, "f32",
+    "bf16" or (cuda) "f16"; sums are f32. masked_rows: rows of results that a mask hides: "keep" as
+    the model computes them, or "zero", which allows them not to be computed. What cannot be had is
+    a `PaddingWarning`. dims: ranges of symbols, {name: (low, high)} or {name: (low, high,
+    multiple)}, narrower than the model has them. policies: what serves unknown shapes: "symbolic",
+    "bucketed", "exact" or "library", or {region: one of these}. outputs: names of the results that
+    are asked for; all where None. threads: that compute; as many as this process may run at once
+    where None. cache_dir: folder of compiled kernels, $XDG_CACHE_HOME/anydim or ~/.cache/anydim
+    where None; cache=False keeps none. database: tuning database; the user's own where None, none
+    where False. memory_limit: most bytes of one call, as a number or like "512M". cpu_level:
+    "x86-64", "avx2", "avx512", "avx512bf16" or "amx"; the best there is where None. f32_products:
+    "exact", or (cuda) "tf32". folder: where files that a model given as bytes names are looked for.
     warn_level: frames up whose line warnings name, as the stacklevel of warnings.warn.
 
     Raises a class of `anydim.errors` for each kind of error. Ctrl-C ends it.
@@ -264,7 +284,8 @@ def compile(
         cpu_level=cpu_level,
         f32_products=f32_products,
     )
-    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), options, warn_level + 1)
+    compiled = Model(source_of(model), None if folder is None else os.fspath(folder), options,
+                     warn_level + 1)
     open_models.add(compiled)
     return compiled
 
@@ -286,7 +307,8 @@ def option_words(
     f32_products: str | None = None,
 ) -> list[tuple[str, str]]:
     """Options of `compile` as the extension takes them."""
-    words: list[tuple[str, Any]] = [("device", device), ("precision", precision), ("masked_rows", masked_rows)]
+    words: list[tuple[str, Any]] = [("device", device), ("precision", precision),
+                                    ("masked_rows", masked_rows)]
     for name, bounds in (dims or {}).items():
         words.append(("dim", f"{name}=" + ":".join(str(bound) for bound in bounds)))
     if isinstance(policies, str):
@@ -304,7 +326,8 @@ def option_words(
         words.append(("database", "none"))
     elif database is not None and database is not True:
         words.append(("database", path_word(database)))
-    for name, value in (("threads", threads), ("memory_limit", memory_limit), ("cpu_level", cpu_level), ("f32_products", f32_products)):
+    for name, value in (("threads", threads), ("memory_limit", memory_limit),
+                        ("cpu_level", cpu_level), ("f32_products", f32_products)):
         if value is not None:
             words.append((name, str(value)))
     return [(name, word(name, value)) for name, value in words]
@@ -330,7 +353,9 @@ def source_of(model: Any) -> str | bytes:
     try:
         return os.fsdecode(model)
     except TypeError:
-        raise OptionError(f"a model is a path, bytes or an onnx.ModelProto, not a {type(model).__name__}") from None
+        raise OptionError(
+            f"a model is a path, bytes or an onnx.ModelProto, not a {type(model).__name__}"
+        ) from None
 
 
 # Their threads end before the interpreter does.

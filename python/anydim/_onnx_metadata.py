@@ -7,25 +7,30 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-# Fields of ModelProto; 2 of GraphProto is its name, and metadata_props are pairs of 1 (key) and 2 (value).
+# Fields of ModelProto; 2 of GraphProto is its name, and metadata_props are pairs of 1 (key) and 2
+# (value).
 PRODUCER_NAME, MODEL_DOMAIN, MODEL_VERSION, DOC_STRING, GRAPH, METADATA_PROPS = 2, 4, 5, 6, 7, 14
 GRAPH_NAME, GRAPH_DOC_STRING = 2, 10
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 def read_metadata(model: str | bytes) -> dict[str, Any]:
-    """The metadata of a model given as a path or bytes: names of `ModelMetadata` to values. A module in text form has none."""
+    """The metadata of a model given as a path or bytes: names of `ModelMetadata` to values. A
+    module in text form has none."""
     if isinstance(model, bytes):
         return fields_of(memoryview(model))
     with open(model, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return fields_of(memoryview(b""))
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
+        with mmap.mmap(file.fileno(), 0,
+                       access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
             return fields_of(view)
 
 
 def fields_of(view: memoryview) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"producer_name": "", "domain": "", "version": 0, "description": "", "graph_name": "", "graph_description": "", "custom_metadata_map": {}}
+    metadata: dict[str, Any] = {
+        "producer_name": "", "domain": "", "version": 0, "description": "", "graph_name": "",
+        "graph_description": "", "custom_metadata_map": {}}
     texts = {PRODUCER_NAME: "producer_name", MODEL_DOMAIN: "domain", DOC_STRING: "description"}
     try:
         for field, value in fields(view):
@@ -52,7 +57,8 @@ def text(value: Any) -> str:
 
 
 def fields(view: memoryview) -> Iterator[tuple[int, Any]]:
-    """(number, value) of each field of a protobuf message; bytes are views, nothing large is copied."""
+    """(number, value) of each field of a protobuf message; bytes are views, nothing large is
+    copied."""
     at = 0
     while at < len(view):
         tag, at = varint(view, at)

@@ -1,4 +1,5 @@
-"""A corpus in pieces: texts of Parquet and JSON lines files, each piece read by whoever embeds it and written as a Parquet file of its own."""
+"""A corpus in pieces: texts of Parquet and JSON lines files, each piece read by whoever embeds it
+and written as a Parquet file of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .errors import InputError, MalformedError, OptionError, WriteError
 
 
 class Shard(NamedTuple):
-    """Rows `begin` to `end` - 1 of a row group; of JSON lines (`group` -1) the lines that begin at those bytes."""
+    """Rows `begin` to `end` - 1 of a row group; of JSON lines (`group` -1) the lines that begin at
+    those bytes."""
 
     number: int
     file: str
@@ -29,7 +31,8 @@ def input_files(inputs: list[str]) -> list[str]:
     files = []
     for given in inputs:
         if os.path.isdir(given):
-            files += sorted(name for ending in ("parquet", "jsonl") for name in glob.glob(os.path.join(glob.escape(given), f"*.{ending}")))
+            files += sorted(name for ending in ("parquet", "jsonl")
+                            for name in glob.glob(os.path.join(glob.escape(given), f"*.{ending}")))
         elif os.path.isfile(given):
             files.append(given)
         else:
@@ -45,17 +48,20 @@ def is_parquet(file: str) -> bool:
 
 
 def shards_of(files: list[str], rows: int, line_bytes: int) -> list[Shard]:
-    """Pieces of at most `rows` rows, or of the lines that begin within `line_bytes` bytes. No text is read."""
+    """Pieces of at most `rows` rows, or of the lines that begin within `line_bytes` bytes. No text
+    is read."""
     pieces: list[tuple[str, int, int, int]] = []
     for file in files:
         if is_parquet(file):
             metadata = parquet_file(file).metadata
             for group in range(metadata.num_row_groups):
                 count = metadata.row_group(group).num_rows
-                pieces += [(file, group, begin, min(count, begin + rows)) for begin in range(0, count, rows)]
+                pieces += [(file, group, begin, min(count, begin + rows))
+                           for begin in range(0, count, rows)]
         else:
             size = os.path.getsize(file)
-            pieces += [(file, -1, begin, min(size, begin + line_bytes)) for begin in range(0, size, line_bytes)]
+            pieces += [(file, -1, begin, min(size, begin + line_bytes))
+                       for begin in range(0, size, line_bytes)]
     return [Shard(number, *piece) for number, piece in enumerate(pieces)]
 
 
@@ -75,12 +81,15 @@ class Reader:
     def read(self, shard: Shard) -> pa.Table:
         table = self.lines(shard) if shard.group < 0 else self.rows(shard)
         if self.text not in table.column_names and (table.num_rows > 0 or shard.group >= 0):
-            raise OptionError(f"{shard.file}: there is no column '{self.text}'; there are {', '.join(table.column_names) or 'none'}")
+            raise OptionError(
+                f"{shard.file}: there is no column '{self.text}'; there are {', '.join(table.column_names) or 'none'}"
+            )
         return table
 
     def rows(self, shard: Shard) -> pa.Table:
         if self.last != (shard.file, shard.group):
-            self.table, self.last = parquet_file(shard.file).read_row_group(shard.group), (shard.file, shard.group)
+            self.table, self.last = parquet_file(shard.file).read_row_group(
+                shard.group), (shard.file, shard.group)
         return self.table.slice(shard.begin, shard.end - shard.begin)
 
     def lines(self, shard: Shard) -> pa.Table:
@@ -96,14 +105,18 @@ class Reader:
                 try:
                     row = json.loads(line)
                 except ValueError as fault:
-                    raise MalformedError(f"{shard.file}: the line at byte {place} is no JSON ({fault})") from None
+                    raise MalformedError(
+                        f"{shard.file}: the line at byte {place} is no JSON ({fault})") from None
                 if not isinstance(row, dict):
-                    raise MalformedError(f"{shard.file}: the line at byte {place} is no JSON object")
+                    raise MalformedError(
+                        f"{shard.file}: the line at byte {place} is no JSON object")
                 rows.append(row)
         try:
             return pa.Table.from_pylist(rows)
         except pa.ArrowException as fault:
-            raise MalformedError(f"{shard.file}: lines from byte {shard.begin} on do not make a table ({fault})") from None
+            raise MalformedError(
+                f"{shard.file}: lines from byte {shard.begin} on do not make a table ({fault})"
+            ) from None
 
 
 def texts_of(column: Any, where: str) -> list[str]:
@@ -111,7 +124,9 @@ def texts_of(column: Any, where: str) -> list[str]:
     texts = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"{where}: row {number} is {'null' if text is None else 'a ' + type(text).__name__}: expected a text")
+            raise InputError(
+                f"{where}: row {number} is {'null' if text is None else 'a ' + type(text).__name__}: expected a text"
+            )
     return texts
 
 
@@ -128,15 +143,21 @@ def write_part(folder: str, number: int, table: pa.Table) -> None:
     except OSError as fault:
         if os.path.exists(partial):
             os.unlink(partial)
-        raise WriteError(f"{os.path.join(folder, part_name(number))}: cannot be written ({fault})") from None
+        raise WriteError(
+            f"{os.path.join(folder, part_name(number))}: cannot be written ({fault})") from None
 
 
 def finished_parts(folder: str) -> set[int]:
-    return {int(name[5:11]) for name in os.listdir(folder) if len(name) == len(part_name(0)) and name.startswith("part-") and name.endswith(".parquet")}
+    return {
+        int(name[5:11])
+        for name in os.listdir(folder)
+        if len(name) == len(part_name(0)) and name.startswith("part-") and name.endswith(".parquet")
+    }
 
 
 def open_job(folder: str, what: dict[str, Any]) -> None:
-    """Begins a job in the folder, or goes on with the one that is there. Raises OptionError where that is of other inputs or options, or where the folder holds something else; WriteError."""
+    """Begins a job in the folder, or goes on with the one that is there. Raises OptionError where
+    that is of other inputs or options, or where the folder holds something else; WriteError."""
     fingerprint = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
     file = os.path.join(folder, "_job.json")
     try:
@@ -145,14 +166,20 @@ def open_job(folder: str, what: dict[str, Any]) -> None:
             with open(file, encoding="utf8") as stream:
                 known = json.load(stream)
             if known.get("fingerprint") != fingerprint:
-                changed = [name for name, value in what.items() if known.get("what", {}).get(name) != value]
-                raise OptionError(f"{folder}: it holds parts of a job that differs in {', '.join(changed)}: give a new folder, or what was given then")
+                changed = [
+                    name for name, value in what.items()
+                    if known.get("what", {}).get(name) != value]
+                raise OptionError(
+                    f"{folder}: it holds parts of a job that differs in {', '.join(changed)}: give a new folder, or what was given then"
+                )
             for name in os.listdir(folder):
                 if name.endswith(".partial"):  # of a process that was killed
                     os.unlink(os.path.join(folder, name))
             return
         if os.listdir(folder):
-            raise OptionError(f"{folder}: it holds files that are not of such a job: give a new or an empty folder")
+            raise OptionError(
+                f"{folder}: it holds files that are not of such a job: give a new or an empty folder"
+            )
         partial = file + ".partial"
         with open(partial, "w", encoding="utf8") as stream:
             json.dump({"fingerprint": fingerprint, "what": what}, stream, indent=1)

@@ -12,8 +12,9 @@ from .errors import OptionError
 
 
 class TuneProgress(NamedTuple):
-    """How far a tuning run is: the region and schedule at work; candidates tried, of so many; seconds of a call with the best kernels so far, with those of the cost model, and that arithmetic and
-    memory allow (0 where not known); seconds left of the budget."""
+    """How far a tuning run is: the region and schedule at work; candidates tried, of so many;
+    seconds of a call with the best kernels so far, with those of the cost model, and that
+    arithmetic and memory allow (0 where not known); seconds left of the budget."""
 
     region: str
     candidate: str
@@ -26,8 +27,10 @@ class TuneProgress(NamedTuple):
 
 
 class TuningResult(NamedTuple):
-    """What a run found: the database's file; whether a finished run of the same kind was there already; candidates tried now, known from before, of so many; candidates that failed, by how; kernels
-    that the tables name; expected seconds of a call by the cost model alone, as tuned, and at least with so many kernels. As text: what the command prints."""
+    """What a run found: the database's file; whether a finished run of the same kind was there
+    already; candidates tried now, known from before, of so many; candidates that failed, by how;
+    kernels that the tables name; expected seconds of a call by the cost model alone, as tuned, and
+    at least with so many kernels. As text: what the command prints."""
 
     database: str
     nothing_to_do: bool
@@ -69,28 +72,35 @@ def tune(
     warn_level: int = 1,
     **options: Any,
 ) -> TuningResult:
-    """Measures which kernels serve a model best at the sizes that it will meet, and keeps what it found in a database, by which later `compile`s choose: a `TuningResult`.
+    """Measures which kernels serve a model best at the sizes that it will meet, and keeps what it
+    found in a database, by which later `compile`s choose: a `TuningResult`.
 
-    model: as `compile` takes it.
-    The sizes, in one of these ways:
-    lengths: of texts in tokens, or a file with one a line.
-    distribution: that lengths are drawn from, "lognormal(3.4, 0.8, 1, 512)", "normal(60, 20, 1, 512)", "uniform(1, 512)" or "constant(128)".
-    shapes: of whole calls, each {input: extents} of every input.
-    trace: a file of sizes that a service recorded (`anydim run --record`, or the C interface).
-    calls: inputs of whole calls, {input: array}, or a folder of them (`record_call`), to measure on their values; also beside `trace`.
-    batch, batch_tokens: texts, and padded tokens, of a batch; one text where both are None. order: of texts in batches, "arrival" or "sorted".
-    budget: seconds to measure in all, or a text such as "90s", "10m", "2h"; at most `trials` candidates are tried.
-    max_kernels: that the tables of all regions name together. points: representative calls to measure at. exhaustive: every schedule there is.
-    database: a file; the user's own where None.
-    progress: called with a `TuneProgress` at each candidate, on another thread; what it raises ends the run.
-    log: file for what measuring processes write to standard error. report: file for what was found, as one HTML page.
-    folder, warn_level: as of `compile`.
-    options: what the model will be compiled with: device, precision, masked_rows, dims, policies, outputs, threads, cache_dir, cache, memory_limit, cpu_level, f32_products.
+    model: as `compile` takes it. The sizes, in one of these ways: lengths: of texts in tokens, or a
+    file with one a line. distribution: that lengths are drawn from, "lognormal(3.4, 0.8, 1, 512)",
+    "normal(60, 20, 1, 512)", "uniform(1, 512)" or "constant(128)". shapes: of whole calls, each
+    {input: extents} of every input. trace: a file of sizes that a service recorded (`anydim run
+    --record`, or the C interface). calls: inputs of whole calls, {input: array}, or a folder of
+    them (`record_call`), to measure on their values; also beside `trace`. batch, batch_tokens:
+    texts, and padded tokens, of a batch; one text where both are None. order: of texts in batches,
+    "arrival" or "sorted". budget: seconds to measure in all, or a text such as "90s", "10m", "2h";
+    at most `trials` candidates are tried. max_kernels: that the tables of all regions name
+    together. points: representative calls to measure at. exhaustive: every schedule there is.
+    database: a file; the user's own where None. progress: called with a `TuneProgress` at each
+    candidate, on another thread; what it raises ends the run. log: file for what measuring
+    processes write to standard error. report: file for what was found, as one HTML page. folder,
+    warn_level: as of `compile`. options: what the model will be compiled with: device, precision,
+    masked_rows, dims, policies, outputs, threads, cache_dir, cache, memory_limit, cpu_level,
+    f32_products.
 
-    Candidates run in a process of their own, another of this interpreter (multiprocessing.set_executable names a different one), so that one that crashes or hangs ends nothing here. Every
-    measurement is kept as it comes: a run that was ended, by Ctrl-C too, goes on where it was when it is begun again. Raises a class of `anydim.errors` for each kind of error.
+    Candidates run in a process of their own, another of this interpreter
+    (multiprocessing.set_executable names a different one), so that one that crashes or hangs ends
+    nothing here. Every measurement is kept as it comes: a run that was ended, by Ctrl-C too, goes
+    on where it was when it is begun again. Raises a class of `anydim.errors` for each kind of
+    error.
     """
-    settings: list[tuple[str, str]] = [("order", order), ("budget", budget if isinstance(budget, str) else f"{budget}s")]
+    settings: list[tuple[str,
+                         str]] = [("order", order),
+                                  ("budget", budget if isinstance(budget, str) else f"{budget}s")]
     counts: list[int] = []
     if isinstance(lengths, (str, os.PathLike)):
         settings.append(("lengths", path_word(lengths)))
@@ -100,19 +110,25 @@ def tune(
             raise OptionError("lengths are empty: expected those of the texts that will come")
     if distribution is not None:
         settings.append(("distribution", distribution))
-    given = [] if shapes is None else [{name: [whole("shapes", extent) for extent in extents] for name, extents in call.items()} for call in shapes]
+    given = [] if shapes is None else [{
+        name: [whole("shapes", extent)
+               for extent in extents]
+        for name, extents in call.items()}
+                                       for call in shapes]
     if shapes is not None and not given:
         raise OptionError("shapes are empty: expected those of calls that will come")
     for name, file in (("trace", trace), ("log", log), ("report", report)):
         if file is not None:
             settings.append((name, path_word(file)))
-    for name, count in (("batch", batch), ("batch_tokens", batch_tokens), ("trials", trials), ("max_kernels", max_kernels), ("points", points)):
+    for name, count in (("batch", batch), ("batch_tokens", batch_tokens), ("trials", trials),
+                        ("max_kernels", max_kernels), ("points", points)):
         if count is not None:
             settings.append((name, str(count)))
     if exhaustive:
         settings.append(("exhaustive", "on"))
     if database is False:
-        raise OptionError("tuning keeps what it measures: database is a file, or None for the user's own")
+        raise OptionError(
+            "tuning keeps what it measures: database is a file, or None for the user's own")
     watch = None if progress is None else lambda told: progress(TuneProgress(**told))
     import tempfile  # which takes longer to import than the rest
 
@@ -124,19 +140,23 @@ def tune(
             settings.append(("calls", path_word(calls)))
         words = option_words(database=database, **options)
         folder_name = None if folder is None else os.fspath(folder)
-        return TuningResult(**_anydim.tune(source_of(model), folder_name, words, settings, counts, given, worker_command(), watch, warn_level + 1))
+        return TuningResult(**_anydim.tune(source_of(model), folder_name, words, settings, counts,
+                                           given, worker_command(), watch, warn_level + 1))
 
 
 def record_call(folder: str | os.PathLike[str], inputs: Mapping[str, Any]) -> bool:
-    """Keeps a call's inputs, arrays by name, in a folder that is made where absent, for `tune(calls=folder)`: equal calls once. False where the folder holds 256 others, which is the most.
-    Raises WriteError, and InputError for what is no array."""
+    """Keeps a call's inputs, arrays by name, in a folder that is made where absent, for
+    `tune(calls=folder)`: equal calls once. False where the folder holds 256 others, which is the
+    most. Raises WriteError, and InputError for what is no array."""
     return _anydim.record_call(os.fspath(folder), inputs)
 
 
 def keep_calls(folder: str, calls: Iterable[Mapping[str, Any]]) -> None:
     for call in calls:
         if not record_call(folder, call):
-            raise OptionError("there are more than 256 calls: give some that stand for all, and a trace for how often sizes are met")
+            raise OptionError(
+                "there are more than 256 calls: give some that stand for all, and a trace for how often sizes are met"
+            )
 
 
 def whole(name: str, value: Any) -> int:

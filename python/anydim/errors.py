@@ -2,7 +2,8 @@
 
 
 class Error(Exception):
-    """Every error of Anydim's. Its text says what happened, where, what was expected, what came and what to do."""
+    """Every error of Anydim's. Its text says what happened, where, what was expected, what came and
+    what to do."""
 
 
 class OptionError(Error, ValueError):
@@ -18,7 +19,8 @@ class MalformedError(Error, ValueError):
 
 
 class InputError(Error, ValueError):
-    """Arrays of a call do not fit: name, dtype, shape, layout, device, a bound or a check of the model's."""
+    """Arrays of a call do not fit: name, dtype, shape, layout, device, a bound or a check of the
+    model's."""
 
 
 class ResourceError(Error, RuntimeError):
@@ -50,4 +52,5 @@ class AnydimWarning(UserWarning):
 
 
 class PaddingWarning(AnydimWarning):
-    """Rows that a mask hides are computed, or are not zero, though ``masked_rows="zero"`` was asked for; the text names the reason."""
+    """Rows that a mask hides are computed, or are not zero, though ``masked_rows="zero"`` was asked
+    for; the text names the reason."""

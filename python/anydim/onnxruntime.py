@@ -38,7 +38,8 @@ class ExecutionMode(enum.IntEnum):
 
 
 class NodeArg(NamedTuple):
-    """An input or result of a session: a dim is a number, the name of a symbol, or None where it is neither; a type is "tensor(float)", "tensor(int64)", .."""
+    """An input or result of a session: a dim is a number, the name of a symbol, or None where it is
+    neither; a type is "tensor(float)", "tensor(int64)", .."""
 
     name: str
     shape: list[int | str | None]
@@ -58,7 +59,8 @@ class ModelMetadata(NamedTuple):
 
 
 class SessionOptions:
-    """Of these `intra_op_num_threads` (0: as many as the process may run) and free dimension overrides have a meaning for Anydim; the others are taken and not looked at, but for those that
+    """Of these `intra_op_num_threads` (0: as many as the process may run) and free dimension
+    overrides have a meaning for Anydim; the others are taken and not looked at, but for those that
     ask for a result of their own (profiles, optimised models), which are warned of."""
 
     def __init__(self) -> None:
@@ -132,7 +134,8 @@ class OrtValue:
         return OrtValue(array)
 
     @staticmethod
-    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any,
+                                     device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         import numpy
 
         require_host(device_type, "the value")
@@ -186,7 +189,8 @@ class IOBinding:
     def bind_cpu_input(self, name: str, array: Any) -> None:
         self.inputs[name] = array
 
-    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
+    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any,
+                   shape: Sequence[int], buffer_ptr: int) -> None:
         """Reads memory at an address, which must stay valid until the last call."""
         require_host(device_type, f"input '{name}'")
         self.inputs[name] = array_at(buffer_ptr, element_type, shape)
@@ -205,7 +209,8 @@ class IOBinding:
     ) -> None:
         """Writes to memory at an address; where none is given the result is Anydim's to place."""
         require_host(device_type, f"result '{name}'")
-        self.note_output(name, None if buffer_ptr is None else array_at(buffer_ptr, element_type, shape))
+        self.note_output(name,
+                         None if buffer_ptr is None else array_at(buffer_ptr, element_type, shape))
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
         self.note_output(name, value.numpy())
@@ -242,10 +247,13 @@ class IOBinding:
 class InferenceSession:
     """A compiled model that is called as onnxruntime's sessions are.
 
-    path_or_bytes: an ONNX file or its bytes. sess_options: `SessionOptions`. providers: names, or (name, options), the most wanted first: CUDAExecutionProvider and CPUExecutionProvider; others are
-    warned of, and so is a GPU that is not there where the CPU was named too. options: as `anydim.compile` takes them, e.g. masked_rows="zero".
+    path_or_bytes: an ONNX file or its bytes. sess_options: `SessionOptions`. providers: names, or
+    (name, options), the most wanted first: CUDAExecutionProvider and CPUExecutionProvider; others
+    are warned of, and so is a GPU that is not there where the CPU was named too. options: as
+    `anydim.compile` takes them, e.g. masked_rows="zero".
 
-    Errors are Anydim's own (`anydim.errors`); those of inputs are ValueErrors, as onnxruntime's are. A model that compiles is run for every shape.
+    Errors are Anydim's own (`anydim.errors`); those of inputs are ValueErrors, as onnxruntime's
+    are. A model that compiles is run for every shape.
     """
 
     def __init__(
@@ -264,21 +272,27 @@ class InferenceSession:
         devices = devices_of(providers, warn_level + 1)
         for i, device in enumerate(devices):
             try:
-                self.model = _model.compile(source, device=device, warn_level=warn_level + 1, **wanted)
+                self.model = _model.compile(source, device=device, warn_level=warn_level + 1,
+                                            **wanted)
                 break
             except ResourceError as error:
                 if i + 1 == len(devices):
                     raise
-                warnings.warn(f"{device} was asked for first, and {devices[i + 1]} runs the model: {error}", AnydimWarning, stacklevel=warn_level + 1)
+                warnings.warn(
+                    f"{device} was asked for first, and {devices[i + 1]} runs the model: {error}",
+                    AnydimWarning, stacklevel=warn_level + 1)
         self.device = device
         # A file is read when it is asked for.
         self.path: str | None = None if isinstance(source, bytes) else source
-        self.metadata: dict[str, Any] | None = read_metadata(source) if isinstance(source, bytes) else None
+        self.metadata: dict[str, Any] | None = read_metadata(source) if isinstance(source,
+                                                                                   bytes) else None
         self.output_names = [info.name for info in self.model.outputs]
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None) -> list[Any]:
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
+            run_options: RunOptions | None = None) -> list[Any]:
         """Results in the order of ``output_names`` (None or []: all): a list of NumPy arrays."""
-        results = self.model.run(input_feed, cancellation=None if run_options is None else run_options.cancellation)
+        results = self.model.run(
+            input_feed, cancellation=None if run_options is None else run_options.cancellation)
         if not output_names:
             return list(results.values())
         try:
@@ -287,9 +301,9 @@ class InferenceSession:
             self.require_output(missing.args[0])
             raise
 
-    def run_with_ort_values(
-        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
-    ) -> list[OrtValue]:
+    def run_with_ort_values(self, output_names: Sequence[str] | None,
+                            input_dict_ort_values: Mapping[str, OrtValue],
+                            run_options: RunOptions | None = None) -> list[OrtValue]:
         """As `run`, with `OrtValue` in place of arrays."""
         feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
         return [OrtValue(array) for array in self.run(output_names, feed, run_options)]
@@ -298,10 +312,13 @@ class InferenceSession:
         """An empty `IOBinding` for `run_with_iobinding`."""
         return IOBinding(self)
 
-    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        """Reads bound inputs where they lie and writes results to bound places; nothing is copied."""
+    def run_with_iobinding(self, iobinding: IOBinding,
+                           run_options: RunOptions | None = None) -> None:
+        """Reads bound inputs where they lie and writes results to bound places; nothing is
+        copied."""
         cancellation = None if run_options is None else run_options.cancellation
-        iobinding.results = self.model.run(iobinding.inputs, iobinding.places or None, cancellation=cancellation)
+        iobinding.results = self.model.run(iobinding.inputs, iobinding.places or None,
+                                           cancellation=cancellation)
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs, in the model's order."""
@@ -342,31 +359,38 @@ class InferenceSession:
     def require_output(self, name: str) -> None:
         """Raises InputError where the model has no such result."""
         if name not in self.output_names:
-            raise InputError(f"the model has no result '{name}'; its results are {', '.join(self.output_names)}")
+            raise InputError(
+                f"the model has no result '{name}'; its results are {', '.join(self.output_names)}")
 
 
 def node_arg(info: _model.TensorInfo) -> NodeArg:
-    return NodeArg(info.name, [dim if isinstance(dim, int) or dim.isidentifier() else None for dim in info.shape], type_text(info.dtype))
+    return NodeArg(info.name, [
+        dim if isinstance(dim, int) or dim.isidentifier() else None for dim in info.shape],
+                   type_text(info.dtype))
 
 
 def type_text(dtype: str) -> str:
     return f"tensor({TYPES.get(dtype, dtype)})"
 
 
-def options_of(session_options: SessionOptions, options: Mapping[str, Any], warn_level: int) -> dict[str, Any]:
+def options_of(session_options: SessionOptions, options: Mapping[str, Any],
+               warn_level: int) -> dict[str, Any]:
     wanted = dict(options)
     if session_options.intra_op_num_threads:
         wanted.setdefault("threads", session_options.intra_op_num_threads)
     if session_options.dims:
         wanted["dims"] = {**session_options.dims, **(wanted.get("dims") or {})}
     if session_options.enable_profiling:
-        warnings.warn("a session of Anydim's writes no profile; see Model.explain and Model.stats", AnydimWarning, stacklevel=warn_level + 1)
+        warnings.warn("a session of Anydim's writes no profile; see Model.explain and Model.stats",
+                      AnydimWarning, stacklevel=warn_level + 1)
     if session_options.optimized_model_filepath:
-        warnings.warn("a session of Anydim's writes no optimised model", AnydimWarning, stacklevel=warn_level + 1)
+        warnings.warn("a session of Anydim's writes no optimised model", AnydimWarning,
+                      stacklevel=warn_level + 1)
     return wanted
 
 
-def devices_of(providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None, warn_level: int) -> list[str]:
+def devices_of(providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
+               warn_level: int) -> list[str]:
     """Devices of the providers, the most wanted first."""
     devices = []
     for provider in providers if providers is not None else ["CPUExecutionProvider"]:
@@ -374,15 +398,19 @@ def devices_of(providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None, 
         if name in DEVICES:
             devices.append(DEVICES[name])
         else:
-            warnings.warn(f"Anydim has no {name}; it has {', '.join(DEVICES)}", AnydimWarning, stacklevel=warn_level + 1)
+            warnings.warn(f"Anydim has no {name}; it has {', '.join(DEVICES)}", AnydimWarning,
+                          stacklevel=warn_level + 1)
     if not devices:
-        raise OptionError(f"none of the providers that were named is Anydim's; name one of {', '.join(DEVICES)}")
+        raise OptionError(
+            f"none of the providers that were named is Anydim's; name one of {', '.join(DEVICES)}")
     return list(dict.fromkeys(devices))
 
 
 def require_host(device_type: str, what: str) -> None:
     if device_type not in ("cpu", "cuda_pinned"):
-        raise InputError(f"{what} is bound to memory of the device '{device_type}': expected this process's memory, 'cpu'")
+        raise InputError(
+            f"{what} is bound to memory of the device '{device_type}': expected this process's memory, 'cpu'"
+        )
 
 
 def array_at(address: int | None, element_type: Any, shape: Sequence[int] | None) -> Any:

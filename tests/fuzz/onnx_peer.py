@@ -1,10 +1,12 @@
 """Random graphs in ONNX Runtime against the reference evaluator.
 
-usage: onnx_peer.py FUZZ_GRAPHS SEED COUNT [--keep FOLDER]
-`fuzz_graphs --onnx` writes the graphs that have an ONNX form, laid out like ONNX's node tests, with the evaluator's outputs. Floats agree within 2e-3
-(f16, bf16: 6e-2), absolute or relative. What ONNX Runtime does not take (types it has no kernel for) is counted, not compared; where it gives
-no elements only the element type counts, because its reductions over nothing keep dims that they should drop; its mean of nothing is 0 where 0 / 0 is expected. Ends with a JSON line; exits 1 where anything differs.
-With --keep the folders stay.
+usage: onnx_peer.py FUZZ_GRAPHS SEED COUNT [--keep FOLDER] `fuzz_graphs --onnx` writes the graphs
+that have an ONNX form, laid out like ONNX's node tests, with the evaluator's outputs. Floats agree
+within 2e-3 (f16, bf16: 6e-2), absolute or relative. What ONNX Runtime does not take (types it has
+no kernel for) is counted, not compared; where it gives no elements only the element type counts,
+because its reductions over nothing keep dims that they should drop; its mean of nothing is 0 where
+0 / 0 is expected. Ends with a JSON line; exits 1 where anything differs. With --keep the folders
+stay.
 """
 import argparse
 import collections
@@ -34,14 +36,17 @@ def fault(got, want, tolerance, has_means):
         return None if numpy.array_equal(got, want) else "values differ"
     if has_means:
         got = numpy.where(numpy.isnan(want) & (got == 0), want, got)
-    same = numpy.allclose(got.astype(numpy.float64), want.astype(numpy.float64), atol=tolerance, rtol=tolerance, equal_nan=True)
+    same = numpy.allclose(got.astype(numpy.float64), want.astype(numpy.float64), atol=tolerance,
+                          rtol=tolerance, equal_nan=True)
     return None if same else "values differ"
 
 
 def faults(folder, model, session):
     halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-    tolerance = 6e-2 if any(each.op_type == "Cast" and each.attribute[0].i in halves for each in model.graph.node) or any(
-        each.type.tensor_type.elem_type in halves for each in model.graph.input) else 2e-3
+    tolerance = 6e-2 if any(each.op_type == "Cast" and each.attribute[0].i in halves
+                            for each in model.graph.node) or any(
+                                each.type.tensor_type.elem_type in halves
+                                for each in model.graph.input) else 2e-3
     has_means = b"ReduceMean" in model.SerializeToString()
     names = [each.name for each in model.graph.input]
     for call in sorted(folder.glob("test_data_set_*")):
@@ -53,7 +58,8 @@ def faults(folder, model, session):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fuzz_graphs")
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
@@ -62,10 +68,16 @@ def main():
     counts = dict.fromkeys(("graphs", "exported", "refused", "equal", "differ"), 0)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(arguments.keep or folder)
-        command = [arguments.fuzz_graphs, "--onnx", str(arguments.seed), str(arguments.count), str(folder)]
+        command = [
+            arguments.fuzz_graphs, "--onnx",
+            str(arguments.seed),
+            str(arguments.count),
+            str(folder)]
         written = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        reasons = collections.Counter(line.split(": no export: ")[1] for line in written.splitlines())
-        print("without an ONNX form:", ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()))
+        reasons = collections.Counter(
+            line.split(": no export: ")[1] for line in written.splitlines())
+        print("without an ONNX form:",
+              ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()))
         counts["graphs"] = arguments.count
         for each in sorted(folder.glob("seed_*")):
             counts["exported"] += 1
@@ -73,7 +85,8 @@ def main():
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 4
             try:
-                session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+                session = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                                       providers=["CPUExecutionProvider"])
                 found = next(faults(each, model, session), None)
             except Exception as problem:
                 counts["refused"] += 1

@@ -1,5 +1,6 @@
-"""What cmake --install gives, used from a folder outside the tree: consumers in C and C++, by CMake and by pkg-config, beside the installed command. BUILD names the
-build folder, CMAKE, CC and CXX the tools. Everything is installed once, then moved: nothing may depend on where it was put or built."""
+"""What cmake --install gives, used from a folder outside the tree: consumers in C and C++, by CMake
+and by pkg-config, beside the installed command. BUILD names the build folder, CMAKE, CC and CXX the
+tools. Everything is installed once, then moved: nothing may depend on where it was put or built."""
 import os
 import pathlib
 import re
@@ -16,7 +17,8 @@ MODEL = ROOT / "tests/models/tiny_bert.onnx"
 BUILD, CMAKE, CC, CXX = (os.environ[name] for name in ("BUILD", "CMAKE", "CC", "CXX"))
 MOST_BYTES = 40 << 20
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-TOKENS, MASK = [2, 7, 11, 5, 3, 2, 9, 3, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]  # as the example has them
+# As the example has them.
+TOKENS, MASK = [2, 7, 11, 5, 3, 2, 9, 3, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
 
 
 def run(*command, check=True, **more):
@@ -29,7 +31,8 @@ def run(*command, check=True, **more):
 def write_npy(path, values):
     header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 5), }"
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<10q", *values))
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                     struct.pack("<10q", *values))
 
 
 class Install(unittest.TestCase):
@@ -42,7 +45,9 @@ class Install(unittest.TestCase):
         cls.prefix = cls.folder / "moved"
         (cls.folder / "first").rename(cls.prefix)
         cls.library = cls.prefix / "lib/libanydim.so"
-        cls.environment = {**os.environ, "XDG_CACHE_HOME": str(cls.folder / "cache"), "PKG_CONFIG_PATH": str(cls.prefix / "lib/pkgconfig")}
+        cls.environment = {
+            **os.environ, "XDG_CACHE_HOME": str(cls.folder / "cache"),
+            "PKG_CONFIG_PATH": str(cls.prefix / "lib/pkgconfig")}
 
     def example(self, program, *arguments, check=True):
         """What a consumer prints, found beside nothing but the installed library."""
@@ -55,7 +60,8 @@ class Install(unittest.TestCase):
     def compiled(self, compiler, standard, source):
         program = self.folder / source.name.replace(".", "_")
         shutil.copy(source, self.folder)
-        run(compiler, standard, *STRICT, source.name, "-o", program, *self.pkg_config("--cflags", "--libs"), cwd=self.folder)
+        run(compiler, standard, *STRICT, source.name, "-o", program,
+            *self.pkg_config("--cflags", "--libs"), cwd=self.folder)
         return program
 
     def expected(self):
@@ -63,8 +69,10 @@ class Install(unittest.TestCase):
         for name, values in (("ids", TOKENS), ("mask", MASK)):
             write_npy(self.folder / f"{name}.npy", values)
         out = self.folder / "out"
-        run(self.prefix / "bin/anydim", "run", MODEL, "--input", f"input_ids={self.folder / 'ids.npy'}", "--input",
-            f"attention_mask={self.folder / 'mask.npy'}", "--threads", "2", "--output", out, env=self.environment)
+        run(self.prefix / "bin/anydim", "run", MODEL, "--input",
+            f"input_ids={self.folder / 'ids.npy'}", "--input",
+            f"attention_mask={self.folder / 'mask.npy'}", "--threads", "2", "--output", out,
+            env=self.environment)
         (result,) = out.glob("*.npy")
         return struct.unpack("<320f", result.read_bytes()[-1280:])[:4]
 
@@ -99,26 +107,34 @@ class Install(unittest.TestCase):
     def test_cmake_finds_the_package(self):
         consumer, build = self.folder / "consumer", self.folder / "consumer_build"
         shutil.copytree(EXAMPLE, consumer)
-        run(CMAKE, "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}")
+        run(CMAKE, "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}")
         run(CMAKE, "--build", build)
         for program in ("embed_c", "embed_cpp"):
             self.assert_right(self.example(build / program).stdout)
         newer = self.folder / "newer"
         newer.mkdir()
-        (newer / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(newer C)\nfind_package(Anydim 99 REQUIRED)\n")
-        refused = run(CMAKE, "-S", newer, "-B", newer / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_C_COMPILER={CC}", check=False)
+        (newer / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(newer C)\nfind_package(Anydim 99 REQUIRED)\n"
+        )
+        refused = run(CMAKE, "-S", newer, "-B", newer / "build",
+                      f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_C_COMPILER={CC}", check=False)
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("99", refused.stderr)
 
     def test_pkg_config_finds_the_package(self):
-        self.assertEqual(self.pkg_config("--modversion"), [run(self.prefix / "bin/anydim", "--version").stdout.split()[-1]])
-        for compiler, standard, source in ((CC, "-std=c99", "embed.c"), (CXX, "-std=c++17", "embed.cpp")):
-            self.assert_right(self.example(self.compiled(compiler, standard, EXAMPLE / source)).stdout)
+        self.assertEqual(self.pkg_config("--modversion"),
+                         [run(self.prefix / "bin/anydim", "--version").stdout.split()[-1]])
+        for compiler, standard, source in ((CC, "-std=c99", "embed.c"), (CXX, "-std=c++17",
+                                                                         "embed.cpp")):
+            self.assert_right(
+                self.example(self.compiled(compiler, standard, EXAMPLE / source)).stdout)
 
     def test_errors_of_consumers_have_the_commands_exit_codes(self):
         program = self.compiled(CC, "-std=c11", EXAMPLE / "embed.c")
         missing = self.example(program, "no/such/model.onnx", check=False)
-        command = run(self.prefix / "bin/anydim", "run", "no/such/model.onnx", check=False, env=self.environment)
+        command = run(self.prefix / "bin/anydim", "run", "no/such/model.onnx", check=False,
+                      env=self.environment)
         self.assertEqual((missing.returncode, command.returncode), (4, 4))
         self.assertEqual(missing.stderr, "embed: no/such/model.onnx: there is no such file\n")
 
@@ -135,7 +151,8 @@ class Install(unittest.TestCase):
     def test_the_examples_of_the_documentation_are_these(self):
         page = (ROOT / "docs/c-interface.md").read_text()
         blocks = re.findall(r"^```(?:c|cpp|cmake)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        self.assertEqual(blocks, [(EXAMPLE / name).read_text() for name in ("embed.c", "embed.cpp", "CMakeLists.txt")])
+        self.assertEqual(blocks, [
+            (EXAMPLE / name).read_text() for name in ("embed.c", "embed.cpp", "CMakeLists.txt")])
 
 
 if __name__ == "__main__":

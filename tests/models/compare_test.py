@@ -1,4 +1,5 @@
-"""`anydim compare` beside the real ONNX Runtime: what agrees, what differs, and what only one of them computes. ANYDIM names the command."""
+"""`anydim compare` beside the real ONNX Runtime: what agrees, what differs, and what only one of
+them computes. ANYDIM names the command."""
 
 import json
 import os

@@ -1,6 +1,8 @@
-"""Every command in the indented blocks of docs/*.md runs, in order, page by page, on small models under the names that the page uses. ANYDIM names the command.
+"""Every command in the indented blocks of docs/*.md runs, in order, page by page, on small models
+under the names that the page uses. ANYDIM names the command.
 
-A command that stands in no page's list below fails the test: a page that shows one says here what its files are.
+A command that stands in no page's list below fails the test: a page that shows one says here what
+its files are.
 """
 
 import json
@@ -19,11 +21,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).parents[2]
-COMMAND = re.compile(r"^    (?:\$ )?(anydim (?:bench|compare|explain|opt|run|tune) [^#\n]*)", re.MULTILINE)
+COMMAND = re.compile(r"^    (?:\$ )?(anydim (?:bench|compare|explain|opt|run|tune) [^#\n]*)",
+                     re.MULTILINE)
 
 
 def graph_model(path, inputs, nodes, output, weights):
-    info = [helper.make_tensor_value_info(*one) for one in (*inputs, (output, TensorProto.FLOAT, None))]
+    info = [
+        helper.make_tensor_value_info(*one) for one in (*inputs, (output, TensorProto.FLOAT, None))]
     random = numpy.random.default_rng(1)
     constants = [numpy_helper.from_array(random.standard_normal(shape, "float32"), name)
                  for name, shape in weights.items()]
@@ -33,7 +37,8 @@ def graph_model(path, inputs, nodes, output, weights):
 
 
 def embedder(path):
-    """A mean of token embeddings over what a mask lets take part: inputs `input_ids` and `attention_mask`."""
+    """A mean of token embeddings over what a mask lets take part: inputs `input_ids` and
+    `attention_mask`."""
     ids = [(name, TensorProto.INT64, ["batch", "seq"]) for name in ("input_ids", "attention_mask")]
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["x"]),
              helper.make_node("Cast", ["attention_mask"], ["real"], to=TensorProto.FLOAT),
@@ -42,8 +47,9 @@ def embedder(path):
              helper.make_node("ReduceSum", ["kept", "rows"], ["y"], keepdims=0)]
     graph_model(path, ids, nodes, "y", {"table": (100, 8)})
     model = onnx.load(path)
-    model.graph.initializer.extend(
-        [numpy_helper.from_array(numpy.array([2]), "axis"), numpy_helper.from_array(numpy.array([1]), "rows")])
+    model.graph.initializer.extend([
+        numpy_helper.from_array(numpy.array([2]), "axis"),
+        numpy_helper.from_array(numpy.array([1]), "rows")])
     onnx.save(model, path)
 
 
@@ -53,8 +59,11 @@ def dense(path):
     graph_model(path, [("x", TensorProto.FLOAT, ["n", 128])], nodes, "z", {"w": (128, 4)})
 
 
-# By page: the model's file and maker, what the page's words stand for, and what makes a command short.
-SHORT = {"bench": "--duration 0 --warm-up 0 --iterations 2", "compare": "--rounds 1", "tune": "--budget 2s"}
+# By page: the model's file and maker, what the page's words stand for, and what makes a command
+# short.
+SHORT = {
+    "bench": "--duration 0 --warm-up 0 --iterations 2", "compare": "--rounds 1",
+    "tune": "--budget 2s"}
 PAGES = {
     "measuring": (embedder, {"MODEL": "model.onnx"}),
     "tracing": (dense, {}),
@@ -82,13 +91,15 @@ class Documented(unittest.TestCase):
             words += shlex.split(SHORT.get(words[0], ""))
         if "--threads" in words:  # as many as any machine has
             words[words.index("--threads") + 1] = "1"
-        done = subprocess.run([os.environ["ANYDIM"], *words], cwd=self.folder, timeout=300, check=False,
-                              env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")},
-                              capture_output=True, text=True)
+        done = subprocess.run([os.environ["ANYDIM"], *words], cwd=self.folder, timeout=300,
+                              check=False,
+                              env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")
+                                   }, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, f"{line}\n{done.stderr}")
 
     def test_every_command(self):
-        found = {page.stem: COMMAND.findall(page.read_text()) for page in (ROOT / "docs").glob("*.md")}
+        found = {
+            page.stem: COMMAND.findall(page.read_text()) for page in (ROOT / "docs").glob("*.md")}
         found = {page: commands for page, commands in found.items() if commands}
         self.assertEqual(set(found), set(PAGES))
         for page, commands in found.items():

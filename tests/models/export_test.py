@@ -1,7 +1,9 @@
-"""Small graphs as exporters write them (exports.py) through `anydim run` against ONNX Runtime, at several sizes.
+"""Small graphs as exporters write them (exports.py) through `anydim run` against ONNX Runtime, at
+several sizes.
 
-usage: export_test.py [NAME...]   (ANYDIM names the command)
-The first and the last size also run under the policies symbolic and exact, and on the graph executor where the graph has no control flow. Floats agree within 1e-4 absolute plus 1e-3 relative; everything else is equal.
+usage: export_test.py [NAME...]   (ANYDIM names the command) The first and the last size also run
+under the policies symbolic and exact, and on the graph executor where the graph has no control
+flow. Floats agree within 1e-4 absolute plus 1e-3 relative; everything else is equal.
 """
 import os
 import pathlib
@@ -22,7 +24,8 @@ WAYS = ([], ["--policy", "symbolic"], ["--policy", "exact"], ["--executor", "gra
 def fault(name, got, want):
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"output {name}: expected {want.dtype}{want.shape}, got {got.dtype}{got.shape}"
-    same = numpy.allclose(got, want, atol=1e-4, rtol=1e-3) if want.dtype.kind == "f" else numpy.array_equal(got, want)
+    same = numpy.allclose(got, want, atol=1e-4,
+                          rtol=1e-3) if want.dtype.kind == "f" else numpy.array_equal(got, want)
     return None if same else f"output {name}: values differ"
 
 
@@ -31,7 +34,8 @@ def main():
     for name in sys.argv[1:] or exports.ALL:
         model, inputs, sizes = exports.ALL[name]()
         onnx.checker.check_model(model)
-        peer = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        peer = onnxruntime.InferenceSession(model.SerializeToString(),
+                                            providers=["CPUExecutionProvider"])
         outputs = [each.name for each in peer.get_outputs()]
         random = numpy.random.default_rng(7)
         with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +48,9 @@ def main():
                     if "graph" in options and name in exports.CONTROL_FLOW:
                         continue
                     got = compare.run_anydim(os.environ["ANYDIM"], path, batch, outputs, 2, options)
-                    faults = [each for each in (fault(n, got[n], want) for n, want in zip(outputs, wanted)) if each]
+                    faults = [
+                        each for each in (fault(n, got[n], want)
+                                          for n, want in zip(outputs, wanted)) if each]
                     failed += bool(faults)
                     print(f"{name} {size} {' '.join(options)}: {'; '.join(faults) or 'passed'}")
     sys.exit(failed != 0)

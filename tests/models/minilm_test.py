@@ -1,7 +1,8 @@
 """all-MiniLM-L6-v2 through `anydim run` against ONNX Runtime, over many shapes and over real texts.
 
-usage: minilm_test.py [--few]   (ANYDIM names the command; --few: a handful of shapes and texts, for slow builds)
-Largest absolute differences allowed: 2e-4 on last_hidden_state at valid positions, 1e-5 on sentence_embedding.
+usage: minilm_test.py [--few]   (ANYDIM names the command; --few: a handful of shapes and texts, for
+slow builds) Largest absolute differences allowed: 2e-4 on last_hidden_state at valid positions,
+1e-5 on sentence_embedding.
 """
 import json
 import os
@@ -30,7 +31,9 @@ def batch_of(rows, length, generator):
     valid[0] = length
     mask = (numpy.arange(length) < valid[:, None]).astype(numpy.int64)
     ids = generator.integers(0, VOCABULARY, (rows, length)) * mask
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": generator.integers(0, 2, (rows, length)) * mask}
+    return {
+        "input_ids": ids, "attention_mask": mask,
+        "token_type_ids": generator.integers(0, 2, (rows, length)) * mask}
 
 
 def check_shapes(shapes):
@@ -45,24 +48,31 @@ def check_shapes(shapes):
                        for name, theirs in zip(peer.outputs, peer.run(batch))}
         right = all(differences[name] <= limit for name, limit in LIMITS.items())
         failed += not right
-        print(f"batch {rows}, length {length}: {differences}{'' if right else ': over the limit'}", flush=True)
+        print(f"batch {rows}, length {length}: {differences}{'' if right else ': over the limit'}",
+              flush=True)
     return failed
 
 
 def check_texts(count):
     with tempfile.TemporaryDirectory() as folder:
         tokens = f"{folder}/tokens.jsonl"
-        subprocess.run([sys.executable, ROOT / "bench/corpus.py", MODEL.with_name("tokenizer.json"), tokens, "--count", str(count)], check=True)
+        subprocess.run([
+            sys.executable, ROOT / "bench/corpus.py",
+            MODEL.with_name("tokenizer.json"), tokens, "--count",
+            str(count)], check=True)
         limits = [f"--limit={name}={limit}" for name, limit in LIMITS.items()]
-        done = subprocess.run([sys.executable, ROOT / "bench/compare.py", MODEL, tokens, "--anydim", os.environ["ANYDIM"], "--json", *limits],
-                              stdout=subprocess.PIPE, text=True)
+        done = subprocess.run([
+            sys.executable, ROOT / "bench/compare.py", MODEL, tokens, "--anydim",
+            os.environ["ANYDIM"], "--json", *limits], stdout=subprocess.PIPE, text=True)
         print(f"{count} real texts: {json.loads(done.stdout) if done.stdout else 'no comparison'}")
         return done.returncode != 0
 
 
 def main():
     few = sys.argv[1:] == ["--few"]
-    failed = check_shapes(FEW if few else [(rows, length) for rows in BATCHES for length in LENGTHS])
+    failed = check_shapes(FEW if few else [(rows, length)
+                                           for rows in BATCHES
+                                           for length in LENGTHS])
     failed += check_texts(16 if few else 512)
     sys.exit(failed != 0)
 

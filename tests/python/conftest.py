@@ -14,7 +14,9 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def build(cache):
     def build(text, **options):
-        return anydim.compile(text.encode(), **{"cache_dir": cache, "database": False, "threads": 2, "warn_level": 2, **options})
+        return anydim.compile(
+            text.encode(),
+            **{"cache_dir": cache, "database": False, "threads": 2, "warn_level": 2, **options})
 
     return build
 

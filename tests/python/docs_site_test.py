@@ -1,5 +1,6 @@
-"""The documentation site: that it builds without a broken link, that its reference has what the package offers, and that no block of code is without a test (commands of indented blocks: tests/models/documented_commands_test.py). PACKAGE names the folder of the
-built package."""
+"""The documentation site: that it builds without a broken link, that its reference has what the
+package offers, and that no block of code is without a test (commands of indented blocks:
+tests/models/documented_commands_test.py). PACKAGE names the folder of the built package."""
 
 import html.parser
 import os
@@ -16,7 +17,8 @@ TESTED = {
     "python.md": {"python"},  # test_docs.py, peers/test_documented.py
     "tracing.md": {"python"},  # test_docs.py
     "corpus.md": {"python", "sh"},  # ray/test_documented.py
-    "c-interface.md": {"c", "cpp", "cmake"},  # tests/install/install_test.py builds and runs what it holds against the page
+    # tests/install/install_test.py builds and runs what it holds against the page.
+    "c-interface.md": {"c", "cpp", "cmake"},
     "install.md": {"sh"},  # tests/install and wheel_test.py, which run these commands
 }
 
@@ -36,8 +38,11 @@ class Page(html.parser.HTMLParser):
 
 
 def mkdocs(configuration, folder):
-    environment = {**os.environ, "ANYDIM_PACKAGE": os.environ["PACKAGE"], "NO_MKDOCS_2_WARNING": "1"}
-    command = [ROOT / ".cache/docs/bin/python", "-m", "mkdocs", "build", "--strict", "-f", configuration, "--site-dir", folder]
+    environment = {
+        **os.environ, "ANYDIM_PACKAGE": os.environ["PACKAGE"], "NO_MKDOCS_2_WARNING": "1"}
+    command = [
+        ROOT / ".cache/docs/bin/python", "-m", "mkdocs", "build", "--strict", "-f", configuration,
+        "--site-dir", folder]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
 
@@ -47,13 +52,18 @@ class Site(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="anydim_docs_")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        done = subprocess.run([ROOT / "scripts/docs_site.sh", cls.folder / "site"], capture_output=True, text=True, timeout=600, env={**os.environ, "ANYDIM_PACKAGE": os.environ["PACKAGE"]})
+        done = subprocess.run([ROOT / "scripts/docs_site.sh", cls.folder / "site"],
+                              capture_output=True, text=True, timeout=600,
+                              env={**os.environ, "ANYDIM_PACKAGE": os.environ["PACKAGE"]})
         if done.returncode != 0:
             raise AssertionError(done.stdout + done.stderr)
-        cls.pages = {page.name: Page(page.read_text()) for page in (cls.folder / "site").glob("*.html")}
+        cls.pages = {
+            page.name: Page(page.read_text()) for page in (cls.folder / "site").glob("*.html")}
 
     def test_every_page_is_there(self):
-        written = {"index" if page.stem == "README" else page.stem for page in (ROOT / "docs").glob("*.md")}
+        written = {
+            "index" if page.stem == "README" else page.stem
+            for page in (ROOT / "docs").glob("*.md")}
         self.assertEqual(written | {"404"}, {name.removesuffix(".html") for name in self.pages})
 
     def test_links_lead_somewhere(self):
@@ -69,11 +79,16 @@ class Site(unittest.TestCase):
                 self.assertTrue(not anchor or anchor in target.anchors, f"{name}: {link}")
 
     def test_the_reference_has_what_the_package_offers(self):
-        exported = re.findall(r"^from \.(?:_model|_tuning) import (.*)$", (ROOT / "python/anydim/__init__.py").read_text(), re.MULTILINE)
+        exported = re.findall(r"^from \.(?:_model|_tuning) import (.*)$",
+                              (ROOT / "python/anydim/__init__.py").read_text(), re.MULTILINE)
         names = {name.strip() for line in exported for name in line.split(",")}
         self.assertIn("tune", names)
-        there = {anchor.split(".")[-1] for anchor in self.pages["reference.html"].anchors if anchor.startswith("anydim.")}
-        self.assertLessEqual(names | {"run", "run_ragged", "Embedder", "embed_files", "InputError"}, there)
+        there = {
+            anchor.split(".")[-1]
+            for anchor in self.pages["reference.html"].anchors
+            if anchor.startswith("anydim.")}
+        self.assertLessEqual(names | {"run", "run_ragged", "Embedder", "embed_files", "InputError"},
+                             there)
         text = (self.folder / "site/reference.html").read_text()
         self.assertIn("Those that are C-contiguous, aligned", text, "the extension's own words")
 
@@ -90,7 +105,8 @@ class Site(unittest.TestCase):
 
     def test_every_block_of_code_has_a_test(self):
         for page in (ROOT / "docs").glob("*.md"):
-            languages = set(re.findall(r"^```(\w*)\n.*?^```$", page.read_text(), re.MULTILINE | re.DOTALL))
+            languages = set(
+                re.findall(r"^```(\w*)\n.*?^```$", page.read_text(), re.MULTILINE | re.DOTALL))
             self.assertLessEqual(languages, TESTED.get(page.name, set()), page.name)
 
     def test_scripts_that_pages_name_are_there(self):

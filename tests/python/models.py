@@ -51,7 +51,9 @@ def dense(x, w, b):
 
 
 def dense_inputs(random, batch, seq):
-    return {"x": random.standard_normal((batch, seq, 8), "float32"), "w": random.standard_normal((8, 4), "float32"), "b": random.standard_normal(4, "float32")}
+    return {
+        "x": random.standard_normal((batch, seq, 8), "float32"), "w": random.standard_normal(
+            (8, 4), "float32"), "b": random.standard_normal(4, "float32")}
 
 
 class Foreign:

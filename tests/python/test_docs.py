@@ -1,4 +1,5 @@
-"""Every block of code in docs/python.md, in order, as one program. Those of sentence-transformers are run where that is installed (peers/test_documented.py)."""
+"""Every block of code in docs/python.md, in order, as one program. Those of sentence-transformers
+are run where that is installed (peers/test_documented.py)."""
 
 import documented
 from models import dense_inputs
@@ -9,7 +10,8 @@ def test_the_code_of_the_documentation(monkeypatch, capsys):
     blocks = [block for block in documented.blocks() if "sentence_transformers" not in block]
     assert len(blocks) >= 8
     documented.run(blocks)
-    assert "TensorInfo(name='input_ids', dtype='int64', shape=('batch', 'seq'))" in capsys.readouterr().out
+    assert "TensorInfo(name='input_ids', dtype='int64', shape=('batch', 'seq'))" in capsys.readouterr(
+    ).out
 
 
 def test_the_code_of_the_page_on_traces(dense, random, tmp_path, monkeypatch):

@@ -21,14 +21,16 @@ PRELUDE = f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
 
 
 def run(program, **options):
-    done = subprocess.run([sys.executable, "-c", PRELUDE + program], capture_output=True, text=True, timeout=60, **options)
+    done = subprocess.run([sys.executable, "-c", PRELUDE + program], capture_output=True, text=True,
+                          timeout=60, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def compiled_sources(folder):
     """Where Python keeps what it compiled, as in an installed package."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**environment, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
@@ -39,7 +41,8 @@ def test_importing_is_quick_and_brings_no_numpy(tmp_path):
 
 
 def test_only_the_entry_is_exported():
-    names = subprocess.run(["nm", "-D", "--defined-only", anydim._anydim.__file__], capture_output=True, text=True, check=True).stdout.split("\n")
+    names = subprocess.run(["nm", "-D", "--defined-only", anydim._anydim.__file__],
+                           capture_output=True, text=True, check=True).stdout.split("\n")
     assert [line.split()[-1] for line in names if line] == ["PyInit__anydim"]
 
 
@@ -51,7 +54,8 @@ def test_beside_other_libraries_that_bring_their_own_protobuf(order):
 
 
 def test_the_process_ends_while_kernels_are_compiled():
-    """A model that nothing dropped, one in a cycle, and threads at work: none keeps the interpreter from its end, or dies of it."""
+    """A model that nothing dropped, one in a cycle, and threads at work: none keeps the interpreter
+    from its end, or dies of it."""
     program = """
 import anydim, threading, numpy as np
 from models import DENSE, ENCODER
@@ -93,13 +97,15 @@ def in_child(work):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child(build, cache):
-    """A model of the parent's is told apart; one that the child compiles works; dropping the parent's waits for nothing."""
+    """A model of the parent's is told apart; one that the child compiles works; dropping the
+    parent's waits for nothing."""
     model = build(ADD)
     model.run({"x": ONES, "y": ONES})
 
     def child():
         nonlocal model
-        for call in (lambda: model.run({"x": ONES, "y": ONES}), lambda: model.inputs, lambda: model.stats()):
+        for call in (lambda: model.run({"x": ONES, "y": ONES}), lambda: model.inputs,
+                     lambda: model.stats()):
             with pytest.raises(anydim.ForkedError, match="made in the parent of this process"):
                 call()
         own = anydim.compile(ADD.encode(), cache_dir=cache, database=False, threads=2)

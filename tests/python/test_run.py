@@ -11,10 +11,13 @@ import onnx
 import pytest
 
 import anydim
-from models import ADD, DENSE, ENCODER, IDENTITY, TRANSPOSE, Foreign, address, dense_inputs, peak_bytes, resident_bytes
+from models import (ADD, DENSE, ENCODER, IDENTITY, TRANSPOSE, Foreign, address, dense_inputs,
+                    peak_bytes, resident_bytes)
 from models import dense as expected_dense
 
-DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]
+DTYPES = [
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
+    "uint16", "uint8", "bool"]
 SHORT = {"float64": "f64", "float32": "f32", "float16": "f16", "bool": "bool"}
 
 
@@ -23,7 +26,8 @@ def short(dtype):
 
 
 def numbers(dtype, shape):
-    return (np.arange(np.prod(shape)) % 2 if dtype == "bool" else np.arange(np.prod(shape))).reshape(shape).astype(dtype)
+    return (np.arange(np.prod(shape)) %
+            2 if dtype == "bool" else np.arange(np.prod(shape))).reshape(shape).astype(dtype)
 
 
 def test_results(dense, random):
@@ -74,11 +78,13 @@ def test_bfloat16_of_ml_dtypes(build):
     patterns = model.run({"x": given.view("uint16")})["y"]
     assert (patterns == given.T).all()
     out = np.zeros((3, 2), ml_dtypes.bfloat16)
-    assert model.run({"x": given[:, ::-1]}, {"y": out})["y"] is out and (out == given[:, ::-1].T).all()
+    assert model.run({"x": given[:, ::-1]}, {"y": out})["y"] is out and (out
+                                                                         == given[:, ::-1].T).all()
 
 
 def test_inputs_are_read_where_they_lie(build):
-    """A model that gives its input back would hand out the caller's memory: that alone is copied."""
+    """A model that gives its input back would hand out the caller's memory: that alone is
+    copied."""
     model = build(ADD)
     x, y = np.ones(1000, "float32"), np.full(1000, 2, "float32")
     x.flags.writeable = y.flags.writeable = False
@@ -103,7 +109,9 @@ def test_copied_inputs_are_counted(build, random):
         model.run(inputs, {"r": out})
         model.run({name: Foreign(array) for name, array in inputs.items()}, arrays="dlpack")
     assert model.stats().copied_inputs == 0
-    model.run({**inputs, "x": np.asfortranarray(inputs["x"]), "w": Foreign(np.asfortranarray(inputs["w"]))})
+    model.run({
+        **inputs, "x": np.asfortranarray(inputs["x"]),
+        "w": Foreign(np.asfortranarray(inputs["w"]))})
     assert model.stats().copied_inputs == 2
 
 
@@ -119,7 +127,8 @@ def test_large_arrays_take_no_memory_twice(build):
 
 
 def test_results_are_handed_over_and_not_copied(build):
-    """The runtime's own block is NumPy's memory: it lies on a page of its own, and is used again once the result is dropped."""
+    """The runtime's own block is NumPy's memory: it lies on a page of its own, and is used again
+    once the result is dropped."""
     model = build(ADD)
     x = np.ones(100_000, "float32")
     result = model.run({"x": x, "y": x})["z"]
@@ -168,11 +177,14 @@ def test_every_layout_of_inputs(dense, random):
         if name not in ("not aligned", "the other byte order"):
             assert (dense.run({**inputs, "x": Foreign(given)})["r"] == expected).all(), name
     stretched = np.broadcast_to(np.float32(2), (6, 10, 8))
-    assert (dense.run({**inputs, "x": stretched})["r"] == dense.run({**inputs, "x": stretched.copy()})["r"]).all()
+    assert (dense.run({**inputs, "x": stretched
+                       })["r"] == dense.run({**inputs, "x": stretched.copy()})["r"]).all()
 
 
 def test_numbers_of_rank_zero(build):
-    model = build("fn @main(%x: Tensor[(n), f32], %y: Tensor[(), f32]) {\n  %z = mul(%x, %y)\n  return %z\n}\n")
+    model = build(
+        "fn @main(%x: Tensor[(n), f32], %y: Tensor[(), f32]) {\n  %z = mul(%x, %y)\n  return %z\n}\n"
+    )
     for three in (np.float32(3), np.array(3, "float32")):
         assert (model.run({"x": np.ones(4, "float32"), "y": three})["z"] == 3).all()
 
@@ -183,7 +195,8 @@ def test_any_mapping_of_inputs(dense, random):
 
     inputs = dense_inputs(random, 2, 2)
     expected = dense.run(inputs)["r"]
-    for mapping in (types.MappingProxyType(inputs), collections.OrderedDict(inputs), collections.ChainMap(inputs)):
+    for mapping in (types.MappingProxyType(inputs), collections.OrderedDict(inputs),
+                    collections.ChainMap(inputs)):
         assert (dense.run(mapping)["r"] == expected).all()
 
 
@@ -225,13 +238,15 @@ def test_statistics(build, random):
 def test_memory_ceiling_and_explanation(encoder):
     shapes = {"ids": (4, 16), "mask": (4, 16)}
     ceiling = encoder.memory_ceiling(shapes)
-    assert ceiling.arena_bytes > 0 and ceiling.constant_bytes > 0 and ceiling.unbounded_because == ""
-    encoder.run_ragged(np.zeros(4, "int64"), np.array([0, 4]))  # calls of other shapes, whose program has other bounds
+    assert ceiling.arena_bytes > 0 and ceiling.constant_bytes > 0 and ceiling.unbounded_because ==""
+    # Calls of other shapes, whose program has other bounds.
+    encoder.run_ragged(np.zeros(4, "int64"), np.array([0, 4]))
     assert encoder.memory_ceiling(shapes).arena_bytes == ceiling.arena_bytes
     explanation = encoder.explain(shapes)
     assert all(launch.warnings == () for launch in explanation.launches)  # no assembler
     assert explanation.launches and explanation.padding.startswith("removed")
-    assert explanation.launches[0].region in str(explanation) and explanation.arena_bytes <= ceiling.arena_bytes
+    assert explanation.launches[0].region in str(
+        explanation) and explanation.arena_bytes <= ceiling.arena_bytes
     with pytest.raises(anydim.InputError, match="shape of input 'mask' is missing"):
         encoder.explain({"ids": (4, 16)})
     with pytest.raises(anydim.InputError):
@@ -243,11 +258,12 @@ def test_padding_that_stays_is_told(build):
         warnings.simplefilter("error")
         packed = build(ENCODER, masked_rows="zero")
         kept = build(ENCODER)
-    assert packed.padded_because == "" and packed.hidden_rows_kept_because == "" and kept.hidden_rows_kept_because == ""
+    assert packed.padded_because =="" and packed.hidden_rows_kept_because =="" and kept.hidden_rows_kept_because ==""
     with pytest.warns(anydim.PaddingWarning, match="no attention was recognised") as told:
         model = build(DENSE, masked_rows="zero")
     assert len(told) == 1 and told[0].filename == __file__
-    assert "no attention was recognised" in model.padded_because and model.hidden_rows_kept_because in str(told[0].message)
+    assert "no attention was recognised" in model.padded_because and model.hidden_rows_kept_because in str(
+        told[0].message)
 
 
 def test_options_reach_the_compiler(build, random):
@@ -264,9 +280,12 @@ def test_stubs_name_what_the_extension_has():
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for name, node in classes.items():
         stubbed = {function.name for function in node.body if isinstance(function, ast.FunctionDef)}
-        assert stubbed == {attribute for attribute in vars(getattr(anydim._anydim, name)) if attribute == "__init__" or not attribute.startswith("__")}
+        assert stubbed == {
+            attribute for attribute in vars(getattr(anydim._anydim, name))
+            if attribute == "__init__" or not attribute.startswith("__")}
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assert {name for name in vars(anydim._anydim) if not name.startswith("__")} == functions | set(classes)
+    assert {name for name in vars(anydim._anydim)
+            if not name.startswith("__")} == functions | set(classes)
 
 
 def test_everything_has_a_docstring():

@@ -21,8 +21,10 @@ def exported(dtype=TensorProto.FLOAT, dims=("n", 8)):
     """relu(x) and relu(x) * 2, as an exporter writes them."""
     nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Add", ["a", "a"], ["b"])]
     results = [helper.make_tensor_value_info(name, dtype, dims) for name in "ab"]
-    graph = helper.make_graph(nodes, "small", [helper.make_tensor_value_info("x", dtype, dims)], results, doc_string="of a graph")
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="tests", doc_string="of a model")
+    graph = helper.make_graph(nodes, "small", [helper.make_tensor_value_info("x", dtype, dims)],
+                              results, doc_string="of a graph")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                              producer_name="tests", doc_string="of a model")
     model.ir_version, model.model_version, model.domain = 9, 3, "example.org"
     helper.set_model_props(model, {"stride": "32", "names": "{0: 'one'}"})
     return model.SerializeToString()
@@ -42,9 +44,12 @@ def test_the_usual_program(ort):
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "1")
     assert "CPUExecutionProvider" in ort.get_available_providers()
-    session = ort.InferenceSession(str(MODELS / "tiny_bert.onnx"), options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(str(MODELS / "tiny_bert.onnx"), options,
+                                   providers=["CPUExecutionProvider"])
     assert session.get_providers() == ["CPUExecutionProvider"]
-    feeds = {arg.name: np.ones([2 if isinstance(dim, str) else dim for dim in arg.shape], "int64") for arg in session.get_inputs()}
+    feeds = {
+        arg.name: np.ones([2 if isinstance(dim, str) else dim for dim in arg.shape], "int64")
+        for arg in session.get_inputs()}
     everything = session.run(None, feeds)
     names = [arg.name for arg in session.get_outputs()]
     assert isinstance(everything, list) and len(everything) == len(names)
@@ -55,7 +60,8 @@ def test_the_usual_program(ort):
 
 @pytest.mark.parametrize("file", ["tiny_bert.onnx", "gray_to_rgb.onnx", "rnn_loop.onnx"])
 def test_results_are_onnx_runtimes(file):
-    theirs, mine = [importlib.import_module(name).InferenceSession(str(MODELS / file)) for name in LIBRARIES]
+    theirs, mine = [
+        importlib.import_module(name).InferenceSession(str(MODELS / file)) for name in LIBRARIES]
     with np.load(MODELS / file.replace(".onnx", ".npz")) as recorded:
         for case in range(3):
             feeds = {arg.name: recorded[f"{case}.in.{arg.name}"] for arg in theirs.get_inputs()}
@@ -65,29 +71,39 @@ def test_results_are_onnx_runtimes(file):
 
 
 def test_what_sessions_say_of_themselves():
-    theirs, mine = [importlib.import_module(name).InferenceSession(exported()) for name in LIBRARIES]
+    theirs, mine = [
+        importlib.import_module(name).InferenceSession(exported()) for name in LIBRARIES]
     for get in ("get_inputs", "get_outputs"):
-        described = [[(arg.name, list(arg.shape), arg.type) for arg in getattr(session, get)()] for session in (theirs, mine)]
+        described = [[(arg.name, list(arg.shape), arg.type)
+                      for arg in getattr(session, get)()]
+                     for session in (theirs, mine)]
         assert described[0] == described[1]
     expected, got = theirs.get_modelmeta(), mine.get_modelmeta()
     for name in ours.ModelMetadata._fields:
         assert getattr(got, name) == getattr(expected, name), name
 
 
-@pytest.mark.parametrize("dtype", ["float", "double", "float16", "int64", "int32", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("dtype",
+                         ["float", "double", "float16", "int64", "int32", "int8", "uint8", "bool"])
 def test_names_of_types(dtype):
     number = {"bool": TensorProto.BOOL}.get(dtype) or getattr(TensorProto, dtype.upper())
-    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", number, ["n", None, 2])], [helper.make_tensor_value_info("y", number, ["n", None, 2])])
-    session = ours.InferenceSession(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString())
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g",
+                              [helper.make_tensor_value_info("x", number, ["n", None, 2])],
+                              [helper.make_tensor_value_info("y", number, ["n", None, 2])])
+    session = ours.InferenceSession(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                          ir_version=9).SerializeToString())
     (arg,) = session.get_inputs()
-    assert arg.type == f"tensor({dtype})" and arg.shape[0] == "n" and not isinstance(arg.shape[1], int) and arg.shape[2] == 2
+    assert arg.type == f"tensor({dtype})" and arg.shape[0] == "n" and not isinstance(
+        arg.shape[1], int) and arg.shape[2] == 2
     assert session.get_outputs()[0].type == f"tensor({dtype})"
 
 
 def test_metadata_of_a_file(tmp_path):
     (tmp_path / "m.onnx").write_bytes(exported())
     meta = ours.InferenceSession(tmp_path / "m.onnx").get_modelmeta()
-    assert meta.producer_name == "tests" and meta.version == 3 and meta.custom_metadata_map == {"stride": "32", "names": "{0: 'one'}"}
+    assert meta.producer_name == "tests" and meta.version == 3 and meta.custom_metadata_map == {
+        "stride": "32", "names": "{0: 'one'}"}
     (tmp_path / "m.anydim").write_text(DENSE)
     assert ours.InferenceSession(tmp_path / "m.anydim").get_modelmeta().custom_metadata_map == {}
 
@@ -106,7 +122,9 @@ def test_bound_arrays(ort):
         first, second = binding.copy_outputs_to_cpu()
         assert (first == a).all() and (second == 2 * a).all()
         values = binding.get_outputs()
-        assert values[0].shape() == [3, 8] and values[0].data_ptr() == address(a) and values[1].data_type() == "tensor(float)"
+        assert values[0].shape() == [
+            3, 8
+        ] and values[0].data_ptr() == address(a) and values[1].data_type() == "tensor(float)"
     value = ort.OrtValue.ortvalue_from_numpy(x)
     binding.clear_binding_inputs()
     binding.bind_ortvalue_input("x", value)
@@ -139,7 +157,8 @@ def test_bad_calls_are_value_errors(ort):
     x = np.ones((2, 8), "float32")
     with pytest.raises(ValueError):
         session.run(None, {})
-    for names, feeds in ((["q"], {"x": x}), (None, {"x": x, "y": x}), (None, {"x": x.astype("float64")}), (None, {"x": x[:, :7]})):
+    for names, feeds in ((["q"], {"x": x}), (None, {"x": x, "y": x}),
+                         (None, {"x": x.astype("float64")}), (None, {"x": x[:, :7]})):
         with pytest.raises((ValueError, Exception)) as raised:
             session.run(names, feeds)
         if ort is ours:
@@ -147,7 +166,8 @@ def test_bad_calls_are_value_errors(ort):
 
 
 def test_options_of_anydims_own(tmp_path):
-    session = ours.InferenceSession(exported(), cache_dir=tmp_path / "kernels", precision="bf16", outputs=["b"])
+    session = ours.InferenceSession(exported(), cache_dir=tmp_path / "kernels", precision="bf16",
+                                    outputs=["b"])
     assert [arg.name for arg in session.get_outputs()] == ["b"] and (tmp_path / "kernels").exists()
     options = ours.SessionOptions()
     options.add_free_dimension_override_by_name("n", 4)
@@ -159,10 +179,13 @@ def test_options_of_anydims_own(tmp_path):
 
 
 def test_what_cannot_be_had_is_told():
-    with pytest.warns(anydim.AnydimWarning, match="Anydim has no OpenVINOExecutionProvider") as told:
-        session = ours.InferenceSession(exported(), providers=[("OpenVINOExecutionProvider", {}), "CPUExecutionProvider"])
+    with pytest.warns(anydim.AnydimWarning,
+                      match="Anydim has no OpenVINOExecutionProvider") as told:
+        session = ours.InferenceSession(
+            exported(), providers=[("OpenVINOExecutionProvider", {}), "CPUExecutionProvider"])
     assert told[0].filename == __file__ and session.get_providers() == ["CPUExecutionProvider"]
-    with pytest.raises(anydim.OptionError, match="none of the providers"), pytest.warns(anydim.AnydimWarning):
+    with pytest.raises(anydim.OptionError,
+                       match="none of the providers"), pytest.warns(anydim.AnydimWarning):
         ours.InferenceSession(exported(), providers=["OpenVINOExecutionProvider"])
     options = ours.SessionOptions()
     options.enable_profiling = True
@@ -174,8 +197,10 @@ def test_what_cannot_be_had_is_told():
 
 @pytest.mark.skipif(len(ours.get_available_providers()) > 1, reason="this machine has a GPU")
 def test_a_gpu_that_is_not_there():
-    with pytest.warns(anydim.AnydimWarning, match="cuda was asked for first, and cpu runs the model"):
-        session = ours.InferenceSession(exported(), providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+    with pytest.warns(anydim.AnydimWarning,
+                      match="cuda was asked for first, and cpu runs the model"):
+        session = ours.InferenceSession(exported(),
+                                        providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
     assert session.get_providers() == ["CPUExecutionProvider"]
     with pytest.raises(anydim.ResourceError):
         ours.InferenceSession(exported(), providers=["CUDAExecutionProvider"])

@@ -33,11 +33,14 @@ fn @main(%n: Tensor[(), i64], %x: Tensor[(m), f32]) {
 def encoder_inputs(random):
     batch, seq = int(random.integers(1, 9)), int(random.integers(1, 33))
     lengths = random.integers(1, seq + 1, batch)
-    return {"ids": random.integers(0, 50, (batch, seq)), "mask": (np.arange(seq) < lengths[:, None]).astype("int64")}
+    return {
+        "ids": random.integers(0, 50, (batch, seq)), "mask": (np.arange(seq)
+                                                              < lengths[:, None]).astype("int64")}
 
 
 def test_eight_threads_give_what_one_gives(build):
-    """8 threads, each 1,000 (ANYDIM_RUNS) runs at random shapes; memory is that of the largest shape for each thread, and does not grow."""
+    """8 threads, each 1,000 (ANYDIM_RUNS) runs at random shapes; memory is that of the largest
+    shape for each thread, and does not grow."""
     model = build(ENCODER, masked_rows="zero")
     calls = [encoder_inputs(np.random.default_rng(seed)) for seed in range(RUNS)]
     expected = [model.run(call)["rows"].tobytes() for call in calls]
@@ -57,8 +60,11 @@ def test_eight_threads_give_what_one_gives(build):
 
 
 def test_calls_release_the_gil(build):
-    """While one thread computes, another one runs Python: both would take turns of 5 ms otherwise."""
-    model = build("fn @main(%x: Tensor[(n, 1024), f32], %w: Tensor[(1024, 1024), f32]) {\n  %y = matmul(%x, %w)\n  return %y\n}\n", threads=1)
+    """While one thread computes, another one runs Python: both would take turns of 5 ms
+    otherwise."""
+    model = build(
+        "fn @main(%x: Tensor[(n, 1024), f32], %w: Tensor[(1024, 1024), f32]) {\n  %y = matmul(%x, %w)\n  return %y\n}\n",
+        threads=1)
     x, w = np.ones((4000, 1024), "float32"), np.ones((1024, 1024), "float32")
     model.run({"x": x, "w": w})
     done = threading.Event()
@@ -112,7 +118,8 @@ def test_a_task_that_is_cancelled_ends_its_call(build):
     model = build(LONG_LOOP)
 
     async def cancelled():
-        task = asyncio.create_task(model.run_async({"n": np.array(10**10), "x": np.ones(8, "float32")}))
+        task = asyncio.create_task(
+            model.run_async({"n": np.array(10**10), "x": np.ones(8, "float32")}))
         await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -125,8 +132,11 @@ def test_a_task_that_is_cancelled_ends_its_call(build):
 
 
 def interrupted(program, after):
-    """Runs the program, sends SIGINT so long after it says "ready", and gives its output and how long it took to end."""
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """Runs the program, sends SIGINT so long after it says "ready", and gives its output and how
+    long it took to end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     time.sleep(after)
     began = time.monotonic()

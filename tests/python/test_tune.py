@@ -21,34 +21,43 @@ DENSE = """fn @main(%x: Tensor[(n, 48), f32]) -> Tensor[(n, 32), f32] where n in
 @pytest.fixture
 def tune(tmp_path):
     def tune(**options):
-        return anydim.tune(DENSE, **{"database": tmp_path / "t.db", "threads": 1, "cache": False, "trials": 3, "points": 2, "budget": 60, **options})
+        return anydim.tune(
+            DENSE, **{
+                "database": tmp_path / "t.db", "threads": 1, "cache": False, "trials": 3,
+                "points": 2, "budget": 60, **options})
 
     return tune
 
 
 def test_a_run_its_progress_and_what_compile_makes_of_it(tune, tmp_path):
     seen = []
-    result = tune(lengths=[4, 7, 60, 60], progress=seen.append, report=tmp_path / "report.html", log=tmp_path / "log")
+    result = tune(lengths=[4, 7, 60, 60], progress=seen.append, report=tmp_path / "report.html",
+                  log=tmp_path / "log")
     assert result.trials >= 3 and result.failures == {} and not result.nothing_to_do
     assert result.lower_bound_seconds <= result.expected_seconds * 1.001
     assert result.database == str(tmp_path / "t.db") and "candidates tried" in str(result)
-    assert len(seen) >= 3 and all(one.region == "matmul_0" and one.space > 3 and one.best_seconds > 0 for one in seen)
+    assert len(seen) >= 3 and all(
+        one.region == "matmul_0" and one.space > 3 and one.best_seconds > 0 for one in seen)
     assert [one.trials for one in seen] == sorted(one.trials for one in seen)
     assert "<html" in (tmp_path / "report.html").read_text()
     again = tune(lengths=[4, 7, 60, 60])
     assert again.nothing_to_do and again.trials == 0
     model = anydim.compile(DENSE, database=tmp_path / "t.db", threads=1, cache=False)
-    assert {launch.chosen for launch in model.explain({"x": (60, 48)}).launches} == {"tuned, measured"}
+    assert {launch.chosen
+            for launch in model.explain({"x": (60, 48)}).launches} == {"tuned, measured"}
 
 
-@pytest.mark.parametrize("sizes", [{"distribution": "uniform(4, 60)"}, {"shapes": [{"x": (4, 48)}, {"x": (60, 48)}]}, {"calls": [{"x": np.ones((n, 48), "float32")} for n in (4, 60)]}])
+@pytest.mark.parametrize(
+    "sizes", [{"distribution": "uniform(4, 60)"}, {"shapes": [{"x": (4, 48)}, {"x":
+        (60, 48)}]}, {"calls": [{"x": np.ones((n, 48), "float32")} for n in (4, 60)]}])
 def test_sizes_are_told_in_many_ways(tune, sizes):
     assert tune(trials=1, **sizes).trials >= 1
 
 
 def test_calls_and_lengths_from_files(tune, tmp_path):
     x = np.ones((9, 48), "float32")
-    assert anydim.record_call(tmp_path / "calls", {"x": x}) and anydim.record_call(tmp_path / "calls", {"x": x})
+    assert anydim.record_call(tmp_path / "calls", {"x": x}) and anydim.record_call(
+        tmp_path / "calls", {"x": x})
     assert len(list((tmp_path / "calls").iterdir())) == 1
     assert tune(trials=1, calls=tmp_path / "calls").trials >= 1
     (tmp_path / "lengths").write_text("4\n60\n")
@@ -78,9 +87,13 @@ def test_what_progress_raises_ends_it(tune):
 @pytest.mark.parametrize(
     "error, message, options",
     [
-        (anydim.OptionError, "tuning needs one of lengths, distribution, shapes, trace and calls: the sizes to tune for", {}),
-        (anydim.OptionError, "tuning needs one of lengths", {"lengths": [3], "distribution": "constant(3)"}),
-        (anydim.OptionError, "recorded calls go alone or with a trace", {"lengths": [3], "calls": [{"x": np.ones((4, 48), "float32")}]}),
+        (anydim.OptionError,
+         "tuning needs one of lengths, distribution, shapes, trace and calls: the sizes to tune for",
+         {}),
+        (anydim.OptionError, "tuning needs one of lengths", {
+            "lengths": [3], "distribution": "constant(3)"}),
+        (anydim.OptionError, "recorded calls go alone or with a trace", {
+            "lengths": [3], "calls": [{"x": np.ones((4, 48), "float32")}]}),
         (anydim.OptionError, "lengths are empty", {"lengths": []}),
         (anydim.OptionError, "lengths: expected lengths of at least 1, got 0", {"lengths": [0, 3]}),
         (anydim.OptionError, "lengths are whole numbers, not a float", {"lengths": [3.5]}),
@@ -92,11 +105,11 @@ def test_what_progress_raises_ends_it(tune):
         (anydim.MalformedError, "there is no such file", {"lengths": "none.txt"}),
         (anydim.MalformedError, "there is no recorded call in this folder", {"calls": "none"}),
         (anydim.OptionError, "'budget' cannot be '0s'", {"lengths": [3], "budget": 0}),
-        (anydim.OptionError, "'points' cannot be '99': it takes a number from 1 to 64", {"lengths": [3], "points": 99}),
+        (anydim.OptionError, "'points' cannot be '99': it takes a number from 1 to 64", {
+            "lengths": [3], "points": 99}),
         (anydim.OptionError, "'order' cannot be 'random'", {"lengths": [3], "order": "random"}),
         (anydim.OptionError, "database is a file", {"lengths": [3], "database": False}),
-        (TypeError, "threds", {"lengths": [3], "threds": 2}),
-    ],
+        (TypeError, "threds", {"lengths": [3], "threds": 2}), ],
 )
 def test_bad_input(tune, tmp_path, error, message, options):
     with pytest.raises(error, match=message):
@@ -108,5 +121,8 @@ def test_a_measuring_process_that_cannot_be_started(tune, monkeypatch):
     import multiprocessing.spawn
 
     monkeypatch.setattr(multiprocessing.spawn, "get_executable", lambda: "/none/python")
-    with pytest.raises(anydim.ResourceError, match="the measuring process /none/python cannot be started: No such file or directory"):
+    with pytest.raises(
+            anydim.ResourceError,
+            match="the measuring process /none/python cannot be started: No such file or directory"
+    ):
         tune(lengths=[4])

@@ -39,10 +39,15 @@ class Difference(unittest.TestCase):
         self.assertEqual(compare.difference("hidden", ours, theirs, self.mask), 0.5)
 
     def test_pooled_output_is_compared_whole(self):
-        self.assertEqual(compare.difference("pooled", numpy.zeros((2, 2)), numpy.full((2, 2), 3.0), self.mask), 3)
+        self.assertEqual(
+            compare.difference("pooled", numpy.zeros((2, 2)), numpy.full((2, 2), 3.0), self.mask),
+            3)
 
     def test_not_a_number_is_no_agreement(self):
-        self.assertTrue(numpy.isnan(compare.difference("pooled", numpy.full((2, 2), numpy.nan), numpy.zeros((2, 2)), self.mask)))
+        self.assertTrue(
+            numpy.isnan(
+                compare.difference("pooled", numpy.full((2, 2), numpy.nan), numpy.zeros((2, 2)),
+                                   self.mask)))
 
     def test_the_least_cosine_of_valid_vectors_counts(self):
         ours = numpy.array([[[1.0, 0], [1, 0]], [[0, 2], [0, 1]]])
@@ -51,7 +56,8 @@ class Difference(unittest.TestCase):
         self.assertEqual(compare.cosine("pooled", ours[0], ours[0], self.mask), 1)
 
     def test_other_shape_is_refused(self):
-        with self.assertRaisesRegex(SystemExit, r"output pooled: expected float64\(2, 2\), got float64\(2, 3\)"):
+        with self.assertRaisesRegex(
+                SystemExit, r"output pooled: expected float64\(2, 2\), got float64\(2, 3\)"):
             compare.difference("pooled", numpy.zeros((2, 3)), numpy.zeros((2, 2)), self.mask)
 
 

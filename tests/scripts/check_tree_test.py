@@ -18,7 +18,8 @@ ORDERLY = {
 
 
 def check(changes):
-    """Lines that check_tree.py prints for the orderly tree with changes (name: text, or None to leave the file out)."""
+    """Lines that check_tree.py prints for the orderly tree with changes (name: text, or None to
+    leave the file out)."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {**ORDERLY, **changes}.items():
             path = pathlib.Path(folder, name)
@@ -35,48 +36,69 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(check({}), [])
 
     def test_include_against_the_layers(self):
-        self.assertEqual(check({"ir/dim.h": '\n#include "passes/pass.h"\n'}), ['ir/dim.h:2: ir may not include passes ("passes/pass.h")'])
+        self.assertEqual(check({"ir/dim.h": '\n#include "passes/pass.h"\n'}),
+                         ['ir/dim.h:2: ir may not include passes ("passes/pass.h")'])
 
     def test_include_of_a_library_that_belongs_elsewhere(self):
-        self.assertEqual(check({"ir/dim.h": "#include <llvm/IR/Module.h>\n"}), ["ir/dim.h:1: ir may not use the library of <llvm/IR/Module.h>"])
+        self.assertEqual(check({"ir/dim.h": "#include <llvm/IR/Module.h>\n"}),
+                         ["ir/dim.h:1: ir may not use the library of <llvm/IR/Module.h>"])
 
     def test_include_of_an_unknown_library(self):
-        self.assertEqual(check({"ir/dim.h": "#include <boost/any.hpp>\n"}),
-                         ["ir/dim.h:1: <boost/any.hpp> belongs to a library that scripts/check_tree.py does not know"])
+        self.assertEqual(check({"ir/dim.h": "#include <boost/any.hpp>\n"}), [
+            "ir/dim.h:1: <boost/any.hpp> belongs to a library that scripts/check_tree.py does not know"
+        ])
 
     def test_relative_include(self):
-        self.assertEqual(check({"ir/dim.cpp": '#include "dim.h"\n'}), ['ir/dim.cpp:1: "dim.h" does not start at the repository root'])
+        self.assertEqual(check({"ir/dim.cpp": '#include "dim.h"\n'}),
+                         ['ir/dim.cpp:1: "dim.h" does not start at the repository root'])
 
     def test_large_file(self):
         large = {"ir/dim.h": "\n" * 601}
-        self.assertEqual(check(large), ["ir/dim.h:601: 601 lines, over 600: split it, or list it with a reason in scripts/large_files.txt"])
-        self.assertEqual(check({**large, "scripts/large_files.txt": "ir/dim.h: one table, read as a whole\n"}), [])
-        self.assertEqual(check({**large, "scripts/large_files.txt": "ir/dim.h:\n"}), ["scripts/large_files.txt:1: ir/dim.h is listed without a reason"])
+        self.assertEqual(check(large), [
+            "ir/dim.h:601: 601 lines, over 600: split it, or list it with a reason in scripts/large_files.txt"
+        ])
+        self.assertEqual(
+            check({**large, "scripts/large_files.txt": "ir/dim.h: one table, read as a whole\n"}),
+            [])
+        self.assertEqual(check({**large, "scripts/large_files.txt": "ir/dim.h:\n"}),
+                         ["scripts/large_files.txt:1: ir/dim.h is listed without a reason"])
 
     def test_row_without_a_test(self):
-        table = {"ir/ops.def": '// ops\nANYDIM_OP(add, "add", 2)\nANYDIM_OP(dyn_reshape, "dyn.reshape", 2)  // not elementwise\n'
-                               'ANYDIM_OP(exp, "exp", unary, elementwise)\n'}
+        table = {
+            "ir/ops.def":
+                '// ops\nANYDIM_OP(add, "add", 2)\nANYDIM_OP(dyn_reshape, "dyn.reshape", 2)  // not elementwise\n'
+                'ANYDIM_OP(exp, "exp", unary, elementwise)\n'}
         self.assertEqual(check(table), [])  # until the folder of tests exists
         table["tests/README.md"] = "# tests\n"
         table["tests/ir/ops/add.test"] = "add\n"
-        self.assertEqual(check(table), ["ir/ops.def:3: dyn.reshape has no test tests/ir/ops/dyn.reshape.*"])
+        self.assertEqual(check(table),
+                         ["ir/ops.def:3: dyn.reshape has no test tests/ir/ops/dyn.reshape.*"])
         self.assertEqual(check({**table, "tests/ir/ops/dyn.reshape.test": "reshape\n"}), [])
 
     def test_row_named_by_its_first_column(self):
-        rows = {"passes/passes.def": 'ANYDIM_PASS(dead_code, "drops what folding left behind")\n', "passes/README.md": "# passes\n",
-                "tests/README.md": "# tests\n", "tests/passes/fuse.test": "fuse\n"}
-        self.assertEqual(check(rows), ["passes/passes.def:1: dead_code has no test tests/passes/dead_code.*"])
+        rows = {
+            "passes/passes.def": 'ANYDIM_PASS(dead_code, "drops what folding left behind")\n',
+            "passes/README.md": "# passes\n", "tests/README.md": "# tests\n",
+            "tests/passes/fuse.test": "fuse\n"}
+        self.assertEqual(check(rows),
+                         ["passes/passes.def:1: dead_code has no test tests/passes/dead_code.*"])
         self.assertEqual(check({**rows, "tests/passes/dead_code.test": "dead_code\n"}), [])
 
     def test_source_that_is_never_built(self):
-        self.assertEqual(check({"ir/type.cpp": ""}), ["ir/type.cpp:1: no CMakeLists.txt names this file"])
+        self.assertEqual(check({"ir/type.cpp": ""}),
+                         ["ir/type.cpp:1: no CMakeLists.txt names this file"])
 
     def test_notes_and_machine_paths(self):
-        self.assertEqual(check({"ir/dim.h": "// TO" "DO: later\n"}), ["ir/dim.h:1: a note of unfinished work"])
-        self.assertEqual(check({"ir/README.md": "see /ro" "ot/notes\n"}), ["ir/README.md:1: a path of one machine"])
+        self.assertEqual(check({"ir/dim.h": "// TO"
+                                            "DO: later\n"}),
+                         ["ir/dim.h:1: a note of unfinished work"])
+        self.assertEqual(check({"ir/README.md": "see /ro"
+                                                "ot/notes\n"}),
+                         ["ir/README.md:1: a path of one machine"])
 
     def test_folder_without_readme(self):
-        self.assertEqual(check({"ir/README.md": None}), ["ir/README.md:1: every folder has a README"])
+        self.assertEqual(check({"ir/README.md": None}),
+                         ["ir/README.md:1: every folder has a README"])
 
 
 unittest.main()

@@ -1,10 +1,8 @@
-"""The campaign's supervisor with workers that hang, crash, fault and answer wrong, and killed itself. No GPU, no anydim. FAKE_NVML names a library that stands in for NVML."""
-import json
+"""The campaign's supervisor with workers that hang, crash, fault and answer wrong, and killed
+itself. No GPU, no anydim. FAKE_NVML names a library that stands in for NVML."""
 import math
 import os
 import pathlib
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "bench/campaign"))
 
+import campaign_run  # noqa: E402
 import carried  # noqa: E402
 import fit  # noqa: E402
 import journal  # noqa: E402
@@ -43,9 +42,10 @@ class Climbing(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="anydim_campaign_")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        for name, value in (("CASE_SECONDS", 1.0), ("SWEEP_SECONDS", 1.0), ("OVERRUN_SECONDS", 0.2)):
-            self.addCleanup(setattr, supervisor, name, getattr(supervisor, name))
-            setattr(supervisor, name, value)
+        for name, value in (("CASE_SECONDS", 1.0), ("SWEEP_SECONDS", 1.0), ("OVERRUN_SECONDS",
+                                                                            0.2)):
+            self.addCleanup(setattr, campaign_run, name, getattr(campaign_run, name))
+            setattr(campaign_run, name, value)
         self.addCleanup(setattr, ladder, "rungs", ladder.rungs)
         ladder.rungs = lambda _: RUNGS
 
@@ -54,10 +54,14 @@ class Climbing(unittest.TestCase):
         (self.folder / "plan").write_text(plan)
         log = open(self.folder / "log", "w", encoding="utf8")
         self.addCleanup(log.close)
-        command = [sys.executable, str(HERE / "fake_worker.py"), str(self.folder / "plan"), str(self.folder / "starts")]
+        command = [
+            sys.executable,
+            str(HERE / "fake_worker.py"),
+            str(self.folder / "plan"),
+            str(self.folder / "starts")]
         record = journal.Journal(self.folder / "state", self.folder / "out", supervisor.TIMED)
         self.addCleanup(record.close)
-        campaign = supervisor.Campaign(command, record, limit, log, **more)
+        campaign = campaign_run.Campaign(command, record, limit, log, **more)
         self.addCleanup(campaign.worker.stop)
         return campaign
 
@@ -71,7 +75,10 @@ class Climbing(unittest.TestCase):
     def cases(self):
         """That reached a worker, in order, without its proofs."""
         lines = (self.folder / "starts").read_text().splitlines()
-        return [line.split(" ", 1)[1] for line in lines if line.startswith("case ") and "empty/" not in line]
+        return [
+            line.split(" ", 1)[1]
+            for line in lines
+            if line.startswith("case ") and "empty/" not in line]
 
     def starts(self):
         return (self.folder / "starts").read_text().splitlines().count("start")
@@ -83,7 +90,8 @@ class Climbing(unittest.TestCase):
 
     def test_a_hang_closes_its_rung_and_a_new_worker_goes_on(self):
         campaign = self.climb("ring/1 hang")
-        self.assertEqual(campaign.closed, {"ring": "ring/1: no end within 1 s; the worker was killed"})
+        self.assertEqual(campaign.closed,
+                         {"ring": "ring/1: no end within 1 s; the worker was killed"})
         self.assertIn("graph", campaign.passed)
         self.assertEqual(self.starts(), 2)
         self.assertNotIn("ring/2", [each["case"]["id"] for each in campaign.results])
@@ -98,12 +106,18 @@ class Climbing(unittest.TestCase):
 
     def test_a_wrong_result_closes_its_rung_and_keeps_the_worker(self):
         campaign = self.climb("matmul_mma/1 wrong")
-        self.assertEqual(campaign.closed, {"matmul_mma": "matmul_mma/1: wrong by 0.5", "ring": "needs matmul_mma", "graph": "needs matmul_mma"})
+        self.assertEqual(
+            campaign.closed, {
+                "matmul_mma": "matmul_mma/1: wrong by 0.5", "ring": "needs matmul_mma",
+                "graph": "needs matmul_mma"})
         self.assertEqual(self.starts(), 1)
 
     def test_a_device_that_is_gone_stops_it(self):
         campaign = self.climb("map/2 hang\nempty/2 mute\nempty/3 crash")
-        self.assertTrue(campaign.stopped.startswith("two new workers in a row cannot run an empty kernel: the worker ended"), campaign.stopped)
+        self.assertTrue(
+            campaign.stopped.startswith(
+                "two new workers in a row cannot run an empty kernel: the worker ended"),
+            campaign.stopped)
         self.assertNotIn("map", campaign.passed)
         self.assertEqual(self.starts(), 3)
 
@@ -124,17 +138,24 @@ class Climbing(unittest.TestCase):
     def test_sweeps_run_only_what_passed(self):
         campaign = self.climb("matmul_mma/1 wrong")
         campaign.sweep("matmul", ladder.matmul_sweep())
-        self.assertEqual({each["status"] for each in campaign.results if each["part"] == "matmul"}, {"skipped"})
+        self.assertEqual({each["status"] for each in campaign.results if each["part"] == "matmul"},
+                         {"skipped"})
 
     def test_a_sweep_runs_checked_twins_first(self):
         campaign = self.climb("matmul/1152x384/1/checked fault\nmatmul/1536x384/1/checked wrong")
         campaign.passed.add("wgmma_tile")
         campaign.sweep("matmul", list(ladder.matmul_sweep())[:3])
-        became = [(each["case"]["id"], each["case"].get("checked", False), each["status"], each.get("error")) for each in campaign.results if each["part"].startswith("matmul")]
-        self.assertEqual(became, [("matmul/1152x384/1/checked", True, "ended", "what went wrong"),
-                                  ("matmul/1152x384/1", False, "skipped", "its checked twin: what went wrong"),
-                                  ("matmul/384x384/1/checked", True, "ended", None), ("matmul/384x384/1", False, "ended", None),
-                                  ("matmul/1536x384/1/checked", True, "ended", None), ("matmul/1536x384/1", False, "skipped", "its checked twin: wrong by 0.5")])
+        became = [(each["case"]["id"], each["case"].get("checked",
+                                                        False), each["status"], each.get("error"))
+                  for each in campaign.results
+                  if each["part"].startswith("matmul")]
+        self.assertEqual(became, [
+            ("matmul/1152x384/1/checked", True, "ended", "what went wrong"),
+            ("matmul/1152x384/1", False, "skipped", "its checked twin: what went wrong"),
+            ("matmul/384x384/1/checked", True, "ended", None),
+            ("matmul/384x384/1", False, "ended", None),
+            ("matmul/1536x384/1/checked", True, "ended", None),
+            ("matmul/1536x384/1", False, "skipped", "its checked twin: wrong by 0.5")])
 
     def test_what_has_not_passed_is_avoided(self):
         self.assertIn("matmul_wgmma", ladder.avoided({"matmul_mma", "wgmma_tile"}))
@@ -161,12 +182,15 @@ class Climbing(unittest.TestCase):
         campaign = self.climb("")
         campaign.sweep("matrix", list(ladder.matrix_sweep())[:1])
         names = [each["case"]["id"] for each in campaign.results if each["part"] == "matrix"]
-        self.assertEqual(names, ["matrix/1152x384", "matrix/1152x384/matmul_mma bm=64", "matrix/1152x384/matmul_wgmma bm=128"])
+        self.assertEqual(names, [
+            "matrix/1152x384", "matrix/1152x384/matmul_mma bm=64",
+            "matrix/1152x384/matmul_wgmma bm=128"])
 
 
     def test_one_case_a_rung_comes_first(self):
         campaign = self.climb("")
-        self.assertEqual(self.cases(), ["map/1", "reduce/1", "matmul_mma/1", "ring/1", "graph/1", "map/2", "ring/2"])
+        self.assertEqual(self.cases(), [
+            "map/1", "reduce/1", "matmul_mma/1", "ring/1", "graph/1", "map/2", "ring/2"])
         self.assertEqual(campaign.climbed["ring"], (2, 2))
 
     def test_a_later_case_that_fails_closes_its_rung_and_those_above(self):
@@ -185,16 +209,22 @@ class Climbing(unittest.TestCase):
         before = self.cases()
         campaign = self.climb("")
         self.assertEqual(self.cases()[len(before):], ["map/2"])
-        self.assertEqual(campaign.closed, {"reduce": "reduce/1: wrong by 0.5", "ring": "ring/1: the worker ended with exit code -6", "graph": "needs reduce"})
+        self.assertEqual(
+            campaign.closed, {
+                "reduce": "reduce/1: wrong by 0.5",
+                "ring": "ring/1: the worker ended with exit code -6", "graph": "needs reduce"})
         campaign = self.climb("", again=True)
-        self.assertEqual(self.cases()[len(before) + 1:], ["reduce/1", "ring/1", "graph/1", "ring/2"])
+        self.assertEqual(self.cases()[len(before) + 1:],
+                         ["reduce/1", "ring/1", "graph/1", "ring/2"])
         self.assertEqual(campaign.closed, {})
 
     def test_what_another_device_or_program_found_is_refused(self):
         self.climb("")
         campaign = self.campaign("")
         campaign.record.begin(["test"], {"device": "another", "worker": "w"})
-        self.assertEqual(campaign.record.refused, ["8 cases of an earlier command are refused: device was fake, here another, worker was None, here w"])
+        self.assertEqual(campaign.record.refused, [
+            "8 cases of an earlier command are refused: device was fake, here another, worker was None, here w"
+        ])
         self.assertEqual(campaign.record.known, {})
 
     def test_times_of_another_boot_are_taken_again(self):
@@ -211,23 +241,27 @@ class Climbing(unittest.TestCase):
         begin = time.monotonic()
         campaign.sweep("matmul", ladder.matmul_sweep(), begin + 0.3)
         self.assertLess(time.monotonic() - begin, 3)
-        self.assertEqual([each["status"] for each in campaign.results if each["part"] == "matmul"], ["cut"])
+        self.assertEqual([each["status"] for each in campaign.results if each["part"] == "matmul"],
+                         ["cut"])
         campaign.sweep("calls", ladder.calls_sweep(), time.monotonic() + 20)
-        self.assertEqual([each["status"] for each in campaign.results if each["part"] == "calls"], ["ended"] * 3)
+        self.assertEqual([each["status"] for each in campaign.results if each["part"] == "calls"],
+                         ["ended"] * 3)
 
     def test_slices_add_up_and_what_is_left_flows_on(self):
         campaign = self.campaign("", limit=100)
         now, parts = time.monotonic(), ["matmul", "attention", "ragged"]
         ends = [supervisor.slice_of(campaign, part, parts) - now for part in parts]
         shares = [supervisor.PARTS[part] for part in parts]
-        for got, want in zip(ends, (100 * shares[0] / sum(shares), 100 * shares[1] / sum(shares[1:]), 100)):
+        for got, want in zip(
+                ends, (100 * shares[0] / sum(shares), 100 * shares[1] / sum(shares[1:]), 100)):
             self.assertAlmostEqual(got, want, delta=0.5)
 
     def test_a_log_without_end_is_cut(self):
         path = self.folder / "long"
         path.write_bytes(b"x" * (2 * supervisor.LOG_BYTES) + b"the end")
         supervisor.trim(path)
-        self.assertEqual((path.stat().st_size, path.read_bytes()[-7:]), (supervisor.LOG_BYTES, b"the end"))
+        self.assertEqual((path.stat().st_size, path.read_bytes()[-7:]),
+                         (supervisor.LOG_BYTES, b"the end"))
 
 
 class Waiting(unittest.TestCase):
@@ -247,7 +281,10 @@ class Waiting(unittest.TestCase):
         begin = time.monotonic()
         result = one.run({"id": "x"}, 0.2)
         self.assertLess(time.monotonic() - begin, 3)
-        self.assertEqual((result["status"], result["error"]), ("hung", "no end within 0 s; the worker was killed, and is still there: the driver holds it"))
+        self.assertEqual(
+            (result["status"], result["error"]),
+            ("hung",
+             "no end within 0 s; the worker was killed, and is still there: the driver holds it"))
         self.assertEqual((one.process, one.left_behind), (None, 1))
 
     def test_a_case_that_nobody_reads(self):
@@ -260,11 +297,14 @@ class Waiting(unittest.TestCase):
 
     def test_a_worker_dies_with_its_supervisor(self):
         text = f"import sys; sys.path.insert(0, {str(ROOT / 'bench/campaign')!r}); import worker, time\none = worker.Worker(['sleep', '100'], None)\none.start()\nprint(one.process.pid, flush=True)\ntime.sleep(100)"
-        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as supervising:
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE,
+                              text=True) as supervising:
             child = int(supervising.stdout.readline())
             supervising.kill()
         until = time.monotonic() + 5
-        while pathlib.Path(f"/proc/{child}").exists() and (pathlib.Path(f"/proc/{child}/stat").read_text().split()[2] != "Z") and time.monotonic() < until:
+        while pathlib.Path(f"/proc/{child}").exists() and (
+                pathlib.Path(f"/proc/{child}/stat").read_text().split()[2]
+                != "Z") and time.monotonic() < until:
             time.sleep(0.02)
         self.assertLess(time.monotonic(), until)
 
@@ -285,13 +325,18 @@ class Carried(unittest.TestCase):
         (self.kernels / "tuning.db").write_text("no kernel")
         carried.pack(self.kernels, self.archive, self.made)
         self.assertEqual(carried.unpack(self.archive, self.folder / "there", self.made), 3)
-        self.assertEqual(sorted((each.name, each.read_bytes()) for each in (self.folder / "there").iterdir()),
-                         [(f"{number:032x}.kernel", bytes([number]) * 100) for number in range(3)])
+        self.assertEqual(
+            sorted((each.name, each.read_bytes()) for each in (self.folder / "there").iterdir()),
+            [(f"{number:032x}.kernel", bytes([number]) * 100) for number in range(3)])
 
     def test_kernels_of_another_device_or_generator_are_refused(self):
         carried.pack(self.kernels, self.archive, self.made)
-        with self.assertRaisesRegex(ValueError, r"kernels.tar.gz are refused: code generator was abc NVRTC 13.0, here def NVRTC 13.1$"):
-            carried.unpack(self.archive, self.folder / "there", {**self.made, "code generator": "def NVRTC 13.1"})
+        with self.assertRaisesRegex(
+                ValueError,
+                r"kernels.tar.gz are refused: code generator was abc NVRTC 13.0, here def NVRTC 13.1$"
+        ):
+            carried.unpack(self.archive, self.folder / "there",
+                           {**self.made, "code generator": "def NVRTC 13.1"})
         self.assertFalse((self.folder / "there").exists())
 
     def test_a_damaged_archive_is_refused(self):
@@ -318,15 +363,23 @@ class Carried(unittest.TestCase):
 class Fitting(unittest.TestCase):
     def test_constants_are_found_again(self):
         """Of a model with corners, as the real one has: waves, and the larger of two times."""
-        truth = {"start_seconds": 3.1e-6, "first_bytes_cycles": 1400, "wgmma_share": 0.7, "split_latency": 700}
-        start = {"start_seconds": 2e-6, "first_bytes_cycles": 900, "wgmma_share": 0.95, "split_latency": 700}
-        shapes = [(m, n, k) for m in (1, 100, 300, 1000, 3000, 8000, 20000) for n in (384, 1152, 3072) for k in (64, 768)]
+        truth = {
+            "start_seconds": 3.1e-6, "first_bytes_cycles": 1400, "wgmma_share": 0.7,
+            "split_latency": 700}
+        start = {
+            "start_seconds": 2e-6, "first_bytes_cycles": 900, "wgmma_share": 0.95,
+            "split_latency": 700}
+        shapes = [(m, n, k)
+                  for m in (1, 100, 300, 1000, 3000, 8000, 20000)
+                  for n in (384, 1152, 3072)
+                  for k in (64, 768)]
 
         def estimate(constants):
             seconds = []
             for m, n, k in shapes:
                 waves = math.ceil(math.ceil(m / 128) * math.ceil(n / 128) / 132)
-                cycles = waves * max(128 * 128 * k * 2 / 4096 / constants["wgmma_share"], constants["first_bytes_cycles"] + k)
+                cycles = waves * max(128 * 128 * k * 2 / 4096 / constants["wgmma_share"],
+                                     constants["first_bytes_cycles"] + k)
                 seconds.append(constants["start_seconds"] + cycles / 1.75e9)
             return seconds
 
@@ -349,18 +402,26 @@ class Fitting(unittest.TestCase):
 
 class Counters(unittest.TestCase):
     def test_what_a_table_says(self):
-        text = ('==PROF== Connected to process 1\n"ID","Kernel Name","gpu__time_duration.sum","sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active","device__attribute_x"\n'
-                '"","","usecond","%",""\n"0","matmul_0","1,012.5","71.2","9"\n"1","matmul_0","n/a","70","9"\n')
-        self.assertEqual(profile_counters.kernels(text), [
-            {"kernel": "matmul_0", "counters": {"gpu__time_duration.sum [usecond]": 1012.5, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active [%]": 71.2}},
-            {"kernel": "matmul_0", "counters": {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active [%]": 70.0}}])
-        self.assertEqual(profile_counters.kernels("==ERROR== the profiler may not read counters\n"), [])
+        text = (
+            '==PROF== Connected to process 1\n"ID","Kernel Name","gpu__time_duration.sum","sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active","device__attribute_x"\n'
+            '"","","usecond","%",""\n"0","matmul_0","1,012.5","71.2","9"\n"1","matmul_0","n/a","70","9"\n'
+        )
+        self.assertEqual(profile_counters.kernels(text), [{
+            "kernel": "matmul_0", "counters": {
+                "gpu__time_duration.sum [usecond]": 1012.5,
+                "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active [%]": 71.2}}, {
+                    "kernel": "matmul_0", "counters": {
+                        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active [%]": 70.0}}
+                                                          ])
+        self.assertEqual(profile_counters.kernels("==ERROR== the profiler may not read counters\n"),
+                         [])
 
 
 class UnderLoad(unittest.TestCase):
     def load(self, library):
         before = os.environ.get("ANYDIM_NVML")
-        self.addCleanup(lambda: os.environ.update(ANYDIM_NVML=before) if before is not None else os.environ.pop("ANYDIM_NVML", None))
+        self.addCleanup(lambda: os.environ.update(ANYDIM_NVML=before)
+                        if before is not None else os.environ.pop("ANYDIM_NVML", None))
         os.environ["ANYDIM_NVML"] = library
         load = Load(subprocess.DEVNULL)
         self.addCleanup(load.stop)
@@ -368,14 +429,17 @@ class UnderLoad(unittest.TestCase):
 
     @unittest.skipUnless("FAKE_NVML" in os.environ, "FAKE_NVML is not set")
     def test_clocks_power_and_temperature(self):
-        """The fake's clock rises by 10 MHz a reading from 1000; it draws 300.5 W at 61 C, held back by its power cap."""
+        """The fake's clock rises by 10 MHz a reading from 1000; it draws 300.5 W at 61 C, held back
+        by its power cap."""
         load = self.load(os.environ["FAKE_NVML"])
         begin = time.monotonic()
         told = None
-        while (told is None or told["sm_mhz"][0] == told["sm_mhz"][2]) and time.monotonic() < begin + 20:
+        while (told is None
+               or told["sm_mhz"][0] == told["sm_mhz"][2]) and time.monotonic() < begin + 20:
             time.sleep(0.05)
             told = load.between(begin, time.monotonic())
-        self.assertEqual((told["power_w"], told["temperature_c"], told["reasons"]), ([300.5] * 3, [61] * 3, ["power cap"]))
+        self.assertEqual((told["power_w"], told["temperature_c"], told["reasons"]),
+                         ([300.5] * 3, [61] * 3, ["power cap"]))
         self.assertEqual(told["sm_mhz"][0] % 10, 0)
         self.assertLess(told["sm_mhz"][0], told["sm_mhz"][2])
         self.assertIsNone(load.between(begin - 2, begin - 1))
@@ -386,197 +450,12 @@ class UnderLoad(unittest.TestCase):
         self.assertIsNone(load.between(0, time.monotonic()))
 
     def test_a_part_is_told_of_as_a_whole(self):
-        one, two = ({"sm_mhz": [low, low + 10, low + 20], "reasons": reasons} for low, reasons in ((1000, []), (1200, ["power cap"])))
-        entries = [{"part": "matmul/checked", "load": one}, {"part": "matmul", "load": two}, {"part": "calls"}]
-        self.assertEqual(report.loads(entries), {"matmul": {"reasons": ["power cap"], "sm_mhz": [1000, 1210, 1220]}})
-
-
-class WholeRun(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="anydim_campaign_")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.out = self.folder / "out"
-
-    def command(self, plan, *words):
-        (self.folder / "plan").write_text(plan)
-        worker_command = shlex.join([sys.executable, str(HERE / "fake_worker.py"), str(self.folder / "plan"), str(self.folder / "starts")])
-        return dict(args=[str(ROOT / "scripts/gpu_campaign.sh"), str(self.out), "--state", str(self.folder / "state"), "--carried", str(self.folder / "carried"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                    env=dict(os.environ, ANYDIM_WORKER=worker_command, ANYDIM_NVML="/nowhere"))
-
-    def campaign(self, plan, *words):
-        return subprocess.run(**self.command(plan, *words), timeout=100, check=False)
-
-    def cases(self):
-        return [line for line in (self.folder / "starts").read_text().splitlines() if line.startswith("case ") and "empty/" not in line and "information" not in line]
-
-    def summary(self):
-        return json.loads((self.out / "results.json").read_text())
-
-    def test_files_and_tables(self):
-        done = self.campaign("split_k crash\n", "--limit", "60", "matmul", "attention", "matrix", "ragged", "calls")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(sorted(each.name for each in self.out.iterdir()), ["cases.jsonl", "results.json", "results.md", "worker.log"])
-        summary = self.summary()
-        self.assertEqual(summary["rungs"]["split_k"].split(": ")[1], "the worker ended with exit code -6")
-        self.assertEqual(summary["rungs"]["graph"], "passed")
-        self.assertAlmostEqual(summary["matmul_geometric_mean"], 1.2)
-        self.assertEqual(len(summary["matmul"]), 8 * 16 + 2)
-        self.assertEqual(summary["matrix"]["matmul_wgmma bm=128"]["8x1152x384"], 10.0)
-        tables = (self.out / "results.md").read_text()
-        self.assertRegex(tables, r"\| 4096 \| 768 \| 3072 \| 10\.00 \| [0-9.]+ \| 12\.00 \| 1\.200 \| 1\.100 \| 8\.00 \| 1\.250 \| 20\.00 \| 1\.050 \| plain \|\n")
-        self.assertEqual(sorted({len(row["lengths"]) for row in summary["ragged"]}), [32, 128, 512, 2048])
-        # Both take 10 us here, and equal lengths cost as many multiplications but for a rounded batch.
-        for row in summary["ragged"]:
-            self.assertAlmostEqual(report.attention_rate(row) / report.attention_rate(row["equal"]), 1, delta=0.02)
-        self.assertRegex(tables, r"\| 128 \| \d+ \| 10\d\d \| 12 \| 64 \| 10\.00 \| [0-9.]+ \| (0\.99|1\.00)\d \|")
-        self.assertIn("| 100 | 1x1 | 200.0 | 305.0 | 50.0 | 90.0 |", tables)
-        self.assertIn("At 1x1 one more launch costs 2.00 us on the device, and 1.00 us more of the whole call", tables)
-
-    def test_a_first_contact_measures_four_shapes_of_every_part(self):
-        done = self.campaign("", "--first-contact")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        summary = self.summary()
-        self.assertEqual([len(summary[part]) for part in ("matmul", "attention", "ragged", "models")], [4, 4, 4, 4])
-        self.assertEqual({outcome.split()[0] for outcome in summary["rungs"].values()}, {"passed"})
-        self.assertIn("cases", summary["rungs"]["ring"])
-        # The next command has these already.
-        ran = (self.folder / "starts").read_text().count("case matmul/512x3072x768\n")
-        self.campaign("", "--limit", "60", "matmul")
-        self.assertEqual((ran, (self.folder / "starts").read_text().count("case matmul/512x3072x768\n")), (1, 1))
-        self.assertEqual(len(self.summary()["attention"]), 4)
-
-    def test_constants_are_fitted_and_candidates_ranked_again(self):
-        self.assertEqual(self.campaign("", "--limit", "60", "fit").returncode, 0)
-        told = self.summary()["fit"]
-        self.assertEqual(told["timings"], 8)
-        self.assertGreater(told["spread"]["before"], 3)
-        self.assertLess(told["spread"]["after"], 1.1)
-        self.assertEqual(sorted(told["constants"]), ["start_seconds", "wgmma_share"])
-        self.assertEqual(told["regret"], {"before": [1.0, 8], "after": [1.0, 8]})
-        self.assertRegex((self.out / "results.md").read_text(), r"ANYDIM_COST\(start_seconds, [5-9]\.\d+e-06,\n")
-
-    def test_variants_take_turns(self):
-        text = self.folder / "peeled"
-        text.mkdir()
-        (text / "attention.cuh").write_text("// another")
-        self.assertEqual(self.campaign("variants/matmul/16x768x768/matmul_wgmma swap_ab absent\n", "--limit", "60", "--variant", str(text), "variants").returncode, 0)
-        ran = [line[5:] for line in (self.folder / "starts").read_text().splitlines() if line.startswith("case variants/attention/64/512")]
-        self.assertEqual([each for each in ran if not each.endswith("checked")],
-                         [f"variants/attention/64/512/{name}/{number}" for number in (1, 2) for name in ("as it is", "peeled")])
-        variants = self.summary()["variants"]
-        self.assertEqual(variants["variants/attention/64/512 20x12x512x64"], {"as it is": [10.0, 10.0], "peeled": [10.0, 10.0]})
-        self.assertNotIn("matmul_wgmma swap_ab=1", variants["variants/matmul/16x768x768 16x768x768"])
-        self.assertEqual(variants["variants/matmul/512x3072x768 512x3072x768"]["matmul_wgmma persistent=1"], [10.0, 10.0])
-
-    def test_counters_of_a_profiler(self):
-        ncu = self.folder / "bin/ncu"
-        ncu.parent.mkdir()
-        # Writes the table as the profiler does, once the worker has ended.
-        ncu.write_text(f"""#!/bin/sh
-while [ "$1" != {shlex.quote(sys.executable)} ]; do [ "$1" != --log-file ] || file=$2; shift; done
-"$@"
-printf '"ID","Kernel Name","lts__t_bytes.sum"\\n"","","byte"\\n"0","matmul_0","7"\\n' > "$file"
-""")
-        ncu.chmod(0o755)
-        started = self.command("", "--limit", "60", "profile")
-        started["env"]["PATH"] = f"{ncu.parent}:{started['env']['PATH']}"
-        done = subprocess.run(**started, timeout=100, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([(each["kernel"], each["counters"]) for each in self.summary()["profile"]], [("matmul_0", {"lts__t_bytes.sum [byte]": 7.0})] * 4)
-
-    def test_the_machines_processors(self):
-        """By a command that was carried, which here says what it was asked for."""
-        self.assertEqual(self.campaign("", "--limit", "60", "cpu").returncode, 0)
-        self.assertRegex(self.summary()["failures"][0]["error"], r"anydim.xz is not there: gpu_campaign.sh --fill makes it where build/portable has the command$")
-        command = self.folder / "command"
-        command.write_text("""#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in --threads) threads=$2;; --precision) precision=$2;; esac; shift; done
-[ "$precision" = f32 ] && each=8000 || each=4000
-echo "{\\"p50_ms\\": $((each / threads))}"
-""")
-        (self.folder / "carried").mkdir()
-        carried.pack_command(command, self.folder / "carried" / carried.COMMAND)
-        self.assertEqual(self.campaign("", "--limit", "60", "cpu").returncode, 0)
-        rows = {(*row["dims"], row["threads"]): (row["f32_us"], row["bf16_us"]) for row in self.summary()["cpu"]}
-        self.assertEqual(set(rows), {(batch, 128, threads) for batch in (1, 8) for threads in ladder.CPU_THREADS if threads <= len(os.sched_getaffinity(0))})
-        self.assertEqual(rows[8, 128, 1], (8e6, 4e6))
-        self.assertIn("| minilm | 8x128 | 1 | 8000000 | 1.000 | 4000000 | 1.000 |", (self.out / "results.md").read_text())
-
-    def kill(self, number):
-        """A campaign that is in the middle of a rung gets the signal."""
-        with subprocess.Popen(**self.command("ring/ slow", "--limit", "60", "calls")) as process:
-            until = time.monotonic() + 60
-            while not ((self.out / "cases.jsonl").exists() and "ladder/ring" in (self.out / "cases.jsonl").read_text()) and time.monotonic() < until:
-                time.sleep(0.01)
-            process.send_signal(number)
-            output = process.communicate(timeout=20)[0]
-        return process.returncode, output
-
-    def test_killed_it_has_lost_nothing(self):
-        self.assertEqual(self.kill(signal.SIGKILL)[0], -signal.SIGKILL)
-        self.assertEqual(sorted(each.name for each in self.out.iterdir()), ["cases.jsonl", "worker.log"])
-        done = subprocess.run([str(ROOT / "scripts/gpu_campaign.sh"), str(self.out), "--report"], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        rungs = self.summary()["rungs"]
-        self.assertIn("passed", rungs["map"])
-        self.assertEqual(rungs["persistent"], "needs ring")
-        before = (self.out / "cases.jsonl").read_text().splitlines()
-        self.assertEqual(self.campaign("", "--limit", "60", "calls").returncode, 0)
-        self.assertEqual((self.out / "cases.jsonl").read_text().splitlines()[:len(before)], before)
-        starts = self.cases()
-        # The case in flight is the only one that ran twice.
-        self.assertLessEqual(len(starts) - len(set(starts)), 1)
-        self.assertEqual(self.summary()["rungs"]["graph"], "passed")
-
-    def test_on_another_machine_it_goes_on_where_it_ended(self):
-        """From what was brought back; here it is the same boot, so that times hold, too."""
-        self.assertEqual(self.campaign("", "--limit", "60", "calls").returncode, 0)
-        ran = self.cases()
-        (self.folder / "carried").mkdir()
-        shutil.move(self.out / "cases.jsonl", self.folder / "carried/cases.jsonl")
-        shutil.rmtree(self.folder / "state")
-        (self.folder / "starts").unlink()
-        self.assertEqual(self.campaign("", "--limit", "60", "calls").returncode, 0)
-        self.assertTrue(ran)
-        self.assertEqual(self.cases(), [])
-        self.assertEqual(self.summary()["rungs"]["graph"], "passed")
-
-    def test_told_to_end_it_writes_what_it_has(self):
-        code, output = self.kill(signal.SIGTERM)
-        self.assertEqual(code, 1)
-        self.assertIn("Stopped: SIGTERM came.", output)
-        self.assertIn("passed", self.summary()["rungs"]["map"])
-
-    def test_one_campaign_a_state(self):
-        with subprocess.Popen(**self.command("map/ hang", "--limit", "60", "calls")) as process:
-            while not (self.folder / "starts").exists():
-                time.sleep(0.01)
-            done = self.campaign("map/ hang", "--limit", "1", "calls")
-            process.kill()
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, "another campaign works in .*; wait for it, or give this one a folder with --state")
-
-    def test_killed_at_random_moments(self):
-        """Some of what `rehearse.py --kills 50` does over the interpreter (bench/README.md)."""
-        (self.folder / "plan").write_text("matmul/ slow\nattention slow\n")
-        command = shlex.join([sys.executable, str(HERE / "fake_worker.py"), str(self.folder / "plan"), str(self.folder / "starts")])
-        done = subprocess.run([sys.executable, str(ROOT / "bench/campaign/rehearse.py"), str(self.folder / "rehearsal"), "--kills", "8", "--seconds", "1.5", "--seed", "3", "--limit", "60"],
-                              env=dict(os.environ, ANYDIM_WORKER=command, ANYDIM_NVML="/nowhere"), capture_output=True, text=True, timeout=200, check=False)
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        self.assertRegex(done.stdout, r"[1-8] kills survived; \d+ cases recorded, 0 of them again")
-
-    def test_without_a_worker_it_says_how_to_make_one(self):
-        started = self.command("")
-        started["env"]["ANYDIM_WORKER"] = "/nowhere/campaign_worker --device cuda"
-        done = subprocess.run(**started, timeout=20, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no worker /nowhere/campaign_worker; make one: cmake --preset slim", done.stderr)
-
-    def test_an_unknown_part_is_refused(self):
-        done = subprocess.run([str(ROOT / "scripts/gpu_campaign.sh"), "nowhere", "everything"], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no part everything; there are ladder, primitives, matmul", done.stderr)
+        one, two = ({"sm_mhz": [low, low + 10, low + 20], "reasons": reasons}
+                    for low, reasons in ((1000, []), (1200, ["power cap"])))
+        entries = [{"part": "matmul/checked", "load": one}, {"part": "matmul", "load": two},
+                   {"part": "calls"}]
+        self.assertEqual(report.loads(entries),
+                         {"matmul": {"reasons": ["power cap"], "sm_mhz": [1000, 1210, 1220]}})
 
 
 if __name__ == "__main__":

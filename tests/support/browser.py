@@ -22,7 +22,8 @@ def pixels(png):
         at += 12 + length
     raw, stride, before, rows = zlib.decompress(data), width * size, bytes(width * size), []
     for y in range(height):
-        filtering, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        filtering, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) *
+                                                               (stride + 1)])
         for i in range(stride):
             left = line[i - size] if i >= size else 0
             above, corner = before[i], before[i - size] if i >= size else 0
@@ -47,10 +48,15 @@ def picture_of(chromium, page, width, height):
     """Rows of pixels, the document as the browser has it, and what it said on its console."""
     with tempfile.TemporaryDirectory() as folder:
         picture = pathlib.Path(folder) / "picture.png"
-        common = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--proxy-server=127.0.0.1:9", f"--user-data-dir={folder}/profile", "--hide-scrollbars",
-                  "--enable-logging=stderr", f"--window-size={width},{height}"]
-        shown = subprocess.run([*common, f"--screenshot={picture}", page.as_uri()], check=True, timeout=120, capture_output=True, text=True)
-        dom = subprocess.run([*common, "--dump-dom", page.as_uri()], check=True, timeout=120, capture_output=True, text=True).stdout
+        common = [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--proxy-server=127.0.0.1:9",
+            f"--user-data-dir={folder}/profile", "--hide-scrollbars", "--enable-logging=stderr",
+            f"--window-size={width},{height}"]
+        shown = subprocess.run(
+            [*common, f"--screenshot={picture}", page.as_uri()], check=True, timeout=120,
+            capture_output=True, text=True)
+        dom = subprocess.run([*common, "--dump-dom", page.as_uri()], check=True, timeout=120,
+                             capture_output=True, text=True).stdout
         rows = pixels(picture.read_bytes())
     assert len(rows) == height and len(rows[0]) == width
     return rows, dom, [line for line in shown.stderr.splitlines() if "CONSOLE" in line]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Shows the page of `anydim explain --html` in a headless Chromium that reaches no network, and looks at the picture.
+"""Shows the page of `anydim explain --html` in a headless Chromium that reaches no network, and
+looks at the picture.
 
 usage: explain_page_test.py ANYDIM CHROMIUM
 """
@@ -20,10 +21,14 @@ def main():
     anydim, chromium = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "page.html"
-        subprocess.run([anydim, "explain", MODEL, "--shape", "input_ids=2x7", "--html", page, "--cache-dir", f"{folder}/kernels"], check=True, timeout=300)
+        subprocess.run([
+            anydim, "explain", MODEL, "--shape", "input_ids=2x7", "--html", page, "--cache-dir",
+            f"{folder}/kernels"], check=True, timeout=300)
         text = page.read_text()
         rows, dom, said = picture_of(chromium, page, 1300, 2200)
-    assert "://" not in text.replace("http://www.w3.org/2000/svg", "") and "<script" not in text and "nan" not in text, "the page refers to nothing"
+    assert "://" not in text.replace(
+        "http://www.w3.org/2000/svg",
+        "") and "<script" not in text and "nan" not in text, "the page refers to nothing"
     assert not said, f"the browser complains: {said}"
     for part in ('id="timeline"', 'id="regions"', "<h2>Buckets</h2>", "<h2>Facts</h2>"):
         assert part in dom, part

@@ -1,5 +1,6 @@
-"""ONNX models made to break a compiler: of great size, with functions that grow, with contradictions, with element types that Anydim lacks, with branches that could not run,
-with loops of no trips. ANYDIM names the command."""
+"""ONNX models made to break a compiler: of great size, with functions that grow, with
+contradictions, with element types that Anydim lacks, with branches that could not
+run. ANYDIM names the command."""
 import os
 import resource
 import shutil
@@ -27,10 +28,16 @@ def node(op, inputs, outputs, **attributes):
 class HostileModels(Hostile):
     def save(self, nodes, inputs, outputs, constants=None, functions=()):
         """Writes m.onnx."""
-        initial = [numpy_helper.from_array(numpy.asarray(value), name) if not isinstance(value, TensorProto) else value for name, value in (constants or {}).items()]
-        domains = [helper.make_opsetid("", 18), *([helper.make_opsetid("own", 1)] if functions else [])]
+        initial = [
+            numpy_helper.from_array(numpy.asarray(value), name)
+            if not isinstance(value, TensorProto) else value
+            for name, value in (constants or {}).items()]
+        domains = [
+            helper.make_opsetid("", 18), *([helper.make_opsetid("own", 1)] if functions else [])]
         graph = helper.make_graph(nodes, "graph", inputs, outputs, initializer=initial)
-        onnx.save(helper.make_model(graph, opset_imports=domains, functions=list(functions), ir_version=8), self.folder / "m.onnx")
+        onnx.save(
+            helper.make_model(graph, opset_imports=domains, functions=list(functions),
+                              ir_version=8), self.folder / "m.onnx")
 
     def run_model(self, executor, model="m.onnx", **inputs):
         """Exit code, standard error, and the outputs by name."""
@@ -39,10 +46,12 @@ class HostileModels(Hostile):
             numpy.save(self.folder / f"{name}.npy", value)
             words += ["--input", f"{name}={name}.npy"]
         done = self.anydim("run", model, "--executor", executor, "--output", executor, *words)
-        return done.returncode, done.stderr.decode(), {path.stem: numpy.load(path) for path in sorted((self.folder / executor).glob("*.npy"))}
+        return done.returncode, done.stderr.decode(), {
+            path.stem: numpy.load(path) for path in sorted((self.folder / executor).glob("*.npy"))}
 
     def agree(self, wanted=None, model="m.onnx", **inputs):
-        """The virtual machine and the reference executor give the same, and what is wanted where that is known."""
+        """The virtual machine and the reference executor give the same, and what is wanted where
+        that is known."""
         code, said, got = self.run_model("vm", model, **inputs)
         self.assertEqual(code, 0, said)
         code, said, reference = self.run_model("reference", model, **inputs)
@@ -51,13 +60,15 @@ class HostileModels(Hostile):
         for other in (reference, *([wanted] if wanted else [])):
             self.assertEqual(got.keys(), other.keys())
             for name, value in other.items():
-                self.assertEqual((got[name].shape, got[name].dtype), (value.shape, value.dtype), name)
+                self.assertEqual((got[name].shape, got[name].dtype), (value.shape, value.dtype),
+                                 name)
                 numpy.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
         return got
 
 
 class Sizes(HostileModels):
-    """Compile time is near linear: each ends long before the 120 s after which the command is given up. Sanitizers get a tenth."""
+    """Compile time is near linear: each ends long before the 120 s after which the command is given
+    up. Sanitizers get a tenth."""
     PART = 10 if SANITIZED else 1
 
     def compiles(self, what, model="m.onnx"):
@@ -76,7 +87,8 @@ class Sizes(HostileModels):
         return seconds
 
     def grows(self, what, count, inputs, write):
-        """Four times as much takes at most eight times as long, and ten seconds that a busy machine may add: sixteen times would be the square."""
+        """Four times as much takes at most eight times as long, and ten seconds that a busy machine
+        may add: sixteen times would be the square."""
         few, many = [], []
         for size, seconds in ((count // self.PART, few), (4 * count // self.PART, many)):
             shutil.rmtree(self.folder / "cache", ignore_errors=True)
@@ -86,17 +98,20 @@ class Sizes(HostileModels):
 
     def test_a_long_chain(self):
         count = 20000 // self.PART
-        self.save([helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)], [tensor("v0", ["n"])], [tensor(f"v{count}", ["n"])])
+        self.save([helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)],
+                  [tensor("v0", ["n"])], [tensor(f"v{count}", ["n"])])
         self.compiles(f"a chain of {count} Neg")
 
     def test_a_wide_concat(self):
         count = 30000 // self.PART
-        self.save([node("Concat", ["x"] * count, ["y"], axis=0)], [tensor("x", ["n", 2])], [tensor("y", [None, 2])])
+        self.save([node("Concat", ["x"] * count, ["y"], axis=0)], [tensor("x", ["n", 2])],
+                  [tensor("y", [None, 2])])
         self.compiles(f"Concat of {count}")
 
     def test_a_wide_sum(self):
         names = [f"x{i}" for i in range(5000 // self.PART)]
-        self.save([node("Sum", names, ["y"])], [tensor(name, ["n"]) for name in names], [tensor("y", ["n"])])
+        self.save([node("Sum", names, ["y"])], [tensor(name, ["n"]) for name in names],
+                  [tensor("y", ["n"])])
         self.compiles(f"Sum of {len(names)}")
 
     X = {"x": numpy.array([1, -2, 3], numpy.float32)}
@@ -104,8 +119,11 @@ class Sizes(HostileModels):
     def test_many_scalars(self):
         """As of layers that differ in a scale: each would be a kernel of its own."""
         def write(count):
-            nodes = [node(op, [f"{source}{i}", f"{operand}{i}"], [result]) for i in range(count)
-                     for op, source, operand, result in (("MatMul", "v", "w", f"m{i}"), ("Mul", "m", "c", f"v{i + 1}"))]
+            nodes = [
+                node(op, [f"{source}{i}", f"{operand}{i}"], [result])
+                for i in range(count)
+                for op, source, operand, result in (("MatMul", "v", "w", f"m{i}"), ("Mul", "m", "c",
+                                                                                    f"v{i + 1}"))]
             constants = {f"w{i}": numpy.eye(4, dtype=numpy.float32) for i in range(count)}
             constants |= {f"c{i}": numpy.float32(1 + i / 1000) for i in range(count)}
             self.save(nodes, [tensor("v0", ["n", 4])], [tensor(f"v{count}", ["n", 4])], constants)
@@ -114,36 +132,53 @@ class Sizes(HostileModels):
     def test_a_concat_of_scalars(self):
         def write(count):
             names = [f"c{i}" for i in range(count)]
-            self.save([node("Concat", ["x", *names], ["y"], axis=0)], [tensor("x", ["n"])], [tensor("y", [None])],
+            self.save([node("Concat", ["x", *names], ["y"], axis=0)], [tensor("x", ["n"])],
+                      [tensor("y", [None])],
                       {name: numpy.array([i], numpy.float32) for i, name in enumerate(names)})
         self.grows("Concat of constants", 5000, self.X, write)
 
     def test_a_concat_of_unknown_extents(self):
         def write(count):
             names = [f"x{i}" for i in range(count)]
-            self.save([node("Concat", names, ["y"], axis=0)], [tensor(name, [f"n{name}", 2]) for name in names], [tensor("y", [None, 2])])
+            self.save([node("Concat", names, ["y"], axis=0)],
+                      [tensor(name, [f"n{name}", 2]) for name in names], [tensor("y", [None, 2])])
         count = 500 // self.PART
         write(count)
-        self.runs(f"Concat of {count} extents", {f"x{i}": numpy.ones((2, 2), numpy.float32) for i in range(count)})
+        self.runs(f"Concat of {count} extents",
+                  {f"x{i}": numpy.ones((2, 2), numpy.float32) for i in range(count)})
 
     def test_a_chain_of_softmax(self):
         def write(count):
-            self.save([node("Softmax", [f"v{i}"], [f"v{i + 1}"], axis=-1) for i in range(count)], [tensor("v0", ["n", 8])], [tensor(f"v{count}", ["n", 8])])
+            self.save([node("Softmax", [f"v{i}"], [f"v{i + 1}"], axis=-1) for i in range(count)],
+                      [tensor("v0", ["n", 8])], [tensor(f"v{count}", ["n", 8])])
         self.grows("Softmax", 500, {"v0": numpy.ones((2, 8), numpy.float32)}, write)
 
     def test_many_branches(self):
         def write(count):
             def branch(op, source, result):
-                return helper.make_graph([helper.make_node(op, [source], [result])], "branch", [], [tensor(result, ["n"])])
-            nodes = [node("If", ["c"], [f"v{i + 1}"], then_branch=branch("Neg", f"v{i}", f"a{i}"), else_branch=branch("Relu", f"v{i}", f"b{i}")) for i in range(count)]
-            self.save(nodes, [tensor("v0", ["n"]), tensor("c", [], TensorProto.BOOL)], [tensor(f"v{count}", ["n"])])
-        self.grows("Ifs one after the other", 2000, {"v0": self.X["x"], "c": numpy.array(True)}, write)
+                return helper.make_graph([helper.make_node(op, [source], [result])], "branch", [],
+                                         [tensor(result, ["n"])])
+
+            nodes = [
+                node("If", ["c"], [f"v{i + 1}"], then_branch=branch("Neg", f"v{i}", f"a{i}"),
+                     else_branch=branch("Relu", f"v{i}", f"b{i}")) for i in range(count)]
+            self.save(nodes,
+                      [tensor("v0", ["n"]), tensor("c", [], TensorProto.BOOL)],
+                      [tensor(f"v{count}", ["n"])])
+
+        self.grows("Ifs one after the other", 2000, {"v0": self.X["x"], "c": numpy.array(True)},
+                   write)
 
     def test_views_in_each_other(self):
         count = 400 // self.PART
-        nodes = [each for i in range(count) for each in (node("Shape", [f"v{i}"], [f"s{i}"]), node("Transpose", [f"v{i}"], [f"t{i}"], perm=[1, 2, 0]),
-                                                        node("Reshape", [f"t{i}", "flat"], [f"f{i}"]), node("Reshape", [f"f{i}", f"s{i}"], [f"v{i + 1}"]))]
-        self.save(nodes, [tensor("v0", ["a", "b", "c"])], [tensor(f"v{count}", ["a", "b", "c"])], {"flat": numpy.array([-1])})
+        nodes = [
+            each for i in range(count)
+            for each in (node("Shape", [f"v{i}"], [f"s{i}"]),
+                         node("Transpose", [f"v{i}"], [f"t{i}"], perm=[1, 2, 0]),
+                         node("Reshape", [f"t{i}", "flat"], [f"f{i}"]),
+                         node("Reshape", [f"f{i}", f"s{i}"], [f"v{i + 1}"]))]
+        self.save(nodes, [tensor("v0", ["a", "b", "c"])], [tensor(f"v{count}", ["a", "b", "c"])],
+                  {"flat": numpy.array([-1])})
         self.agree(v0=numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4))
 
     def test_a_high_rank(self):
@@ -158,11 +193,14 @@ class Sizes(HostileModels):
         self.write_branches(150)
         self.compiles("Ifs 150 deep", "ifs.anydim")
         for c, wanted in ((True, [-1, 2]), (False, [1, 0])):
-            self.agree({"r0": numpy.array(wanted, numpy.float32)}, "ifs.anydim", c=numpy.array(c), x=numpy.array([1, -2], numpy.float32))
+            self.agree({"r0": numpy.array(wanted, numpy.float32)}, "ifs.anydim", c=numpy.array(c),
+                       x=numpy.array([1, -2], numpy.float32))
 
     def write_branches(self, depth):
-        text = "fn @main(%c: Tensor[(), bool], %x: Tensor[(n), f32]) {\n" + "".join(f"%r{i} = if(%c) then {{\n" for i in range(depth)) + f"%r{depth} = neg(%x)\n"
-        text += "".join(f"yield %r{i + 1}\n}} else {{\n%e{i} = relu(%x)\nyield %e{i}\n}}\n" for i in reversed(range(depth))) + "return %r0\n}\n"
+        text = "fn @main(%c: Tensor[(), bool], %x: Tensor[(n), f32]) {\n" +"".join(
+            f"%r{i} = if(%c) then {{\n" for i in range(depth)) + f"%r{depth} = neg(%x)\n"
+        text += "".join(f"yield %r{i + 1}\n}} else {{\n%e{i} = relu(%x)\nyield %e{i}\n}}\n"
+                        for i in reversed(range(depth))) + "return %r0\n}\n"
         (self.folder / "ifs.anydim").write_text(text)
 
     def test_branches_too_deep(self):
@@ -174,16 +212,22 @@ class Sizes(HostileModels):
         def branches(depth):
             if depth == 0:
                 return [helper.make_node("Neg", ["x"], ["r0"])]
-            then = helper.make_graph(branches(depth - 1), "then", [], [tensor(f"r{depth - 1}", ["n"])])
-            otherwise = helper.make_graph([helper.make_node("Relu", ["x"], [f"e{depth}"])], "else", [], [tensor(f"e{depth}", ["n"])])
-            return [helper.make_node("If", ["c"], [f"r{depth}"], then_branch=then, else_branch=otherwise)]
+            then = helper.make_graph(branches(depth - 1), "then", [],
+                                     [tensor(f"r{depth - 1}", ["n"])])
+            otherwise = helper.make_graph([helper.make_node("Relu", ["x"], [f"e{depth}"])], "else",
+                                          [], [tensor(f"e{depth}", ["n"])])
+            return [
+                helper.make_node("If", ["c"], [f"r{depth}"], then_branch=then,
+                                 else_branch=otherwise)]
 
         for depth in (31, 32):
-            self.save(branches(depth), [tensor("c", [], TensorProto.BOOL), tensor("x", ["n"])], [tensor(f"r{depth}", ["n"])])
+            self.save(branches(depth), [tensor("c", [], TensorProto.BOOL),
+                                        tensor("x", ["n"])], [tensor(f"r{depth}", ["n"])])
             if depth == 31:
                 self.compiles("31 Ifs of ONNX in each other")
             else:
-                self.refused(4, "truncated, damaged, nested too deeply or of another format", "opt", "m.onnx")
+                self.refused(4, "truncated, damaged, nested too deeply or of another format", "opt",
+                             "m.onnx")
 
 
 def documented():
@@ -201,13 +245,18 @@ class Functions(HostileModels):
         for level in range(levels):
             op, domain = ("Neg", "") if level == 0 else (f"F{level - 1}", "own")
             values = ["a", *(f"m{i}" for i in range(1, calls)), "b"]
-            bodies.append(helper.make_function("own", f"F{level}", ["a"], ["b"], [helper.make_node(op, [values[i]], [values[i + 1]], domain=domain) for i in range(calls)],
-                                               self.OPSETS))
-        self.save([helper.make_node(f"F{levels - 1}", ["x"], ["y"], domain="own", name="call")], [tensor("x", ["n"])], [tensor("y", ["n"])], functions=bodies)
+            bodies.append(
+                helper.make_function("own", f"F{level}", ["a"], ["b"], [
+                    helper.make_node(op, [values[i]], [values[i + 1]], domain=domain)
+                    for i in range(calls)], self.OPSETS))
+        self.save([helper.make_node(f"F{levels - 1}", ["x"], ["y"], domain="own", name="call")],
+                  [tensor("x", ["n"])], [tensor("y", ["n"])], functions=bodies)
 
     def refused_within_little_memory(self, code, message):
-        """Counted before anything is placed. (Sanitizers reserve more address space than any limit.)"""
-        limit = None if SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+        """Counted before anything is placed. (Sanitizers reserve more address space than any
+        limit.)"""
+        limit = None if SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                                                  (512 << 20, 512 << 20))
         began = time.monotonic()
         said = self.refused(code, message, "opt", "m.onnx", preexec_fn=limit)
         self.assertEqual(said.count("\n"), 1, said)
@@ -220,25 +269,32 @@ class Functions(HostileModels):
 
     def test_those_that_fit_compute(self):
         self.functions(11, 2)
-        self.agree({"y": numpy.array([1, -2], numpy.float32)}, x=numpy.array([1, -2], numpy.float32))
+        self.agree({"y": numpy.array([1, -2], numpy.float32)}, x=numpy.array([1, -2],
+                                                                             numpy.float32))
 
     def test_their_depth(self):
         self.functions(64, 1)
         self.agree({"y": numpy.array([-1], numpy.float32)}, x=numpy.array([1], numpy.float32))
         for levels in (65, 1000):
             self.functions(levels, 1)
-            self.refused_within_little_memory(4, "calls a function of the model: calls nest more than 64 deep, or it calls itself")
+            self.refused_within_little_memory(
+                4,
+                "calls a function of the model: calls nest more than 64 deep, or it calls itself")
 
     def test_their_bytes(self):
         """A weight of a MiB in a body that is called 2,000 times."""
         weight = numpy_helper.from_array(numpy.zeros(1 << 18, numpy.float32), "w")
-        body = helper.make_function("own", "F", ["a"], ["b"], [helper.make_node("Constant", [], ["w"], value=weight), helper.make_node("Add", ["a", "w"], ["b"])], self.OPSETS)
-        self.save([helper.make_node("F", [f"v{i}"], [f"v{i + 1}"], domain="own") for i in range(2000)], [tensor("v0", [1 << 18])], [tensor("v2000", [1 << 18])],
-                  functions=[body])
+        body = helper.make_function("own", "F", ["a"], ["b"], [
+            helper.make_node("Constant", [], ["w"], value=weight),
+            helper.make_node("Add", ["a", "w"], ["b"])], self.OPSETS)
+        self.save(
+            [helper.make_node("F", [f"v{i}"], [f"v{i + 1}"], domain="own") for i in range(2000)],
+            [tensor("v0", [1 << 18])], [tensor("v2000", [1 << 18])], functions=[body])
         self.refused_within_little_memory(3, self.TOO_LARGE)
 
     def test_limits_are_as_documented(self):
-        self.assertIn("| 100,000 nodes, 1 GiB, calls 64 deep; counted before anything is placed |", documented())
+        self.assertIn("| 100,000 nodes, 1 GiB, calls 64 deep; counted before anything is placed |",
+                      documented())
 
 
 class Files(HostileModels):
@@ -247,166 +303,141 @@ class Files(HostileModels):
     def test_a_text_file_too_long(self):
         with open(self.folder / "long.json", "wb") as file:
             file.truncate((256 << 20) + 1)  # without blocks on the disk
-        for words in (["tune", "--import", "long.json", "--db", "own.db"], ["bench", "m.anydim", "--tokens", "long.json", "--batch", "1"]):
+        for words in (["tune", "--import", "long.json", "--db",
+                       "own.db"], ["bench", "m.anydim", "--tokens", "long.json", "--batch", "1"]):
             self.refused(4, "long.json: its 268435457 bytes are more than 268435456", *words)
         self.assertIn("| a text file (the same, and lists of lengths) | 256 MiB |", documented())
 
     def test_a_header_too_long(self):
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}"
         for length in (65536, 65537):
-            (self.folder / "x.npy").write_bytes(b"\x93NUMPY\x02\x00" + length.to_bytes(4, "little") + header.ljust(length) + bytes(4))
+            (self.folder /
+             "x.npy").write_bytes(b"\x93NUMPY\x02\x00" + length.to_bytes(4, "little") +
+                                  header.ljust(length) + bytes(4))
             if length == 65536:
-                self.assertEqual(self.anydim("run", "m.anydim", "--input", "x=x.npy").stdout, b"y: f32 (1) = 0\n")
+                self.assertEqual(
+                    self.anydim("run", "m.anydim", "--input", "x=x.npy").stdout,
+                    b"y: f32 (1) = 0\n")
             else:
-                self.refused(4, "x.npy: its header is truncated or too long\n", "run", "m.anydim", "--input", "x=x.npy")
+                self.refused(4, "x.npy: its header is truncated or too long\n", "run", "m.anydim",
+                             "--input", "x=x.npy")
         self.assertIn("| a .npy header | 64 KiB |", documented())
 
     def test_depth_of_json(self):
-        for depth, message in ((64, 'is not "anydim tuning database"'), (65, "it is no JSON, or nests too deep")):
-            (self.folder / "deep.json").write_text('{"format": ' + "[" * (depth - 1) + "1" + "]" * (depth - 1) + "}")
+        for depth, message in ((64, 'is not "anydim tuning database"'),
+                               (65, "it is no JSON, or nests too deep")):
+            (self.folder / "deep.json").write_text('{"format": ' + "[" * (depth - 1) + "1" + "]" *
+                                                   (depth - 1) + "}")
             self.refused(4, message, "tune", "--import", "deep.json", "--db", "own.db")
         self.assertIn("| JSON (tuning exports, traces, token files) | 64 levels |", documented())
 
     def test_names_and_messages(self):
         self.save([node("N" * 100000, ["x"], ["y"])], [tensor("x", ["n"])], [tensor("y", ["n"])])
         self.refused(3, "N" * 100, "run", "m.onnx")
-        self.save([helper.make_node("Neg", ["x"], ["y"], name="v" * 5000, nonsense=1)], [tensor("x", ["n"])], [tensor("y", ["n"])])
+        self.save([helper.make_node("Neg", ["x"], ["y"], name="v" * 5000, nonsense=1)],
+                  [tensor("x", ["n"])], [tensor("y", ["n"])])
         self.refused(4, "v" * 200 + "...", "run", "m.onnx")
         self.assertIn("| a name in a message | 200 bytes, then `...` |", documented())
 
 
 class Concats(HostileModels):
     def test_of_more_operands_than_a_kernel_joins(self):
-        """Of different symbolic extents, along both axes; the groups come out right at their borders, also a group of one."""
+        """Of different symbolic extents, along both axes; the groups come out right at their
+        borders, also a group of one."""
         random = numpy.random.default_rng(7)
         for count, axis in ((33, 0), (34, -1)):
             names = [f"x{i}" for i in range(count)]
             dims = [[f"n{i}", "m"] if axis == 0 else ["m", f"n{i}"] for i in range(count)]
-            self.save([node("Concat", names, ["y"], axis=axis)], [tensor(*each) for each in zip(names, dims)], [tensor("y", [None, None])])
+            self.save([node("Concat", names, ["y"], axis=axis)],
+                      [tensor(*each) for each in zip(names, dims)], [tensor("y", [None, None])])
             extents = random.integers(0, 4, count)
-            parts = [random.standard_normal((extent, 3) if axis == 0 else (3, extent)).astype(numpy.float32) for extent in extents]
+            parts = [
+                random.standard_normal((extent, 3) if axis == 0 else (3,
+                                                                      extent)).astype(numpy.float32)
+                for extent in extents]
             with self.subTest(count=count, axis=axis):
                 self.agree({"y": numpy.concatenate(parts, axis)}, **dict(zip(names, parts)))
 
     def test_of_groups_of_groups(self):
         """1,100 operands of one value, between ops that fuse."""
         for axis in (0, 1):
-            self.save([node("Neg", ["x"], ["n"]), node("Concat", (["n", "x"] * 550), ["c"], axis=axis), node("Abs", ["c"], ["y"])], [tensor("x", ["n", "m"])],
-                      [tensor("y", [None, None])])
+            self.save([
+                node("Neg", ["x"], ["n"]),
+                node("Concat", (["n", "x"] * 550), ["c"], axis=axis),
+                node("Abs", ["c"], ["y"])], [tensor("x", ["n", "m"])], [tensor("y", [None, None])])
             x = numpy.arange(-3, 3, dtype=numpy.float32).reshape(2, 3)
             with self.subTest(axis=axis):
                 self.agree({"y": numpy.abs(numpy.concatenate([-x, x] * 550, axis))}, x=x)
 
 
-class Layers(HostileModels):
-    GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-    OUTPUTS = {"RNN": 2, "GRU": 2, "LSTM": 3}
-
-    def cell(self, op, outputs=None, weights=(), steps="s", **attributes):
-        """A layer of two units over inputs of three; `weights` replaces the dims of operands by name."""
-        gates = self.GATES[op]
-        dims = {"W": (1, 2 * gates, 3), "R": (1, 2 * gates, 2)} | dict(weights)
-        random = numpy.random.default_rng(5)
-        operands = [name if name in dims else "" for name in ("W", "R", "B", "lengths", "H", "C", "P")]
-        while not operands[-1]:
-            operands.pop()
-        names = [f"o{i}" for i in range(outputs or self.OUTPUTS[op])]
-        self.save([node(op, ["x", *operands], names, **({"hidden_size": 2} | attributes))], [tensor("x", [steps, "b", 3])], [tensor(name, None) for name in names],
-                  {name: numpy.ones(shape, numpy.int32) if name == "lengths" else random.standard_normal(shape).astype(numpy.float32) for name, shape in dims.items()})
-
-
-class Recurrent(Layers):
-    def test_outputs_too_many(self):
-        for op, most in self.OUTPUTS.items():
-            self.cell(op, most + 1)
-            self.refused(4, f"node 'the_{op}' ({op}) has {most + 1} output(s), expected 1 to {most}\n", "opt", "m.onnx")
-
-    def test_hidden_sizes_that_are_none(self):
-        for op in self.GATES:
-            for size in (0, 2**30 + 1, -2**63):
-                self.cell(op, hidden_size=size)
-                self.refused(4, f"node 'the_{op}' ({op}) has the hidden_size {size}; expected 1 to 1073741824\n", "opt", "m.onnx")
-
-    def test_hidden_sizes_that_contradict_the_weights(self):
-        for op in self.GATES:
-            for size in (1, 3, 2**30):
-                self.cell(op, hidden_size=size)
-                self.assertIn(f"'the_{op}'", self.refused(4, ": expected ", "opt", "m.onnx"))
-            code, said, _ = self.run_model("reference", x=numpy.ones((1, 1, 3), numpy.float32))
-            self.assertEqual(code, 4, said)
-
-
-    def test_operands_of_other_sizes_are_not_broadcast(self):
-        for op, gates in self.GATES.items():
-            wrong = [{"W": (1, 1, 3)}, {"W": (2, 2 * gates, 3)}, {"R": (1, 1, 2)}, {"B": (1, 2 * gates)}, {"B": (1, 4 * gates + 1)}, {"B": (2, 4 * gates)}, {"H": (1, 2, 1)}]
-            for weights in wrong + ([{"P": (1, 5)}, {"P": (1, 8)}, {"C": (2, 2, 2)}] if op == "LSTM" else []):
-                with self.subTest(op=op, weights=weights):
-                    self.cell(op, weights=weights)
-                    self.assertIn(f"'the_{op}'", self.refused(4, ": expected ", "opt", "m.onnx"))
-
-    def test_states_have_two_dims_beside_the_directions(self):
-        for op in self.GATES:
-            self.cell(op, weights={"H": (1, 2, 1, 2)})
-            self.refused(4, f"transpose 'the_{op}' (%o0.22): the permutation has 2 axes, but operand 0 (%o0.21) has rank 3.\n", "opt", "m.onnx")
-
-    def test_operands_of_another_batch_are_not_broadcast(self):
-        x = numpy.ones((3, 2, 3), numpy.float32)
-        for op, gates in self.GATES.items():
-            self.cell(op, weights={"B": (1, 4 * gates), "lengths": (2,), "H": (1, 2, 2)} | ({"C": (1, 2, 2), "P": (1, 6)} if op == "LSTM" else {}))
-            self.agree(x=x)
-            for weights in ({"H": (1, 1, 2)}, {"H": (1, 5, 2)}, {"lengths": (1,)}):
-                with self.subTest(op=op, weights=weights):
-                    self.cell(op, weights=weights)
-                    for executor in ("vm", "reference")[: 2 if op == "LSTM" else 1]:
-                        code, said, _ = self.run_model(executor, x=x)
-                        self.assertEqual(code, 5, said)
-                        self.assertIn(f"'the_{op}'", said)
-
-
 class ElementTypes(HostileModels):
     # FLOAT8 to INT2, and complex numbers and text.
-    LACKING = [name for name, number in TensorProto.DataType.items() if number >= TensorProto.FLOAT8E4M3FN or name.startswith("COMPLEX")]
+    LACKING = [
+        name for name, number in TensorProto.DataType.items()
+        if number >= TensorProto.FLOAT8E4M3FN or name.startswith("COMPLEX")]
 
     def test_there_are_some(self):
-        self.assertLessEqual({"FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4", "INT4", "FLOAT4E2M1"}, set(self.LACKING))
+        self.assertLessEqual(
+            {
+                "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4", "INT4",
+                "FLOAT4E2M1"}, set(self.LACKING))
 
     def refused_by_name(self, name):
-        self.refused(3, f"has the element type {name}, which Anydim does not support\n", "run", "m.onnx")
+        self.refused(3, f"has the element type {name}, which Anydim does not support\n", "run",
+                     "m.onnx")
 
     def test_of_inputs(self):
         for name in self.LACKING:
-            self.save([node("Identity", ["x"], ["y"])], [tensor("x", ["n"], TensorProto.DataType.Value(name))], [tensor("y", ["n"], TensorProto.DataType.Value(name))])
+            self.save([node("Identity", ["x"], ["y"])],
+                      [tensor("x", ["n"], TensorProto.DataType.Value(name))],
+                      [tensor("y", ["n"], TensorProto.DataType.Value(name))])
             self.refused_by_name(name)
 
     def test_of_constants(self):
         for name in self.LACKING:
-            weight = TensorProto(name="w", data_type=TensorProto.DataType.Value(name), dims=[2], raw_data=bytes(2))
-            self.save([node("Cast", ["w"], ["y"], to=TensorProto.FLOAT)], [], [tensor("y", [2])], {"w": weight})
+            weight = TensorProto(name="w", data_type=TensorProto.DataType.Value(name), dims=[2],
+                                 raw_data=bytes(2))
+            self.save([node("Cast", ["w"], ["y"], to=TensorProto.FLOAT)], [], [tensor("y", [2])],
+                      {"w": weight})
             self.refused_by_name(name)
 
     def test_of_casts(self):
         for name in self.LACKING[-3:]:
-            self.save([node("Cast", ["x"], ["t"], to=TensorProto.DataType.Value(name)), node("Cast", ["t"], ["y"], to=TensorProto.FLOAT)], [tensor("x", ["n"])],
+            self.save([
+                node("Cast", ["x"], ["t"], to=TensorProto.DataType.Value(name)),
+                node("Cast", ["t"], ["y"], to=TensorProto.FLOAT)], [tensor("x", ["n"])],
                       [tensor("y", ["n"])])
             self.refused_by_name(name)
 
 
 class KnownBranches(HostileModels):
-    """AffineGrid's function and its like hold a case for pictures and one for volumes; of a model of a known rank one of them could never run."""
+    """AffineGrid's function and its like hold a case for pictures and one for volumes; of a model
+    of a known rank one of them could never run."""
 
     # What is wrong for a tensor of rank 4.
-    WRONG = {"Transpose": node("Transpose", ["x"], ["v"], perm=[0, 2, 3, 4, 1]), "Gather": node("Gather", ["x", "zero"], ["v"], axis=4),
-             "Squeeze": node("Squeeze", ["x", "axis"], ["v"]), "MatMul": node("MatMul", ["x", "square"], ["v"]), "Concat": node("Concat", ["x", "square"], ["v"], axis=1),
-             "ReduceSum": node("ReduceSum", ["x", "axis"], ["v"], keepdims=0)}
+    WRONG = {
+        "Transpose": node("Transpose", ["x"], ["v"],
+                          perm=[0, 2, 3, 4, 1]), "Gather": node("Gather", ["x", "zero"], ["v"],
+                                                                axis=4),
+        "Squeeze": node("Squeeze", ["x", "axis"],
+                        ["v"]), "MatMul": node("MatMul", ["x", "square"], ["v"]),
+        "Concat": node("Concat", ["x", "square"], ["v"],
+                       axis=1), "ReduceSum": node("ReduceSum", ["x", "axis"], ["v"], keepdims=0)}
 
     def branches(self, wrong, rank):
         """If the picture has so many dims: what is right, else what is wrong."""
         right = helper.make_graph([node("Relu", ["x"], ["u"])], "right", [], [tensor("u", None)])
         other = helper.make_graph([wrong], "other", [], [tensor("v", None)])
-        self.save([node("Shape", ["x"], ["shape"]), node("Size", ["shape"], ["rank"]), node("Equal", ["rank", "wanted"], ["picture"]),
-                   node("If", ["picture"], ["branch"], then_branch=right, else_branch=other), node("Neg", ["branch"], ["y"])],
-                  [tensor("x", ["n", "c", "h", 4])], [tensor("y", None)],
-                  {"wanted": numpy.array(rank), "zero": numpy.array(0), "axis": numpy.array([4]), "square": numpy.eye(7, dtype=numpy.float32)})
+        self.save(
+            [
+                node("Shape", ["x"], ["shape"]),
+                node("Size", ["shape"], ["rank"]),
+                node("Equal", ["rank", "wanted"], ["picture"]),
+                node("If", ["picture"], ["branch"], then_branch=right, else_branch=other),
+                node("Neg", ["branch"], ["y"])], [tensor("x", ["n", "c", "h", 4])],
+            [tensor("y", None)], {
+                "wanted": numpy.array(rank), "zero": numpy.array(0), "axis": numpy.array([4]),
+                "square": numpy.eye(7, dtype=numpy.float32)})
 
     def test_one_that_never_runs_may_be_wrong(self):
         x = numpy.arange(-12, 12, dtype=numpy.float32).reshape(1, 2, 3, 4)
@@ -427,45 +458,10 @@ class KnownBranches(HostileModels):
     def test_of_an_unknown_condition_neither_may(self):
         right = helper.make_graph([node("Relu", ["x"], ["u"])], "right", [], [tensor("u", None)])
         other = helper.make_graph([self.WRONG["Transpose"]], "other", [], [tensor("v", None)])
-        self.save([node("If", ["c"], ["y"], then_branch=right, else_branch=other)], [tensor("c", [], TensorProto.BOOL), tensor("x", ["n", "c", "h", "w"])], [tensor("y", None)])
+        self.save([node("If", ["c"], ["y"], then_branch=right, else_branch=other)],
+                  [tensor("c", [], TensorProto.BOOL),
+                   tensor("x", ["n", "c", "h", "w"])], [tensor("y", None)])
         self.refused(4, "'the_Transpose'", "opt", "m.onnx")
-
-
-class NoTrips(Layers):
-    def test_loops(self):
-        """Scan outputs have the dims that their elements would have."""
-        body = helper.make_graph([node("Identity", ["on"], ["on_out"]), node("Add", ["v", "v"], ["next"]), node("ReduceSum", ["v"], ["each"], keepdims=0),
-                                  node("Concat", ["v", "v"], ["wide"], axis=1)], "body",
-                                 [tensor("i", [], TensorProto.INT64), tensor("on", [], TensorProto.BOOL), tensor("v", ["n", 3])],
-                                 [tensor("on_out", [], TensorProto.BOOL), tensor("next", ["n", 3]), tensor("each", []), tensor("wide", ["n", 6])])
-        self.save([node("Loop", ["trips", "go", "x"], ["last", "sums", "wides"], body=body)],
-                  [tensor("trips", [], TensorProto.INT64), tensor("go", [], TensorProto.BOOL), tensor("x", ["n", 3])],
-                  [tensor("last", ["n", 3]), tensor("sums", [None]), tensor("wides", [None, None, 6])])
-        x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
-        nothing = {"last": x, "sums": numpy.zeros(0, numpy.float32), "wides": numpy.zeros((0, 2, 6), numpy.float32)}
-        for trips, go in ((0, True), (-5, True), (3, False), (-2**63, True)):
-            with self.subTest(trips=trips, go=go):
-                self.agree(nothing, trips=numpy.array(trips), go=numpy.array(go), x=x)
-        self.agree({"last": 4 * x, "sums": numpy.array([15, 30], numpy.float32), "wides": numpy.stack([numpy.tile(x, 2), 2 * numpy.tile(x, 2)])},
-                   trips=numpy.array(2), go=numpy.array(True), x=x)
-
-    def test_scans(self):
-        body = helper.make_graph([node("Add", ["state", "row"], ["next"]), node("Mul", ["next", "row"], ["each"])], "body", [tensor("state", [3]), tensor("row", [3])],
-                                 [tensor("next", [3]), tensor("each", [3])])
-        self.save([node("Scan", ["start", "rows"], ["last", "all"], body=body, num_scan_inputs=1)], [tensor("start", [3]), tensor("rows", ["n", 3])],
-                  [tensor("last", [3]), tensor("all", ["n", 3])])
-        start = numpy.array([1, 2, 3], numpy.float32)
-        self.agree({"last": start, "all": numpy.zeros((0, 3), numpy.float32)}, start=start, rows=numpy.zeros((0, 3), numpy.float32))
-        self.agree({"last": 3 * start, "all": numpy.stack([2 * start * start, 3 * start * start])}, start=start, rows=numpy.stack([start, start]))
-
-    def test_layers(self):
-        for op, direction in (("RNN", "forward"), ("GRU", "reverse"), ("LSTM", "forward"), ("LSTM", "reverse")):
-            with self.subTest(op=op, direction=direction):
-                self.cell(op, direction=direction)
-                got = self.agree(x=numpy.zeros((0, 2, 3), numpy.float32))
-                self.assertEqual({name: value.shape for name, value in got.items()},
-                                 {"o0": (0, 1, 2, 2), "o1": (1, 2, 2)} | ({"o2": (1, 2, 2)} if op == "LSTM" else {}))
-                self.agree(x=numpy.ones((2, 2, 3), numpy.float32))
 
 
 if __name__ == "__main__":

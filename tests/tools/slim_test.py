@@ -1,4 +1,5 @@
-"""The slim command (ANYDIM names it): its size, what it needs to start, what it still does, what it says of the rest. Run by scripts/test.sh."""
+"""The slim command (ANYDIM names it): its size, what it needs to start, what it still does, what it
+says of the rest. Run by scripts/test.sh."""
 import os
 import pathlib
 import struct
@@ -14,7 +15,8 @@ DOUBLE = "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32] {\n  %y = add(%x, %
 def write_npy(path, values):
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(values)},), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}f", *values))
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                     struct.pack(f"<{len(values)}f", *values))
 
 
 def run(*arguments):
@@ -32,12 +34,15 @@ class Slim(unittest.TestCase):
     def test_it_is_small_and_needs_the_c_library_alone(self):
         self.assertLess(os.stat(SLIM).st_size, MOST_BYTES)
         listed = subprocess.run(["ldd", SLIM], capture_output=True, text=True, check=True).stdout
-        needed = {line.split()[0].rsplit("/", 1)[-1].split(".so")[0] for line in listed.splitlines()}
-        self.assertLessEqual(needed, {"linux-vdso", "libc", "libm", "libpthread", "libdl", "librt", "ld-linux-x86-64"})
+        needed = {
+            line.split()[0].rsplit("/", 1)[-1].split(".so")[0] for line in listed.splitlines()}
+        self.assertLessEqual(needed, {
+            "linux-vdso", "libc", "libm", "libpthread", "libdl", "librt", "ld-linux-x86-64"})
 
     def test_it_reads_text_and_evaluates_it(self):
         write_npy(self.folder / "x.npy", [1.5, -2.0, 0.25])
-        done = run("run", self.model, "--executor", "reference", "--input", f"x={self.folder / 'x.npy'}", "--output", self.folder / "out", "--quiet")
+        done = run("run", self.model, "--executor", "reference", "--input",
+                   f"x={self.folder / 'x.npy'}", "--output", self.folder / "out", "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
         (result,) = (self.folder / "out").glob("*.npy")
         self.assertEqual(struct.unpack("<3f", result.read_bytes()[-12:]), (3.0, -4.0, 0.5))
@@ -45,7 +50,8 @@ class Slim(unittest.TestCase):
     def test_it_says_what_is_not_built_in(self):
         onnx = self.folder / "model.onnx"
         onnx.write_bytes(b"\x08\x07")
-        for arguments, said in ((("opt", onnx), "ONNX"), (("explain", self.model), "--device cuda")):
+        for arguments, said in ((("opt", onnx), "ONNX"), (("explain", self.model),
+                                                          "--device cuda")):
             done = run(*arguments)
             self.assertNotEqual(done.returncode, 0, arguments)
             self.assertIn(said, done.stderr)

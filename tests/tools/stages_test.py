@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `anydim opt --stage STAGE` prints of the test models, `anydim opt` reads and prints again, byte for byte."""
+"""What `anydim opt --stage STAGE` prints of the test models, `anydim opt` reads and prints again,
+byte for byte."""
 import os
 import pathlib
 import subprocess
@@ -35,7 +36,8 @@ class Stages(unittest.TestCase):
                     self.assertEqual(again, text)
 
     def test_what_is_not_proven_is_refused(self):
-        # How many elements `unique` gives is bounded in the module alone, not in the region that reads them.
+        # How many elements `unique` gives is bounded in the module alone, not in the region that
+        # reads them.
         for stage in ("loops", "kernel"):
             with self.subTest(stage=stage):
                 _, (status, again, errors) = self.reread("data_dependent.onnx", stage)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Renders the tuner's report in a headless Chromium that reaches no network, and looks at the picture.
+"""Renders the tuner's report in a headless Chromium that reaches no network, and looks at the
+picture.
 
 usage: report_rendering_test.py TEST_TUNER CHROMIUM
 
@@ -22,11 +23,13 @@ def main():
     program, chromium = (str(pathlib.Path(name).resolve()) for name in sys.argv[1:3])
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "report.html"
-        subprocess.run([program, "--gtest_filter=HtmlReport.HoldsEverythingAndRefersToNothing", "--gtest_brief=1"], check=True,
-                       env={**os.environ, "ANYDIM_REPORT_FILE": str(page)})
+        subprocess.run([
+            program, "--gtest_filter=HtmlReport.HoldsEverythingAndRefersToNothing",
+            "--gtest_brief=1"], check=True, env={**os.environ, "ANYDIM_REPORT_FILE": str(page)})
         rows, dom, said = picture_of(chromium, page, 1000, 1800)
     assert not said, f"the browser complains: {said}"
-    assert dom.count("<svg ") == 2 and dom.count('class="curve"') == 6, "the browser sees both plots with all curves"
+    assert dom.count("<svg ") == 2 and dom.count(
+        'class="curve"') == 6, "the browser sees both plots with all curves"
     for name, colour in (("blue", BLUE), ("orange", ORANGE)):
         drawn = [y for y, row in enumerate(rows) for pixel in row if pixel == colour]
         assert len(drawn) > 200, f"{name} curves are drawn: {len(drawn)} pixels"

@@ -1,4 +1,5 @@
-"""SentenceTransformer.encode over Anydim's module gives what it gives over sentence-transformers' own."""
+"""SentenceTransformer.encode over Anydim's module gives what it gives over sentence-transformers'
+own."""
 
 import copy
 
@@ -22,7 +23,8 @@ def with_anydim(request):
 
 def least_cosine(one, other):
     one, other = np.asarray(one, "float64"), np.asarray(other, "float64")
-    return ((one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)).min()
+    return ((one * other).sum(1) / np.linalg.norm(one, axis=1) /
+            np.linalg.norm(other, axis=1)).min()
 
 
 def test_embeddings_of_real_texts(with_anydim, with_torch, texts):
@@ -51,7 +53,8 @@ def test_a_prompt_that_pooling_leaves_out(with_anydim, with_torch, texts):
     for model in (with_anydim, with_torch):
         model[1].include_prompt = False
     try:
-        prompted = [model.encode(texts[:4], prompt="query: ") for model in (with_anydim, with_torch)]
+        prompted = [
+            model.encode(texts[:4], prompt="query: ") for model in (with_anydim, with_torch)]
     finally:
         for model in (with_anydim, with_torch):
             model[1].include_prompt = True
@@ -66,16 +69,19 @@ def test_embeddings_of_tokens(with_torch, texts):
 
 
 def test_tokenizers_of_transformers(with_torch, texts):
-    model = minilm.sentence_transformer(Transformer(minilm.MODEL, with_torch.tokenizer, max_seq_length=256))
+    model = minilm.sentence_transformer(
+        Transformer(minilm.MODEL, with_torch.tokenizer, max_seq_length=256))
     assert least_cosine(model.encode(texts), with_torch.encode(texts)) >= 0.99999
-    assert least_cosine(model.encode([("one", "two")]), with_torch.encode([("one", "two")])) >= 0.99999
+    assert least_cosine(model.encode([("one", "two")]),
+                        with_torch.encode([("one", "two")])) >= 0.99999
 
 
 def test_hidden_rows_are_not_computed(texts):
     model = minilm.with_anydim()
     model.encode(texts)
     calls = model[0].model.stats().calls
-    assert calls.packed == calls.calls and calls.tokens_computed == calls.tokens_useful < calls.tokens_given
+    assert calls.packed == calls.calls
+    assert calls.tokens_computed == calls.tokens_useful < calls.tokens_given
     ragged = minilm.with_anydim(ragged=True)
     ragged.encode(texts)
     assert ragged[0].model.stats().calls.ragged == calls.calls

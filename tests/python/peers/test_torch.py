@@ -18,13 +18,17 @@ def build(text, **options):
     return anydim.compile(text.encode(), threads=2, **options)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", [
+    "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"
+])
 def test_every_element_type(dtype):
-    short = dtype.replace("bfloat", "bf").replace("float", "f").replace("uint", "u").replace("int", "i")
+    short = dtype.replace("bfloat", "bf").replace("float", "f").replace("uint",
+                                                                        "u").replace("int", "i")
     model = build(TRANSPOSE.replace("DTYPE", short))
     given = (torch.arange(6) % 2).reshape(2, 3).to(getattr(torch, dtype))
     result = model.run({"x": given}, arrays="torch")["y"]
-    assert isinstance(result, torch.Tensor) and result.dtype == given.dtype and torch.equal(result, given.T)
+    assert isinstance(result, torch.Tensor) and result.dtype == given.dtype and torch.equal(
+        result, given.T)
 
 
 def test_bfloat16_from_either_library():
@@ -32,8 +36,10 @@ def test_bfloat16_from_either_library():
     given = torch.randn(3, 4).to(torch.bfloat16)
     from_torch = model.run({"x": given})["y"]
     assert from_torch.dtype == ml_dtypes.bfloat16
-    from_numpy = model.run({"x": given.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)}, arrays="torch")["y"]
-    assert torch.equal(from_numpy, given.T) and (from_torch.astype("float32") == given.T.float().numpy()).all()
+    from_numpy = model.run({"x": given.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)},
+                           arrays="torch")["y"]
+    assert torch.equal(from_numpy, given.T) and (from_torch.astype("float32")
+                                                 == given.T.float().numpy()).all()
 
 
 def test_tensors_are_read_and_written_where_they_lie():
@@ -45,16 +51,19 @@ def test_tensors_are_read_and_written_where_they_lie():
     assert (result == 4).all() and not result.is_cuda
     del model
     assert (result == 4).all()
-    echoed = build(IDENTITY.replace("DTYPE", "f32")).run({"x": x.reshape(10, 100)}, arrays="torch")["x"]
+    echoed = build(IDENTITY.replace("DTYPE", "f32")).run({"x": x.reshape(10, 100)},
+                                                         arrays="torch")["x"]
     assert echoed.data_ptr() != x.data_ptr()
-    large = build(ADD).run({"x": torch.ones(100_000), "y": torch.ones(100_000)}, arrays="torch")["z"]
+    large = build(ADD).run({"x": torch.ones(100_000), "y": torch.ones(100_000)},
+                           arrays="torch")["z"]
     assert large.data_ptr() % 4096 == 0
 
 
 def test_views(subtests=None):
     model = build(ADD)
     grid = torch.arange(12.0).reshape(3, 4)
-    for view in (grid[:, 1], grid.T[2], grid.flatten()[::3], grid[1].flip(0), torch.ones(1).expand(4)):
+    for view in (grid[:,
+                      1], grid.T[2], grid.flatten()[::3], grid[1].flip(0), torch.ones(1).expand(4)):
         result = model.run({"x": view, "y": torch.zeros(len(view))}, arrays="torch")["z"]
         assert torch.equal(result, view)
 
@@ -77,7 +86,8 @@ def test_tensors_that_do_not_fit():
     assert (model.run({"x": x, "y": x})["z"] == 2).all()
 
 
-@pytest.mark.parametrize("order", ["torch, anydim", "anydim, torch", "anydim, onnxruntime, torch", "torch, onnxruntime, anydim"])
+@pytest.mark.parametrize("order", [
+    "torch, anydim", "anydim, torch", "anydim, onnxruntime, torch", "torch, onnxruntime, anydim"])
 def test_one_process_for_all(order):
     """Each brings libraries of its own: LLVM, protobuf, OpenMP."""
     program = f"""
@@ -90,7 +100,8 @@ assert (torch.ones(64, 64) @ torch.ones(64, 64) == 64).all()
 compiled = torch.jit.script(torch.nn.Linear(4, 4))(x)
 print(compiled.shape)
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True,
+                          text=True, timeout=300)
     assert done.returncode == 0 and done.stdout == "torch.Size([4])\n", done.stderr
 
 
@@ -108,4 +119,5 @@ def test_threads_of_both():
 
 
 def test_numpy_results_are_numpys():
-    assert isinstance(build(ADD).run({"x": torch.ones(2), "y": np.ones(2, "float32")})["z"], np.ndarray)
+    assert isinstance(
+        build(ADD).run({"x": torch.ones(2), "y": np.ones(2, "float32")})["z"], np.ndarray)

@@ -1,4 +1,5 @@
-"""anydim.ray with the real Ray, in an environment of its own (.cache/ray): every text once though a worker is killed, a job begun again, batches, and what is refused."""
+"""anydim.ray with the real Ray, in an environment of its own (.cache/ray): every text once though a
+worker is killed, a job begun again, batches, and what is refused."""
 
 import json
 import os
@@ -45,7 +46,9 @@ def place(tmp_path_factory):
     """A model, its tokenizer, a folder of kernels."""
     folder = tmp_path_factory.mktemp("job")
     (folder / "model.anydim").write_text(MODEL)
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: number for number, word in enumerate(["[UNK]", *WORDS])}, unk_token="[UNK]"))
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: number for number, word in enumerate(["[UNK]", *WORDS])},
+                                    unk_token="[UNK]"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder
@@ -57,7 +60,9 @@ def texts(count):
 
 
 def options(place, **more):
-    return {"model": place / "model.anydim", "tokenizer": place / "tokenizer.json", "cache_dir": str(place / "kernels"), "database": False, "threads": 1, **more}
+    return {
+        "model": place / "model.anydim", "tokenizer": place / "tokenizer.json",
+        "cache_dir": str(place / "kernels"), "database": False, "threads": 1, **more}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,8 @@ def embedder(place):
 
 
 def table_of(folder):
-    """What readers of Parquet make of the folder: files that begin with _ or . are none of its parts."""
+    """What readers of Parquet make of the folder: files that begin with _ or . are none of its
+    parts."""
     return pq.read_table(folder)
 
 
@@ -80,8 +86,11 @@ def test_batches_hold_tokens_and_results_keep_the_order(embedder):
     assert together.shape == (200, 16)
     lengths = np.array([len(text.split()) for text in given])
     batches = embedder.batches(lengths)
-    assert sorted(np.concatenate(batches)) == list(range(200)) and max(lengths[batch].sum() for batch in batches) <= 128 and len(batches) < 60
-    np.testing.assert_allclose(together[[7, 150]], [embedder.embed([given[7]])[0], embedder.embed([given[150]])[0]], atol=1e-5)
+    assert sorted(np.concatenate(batches)) == list(range(200)) and max(
+        lengths[batch].sum() for batch in batches) <= 128 and len(batches) < 60
+    np.testing.assert_allclose(together[[7, 150]],
+                               [embedder.embed([given[7]])[0],
+                                embedder.embed([given[150]])[0]], atol=1e-5)
 
 
 def test_a_padded_model_gives_the_same(place, embedder):
@@ -102,18 +111,23 @@ def test_a_batch_of_ray_data_and_what_is_no_text(embedder):
 
 
 def test_a_worker_is_killed_and_every_text_is_there_once(place, embedder):
-    """By the command, over Parquet and JSON lines; then begun again, there is nothing left to do."""
+    """By the command, over Parquet and JSON lines; then begun again, there is nothing left to
+    do."""
     count = int(os.environ.get("ANYDIM_RAY_TEXTS", "3000"))
     given = texts(count)
     half = count // 2
-    pq.write_table(pa.table({"id": range(half), "text": given[:half]}), place / "a.parquet", row_group_size=max(1, half // 3))
+    pq.write_table(pa.table({"id": range(half), "text": given[:half]}), place / "a.parquet",
+                   row_group_size=max(1, half // 3))
     with open(place / "b.jsonl", "w") as stream:
         for number in range(half, count):
             stream.write(json.dumps({"id": number, "text": given[number]}) + "\n")
     rows = max(50, count // 60)
-    words = [sys.executable, "-m", "anydim.ray", place / "a.parquet", place / "b.jsonl", "--output", place / "out", "--model", place / "model.anydim", "--tokenizer", place / "tokenizer.json"]
+    words = [
+        sys.executable, "-m", "anydim.ray", place / "a.parquet", place / "b.jsonl", "--output",
+        place / "out", "--model", place / "model.anydim", "--tokenizer", place / "tokenizer.json"]
     words += ["--rows", rows, "--cache-dir", place / "kernels", "--workers", 2, "--threads", 1]
-    job = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    job = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
     killed = []
 
     def kill():
@@ -133,7 +147,9 @@ def test_a_worker_is_killed_and_every_text_is_there_once(place, embedder):
     table = table_of(place / "out")
     assert table["id"].to_pylist() == list(range(count)), "each once, in order"
     assert table["text"].to_pylist() == given
-    np.testing.assert_allclose(embeddings_of(table)[:: max(1, count // 200)], embedder.embed(given[:: max(1, count // 200)]), atol=1e-5)
+    np.testing.assert_allclose(
+        embeddings_of(table)[::max(1, count // 200)], embedder.embed(given[::max(1, count // 200)]),
+        atol=1e-5)
     assert not list((place / "out").glob("*.partial"))
     told = errors.strip().splitlines()[-1]
     assert " 0 compiled" in told, "kernels come from the cache that all share"
@@ -147,19 +163,22 @@ def test_a_worker_is_killed_and_every_text_is_there_once(place, embedder):
     assert resumed.returncode == 0, resumed.stderr
     assert 0 < int(resumed.stdout.split()[0]) < count
     assert table_of(place / "out").equals(table) and not list((place / "out").glob(".*"))
-    other = subprocess.run([*map(str, words), "--normalize"], capture_output=True, text=True, timeout=600)
-    assert other.returncode == 1 and other.stderr.strip().endswith("it holds parts of a job that differs in options: give a new folder, or what was given then")
+    other = subprocess.run([*map(str, words), "--normalize"], capture_output=True, text=True,
+                           timeout=600)
+    assert other.returncode == 1 and other.stderr.strip().endswith(
+        "it holds parts of a job that differs in options: give a new folder, or what was given then"
+    )
 
 
 @pytest.mark.parametrize(
     "content, error, message",
     [
-        ('{"text": "w1"}\n{"text": \n', anydim.MalformedError, "bad.jsonl: the line at byte 15 is no JSON"),
+        ('{"text": "w1"}\n{"text": \n', anydim.MalformedError,
+         "bad.jsonl: the line at byte 15 is no JSON"),
         ('{"text": "w1"}\n[1]\n', anydim.MalformedError, "the line at byte 15 is no JSON object"),
         ('{"words": "w1"}\n', anydim.OptionError, "there is no column 'text'; there are words"),
         ('{"text": 7}\n', anydim.InputError, "row 0 is a int: expected a text"),
-        ("PAR1 and nothing more", anydim.MalformedError, "this is no Parquet file"),
-    ],
+        ("PAR1 and nothing more", anydim.MalformedError, "this is no Parquet file"), ],
 )
 def test_bad_files_are_errors_of_their_kind(place, tmp_path, content, error, message):
     from anydim._shards import Reader, shards_of, texts_of
@@ -174,9 +193,12 @@ def test_bad_files_are_errors_of_their_kind(place, tmp_path, content, error, mes
 def test_lines_belong_to_one_piece_wherever_it_ends(tmp_path):
     from anydim._shards import Reader, shards_of
 
-    (tmp_path / "lines.jsonl").write_text("".join(json.dumps({"text": "x" * (number % 17)}) + "\n" for number in range(100)))
+    (tmp_path / "lines.jsonl").write_text("".join(
+        json.dumps({"text": "x" * (number % 17)}) + "\n" for number in range(100)))
     for size in (1, 7, 64, 100000):
-        read = [row for shard in shards_of([str(tmp_path / "lines.jsonl")], 10, size) for row in Reader("text").read(shard).to_pylist()]
+        read = [
+            row for shard in shards_of([str(tmp_path / "lines.jsonl")], 10, size)
+            for row in Reader("text").read(shard).to_pylist()]
         assert [len(row["text"]) for row in read] == [number % 17 for number in range(100)], size
 
 
