@@ -1,14 +1,19 @@
 # The functions by which folders declare what they build.
 
-# anydim_library(NAME SOURCES files... DEPENDS targets... [DEFINES names...])
+# anydim_library(NAME SOURCES files... DEPENDS targets... [DEFINES names...] [PRECOMPILED header])
 #   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS are passed on to
-#   users; DEFINES are macros that only the library's own sources see.
+#   users; DEFINES are macros that only the library's own sources see; PRECOMPILED is a header of AnydimPrecompiled, by default the one of
+#   the C++ library.
 function(anydim_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;DEFINES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED" "SOURCES;DEPENDS;DEFINES")
   set(visibility PUBLIC)
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_compile_definitions(${name} PRIVATE ${arg_DEFINES})
+    if(NOT arg_PRECOMPILED)
+      set(arg_PRECOMPILED standard_library)
+    endif()
+    anydim_precompiled(${name} ${arg_PRECOMPILED} ${arg_SOURCES})
   else()
     add_library(${name} INTERFACE)
     set(visibility INTERFACE)
@@ -27,9 +32,17 @@ function(anydim_test name)
   endif()
   # What tests call is compiled as users run it; of the tests' own files nothing but the time to build them counts.
   set(own ${arg_SOURCES})
+  set(called ${arg_SOURCES})
   list(FILTER own INCLUDE REGEX "_(test|cases)\\.cpp$")
-  set_source_files_properties(${own} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O0>")
+  list(FILTER called EXCLUDE REGEX "_(test|cases)\\.cpp$")
   add_executable(${name} ${arg_SOURCES})
+  if(own)
+    set_property(SOURCE ${own} APPEND PROPERTY COMPILE_OPTIONS ${ANYDIM_TEST_OPTIONS})
+    anydim_precompiled(${name} tests ${own})
+  endif()
+  if(called)
+    anydim_precompiled(${name} standard_library ${called})
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest_main rapidcheck)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
