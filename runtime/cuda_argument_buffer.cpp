@@ -12,6 +12,9 @@ namespace {
 
 // Inputs up to this much together travel with the rows.
 constexpr std::size_t most_staged_bytes = std::size_t{1} << 20;
+// Room of an input in device memory that is copied over rather than left out: about what another
+// copy costs.
+constexpr std::size_t most_copied_over = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -102,7 +105,7 @@ Result ArgumentBuffer::send(std::span<const Input> inputs, const std::vector<ir:
   return copy(rows);
 }
 
-// Rows, and inputs of the host with nothing of the device between them.
+// Rows, and inputs of the host with little or nothing of the device between them.
 void ArgumentBuffer::find_runs(std::span<const Input> inputs,
                                const std::vector<ir::Tensor>& tensors) {
   runs_.assign(1, {0, used_ * row_bytes_, 0});
@@ -111,7 +114,7 @@ void ArgumentBuffer::find_runs(std::span<const Input> inputs,
     const ir::Tensor& tensor = tensors[static_cast<std::size_t>(input.input)];
     if (tensor.byte_size() == 0) continue;
     const bool on_device = device_memory_of(tensor) != nullptr;
-    if (!on_device && apart) {
+    if (!on_device && apart && input.offset - runs_.back().end > most_copied_over) {
       // Behind all rows, those too that are still to come.
       const std::size_t staged = std::max(
           bytes_of_rows_, aligned(runs_.back().staged + runs_.back().end - runs_.back().begin));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/cpu_device.h"
+#include "runtime/cuda_argument_buffer.h"
 #include "runtime/cuda_device_memory.h"
 #include "tests/runtime/cuda_fixture.h"
 
@@ -230,6 +231,32 @@ TEST_F(CudaStreamTest, InputsOnTheHostAreStagedWhateverTheirSize) {
   }
   for (const Tensor& one : results) expect_scaled(downloaded(one), 100);
   driver().host_free(pinned);
+}
+
+TEST_F(CudaStreamTest, ArgumentsAreCopiedAroundLargeInputsOfTheDevice) {
+  cuda::ArgumentBuffer arguments(device()->shared_context(), stream_, 2, 1);
+  for (const std::int64_t elements : {100, 100'000}) {
+    const std::vector<Tensor> tensors{test::ramp(3), at(allocate(400'000), {elements}),
+                                      test::ramp(5)};
+    std::vector<cuda::ArgumentBuffer::Input> inputs{{.input = 0}, {.input = 1}, {.input = 2}};
+    arguments.place(inputs, std::vector<std::int64_t>{12, 4 * elements, 20});
+    fake_.forget_calls();
+    arguments.begin_call(0);
+    arguments.add(std::vector<std::int64_t>{7});
+    EXPECT_EQ(arguments.send(inputs, tensors, true), cuda::success);
+    EXPECT_EQ(calls("copy_to_device"), elements == 100 ? 1 : 2);
+    std::int64_t extent = 0;
+    driver().copy_to_host(&extent, arguments.extents_address(0), 8, stream_);
+    wait();
+    EXPECT_EQ(extent, 7);
+    for (const std::size_t i : {0, 2}) {
+      Tensor back(DType::F32, tensors[i].dims());
+      driver().copy_to_host(back.mutable_bytes().data(), arguments.address(inputs[i]),
+                            back.byte_size(), stream_);
+      wait();
+      EXPECT_TRUE(back.same_bits(tensors[i])) << i;
+    }
+  }
 }
 
 TEST_F(CudaStreamTest, AResultOnTheHostIsWaitedFor) {
