@@ -58,7 +58,7 @@ runtime::Packing packing_of(const passes::PackedModule& packed, std::size_t own_
 
 std::int64_t bytes_in(const std::vector<ir::Tensor>& tensors) {
   std::int64_t bytes = 0;
-  for (const ir::Tensor& tensor : tensors) bytes += std::ssize(tensor.bytes());
+  for (const ir::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.byte_size());
   return bytes;
 }
 
@@ -195,6 +195,11 @@ void Model::retune() const {
   if (ragged_ != nullptr) anydim::retune(*ragged_->executable, target_, options_);
 }
 
+ir::Tensor Model::device_tensor(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
+                                std::shared_ptr<const void> owner) const {
+  return compiled().front()->device().foreign(dtype, std::move(dims), address, std::move(owner));
+}
+
 void Model::complete(const Cancellation* cancellation) const {
   for (const auto& executable : compiled()) executable->kernels().complete(cancellation);
 }
@@ -209,12 +214,14 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
 }
 
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
-                                          std::span<const ResultPlace> places) {
+                                          std::span<const ResultPlace> places,
+                                          std::optional<DeviceStream> stream) {
   std::vector<ir::Tensor> outputs;
   const CallBegun begun = begin(inputs);
   try {
+    collect(false);
     check_places(places, model_->output_names_, inputs);
-    outputs = call(begun, places);
+    outputs = call(begun, places, stream_call(places, stream));
   } catch (...) {
     fail(begun);
     throw;
@@ -243,14 +250,32 @@ ModelContext::CallBegun ModelContext::begin(const std::vector<ir::Tensor>& input
   return {runtime::clock_ticks(), inputs};
 }
 
+// Calls of every program of this context: the next may be of another one.
+void ModelContext::collect(bool wait) {
+  for (std::optional<runtime::Context>* context : {&packed_, &padded_, &ragged_})
+    if (*context) (*context)->collect(wait);
+}
+
+// What packing reads lies on the host.
+bool ModelContext::packs(const std::vector<ir::Tensor>& inputs) const {
+  if (!model_->packing()) return false;
+  const auto on_host = [&](std::size_t input) {
+    return input >= inputs.size() || runtime::device_memory_of(inputs[input]) == nullptr;
+  };
+  return on_host(model_->packing()->mask) &&
+         std::ranges::all_of(model_->packing()->limited_inputs, on_host);
+}
+
 std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun,
-                                           std::span<const ResultPlace> places) {
+                                           std::span<const ResultPlace> places,
+                                           const std::optional<runtime::StreamCall>& on) {
+  const runtime::StreamCall* stream_call = on ? &*on : nullptr;
   const std::vector<ir::Tensor>& inputs = begun.inputs;
   const std::int64_t given = model_->packing() ? inputs.at(model_->packing()->mask).elements() : 0;
-  if (model_->packing()) {
+  if (packs(inputs)) {
     if (const auto packed = runtime::pack_inputs(*model_->packing(), inputs)) {
       std::vector<ir::Tensor> outputs =
-          serving(packed_, model_->packed()).run(packed->tensors, bytes_of(places));
+          serving(packed_, model_->packed()).run(packed->tensors, bytes_of(places), stream_call);
       if (runtime::settles(*model_->packing(), outputs)) {
         settle(outputs, places, model_->output_names_);
         packed_rows_ = packed->tokens;
@@ -260,7 +285,7 @@ std::vector<ir::Tensor> ModelContext::call(const CallBegun& begun,
     }
   }
   std::vector<ir::Tensor> outputs =
-      serving(padded_, model_->padded(cancellation_)).run(inputs, bytes_of(places));
+      serving(padded_, model_->padded(cancellation_)).run(inputs, bytes_of(places), stream_call);
   settle(outputs, places, model_->output_names_);
   count(CallWay::Padded, begun, padded_, given, outputs);
   return outputs;
@@ -305,15 +330,18 @@ void ModelContext::fail(const CallBegun& begun) {
 
 std::vector<ir::Tensor> ModelContext::run_ragged(const std::vector<ir::Tensor>& inputs,
                                                  const ir::Tensor& offsets,
-                                                 std::span<const ResultPlace> places) {
+                                                 std::span<const ResultPlace> places,
+                                                 std::optional<DeviceStream> stream) {
   const CallBegun begun = begin(inputs);
   try {
+    collect(false);
     const auto ragged = model_->ragged(cancellation_);
     const std::vector<ir::Tensor> call = ragged_call(*ragged, inputs, offsets);
     if (!ragged_) ragged_.emplace(ragged->executable);
     ragged_->cancel_by(cancellation_);
     check_places(places, model_->output_names_, call);
-    std::vector<ir::Tensor> outputs = ragged_->run(call, bytes_of(places));
+    const auto on = stream_call(places, stream);
+    std::vector<ir::Tensor> outputs = ragged_->run(call, bytes_of(places), on ? &*on : nullptr);
     settle(outputs, places, model_->output_names_);
     packed_rows_ = offsets.integer_at(offsets.elements() - 1);
     count(CallWay::Ragged, begun, ragged_, *packed_rows_, outputs);

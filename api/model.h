@@ -81,6 +81,10 @@ class Model {
   // Off until it is started: from then on calls, their launches and kernels that come to be are
   // recorded. Any thread, while calls go on (api/timeline_file.h writes it).
   runtime::Timeline& timeline() const { return *options_.timeline; }
+  // A tensor over a caller's memory on the model's device, for inputs and places of results; as
+  // runtime::Device::foreign.
+  ir::Tensor device_tensor(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
+                           std::shared_ptr<const void> owner = nullptr) const;
   // Extents of every input, by name. Throws Error{Inputs} as a call would.
   MemoryCeiling memory_ceiling(
       const std::map<std::string, std::vector<std::int64_t>>& shapes) const;
@@ -116,14 +120,23 @@ class ModelContext {
   // Inputs in the order of Model::inputs(), places in that of Model::output_names(); fewer leave
   // the rest wherever they like. Results of places are computed there where the program allows it,
   // and have no owner. Throws as runtime::Context::run, check_places and settle do.
+  // `stream`: the call comes behind what is on it and before what is put there later; where every
+  // result stays on the device, run() returns while the call is still under way. What fails in such
+  // a call later is thrown by the next one of this context, or by synchronize(). Nothing: run()
+  // waits for the call, and work on tensors of the device has ended before. A mask or a limited
+  // input in device memory makes the call padded, since packing reads it on the host.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs,
-                              std::span<const ResultPlace> places = {});
+                              std::span<const ResultPlace> places = {},
+                              std::optional<DeviceStream> stream = std::nullopt);
   // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with
   // rows hold those of the texts, end to end; the others are as run() gives them. Throws what
   // ragged() and ragged_call() throw.
   std::vector<ir::Tensor> run_ragged(const std::vector<ir::Tensor>& inputs,
                                      const ir::Tensor& offsets,
-                                     std::span<const ResultPlace> places = {});
+                                     std::span<const ResultPlace> places = {},
+                                     std::optional<DeviceStream> stream = std::nullopt);
+  // Waits for all calls under way. Throws what the first that failed came to.
+  void synchronize() { collect(true); }
   // The sizes of every call of run() that succeeds from here on are added to the recorder's trace
   // (api/recording.h), which other contexts may share; null: no longer.
   void record(std::shared_ptr<tuner::TraceRecorder> recorder);
@@ -141,7 +154,10 @@ class ModelContext {
     const std::vector<ir::Tensor>& inputs;
   };
   CallBegun begin(const std::vector<ir::Tensor>& inputs);
-  std::vector<ir::Tensor> call(const CallBegun& begun, std::span<const ResultPlace> places);
+  void collect(bool wait);
+  bool packs(const std::vector<ir::Tensor>& inputs) const;
+  std::vector<ir::Tensor> call(const CallBegun& begun, std::span<const ResultPlace> places,
+                               const std::optional<runtime::StreamCall>& on);
   void count(CallWay way, const CallBegun& begun, const std::optional<runtime::Context>& context,
              std::int64_t tokens_given, const std::vector<ir::Tensor>& outputs);
   void fail(const CallBegun& begun);

@@ -78,6 +78,7 @@ class Tensor::Sourced {
   Sourced(std::shared_ptr<const TensorSource> source, std::size_t size)
       : source_(std::move(source)), size_(size) {}
 
+  const TensorSource& source() const { return *source_; }
   void copy_to(std::span<std::byte> to) const { source_->read(to); }
 
   std::shared_ptr<const std::byte> open() {
@@ -123,6 +124,8 @@ Tensor Tensor::over(DType dtype, std::vector<std::int64_t> dims, std::span<std::
   tensor.writable_ = zeros.data();
   return tensor;
 }
+
+const TensorSource* Tensor::source() const { return sourced_ ? &sourced_->source() : nullptr; }
 
 std::span<const std::byte> Tensor::kept_bytes() const { return {sourced_->keep(), byte_size_}; }
 

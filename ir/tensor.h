@@ -61,6 +61,7 @@ class Tensor {
   // thread.
   std::span<const std::byte> bytes() const { return sourced_ ? kept_bytes() : bytes_; }
   bool is_sourced() const { return sourced_ != nullptr; }
+  const TensorSource* source() const;  // null: the bytes are in memory
   // The same tensor with its bytes in memory: those of a source go with the last tensor that this
   // gives.
   Tensor opened() const;

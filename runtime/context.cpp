@@ -34,7 +34,8 @@ void Context::record_launches(bool wanted) {
 }
 
 std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs,
-                                     std::span<const std::span<std::byte>> places) {
+                                     std::span<const std::span<std::byte>> places,
+                                     const StreamCall* call) {
   const NvtxRange range(watching_, "anydim call");
   refresh_tables();
   timeline_.refresh();
@@ -45,16 +46,27 @@ std::vector<ir::Tensor> Context::run(const std::vector<ir::Tensor>& inputs,
   frame_ = {.code = &program_.entry()};
   slots_.resize(index_of(program_.entry().slots));
   executable_->input_binding().bind(inputs, slots_);
-  session_->begin(inputs);
-  if (!places.empty()) session_->offer(places);
-  run_code();
-  std::vector<ir::Tensor> outputs = session_->finish(slots_at_work());
+  std::vector<ir::Tensor> outputs = run_on_session(inputs, places, call);
   const std::vector<LaunchTiming>& timings = session_->timings();
   for (std::size_t i = 0; i < records_.size(); ++i) {
     records_[i].tasks = timings[i].tasks;
     records_[i].seconds = timings[i].seconds;
   }
   return outputs;
+}
+
+std::vector<ir::Tensor> Context::run_on_session(const std::vector<ir::Tensor>& inputs,
+                                                std::span<const std::span<std::byte>> places,
+                                                const StreamCall* call) {
+  try {
+    session_->begin(inputs, call);
+    if (!places.empty()) session_->offer(places);
+    run_code();
+    return session_->finish(slots_at_work());
+  } catch (...) {
+    session_->break_off();
+    throw;
+  }
 }
 
 void Context::refresh_tables() {
@@ -190,7 +202,7 @@ std::int64_t Context::bytes_of(const ir::Code::Launch& launch) const {
     if (buffer.place == Place::Constant)
       bytes += std::ssize(program_.constants[index_of(buffer.index)].tensor.bytes());
     else if (buffer.place == Place::Input)
-      bytes += std::ssize((*inputs_)[index_of(buffer.index)].bytes());
+      bytes += static_cast<std::int64_t>((*inputs_)[index_of(buffer.index)].byte_size());
     else if (buffer.bytes >= 0) bytes += slot(buffer.bytes);
   }
   return bytes;

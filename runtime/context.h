@@ -51,9 +51,12 @@ class Context {
   // Program::outputs. Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource}
   // over the memory limit or out of memory; the context can be used again after either. Throws
   // Error{Internal} where a device is lost, then and in every later call. `places`:
-  // DeviceSession::offer.
+  // DeviceSession::offer; `call`: DeviceSession::begin.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs,
-                              std::span<const std::span<std::byte>> places = {});
+                              std::span<const std::span<std::byte>> places = {},
+                              const StreamCall* call = nullptr);
+  // DeviceSession::collect.
+  void collect(bool wait) { session_->collect(wait); }
 
   // Calls of run() ask it before each instruction and throw Error{Cancelled}; null: no longer.
   void cancel_by(std::shared_ptr<const Cancellation> cancellation) {
@@ -85,6 +88,9 @@ class Context {
     std::size_t slots = 0;     // first in slots_
   };
 
+  std::vector<ir::Tensor> run_on_session(const std::vector<ir::Tensor>& inputs,
+                                         std::span<const std::span<std::byte>> places,
+                                         const StreamCall* call);
   void refresh_tables();
   void run_code();
   void execute(const ir::Code::RunStage& run);

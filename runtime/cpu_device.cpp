@@ -50,7 +50,11 @@ class CpuSession : public DeviceSession {
         budget_(executable.memory_limit()), memory_(std::move(memory)),
         frames_(executable, *memory_, budget_) {}
 
-  void begin(const std::vector<ir::Tensor>& inputs) override {
+  void begin(const std::vector<ir::Tensor>& inputs, const StreamCall* call) override {
+    if (call != nullptr)
+      throw Error(ErrorKind::Inputs,
+                  "a call of a model that runs on the CPU was given a stream or a place on a "
+                  "device: expected neither");
     budget_.reset();
     timings_.clear();
     std::ranges::fill(outputs_, nullptr);

@@ -94,6 +94,7 @@ std::shared_ptr<DeviceContext> DeviceContext::open(std::shared_ptr<const Driver>
 
   std::shared_ptr<DeviceContext> context(new DeviceContext);
   context->driver_ = std::move(driver);
+  context->ordinal_ = ordinal;
   const Driver& functions = *context->driver_;
   refuse(functions.device_get(&context->device_, ordinal), "the GPU cannot be opened");
   context->properties_ = read_properties(functions, context->device_);

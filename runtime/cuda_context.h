@@ -38,6 +38,8 @@ class DeviceContext {
 
   const Driver& driver() const { return *driver_; }
   const Properties& properties() const { return properties_; }
+  int ordinal() const { return ordinal_; }
+  bool is(Context context) const { return context == context_; }
 
   // Makes the context current on this thread. Throws Error{Internal} once the context is lost.
   void enter() const;
@@ -64,6 +66,7 @@ class DeviceContext {
   DeviceContext() = default;
 
   std::shared_ptr<const Driver> driver_;
+  int ordinal_ = 0;
   DeviceNumber device_ = 0;
   Context context_ = nullptr;
   Properties properties_;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "runtime/cuda_device_memory.h"
 #include "runtime/cuda_kernel.h"
 #include "runtime/cuda_memory.h"
 #include "runtime/cuda_replayed_session.h"
@@ -40,6 +41,11 @@ void CudaDevice::use(std::shared_ptr<const CublasLt> library) {
 }
 
 std::unique_ptr<ConstantStore> CudaDevice::constants() { return make_constants(context_); }
+
+ir::Tensor CudaDevice::foreign(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
+                               std::shared_ptr<const void> owner) {
+  return foreign_tensor(context_, dtype, std::move(dims), address, std::move(owner));
+}
 
 std::unique_ptr<DeviceSession> CudaDevice::open_session(const Executable& executable) {
   if (ReplayedSession::takes(executable.program()))

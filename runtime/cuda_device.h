@@ -26,6 +26,8 @@ class CudaDevice : public Device {
   std::string machine() const override;
   const NvtxTool* watching() const override;
   std::unique_ptr<ConstantStore> constants() override;
+  ir::Tensor foreign(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
+                     std::shared_ptr<const void> owner) override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
 
   // The library that carries out products; opened where the loader finds it when a kernel first

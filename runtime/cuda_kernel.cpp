@@ -353,6 +353,32 @@ Result PreparedLaunch::issue_twin(const Driver& driver, Stream stream) {
   return result;
 }
 
+bool PreparedLaunch::fixes(std::int32_t buffer) const {
+  const ir::DeviceLaunch& launch = kernel_->launches()[index_];
+  if (launch.product) {
+    const ir::LibraryProduct& product = *launch.product;
+    return buffer == product.x || buffer == product.w || buffer == product.bias ||
+           buffer == product.d;
+  }
+  return std::ranges::any_of(launch.tensor_maps,
+                             [&](const ir::TensorMap& map) { return map.buffer == buffer; });
+}
+
+Result PreparedLaunch::update(const Driver& driver, GraphExecutable graph) {
+  if (product_) return success;
+  if (node_ == nullptr) return invalid_value;
+  const KernelNode kernel{.function = kernel_->function(index_),
+                          .grid_x = configuration_.grid_x,
+                          .grid_y = configuration_.grid_y,
+                          .grid_z = configuration_.grid_z,
+                          .block_x = configuration_.block_x,
+                          .block_y = configuration_.block_y,
+                          .block_z = configuration_.block_z,
+                          .shared_bytes = configuration_.shared_bytes,
+                          .parameters = parameters_.data()};
+  return driver.graph_set_kernel(graph, node_, &kernel);
+}
+
 Result PreparedLaunch::start(const Driver& driver, Stream stream, bool early, Function function) {
   LaunchAttribute attributes[2] = {};
   unsigned count = 0;

@@ -125,6 +125,18 @@ class PreparedLaunch {
   // The kernel's twin instead.
   Result issue_twin(const Driver& driver, Stream stream);
 
+  // Whether a buffer of the region must stay where it is: a tensor map describes it, or the library
+  // computes on all rows of a capacity there.
+  bool fixes(std::int32_t buffer) const;
+  // The buffer lies elsewhere from here on; one that is not fixed.
+  void move(std::size_t buffer, Address address) {
+    if (!product_) words_[buffer] = address;
+  }
+  // The launch as a captured graph has it.
+  void captured_as(GraphNode node) { node_ = node; }
+  // The same with the buffers where they are now. `graph` was made from what captured_as() told.
+  [[nodiscard]] Result update(const Driver& driver, GraphExecutable graph);
+
  private:
   struct Product {
     std::shared_ptr<const CublasLt> library;
@@ -143,6 +155,7 @@ class PreparedLaunch {
   std::vector<Address> words_;  // buffers, extents, error slot, workspace
   std::vector<TensorMapBytes> maps_;
   std::vector<void*> parameters_;  // into the two above
+  GraphNode node_ = nullptr;       // of one kernel; null: not captured, or not as one node
 };
 
 // All launches of one region's kernel that have work, in order.

@@ -64,10 +64,12 @@ LaunchQueue::OwnStream::~OwnStream() {
 
 LaunchQueue::LaunchQueue(std::shared_ptr<DeviceContext> context, const ir::Program& program)
     : context_(std::move(context)), driver_(context_->driver()), program_(program),
-      stream_(context_), arguments_(arguments_for(program, context_, stream_.handle)),
+      stream_(context_), order_(context_, stream_.handle),
+      arguments_(arguments_for(program, context_, stream_.handle)),
       workspace_(context_, stream_.handle),
       output_blocks_(program.entry().outputs.size(),
                      [shared = context_](std::size_t bytes) { return PinnedBlock(shared, bytes); }),
+      result_blocks_(context_, most_calls_under_way * program.entry().outputs.size()),
       maps_(context_) {
   // Steps beside launches may read any buffer.
   std::vector<bool> read(program.entry().buffers.size(), !is_straight(program));
@@ -84,8 +86,8 @@ LaunchQueue::LaunchQueue(std::shared_ptr<DeviceContext> context, const ir::Progr
 }
 
 LaunchQueue::~LaunchQueue() {
+  stop();
   if (!context_->enter_quietly()) return;
-  if (in_call_) driver_.stream_synchronize(stream_.handle);
   for (const Event event : events_) driver_.event_destroy(event);
 }
 
@@ -93,34 +95,11 @@ const CudaKernel& LaunchQueue::Launch::kernel() const {
   return static_cast<const CudaKernel&>(*loaded->device);
 }
 
-// ---- A call ----
-
-void LaunchQueue::begin(const std::vector<ir::Tensor>& inputs) {
-  context_->enter();
-  if (std::exchange(in_call_, false)) synchronize();
-  waiting_.clear();
-  issued_.clear();
-  timings_.clear();
-  leaves_.clear();
-  arguments_.free_rows();
-  arguments_.forget_inputs();
-  inputs_ = &inputs;
-  in_call_ = true;
-}
-
-ir::Tensor LaunchQueue::input_element(const ir::Code::Buffer& buffer, ir::DType dtype,
-                                      std::int64_t element) const {
-  const std::size_t size = ir::size_of(dtype);
-  return {dtype,
-          {},
-          (*inputs_)[index_of(buffer.index)].bytes().subspan(
-              static_cast<std::size_t>(element) * size, size),
-          nullptr};
-}
+// ---- A call (its begin and end: cuda_launch_queue_calls.cpp) ----
 
 void LaunchQueue::note_symbols(std::span<const std::int64_t> slots) {
   const std::span<const std::int64_t> leaves = slots.first(program_.entry().leaf_symbols.size());
-  leaves_.assign(leaves.begin(), leaves.end());
+  call_.leaves.assign(leaves.begin(), leaves.end());
 }
 
 void LaunchQueue::add(const LaunchWork& work) {
@@ -153,41 +132,61 @@ std::vector<LaunchQueue::Step> LaunchQueue::prepare(std::span<const CudaKernel::
 }
 
 void LaunchQueue::send(std::span<const ArgumentBuffer::Input> inputs) {
-  check(arguments_.send(inputs, *inputs_), "copying inputs and arguments of a call to the GPU");
-  std::ranges::move(waiting_, std::back_inserter(issued_));
+  check(arguments_.send(inputs, *inputs_, !waits_),
+        "copying inputs and arguments of a call to the GPU");
+  std::ranges::move(waiting_, std::back_inserter(call_.issued));
   waiting_.clear();
 }
 
-std::string LaunchQueue::call_text() const {
-  std::string symbols, regions;
-  for (std::size_t slot = 0; slot < leaves_.size(); ++slot) {
+std::string LaunchQueue::symbols_text(const Call& call) const {
+  std::string symbols;
+  for (std::size_t slot = 0; slot < call.leaves.size(); ++slot) {
     const std::string& symbol = program_.entry().leaf_symbols[slot];
     if (!symbol.empty())
-      symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", symbol, leaves_[slot]);
+      symbols += fmt::format("{}{} = {}", symbols.empty() ? "" : ", ", symbol, call.leaves[slot]);
   }
-  for (const std::vector<Launch>* launches : {&issued_, &waiting_}) {
-    for (const Launch& launch : *launches) {
-      const std::string one = describe(launch);
+  return symbols;
+}
+
+std::string LaunchQueue::call_text() const {
+  std::string calls, regions;
+  const auto add = [&](const std::vector<Launch>& launches, std::size_t turn) {
+    for (const Launch& launch : launches) {
+      const std::string one = launch.kernel().describe(extents(launch, turn));
       if (regions.find(one) == std::string::npos)
         regions += fmt::format("{}{}", regions.empty() ? "" : "; ", one);
     }
+  };
+  for (const Call& call : under_way_) {
+    calls += fmt::format("{}{}", calls.empty() ? "" : " or ", symbols_text(call));
+    add(call.issued, call.turn);
   }
-  return fmt::format("running a call with {} on the GPU, one of its launches failed ({})", symbols,
+  if (in_call_) {
+    calls += fmt::format("{}{}", calls.empty() ? "" : " or ", symbols_text(call_));
+    add(call_.issued, call_.turn);
+    add(waiting_, call_.turn);
+  }
+  return fmt::format("running a call with {} on the GPU, one of its launches failed ({})", calls,
                      regions);
 }
 
-void LaunchQueue::check(Result result, std::string_view doing) const {
-  if (result == success) return;
-  for (const Launch& launch : issued_) {
+void LaunchQueue::fail_if_a_wait_ran_out(const Call& call, Result result) const {
+  for (const Launch& launch : call.issued) {
     const ir::KernelError& error = arguments_.error(launch.row);
     if (ends_context(result) && error.check == ir::KernelError::wait_ran_out) {
       const CudaKernel& kernel = launch.kernel();
       const bool on_trial = kernel.twin() != nullptr && !kernel.proven();
-      context_->fail(result,
-                     fmt::format("running {}{}: a wait ran out ({})", on_trial ? twin_of : "",
-                                 describe(launch), describe_wait(error)));
+      context_->fail(
+          result, fmt::format("running {}{}: a wait ran out ({})", on_trial ? twin_of : "",
+                              kernel.describe(extents(launch, call.turn)), describe_wait(error)));
     }
   }
+}
+
+void LaunchQueue::check(Result result, std::string_view doing) const {
+  if (result == success) return;
+  for (const Call& call : under_way_) fail_if_a_wait_ran_out(call, result);
+  fail_if_a_wait_ran_out(call_, result);
   context_->fail(result, doing.empty() ? call_text() : doing);
 }
 
@@ -195,38 +194,11 @@ void LaunchQueue::synchronize() { check(driver_.stream_synchronize(stream_.handl
 
 void LaunchQueue::wait() {
   synchronize();
-  const std::vector<Launch> tested = std::exchange(issued_, {});
+  std::vector<Call> tested(1);
+  tested[0].turn = call_.turn;
+  tested[0].issued = std::exchange(call_.issued, {});
   arguments_.free_rows();
-  if (!checked_) return;
-  for (const Launch& launch : tested) {
-    const ir::KernelError& error = arguments_.error(launch.row);
-    if (error.check >= 0) report_check(program_, *launch.launch, extents(launch), error);
-  }
-}
-
-std::vector<ir::Tensor> LaunchQueue::finish(std::span<const std::int64_t> slots,
-                                            const AddressOf& address_of) {
-  std::vector<ir::Tensor> outputs;
-  outputs.reserve(program_.entry().outputs.size());
-  for (const ir::Code::Output& output : program_.entry().outputs) {
-    const ir::Code::Buffer& buffer = program_.entry().buffers[index_of(output.buffer)];
-    std::vector<std::int64_t> dims = output_dims(output, slots);
-    const auto bytes = static_cast<std::size_t>(ir::byte_count(output.dtype, dims));
-    if (buffer.place == ir::Code::Buffer::Place::Input) {
-      const ir::Tensor& input = (*inputs_)[index_of(buffer.index)];
-      outputs.emplace_back(output.dtype, std::move(dims), input.bytes(), input.owner());
-      continue;
-    }
-    const std::shared_ptr<std::byte> block = output_blocks_.take(bytes);
-    if (bytes > 0)
-      check(driver_.copy_to_host(block.get(), address_of(output.buffer), bytes, stream_.handle),
-            "copying outputs from the GPU");
-    outputs.emplace_back(output.dtype, std::move(dims),
-                         std::span<const std::byte>(block.get(), bytes), block);
-  }
-  wait();
-  in_call_ = false;
-  return outputs;
+  report(tested);
 }
 
 // ---- Issuing ----
@@ -244,18 +216,40 @@ void LaunchQueue::enqueue(std::vector<Step>& steps, Stream stream) {
   for (Step& step : steps) behind_kernel = enqueue(step, stream, behind_kernel, false);
 }
 
+void LaunchQueue::capture(std::vector<Step>& steps) {
+  bool behind_kernel = false;
+  for (Step& step : steps) {
+    for (PreparedLaunch& launch : step.launches) {
+      check(launch.issue(driver_, stream_.handle, behind_kernel), "launching " + describe(step.of));
+      behind_kernel = true;
+      // What came next would follow this launch alone: that is its node.
+      int state = not_capturing;
+      const GraphNode* last = nullptr;
+      std::size_t count = 0;
+      const Result told =
+          driver_.capture_state(stream_.handle, &state, nullptr, nullptr, &last, &count);
+      launch.captured_as(told == success && count == 1 ? *last : nullptr);
+    }
+  }
+}
+
 void LaunchQueue::issue(std::vector<Step>& steps) {
+  // What a trial reports is this call's.
+  const auto on_trial = [](const Step& step) {
+    return !step.launches.empty() && !step.of.kernel().proven();
+  };
+  if (std::ranges::any_of(steps, on_trial)) collect(true);
   bool behind_kernel = false;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
     const CudaKernel& kernel = step.of.kernel();
-    const bool on_trial = !step.launches.empty() && !kernel.proven();
-    const bool in_place_of_twin = on_trial && kernel.twin() != nullptr;
+    const bool tried = on_trial(step);
+    const bool in_place_of_twin = tried && kernel.twin() != nullptr;
     mark(2 * i);
     if (in_place_of_twin) run_twin(step);
     else behind_kernel = enqueue(step, stream_.handle, behind_kernel, recording_);
     mark(2 * i + 1);
-    if (!on_trial) continue;
+    if (!tried) continue;
     behind_kernel = false;
     if (in_place_of_twin) continue;
     check(kernel.waits() ? context_->wait_a_while(stream_.handle)
@@ -273,8 +267,10 @@ void LaunchQueue::run_twin(Step& step) {
     check(launch.issue_twin(driver_, stream_.handle), "launching " + twin);
   check(context_->wait_a_while(stream_.handle), "running " + twin);
   step.of.kernel().set_proven();
-  const ir::KernelError& error = arguments_.error(step.of.row);
-  if (error.check >= 0) report_check(program_, *step.of.launch, extents(step.of), error);
+  const ir::KernelError error = arguments_.error(step.of.row);
+  if (error.check < 0) return;
+  arguments_.clear_errors();
+  report_check(program_, *step.of.launch, extents(step.of), error);
 }
 
 // ---- Recording ----

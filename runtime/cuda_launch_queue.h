@@ -1,22 +1,26 @@
 // The launches of one session in the order of one stream, with what they share: the argument
-// buffer,
-// the kernels' workspace, and the copies of results back.
+// buffer, the kernels' workspace, and the copies of results back.
 //
 // A session adds the launches of a call as it is told of them, prepares those that wait, with sizes
 // and addresses of its choosing, sends their arguments to the device and issues them. Used by one
-// thread at a time.
+// thread at a time. Calls on a caller's stream whose results stay on the device are still under way
+// when finish() returns, several at once.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda_argument_buffer.h"
+#include "runtime/cuda_device_memory.h"
 #include "runtime/cuda_kernel.h"
 #include "runtime/cuda_memory.h"
+#include "runtime/cuda_stream_order.h"
 #include "runtime/device.h"
 
 namespace anydim::runtime::cuda {
@@ -55,12 +59,28 @@ class LaunchQueue {
 
   // ---- A call ----
 
-  // `inputs` live until finish() returns. What a call that was broken off had under way is waited
-  // for.
-  void begin(const std::vector<ir::Tensor>& inputs);
-  // One element of an input, read on the host.
-  ir::Tensor input_element(const ir::Code::Buffer& buffer, ir::DType dtype,
-                           std::int64_t element) const;
+  // As DeviceSession::begin; `inputs` live until finish() returns. At most `most_under_way` calls
+  // are, with this one. What a call that was broken off had under way is waited for.
+  void begin(const std::vector<ir::Tensor>& inputs, const StreamCall* call,
+             std::size_t most_under_way);
+  void break_off() noexcept;
+  void collect(bool wait);
+  // Waits for all calls under way, and leaves what they came to for collect(): before what they use
+  // is given up.
+  void settle();
+  // The same, and nobody hears what they came to.
+  void stop() noexcept;
+  // Where an input lies on the device; null: on the host.
+  const TensorMemory* given(std::int32_t input) const {
+    return given_[static_cast<std::size_t>(input)];
+  }
+  // One element of an input; waits for it where it lies on the device.
+  ir::Tensor input_element(const ir::Code::Buffer& buffer, ir::DType dtype, std::int64_t element);
+  // Where result `output` of the call may be computed at once; 0: nowhere in particular. finish()
+  // copies it from where it is else.
+  Address room_for(std::size_t output, std::span<const std::int64_t> slots);
+  // In the order of the stream.
+  void copy(Address to, Address from, std::size_t bytes);
   // The entry's slots, once its leaves are known: messages about the call name the symbols' values.
   void note_symbols(std::span<const std::int64_t> slots);
 
@@ -68,7 +88,7 @@ class LaunchQueue {
   // Added and not sent yet.
   const std::vector<Launch>& waiting() const { return waiting_; }
   std::span<const std::int64_t> extents(const Launch& launch) const {
-    return arguments_.extents(launch.row, launch.launch->extents.size());
+    return extents(launch, arguments_.turn());
   }
   // True where the workspace has another address now.
   bool reserve_workspace(std::span<const CudaKernel::Sizes> sizes, MemoryBudget& budget);
@@ -82,6 +102,8 @@ class LaunchQueue {
   void issue(std::vector<Step>& steps);
   // On any stream, and waits for nothing: while the stream is captured, or for measuring.
   void enqueue(std::vector<Step>& steps, Stream stream);
+  // On the queue's stream while it is captured: launches learn what they are captured as.
+  void capture(std::vector<Step>& steps);
   // As DeviceContext::check, of anything done for the call: where a wait of one of its launches ran
   // out, that is what failed. An empty `doing`: no one launch is known to have failed.
   void check(Result result, std::string_view doing) const;
@@ -89,7 +111,7 @@ class LaunchQueue {
   // Waits for all that was issued; then every row of arguments is free. Throws what the first
   // failing device check found (Error{Inputs}).
   void wait();
-  // Results of the call, and the end of it, as wait().
+  // Results of the call, and its end as of wait(), or the call left under way.
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots, const AddressOf& address_of);
 
   void record(bool wanted) { recording_ = wanted; }
@@ -103,6 +125,36 @@ class LaunchQueue {
     std::shared_ptr<DeviceContext> context;
     Stream handle = nullptr;
   };
+  // A call until it has ended.
+  struct Call {
+    std::size_t turn = 0;
+    std::vector<std::int64_t> leaves{};  // the entry's first slots
+    std::vector<Launch> issued{};        // since the last wait
+    std::vector<ir::Tensor> inputs{};    // that lie on the device
+  };
+  // Where a result goes.
+  struct Target {
+    StreamCall::Place::Kind kind = StreamCall::Place::Kind::Host;
+    Address address = 0;  // but for Host
+    std::vector<std::int64_t> dims;
+    std::size_t bytes = 0;
+    std::shared_ptr<const void> owner;
+  };
+  std::span<const std::int64_t> extents(const Launch& launch, std::size_t turn) const {
+    return arguments_.extents(turn, launch.row, launch.launch->extents.size());
+  }
+  void find_given();
+  bool waits_for_end() const;
+  const Target& target(std::size_t output, std::span<const std::int64_t> slots);
+  void choose_place(Target& target, std::size_t output);
+  ir::Tensor hand_over(std::size_t output, std::span<const std::int64_t> slots,
+                       const AddressOf& address_of);
+  ir::Tensor to_host(const ir::Code::Output& output, const Target& target, Address from);
+  void leave_under_way();
+  // Throws what the first of these calls' device checks found, if any did: while nothing is under
+  // way.
+  void report(const std::vector<Call>& calls);
+  void fail_if_a_wait_ran_out(const Call& call, Result result) const;
   std::string describe(const Launch& launch) const {
     return launch.kernel().describe(extents(launch));
   }
@@ -112,6 +164,7 @@ class LaunchQueue {
   void run_twin(Step& step);
   // "running a call with n = 7 on the GPU, ..."
   std::string call_text() const;
+  std::string symbols_text(const Call& call) const;
   void mark(std::size_t event);
   void read_marks(const std::vector<Step>& steps);
   void synchronize();
@@ -120,18 +173,27 @@ class LaunchQueue {
   const Driver& driver_;
   const ir::Program& program_;
   OwnStream stream_;
+  StreamOrder order_;
   ArgumentBuffer arguments_;
   StreamMemory workspace_;
   BlockPoolOf<PinnedBlock> output_blocks_;
+  ResultBlocks result_blocks_;
   TensorMapCache maps_;
   std::vector<ArgumentBuffer::Input> read_inputs_;
   bool checked_ = false;  // some kernel reports
 
   // Of the call at work.
   const std::vector<ir::Tensor>* inputs_ = nullptr;
-  std::vector<std::int64_t> leaves_;      // the entry's first slots
-  std::vector<Launch> waiting_, issued_;  // issued: since the last wait
-  bool in_call_ = false;                  // the stream may still read host memory
+  const StreamCall* stream_call_ = nullptr;
+  std::vector<const TensorMemory*> given_;      // by input
+  std::vector<std::optional<Target>> targets_;  // by result
+  std::vector<Launch> waiting_;
+  Call call_;
+  bool in_call_ = false;        // the stream may still use the caller's memory
+  bool waits_ = true;           // finish() waits for the end
+  bool reads_on_host_ = false;  // a result is copied from the caller's host memory
+
+  std::deque<Call> under_way_;  // the oldest first
 
   bool recording_ = false;
   std::vector<LaunchTiming> timings_;

@@ -17,6 +17,9 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
 }
 
+// Buffers that are given to kernels begin at multiples of this (ir/backend.h).
+constexpr std::size_t kernel_alignment = 64;
+
 // Device memory in the order of one stream: taken and freed without waiting. Grows to the largest
 // size asked for; growing loses the contents.
 class StreamMemory {

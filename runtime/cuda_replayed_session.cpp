@@ -33,9 +33,10 @@ bool ReplayedSession::takes(const ir::Program& program) {
   return is_straight(program) && program.stages.size() <= 1 && !fetches_from_device(program);
 }
 
-ReplayedSession::PreparedCall::~PreparedCall() {
-  if (graph == nullptr || !context->enter_quietly()) return;
-  context->driver().graph_executable_destroy(graph);
+void ReplayedSession::PreparedCall::drop_graph() noexcept {
+  if ((graph == nullptr && captured == nullptr) || !context->enter_quietly()) return;
+  if (graph != nullptr) context->driver().graph_executable_destroy(std::exchange(graph, nullptr));
+  if (captured != nullptr) context->driver().graph_destroy(std::exchange(captured, nullptr));
 }
 
 ReplayedSession::ReplayedSession(std::shared_ptr<DeviceContext> context,
@@ -63,10 +64,12 @@ ReplayedSession::ReplayedSession(std::shared_ptr<DeviceContext> context,
   }
 }
 
+ReplayedSession::~ReplayedSession() { queue_.stop(); }
+
 // ---- The call, as the virtual machine tells it ----
 
-void ReplayedSession::begin(const std::vector<ir::Tensor>& inputs) {
-  queue_.begin(inputs);
+void ReplayedSession::begin(const std::vector<ir::Tensor>& inputs, const StreamCall* call) {
+  queue_.begin(inputs, call, most_calls_under_way);
   buckets_.clear();
   last_ = nullptr;
 }
@@ -84,6 +87,7 @@ Frames& ReplayedSession::frames() { internal_error("a call that is replayed has 
 
 std::vector<ir::Tensor> ReplayedSession::finish(std::span<const std::int64_t> slots) {
   PreparedCall& call = prepared_for(slots);
+  bind(call, slots);
   run(call);
   last_ = &call;
   return queue_.finish(slots,
@@ -204,17 +208,23 @@ ReplayedSession::PreparedCall& ReplayedSession::make(CallKey key, std::vector<st
   call->memory = budget_.used();
   call->steps =
       queue_.prepare(sizes, [&](std::int32_t buffer) { return call->addresses[index_of(buffer)]; });
+  call->homes = call->addresses;
+  find_movable(*call);
 
-  if (calls_.size() >= most_prepared_calls)
+  if (calls_.size() >= most_prepared_calls) {
+    queue_.settle();
     calls_.erase(std::ranges::min_element(
         calls_, {}, [](const auto& entry) { return entry.second->last_use; }));
+  }
   call->last_use = ++clock_;
   return *(calls_[std::move(key)] = std::move(call));
 }
 
 // Captured graphs and prepared parameters hold addresses.
 void ReplayedSession::note_move(bool moved) {
-  if (moved) calls_.clear();
+  if (!moved) return;
+  queue_.settle();
+  calls_.clear();
 }
 
 void ReplayedSession::place_inputs(PreparedCall& call) {
@@ -255,12 +265,90 @@ void ReplayedSession::place_activations(PreparedCall& call) {
     call.addresses[index_of(buffer)] = activations_.address() + at;
 }
 
+// ---- Where inputs and results lie ----
+
+void ReplayedSession::find_movable(PreparedCall& call) const {
+  std::vector<MovableBuffer> candidates;
+  std::vector<std::int32_t> known(program_.entry().buffers.size(), -1);  // among the candidates
+  const auto add = [&](const MovableBuffer& one) {
+    if (known[index_of(one.buffer)] >= 0) return;
+    known[index_of(one.buffer)] = static_cast<std::int32_t>(candidates.size());
+    candidates.push_back(one);
+  };
+  for (const ArgumentBuffer::Input& input : call.inputs)
+    add({.buffer = input.buffer, .input = input.input});
+  for (const std::int32_t output : executable_.stage_layouts()[0].outputs)
+    add({.buffer = program_.entry().outputs[index_of(output)].buffer, .output = output});
+  std::vector<bool> fixed(candidates.size());
+  for (std::uint32_t s = 0; s < call.steps.size(); ++s) {
+    const LaunchQueue::Step& step = call.steps[s];
+    const std::vector<std::int32_t>& buffers = step.of.launch->buffers;
+    for (std::size_t position = 0; position < buffers.size(); ++position) {
+      const std::int32_t candidate = known[index_of(buffers[position])];
+      if (candidate < 0) continue;
+      for (std::uint32_t l = 0; l < step.launches.size(); ++l) {
+        if (step.launches[l].fixes(static_cast<std::int32_t>(position)))
+          fixed[index_of(candidate)] = true;
+        candidates[index_of(candidate)].uses.push_back({{s, l}, position});
+      }
+    }
+  }
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (!fixed[i]) call.movable.push_back(std::move(candidates[i]));
+}
+
+void ReplayedSession::bind(PreparedCall& call, std::span<const std::int64_t> slots) {
+  for (const MovableBuffer& one : call.movable) move(call, one, place_of(call, one, slots));
+  update_graph(call);
+}
+
+Address ReplayedSession::place_of(const PreparedCall& call, const MovableBuffer& movable,
+                                  std::span<const std::int64_t> slots) {
+  Address given = 0;
+  if (movable.output >= 0) {
+    given = queue_.room_for(index_of(movable.output), slots);
+  } else if (const TensorMemory* memory = queue_.given(movable.input)) {
+    given = memory->place() % kernel_alignment == 0 ? memory->place() : 0;
+  }
+  return given != 0 ? given : call.homes[index_of(movable.buffer)];
+}
+
+void ReplayedSession::move(PreparedCall& call, const MovableBuffer& movable, Address address) {
+  if (std::exchange(call.addresses[index_of(movable.buffer)], address) == address) return;
+  for (const MovableBuffer::Use& use : movable.uses) {
+    call.steps[use.launch.step].launches[use.launch.launch].move(use.position, address);
+    moved_.insert(use.launch);
+  }
+}
+
+// Where the driver does not take a change, launching one by one serves.
+void ReplayedSession::update_graph(PreparedCall& call) {
+  for (const LaunchOf& one : std::exchange(moved_, {})) {
+    if (call.graph == nullptr) return;
+    const Result result =
+        call.steps[one.step].launches[one.launch].update(queue_.context()->driver(), call.graph);
+    if (result == success) continue;
+    if (ends_context(result)) queue_.check(result, "changing addresses of a graph");
+    queue_.settle();
+    call.drop_graph();
+    call.cannot_capture = true;
+  }
+}
+
+// Inputs in device memory that launches read at the session's places.
+void ReplayedSession::copy_in(const PreparedCall& call) {
+  for (const ArgumentBuffer::Input& input : call.inputs)
+    if (const TensorMemory* memory = queue_.given(input.input))
+      queue_.copy(call.addresses[index_of(input.buffer)], memory->place(), memory->bytes());
+}
+
 // ---- Running ----
 
 void ReplayedSession::run(PreparedCall& call) {
   const bool launch_apart = queue_.recording();
   if (!launch_apart && call.used && call.graph == nullptr && !call.cannot_capture) capture(call);
   queue_.send(call.inputs);
+  copy_in(call);
   if (launch_apart || call.graph == nullptr) {
     queue_.issue(call.steps);
   } else {
@@ -277,14 +365,14 @@ void ReplayedSession::capture(PreparedCall& call) {
   context.check(driver.capture_begin(queue_.stream(), capture_thread_local), "capturing a graph");
   bool whole = true;
   try {
-    queue_.enqueue(call.steps, queue_.stream());
+    queue_.capture(call.steps);
   } catch (const Error&) {
     whole = false;
   }
-  Graph graph = nullptr;
-  whole = driver.capture_end(queue_.stream(), &graph) == success && whole;
-  if (whole && driver.graph_instantiate(&call.graph, graph, 0) != success) call.graph = nullptr;
-  if (graph != nullptr) driver.graph_destroy(graph);
+  whole = driver.capture_end(queue_.stream(), &call.captured) == success && whole;
+  if (!whole || driver.graph_instantiate(&call.graph, call.captured, 0) != success)
+    call.graph = nullptr;
+  if (call.graph == nullptr) call.drop_graph();
   context.enter();
   call.cannot_capture = call.graph == nullptr;
 }

@@ -14,6 +14,10 @@ std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(po
 std::byte* host_form(Address address) { return reinterpret_cast<std::byte*>(address); }
 Address device_form(const std::byte* place) { return reinterpret_cast<Address>(place); }
 
+bool serves_where_it_is(const TensorMemory* memory) {
+  return memory != nullptr && memory->place() % kernel_alignment == 0;
+}
+
 }  // namespace
 
 SteppedSession::SteppedSession(std::shared_ptr<DeviceContext> context, const Executable& executable)
@@ -21,17 +25,25 @@ SteppedSession::SteppedSession(std::shared_ptr<DeviceContext> context, const Exe
       budget_(executable.memory_limit()), inputs_(queue_.read_inputs()), outputs_memory_(*this),
       frames_(executable, *this, budget_) {}
 
-void SteppedSession::begin(const std::vector<ir::Tensor>& inputs) {
-  queue_.begin(inputs);
+void SteppedSession::begin(const std::vector<ir::Tensor>& inputs, const StreamCall* call) {
+  // One at a time: the host waits within a call, and what it then learns is that call's.
+  queue_.begin(inputs, call, 1);
   frames_.begin();  // what a call that was broken off left is given back to its budget
   outputs_memory_.clear();
   budget_.reset();
   std::vector<std::int64_t> bytes;
   for (const ArgumentBuffer::Input& input : inputs_)
-    bytes.push_back(static_cast<std::int64_t>(inputs[index_of(input.input)].bytes().size()));
+    bytes.push_back(serves_where_it_is(queue_.given(input.input))
+                        ? 0
+                        : static_cast<std::int64_t>(inputs[index_of(input.input)].byte_size()));
   queue_.arguments().place(inputs_, bytes);
-  for (const ArgumentBuffer::Input& input : inputs_)
-    frames_.lend(input.buffer, host_form(queue_.arguments().address(input)));
+  for (const ArgumentBuffer::Input& input : inputs_) {
+    const TensorMemory* memory = queue_.given(input.input);
+    const Address place =
+        serves_where_it_is(memory) ? memory->place() : queue_.arguments().address(input);
+    if (memory != nullptr) queue_.copy(place, memory->place(), memory->bytes());
+    frames_.lend(input.buffer, host_form(place));
+  }
 }
 
 void SteppedSession::place(std::size_t stage, std::span<const std::int64_t> slots) {
@@ -42,7 +54,9 @@ void SteppedSession::place(std::size_t stage, std::span<const std::int64_t> slot
     const std::int32_t buffer = program_.entry().outputs[index_of(o)].buffer;
     const std::int64_t bytes = slots[index_of(program_.entry().buffers[index_of(buffer)].bytes)];
     budget_.spend(&CallMemory::outputs, bytes);
-    frames_.lend(buffer, outputs_memory_.take(static_cast<std::size_t>(bytes)));
+    const Address room = queue_.room_for(index_of(o), slots);
+    frames_.lend(buffer, room != 0 ? host_form(room)
+                                   : outputs_memory_.take(static_cast<std::size_t>(bytes)));
   }
 }
 

@@ -1,6 +1,5 @@
 // Calls of any program, of those too that branch, call functions or fetch sizes from the GPU:
-// carried
-// out as the host walks through them, in the order of the stream.
+// carried out as the host walks through them, in the order of the stream.
 //
 // Buffers are those of the functions at work (runtime/frames.h). The host waits where a size or a
 // condition is fetched, where the launches have used up the rows of arguments, and at the end.
@@ -17,11 +16,13 @@ class SteppedSession : public DeviceSession, private FrameMemory {
  public:
   SteppedSession(std::shared_ptr<DeviceContext> context, const Executable& executable);
 
-  void begin(const std::vector<ir::Tensor>& inputs) override;
+  void begin(const std::vector<ir::Tensor>& inputs, const StreamCall* call) override;
   void place(std::size_t stage, std::span<const std::int64_t> slots) override;
   void launch(const LaunchWork& work) override;
   ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) override;
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) override;
+  void break_off() noexcept override { queue_.break_off(); }
+  void collect(bool wait) override { queue_.collect(wait); }
   Frames& frames() override;
   void record(bool wanted) override { queue_.record(wanted); }
   const std::vector<LaunchTiming>& timings() const override { return queue_.timings(); }

@@ -17,6 +17,7 @@ using Function = struct FunctionObject*;
 using Stream = struct StreamObject*;
 using Event = struct EventObject*;
 using Graph = struct GraphObject*;
+using GraphNode = struct GraphNodeObject*;
 using GraphExecutable = struct GraphExecutableObject*;
 
 // ---- Results ----
@@ -58,8 +59,15 @@ enum FunctionAttribute : int {
 };
 inline constexpr unsigned host_memory_mapped = 2;
 inline constexpr unsigned stream_non_blocking = 1;
-inline constexpr unsigned event_default = 0;
-inline constexpr int capture_thread_local = 1;
+inline constexpr unsigned event_default = 0, event_without_time = 2;
+inline constexpr int capture_thread_local = 1, not_capturing = 0;
+enum PointerAttribute : int {
+  pointer_context = 1,  // null for memory of a pool
+  pointer_memory_kind = 2,
+  pointer_device = 9,
+  pointer_range_start = 11,
+  pointer_range_bytes = 12,
+};
 
 // ---- Launches ----
 enum LaunchAttributeName : int { cluster_dimension = 4, programmatic_stream_serialization = 6 };
@@ -84,8 +92,20 @@ struct LaunchConfiguration {
   unsigned attribute_count;
 };
 
+// CUDA_KERNEL_NODE_PARAMS: a launch of an executable graph; its attributes stay as captured.
+struct KernelNode {
+  Function function = nullptr;
+  unsigned grid_x = 0, grid_y = 0, grid_z = 0;
+  unsigned block_x = 0, block_y = 0, block_z = 0;
+  unsigned shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  void* kernel = nullptr;  // read without a function only, as is the context
+  Context context = nullptr;
+};
+
 // ---- Copies ----
-enum MemoryKind : unsigned { device_memory_kind = 2 };
+enum MemoryKind : unsigned { host_memory_kind = 1, device_memory_kind = 2 };
 // What drivers report as CU_DEVICE_ATTRIBUTE_MAX_PITCH.
 inline constexpr std::size_t longest_row_stride = 2147483647;
 // CUDA_MEMCPY2D: `rows` pieces of `bytes` bytes, so far apart.

@@ -9,6 +9,14 @@
 
 namespace anydim::runtime {
 
+ir::Tensor Device::foreign(ir::DType dtype, std::vector<std::int64_t> dims, void*,
+                           std::shared_ptr<const void>) {
+  throw Error(ErrorKind::Inputs,
+              fmt::format("a tensor {} in device memory was given to a model that runs on the CPU: "
+                          "expected a tensor in host memory",
+                          ir::shape_text(dtype, dims)));
+}
+
 void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
   if (bytes < 0)
     throw Error(ErrorKind::Inputs,
@@ -26,18 +34,40 @@ void MemoryBudget::spend(std::int64_t CallMemory::* part, std::int64_t bytes) {
   }
 }
 
-void report_check(const ir::Program& program, const ir::Code::Launch& launch,
-                  std::span<const std::int64_t> extents, const ir::KernelError& error) {
-  const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
+namespace {
+
+const ir::KernelCheck& check_of(const ir::Program::Kernel& kernel, const ir::KernelError& error) {
   const auto position = static_cast<std::size_t>(error.check);
   internal_check(position < kernel.checks.size(), "a kernel reports one of its checks");
-  const ir::KernelCheck& check = kernel.checks[position];
+  return kernel.checks[position];
+}
+
+std::int64_t extent_of(const ir::KernelCheck& check, const ir::Program::Kernel& kernel,
+                       std::span<const std::int64_t> extents) {
   const std::vector<std::string>& symbols = kernel.region.body.symbols.names();
-  const std::int64_t extent = check.extent.evaluate([&](const ir::DimLeaf& leaf) {
+  return check.extent.evaluate([&](const ir::DimLeaf& leaf) {
     const auto found = std::ranges::find(symbols, leaf.symbol);
     internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
     return extents[static_cast<std::size_t>(found - symbols.begin())];
   });
+}
+
+}  // namespace
+
+bool may_report(const ir::Program& program, const ir::Code::Launch& launch,
+                std::span<const std::int64_t> extents, const ir::KernelError& error) {
+  const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
+  const ir::KernelCheck& check = check_of(kernel, error);
+  if (check.kind != ir::KernelCheck::Kind::Index) return true;
+  const std::int64_t extent = extent_of(check, kernel, extents);
+  return error.value < -extent || error.value >= extent;
+}
+
+void report_check(const ir::Program& program, const ir::Code::Launch& launch,
+                  std::span<const std::int64_t> extents, const ir::KernelError& error) {
+  const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
+  const ir::KernelCheck& check = check_of(kernel, error);
+  const std::int64_t extent = extent_of(check, kernel, extents);
   // Without a node's name the kernel's first result says where.
   const std::size_t first_result = kernel.region.body.body.parameters.size();
   const std::string node =

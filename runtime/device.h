@@ -14,6 +14,7 @@
 #include "ir/backend.h"
 #include "ir/program.h"
 #include "ir/tensor.h"
+#include "runtime/device_memory.h"
 
 namespace anydim::runtime {
 
@@ -66,6 +67,27 @@ struct LaunchWork {
   std::span<const std::int64_t> extents;
 };
 
+// A call whose tensors may stay on the device.
+struct StreamCall {
+  // Where a result is to lie.
+  struct Place {
+    enum class Kind : std::uint8_t {
+      Host,
+      Given,  // memory of the caller's, where it fits; else the model's
+      Owned,  // memory of the model's, which goes back to it with the result's last tensor
+    };
+    Kind kind = Kind::Host;
+    void* address = nullptr;  // Given: of the device
+    std::size_t bytes = 0;
+  };
+  // The call begins once all that is on the stream has ended, and what comes on the stream later
+  // begins once the call has: the host waits for neither, unless a result is to lie there. Nothing:
+  // all that the caller's tensors take part in has ended, and the call's end is waited for. What
+  // reads a result in the model's memory is on this stream before its last tensor is dropped.
+  std::optional<DeviceStream> stream{};
+  std::vector<Place> results{};  // fewer leave the rest on the host
+};
+
 // One context's side of the device; used by one thread at a time. A call is begin(), then place(),
 // launch() and fetch() in the program's order, then finish(). After an exception from any of them
 // the next begin() starts anew. `slots` of one call are one table that lives until finish()
@@ -73,7 +95,9 @@ struct LaunchWork {
 class DeviceSession {
  public:
   virtual ~DeviceSession() = default;
-  virtual void begin(const std::vector<ir::Tensor>& inputs) = 0;
+  // `call`: null where the results lie on the host. It lives until finish() returns. Throws what a
+  // call on a stream before it has come to since, as collect() does.
+  virtual void begin(const std::vector<ir::Tensor>& inputs, const StreamCall* call) = 0;
   // After begin(): memory of the caller's for the call's results, by output, which lives until
   // finish(); an empty span: none. A result may be computed there where it fits, and is then handed
   // over without an owner; a device is free to ignore it.
@@ -91,6 +115,12 @@ class DeviceSession {
   // once.
   virtual ir::Tensor element(std::int32_t buffer, ir::DType dtype, std::int64_t element) = 0;
   virtual std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots) = 0;
+  // After an exception from any of them: when this returns, the device has done with the caller's
+  // memory.
+  virtual void break_off() noexcept {}
+  // Throws what calls on a stream that have ended since came to: what a device check found
+  // (Error{Inputs}), or a fault (Error{Internal}). `wait`: for all that are under way.
+  virtual void collect(bool wait) { static_cast<void>(wait); }
 
   // The buffers of the functions at work, for blocks, calls and values that outlive them. Whatever
   // was launched so far finds its buffers as they were when it was launched.
@@ -132,6 +162,12 @@ class Device {
   // Who is told what each call and launch is; null: nobody.
   virtual const NvtxTool* watching() const { return nullptr; }
   virtual std::unique_ptr<ConstantStore> constants() = 0;
+  // A tensor over memory of this device that is the caller's and stays so: it is valid while
+  // `owner` lives (null: as long as any such tensor). Throws Error{Inputs} for null, what is no
+  // device memory, another device's or context's, fewer bytes than the shape takes, and an address
+  // that is no multiple of an element's size; and on a device without memory of its own.
+  virtual ir::Tensor foreign(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
+                             std::shared_ptr<const void> owner);
   virtual std::unique_ptr<DeviceSession> open_session(const Executable& executable) = 0;
 };
 
@@ -156,6 +192,11 @@ class MemoryBudget {
 // Throws Error{Inputs} with the check's message, completed with the value and the range.
 [[noreturn]] void report_check(const ir::Program& program, const ir::Code::Launch& launch,
                                std::span<const std::int64_t> extents, const ir::KernelError& error);
+
+// Whether a launch with these extents can have reported the error: false where the value it names
+// fits its check.
+bool may_report(const ir::Program& program, const ir::Code::Launch& launch,
+                std::span<const std::int64_t> extents, const ir::KernelError& error);
 
 // What a scanned result holds, in bytes, once the element is appended. Notes the first element's
 // extents, and throws Error{Inputs} where a later one has others, Error{Resource} where the bytes

@@ -5,12 +5,8 @@
 #include <random>
 #include <string>
 
-#include "ir/error.h"
-#include "runtime/context.h"
-#include "runtime/cuda_device.h"
 #include "runtime/cuda_replayed_session.h"
-#include "tests/runtime/programs.h"
-#include "tests/support/host_kernels_gpu.h"
+#include "tests/runtime/cuda_fixture.h"
 
 namespace anydim::runtime {
 namespace {
@@ -18,48 +14,9 @@ namespace {
 using ir::DType;
 using ir::Tensor;
 
-class CudaSessionTest : public testing::Test {
- protected:
-  explicit CudaSessionTest(tests::FakeCudaOptions options = {})
-      : fake_(tests::host_kernel_gpu(), options) {}
-
-  std::shared_ptr<const Executable> make(ir::Program program,
-                                         std::shared_ptr<test::FakeBackend> backend,
-                                         ExecutableOptions options = {}) {
-    if (device_ == nullptr)
-      device_ = std::make_shared<cuda::CudaDevice>(cuda::DeviceContext::open(fake_.driver()));
-    options.device = device_;
-    return std::make_shared<const Executable>(std::move(program),
-                                              tests::host_kernel_backend(std::move(backend)),
-                                              std::make_shared<WorkerPool>(1), std::move(options));
-  }
-  std::shared_ptr<const Executable> scale(ExecutableOptions options = {}) {
-    auto made = make(test::scale_program(), test::scale_backend(), std::move(options));
-    made->kernels().complete();
-    return made;
-  }
-  int calls(const std::string& function) const { return fake_.calls(function); }
-
-  tests::FakeCuda fake_;
-  std::shared_ptr<cuda::CudaDevice> device_;
-};
-
-std::string failure(ErrorKind kind, const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
-void expect_scaled(const Tensor& output, std::int64_t elements) {
-  ASSERT_EQ(output.dims(), std::vector<std::int64_t>{elements});
-  for (std::int64_t i = 0; i < elements; ++i)
-    ASSERT_EQ(output.real_at(i), 6.0 * static_cast<double>(i));
-}
+using test::expect_scaled;
+using test::failure;
+using CudaSessionTest = test::CudaTest;
 
 TEST_F(CudaSessionTest, ProgramsOfOneStageThatFetchNothingAreReplayed) {
   const auto replayed = [&](ir::Program program, std::shared_ptr<test::FakeBackend> backend) {

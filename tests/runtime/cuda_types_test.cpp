@@ -25,6 +25,12 @@ static_assert(sizeof(RowCopy) == sizeof(CUDA_MEMCPY2D) &&
               offsetof(RowCopy, target_stride) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
               offsetof(RowCopy, bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes) &&
               offsetof(RowCopy, rows) == offsetof(CUDA_MEMCPY2D, Height));
+static_assert(sizeof(KernelNode) == sizeof(CUDA_KERNEL_NODE_PARAMS) &&
+              offsetof(KernelNode, shared_bytes) ==
+                  offsetof(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes) &&
+              offsetof(KernelNode, parameters) == offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams) &&
+              offsetof(KernelNode, kernel) == offsetof(CUDA_KERNEL_NODE_PARAMS, kern) &&
+              offsetof(KernelNode, context) == offsetof(CUDA_KERNEL_NODE_PARAMS, ctx));
 static_assert(sizeof(TensorMapBytes) == sizeof(CUtensorMap) &&
               alignof(TensorMapBytes) == alignof(CUtensorMap));
 static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == sizeof(CUdevice) &&
@@ -33,6 +39,14 @@ static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(DeviceNumber) == 
 TEST(CudaTypes, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(host_memory_mapped, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
   EXPECT_EQ(unsigned{device_memory_kind}, unsigned{CU_MEMORYTYPE_DEVICE});
+  EXPECT_EQ(unsigned{host_memory_kind}, unsigned{CU_MEMORYTYPE_HOST});
+  EXPECT_EQ(int{pointer_context}, int{CU_POINTER_ATTRIBUTE_CONTEXT});
+  EXPECT_EQ(int{pointer_memory_kind}, int{CU_POINTER_ATTRIBUTE_MEMORY_TYPE});
+  EXPECT_EQ(int{pointer_device}, int{CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL});
+  EXPECT_EQ(int{pointer_range_start}, int{CU_POINTER_ATTRIBUTE_RANGE_START_ADDR});
+  EXPECT_EQ(int{pointer_range_bytes}, int{CU_POINTER_ATTRIBUTE_RANGE_SIZE});
+  EXPECT_EQ(event_without_time, unsigned{CU_EVENT_DISABLE_TIMING});
+  EXPECT_EQ(not_capturing, CU_STREAM_CAPTURE_STATUS_NONE);
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(no_device, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(invalid_image, CUDA_ERROR_INVALID_IMAGE);

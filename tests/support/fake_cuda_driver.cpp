@@ -97,6 +97,8 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   };
   driver.memory_free = [state](Address address) {
     state->enter("memory_free");
+    // This waits for all that is under way.
+    for (const cuda::Stream stream : state->made) state->drain(stream);
     return state->free(address);
   };
   driver.memory_allocate_async = [state](Address* address, std::size_t bytes, cuda::Stream stream) {
@@ -141,6 +143,37 @@ void add_memory(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     }
     state->pinned.erase(static_cast<const std::byte*>(address));
     std::free(address);
+    return cuda::success;
+  };
+  driver.pointer_attribute = [state](void* value, cuda::PointerAttribute attribute,
+                                     Address address) {
+    const Result result = state->enter("pointer_attribute");
+    if (result != cuda::success) return result;
+    const bool pinned = state->is_pinned(reinterpret_cast<const void*>(address));
+    if (attribute == cuda::pointer_memory_kind && pinned) {
+      *static_cast<unsigned*>(value) = cuda::host_memory_kind;
+      return cuda::success;
+    }
+    const auto after = state->allocations.upper_bound(address);
+    if (after == state->allocations.begin()) return cuda::invalid_value;
+    const auto& [start, bytes] = *std::prev(after);
+    if (address >= start + bytes) return cuda::invalid_value;
+    const auto foreign = state->foreign.find(start);
+    const bool ours = foreign == state->foreign.end();
+    switch (attribute) {
+      case cuda::pointer_memory_kind:
+        *static_cast<unsigned*>(value) = cuda::device_memory_kind;
+        break;
+      case cuda::pointer_device:
+        *static_cast<int*>(value) = ours ? 0 : foreign->second.first;
+        break;
+      case cuda::pointer_context:
+        *static_cast<cuda::Context*>(value) =
+            ours ? handle_of<cuda::Context>(state.get()) : foreign->second.second;
+        break;
+      case cuda::pointer_range_start: *static_cast<Address*>(value) = start; break;
+      case cuda::pointer_range_bytes: *static_cast<std::size_t*>(value) = bytes; break;
+    }
     return cuda::success;
   };
   driver.copy_to_device = [state](Address target, const void* source, std::size_t bytes,
@@ -255,6 +288,10 @@ void FakeCuda::fail(const std::string& function, Result result, int calls) {
 void FakeCuda::fault(Result result, int launches) {
   state_->planned_fault = result;
   state_->launches_to_fault = launches;
+}
+
+void FakeCuda::belongs_to(Address address, int device, cuda::Context context) {
+  state_->foreign[address] = {device, context};
 }
 
 void FakeCuda::work_at_once() { state_->eager = true; }

@@ -71,6 +71,8 @@ class FakeCuda {
   void fail(const std::string& function, Result result, int calls = 0);
   // The launch after `launches` more (replayed ones included) faults when it runs.
   void fault(Result result, int launches = 0);
+  // From now on the driver says that an allocation belongs to another device or context.
+  void belongs_to(Address address, int device, runtime::cuda::Context context);
   // From now on work is carried out when it is given: a fault meets the call behind it.
   void work_at_once();
   // The next launch never ends. From then on calls that would wait for it for ever are counted.

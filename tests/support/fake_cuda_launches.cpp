@@ -70,12 +70,15 @@ void add_kernels(cuda::Driver& driver, const std::shared_ptr<State>& state) {
 void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
   driver.stream_create = [state](cuda::Stream* stream, unsigned) {
     const Result result = state->enter("stream_create");
-    if (result == cuda::success) *stream = handle_of<cuda::Stream>(new FakeStream);
+    if (result != cuda::success) return result;
+    *stream = handle_of<cuda::Stream>(new FakeStream);
+    state->made.push_back(*stream);
     return result;
   };
   driver.stream_destroy = [state](cuda::Stream stream) {
     state->enter("stream_destroy");
     state->drain(stream);
+    std::erase(state->made, stream);
     delete reinterpret_cast<FakeStream*>(stream);
     return cuda::success;
   };
@@ -95,28 +98,56 @@ void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     if (result == cuda::success) state->stream_of(stream).capturing = true;
     return result;
   };
+  driver.capture_state = [state](cuda::Stream handle, int* status, std::uint64_t*, cuda::Graph*,
+                                 const cuda::GraphNode** last, std::size_t* count) {
+    const FakeStream& stream = state->stream_of(handle);
+    *status = stream.capturing ? 1 : 0;
+    if (last != nullptr) *last = &stream.last;
+    if (count != nullptr) *count = stream.captured.empty() ? 0 : 1;
+    return state->enter("capture_state");
+  };
   driver.capture_end = [state](cuda::Stream handle, cuda::Graph* graph) {
     FakeStream& stream = state->stream_of(handle);
     stream.capturing = false;
-    std::vector<Operation> captured = std::exchange(stream.captured, {});
+    auto captured = std::exchange(stream.captured, {});
     const Result result = state->enter("capture_end");
     if (result == cuda::success)
-      *graph = handle_of<cuda::Graph>(new FakeGraph{std::move(captured)});
+      *graph = handle_of<cuda::Graph>(new FakeGraph{std::move(captured), {}});
     return result;
   };
   driver.graph_instantiate = [state](cuda::GraphExecutable* executable, cuda::Graph graph,
                                      unsigned long long) {
     const Result result = state->enter("graph_instantiate");
-    if (result == cuda::success)
-      *executable =
-          handle_of<cuda::GraphExecutable>(new FakeGraph(*reinterpret_cast<FakeGraph*>(graph)));
+    if (result != cuda::success) return result;
+    auto made = std::make_unique<FakeGraph>();
+    for (const auto& node : reinterpret_cast<FakeGraph*>(graph)->nodes) {
+      made->nodes.push_back(std::make_shared<FakeNode>(*node));
+      made->made_from.push_back(node.get());
+    }
+    *executable = handle_of<cuda::GraphExecutable>(made.release());
     return result;
+  };
+  driver.graph_set_kernel = [state](cuda::GraphExecutable executable, cuda::GraphNode node,
+                                    const cuda::KernelNode* kernel) {
+    const Result result = state->enter("graph_set_kernel");
+    if (result != cuda::success) return result;
+    auto& graph = *reinterpret_cast<FakeGraph*>(executable);
+    const auto found = std::ranges::find(graph.made_from, reinterpret_cast<FakeNode*>(node));
+    if (found == graph.made_from.end()) return cuda::invalid_value;
+    FakeNode& changed = *graph.nodes[static_cast<std::size_t>(found - graph.made_from.begin())];
+    auto* function = reinterpret_cast<FakeFunction*>(kernel->function);
+    if (changed.function != function) return cuda::invalid_value;
+    changed.shape.grid = {kernel->grid_x, kernel->grid_y, kernel->grid_z};
+    changed.shape.block = {kernel->block_x, kernel->block_y, kernel->block_z};
+    changed.shape.shared_bytes = kernel->shared_bytes;
+    changed.parameters = State::values_of(*function, kernel->parameters);
+    return cuda::success;
   };
   driver.graph_launch = [state](cuda::GraphExecutable executable, cuda::Stream stream) {
     const Result result = state->enter("graph_launch");
     if (result != cuda::success) return result;
-    for (const Operation& operation : reinterpret_cast<FakeGraph*>(executable)->operations)
-      state->push(stream, operation);
+    for (const auto& node : reinterpret_cast<FakeGraph*>(executable)->nodes)
+      state->push(stream, *node);
     return cuda::success;
   };
   driver.graph_destroy = [state](cuda::Graph graph) {
@@ -133,23 +164,44 @@ void add_streams(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     *event = handle_of<cuda::Event>(new FakeEvent);
     return state->enter("event_create");
   };
-  driver.event_destroy = [](cuda::Event event) {
+  driver.event_destroy = [state](cuda::Event event) {
+    state->enter("event_destroy");
     delete reinterpret_cast<FakeEvent*>(event);
     return cuda::success;
   };
   driver.event_record = [state](cuda::Event event, cuda::Stream stream) {
-    // An event may be destroyed before its record is carried out.
-    state->push(stream,
-                [state = state.get(), noted = reinterpret_cast<FakeEvent*>(event)->microseconds] {
-                  *noted = state->microseconds;
-                  return cuda::success;
-                });
+    auto record = std::make_shared<FakeRecord>(FakeRecord{.stream = stream, .met = false});
+    reinterpret_cast<FakeEvent*>(event)->record = record;
+    state->push(stream, [state = state.get(), record] {
+      record->microseconds = state->microseconds;
+      record->met = true;
+      return cuda::success;
+    });
     return state->enter("event_record");
   };
-  driver.event_synchronize = [state](cuda::Event) { return state->enter("event_synchronize"); };
+  driver.stream_wait = [state](cuda::Stream stream, cuda::Event event, unsigned) {
+    const Result result = state->enter("stream_wait");
+    if (result != cuda::success) return result;
+    state->push(stream,
+                [state = state.get(), record = reinterpret_cast<FakeEvent*>(event)->record] {
+                  return state->drain_until(*record);
+                });
+    return cuda::success;
+  };
+  driver.event_query = [state](cuda::Event event) {
+    const Result result = state->enter("event_query");
+    if (result != cuda::success) return result;
+    return reinterpret_cast<FakeEvent*>(event)->record->met ? cuda::success : cuda::not_ready;
+  };
+  driver.event_synchronize = [state](cuda::Event event) {
+    const Result result = state->enter("event_synchronize");
+    if (result != cuda::success) return result;
+    return state->drain_until(*reinterpret_cast<FakeEvent*>(event)->record);
+  };
   driver.event_elapsed = [state](float* milliseconds, cuda::Event begin, cuda::Event end) {
-    *milliseconds = static_cast<float>(1e-3 * (*reinterpret_cast<FakeEvent*>(end)->microseconds -
-                                               *reinterpret_cast<FakeEvent*>(begin)->microseconds));
+    *milliseconds =
+        static_cast<float>(1e-3 * (reinterpret_cast<FakeEvent*>(end)->record->microseconds -
+                                   reinterpret_cast<FakeEvent*>(begin)->record->microseconds));
     return state->enter("event_elapsed");
   };
 }

@@ -23,13 +23,28 @@ namespace cuda = runtime::cuda;
 
 using Operation = std::function<Result()>;
 
+struct FakeFunction;
+// Of a graph: a kernel with its parameters, or any other operation.
+struct FakeNode {
+  Operation operation{};
+  FakeFunction* function = nullptr;  // of a kernel
+  FakeGpu::Shape shape{};
+  std::vector<std::vector<std::byte>> parameters{};
+};
 struct FakeStream {
   std::deque<Operation> waiting;
   bool capturing = false;
-  std::vector<Operation> captured;
+  std::vector<std::shared_ptr<FakeNode>> captured;
+  cuda::GraphNode last = nullptr;  // of those
+};
+// One recording of an event; it outlives the event, which may be recorded again before it is met.
+struct FakeRecord {
+  cuda::Stream stream = nullptr;
+  bool met = true;
+  double microseconds = 0;
 };
 struct FakeEvent {
-  std::shared_ptr<double> microseconds = std::make_shared<double>(0);
+  std::shared_ptr<FakeRecord> record = std::make_shared<FakeRecord>();
 };
 struct FakeModule {
   std::shared_ptr<void> module;
@@ -42,7 +57,8 @@ struct FakeFunction {
   bool large_clusters = false;
 };
 struct FakeGraph {
-  std::vector<Operation> operations;
+  std::vector<std::shared_ptr<FakeNode>> nodes;
+  std::vector<const FakeNode*> made_from;  // of an executable one
 };
 
 template <typename Handle, typename Object>
@@ -70,10 +86,14 @@ struct FakeCuda::State {
   std::map<std::byte*, Address> mapped;
   std::vector<std::unique_ptr<FakeFunction>> functions;
 
-  FakeStream default_stream;  // null
+  FakeStream default_stream;       // null, and the handles 1 and 2
+  std::vector<cuda::Stream> made;  // streams
+  // what the driver says of memory other than its own device's and context's
+  std::map<Address, std::pair<int, cuda::Context>> foreign;
 
   FakeStream& stream_of(cuda::Stream stream) {
-    return stream == nullptr ? default_stream : *reinterpret_cast<FakeStream*>(stream);
+    return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? default_stream
+                                                         : *reinterpret_cast<FakeStream*>(stream);
   }
 
   // What every call does first: counts, injected failures, and the fault that nothing survives.
@@ -94,15 +114,32 @@ struct FakeCuda::State {
   }
 
   void push(cuda::Stream handle, Operation operation) {
+    push(handle, FakeNode{.operation = std::move(operation)});
+  }
+  void push(cuda::Stream handle, FakeNode node) {
     FakeStream& stream = stream_of(handle);
-    if (stream.capturing) stream.captured.push_back(std::move(operation));
-    else stream.waiting.push_back(std::move(operation));
+    if (stream.capturing) {
+      stream.captured.push_back(std::make_shared<FakeNode>(std::move(node)));
+      stream.last = handle_of<cuda::GraphNode>(stream.captured.back().get());
+      return;
+    }
+    if (node.function != nullptr)
+      node.operation = [this, kernel = node] {
+        return run_kernel(*kernel.function, kernel.shape, kernel.parameters);
+      };
+    stream.waiting.push_back(std::move(node.operation));
     if (eager) drain(handle);
   }
 
   Result drain(cuda::Stream handle) {
+    return drain_until(handle, [] { return false; });
+  }
+  Result drain_until(const FakeRecord& record) {
+    return record.met ? fault : drain_until(record.stream, [&] { return record.met; });
+  }
+  Result drain_until(cuda::Stream handle, const std::function<bool()>& far_enough) {
     FakeStream& stream = stream_of(handle);
-    while (!stream.waiting.empty() && fault == cuda::success && !hangs) {
+    while (!stream.waiting.empty() && fault == cuda::success && !hangs && !far_enough()) {
       const Operation operation = std::move(stream.waiting.front());
       stream.waiting.pop_front();
       const Result result = operation();
@@ -164,6 +201,16 @@ struct FakeCuda::State {
     return result;
   }
 
+  static std::vector<std::vector<std::byte>> values_of(const FakeFunction& function,
+                                                       void** parameters) {
+    std::vector<std::vector<std::byte>> values;
+    for (std::size_t i = 0; i < function.parameters.size(); ++i) {
+      const auto* bytes = static_cast<const std::byte*>(parameters[i]);
+      values.emplace_back(bytes, bytes + function.parameters[i]);
+    }
+    return values;
+  }
+
   Result launch(const cuda::LaunchConfiguration& launch, FakeFunction& function,
                 void** parameters) {
     FakeGpu::Shape shape{{launch.grid_x, launch.grid_y, launch.grid_z},
@@ -183,13 +230,8 @@ struct FakeCuda::State {
       if (shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > 8 && !function.large_clusters)
         return cuda::invalid_value;
     }
-    std::vector<std::vector<std::byte>> values;
-    for (std::size_t i = 0; i < function.parameters.size(); ++i) {
-      const auto* bytes = static_cast<const std::byte*>(parameters[i]);
-      values.emplace_back(bytes, bytes + function.parameters[i]);
-    }
-    push(launch.stream,
-         [this, &function, shape, values] { return run_kernel(function, shape, values); });
+    const auto values = values_of(function, parameters);
+    push(launch.stream, FakeNode{.function = &function, .shape = shape, .parameters = values});
     return cuda::success;
   }
 };
