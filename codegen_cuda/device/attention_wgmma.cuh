@@ -42,11 +42,6 @@ struct MapPlace {
   int column, row;
 };
 
-template <int id>
-__device__ __forceinline__ void named_barrier(int threads) {
-  asm volatile("bar.sync %0, %1;" ::"n"(id), "r"(threads) : "memory");
-}
-
 // As pin() of sums, for a fragment that a multiplication still reads.
 template <int count>
 __device__ __forceinline__ void pin(unsigned (&fragments)[count][4]) {

@@ -7,9 +7,9 @@ __device__ __forceinline__ void synchronise_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The same by a thread that has nothing to show the others: one that only must be there.
+// The same by a thread that has nothing to show the others and only must be there; of a warp whose
+// lanes are together.
 __device__ __forceinline__ void attend_cluster() {
-  __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

@@ -29,6 +29,12 @@ __device__ __forceinline__ void pin(float (&fragments)[count][4]) {
   }
 }
 
+// A barrier of so many threads of the block, whole warps of them; barrier 0 is everyone's.
+template <int id>
+__device__ __forceinline__ void named_barrier(int threads) {
+  asm volatile("bar.sync %0, %1;" ::"n"(id), "r"(threads) : "memory");
+}
+
 // Registers of a warpgroup's threads: fewer for the one that only starts copies, more for those
 // that hold sums.
 template <int count>

@@ -77,9 +77,11 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   const double flops = 2 * rows * columns * depth;
   const double shared =
       depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
+  const double split = number(work.split);
   const double traffic = depth * (rows / beside + columns / below) * work.operand_bytes +
-                         rows * columns * work.depth_scale * work.output_bytes;
-  const double epilogue = rows * columns * work.depth_scale * work.epilogue_cycles /
+                         rows * columns * work.depth_scale * work.output_bytes / split;
+  const double epilogue = rows * columns * work.depth_scale *
+                          (work.sum_cycles + work.epilogue_cycles / split) /
                           std::min(lanes, number(work.threads));
 
   const double together =
@@ -92,7 +94,14 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                                               costs.l2_total_bytes_per_clock / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are
   // filled.
-  const double meeting = work.split > 1 || below * beside > 1 ? costs.split_latency : 0;
+  double meeting = below * beside > 1 ? costs.split_latency : 0;
+  if (work.split > 1) {
+    constexpr double read_together = 4;  // sums, by a thread
+    const double reads = ceiling(rows * columns, read_together * number(work.threads) * split),
+                 meetings = number(work.meetings);
+    meeting +=
+        meetings * costs.split_latency + std::max(0.0, reads - meetings) * costs.remote_latency;
+  }
   const double alone = costs.first_bytes_cycles + depth_tiles * work.tile_latency +
                        costs.epilogue_latency + meeting + work.end_latency;
   const double wave = std::max(throughput + together * epilogue, alone + epilogue);
@@ -151,7 +160,8 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   MatmulWork work;
   work.output_bytes = streamed_bytes(form);
   constexpr double through_shared_memory = 3;
-  work.epilogue_cycles = through_shared_memory + program_cycles(form.epilogue);
+  work.sum_cycles = through_shared_memory;
+  work.epilogue_cycles = program_cycles(form.epilogue);
   if (form.rows.empty()) return work;
   double stages = 0;
   for (const ir::RowStage& stage : form.rows) stages += 2 + program_cycles(stage.program);

@@ -27,7 +27,8 @@ std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucke
 struct MatmulWork {
   std::int64_t block_rows = 0, block_columns = 0, block_depth = 0;
   std::int64_t threads = 0, stages = 1;
-  std::int64_t split = 1;  // blocks that share the depth of one tile
+  std::int64_t split = 1;     // blocks that share the depth of one tile
+  std::int64_t meetings = 1;  // of those, each followed by reads of each other's sums
   // blocks below each other that bring the columns' operand to each other
   std::int64_t shared_columns = 1;
   // blocks beside each other that bring the rows' operand to each other
@@ -42,9 +43,11 @@ struct MatmulWork {
                             // each tile of columns)
   // stored for one element of the product, what the epilogue loads included
   double output_bytes = 2;
-  double epilogue_cycles = 0;  // of one lane, for one element
-  double end_latency = 0;      // cycles between a block's epilogue and its end
-  double extra_seconds = 0;    // a second launch
+  // Of one lane, for one element: to bring its sum from the multiplication to the epilogue; of the
+  // epilogue, which only one of the blocks that share a tile's depth computes.
+  double sum_cycles = 0, epilogue_cycles = 0;
+  double end_latency = 0;    // cycles between a block's epilogue and its end
+  double extra_seconds = 0;  // a second launch
 };
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                       const MatmulExtents& extents);

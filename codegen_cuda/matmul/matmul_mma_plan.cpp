@@ -187,6 +187,8 @@ class MmaKind final : public KernelKind {
     work.threads = schedule.threads();
     work.stages = schedule.stages;
     work.split = schedule.split;
+    work.meetings =
+        schedule.warp_rows() / 16 * (schedule.warp_columns() / schedule.piece_columns());
     work.blocks_per_multiprocessor = mma_resident_blocks(inputs, schedule, operands);
     work.operand_bytes = static_cast<double>(schedule.element_bytes());
     work.flops_per_clock = rate * costs.mma_share;

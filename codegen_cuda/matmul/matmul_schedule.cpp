@@ -31,7 +31,13 @@ std::int64_t MmaSchedule::piece_bytes() const {
 
 std::int64_t WgmmaSchedule::piece_columns() const { return piece_of(block_columns); }
 
+std::int64_t WgmmaSchedule::joined_bytes() const {
+  constexpr std::int64_t gap = 8;  // matmul_tiles.cuh: as of pieces
+  return split == 1 ? 0 : block_rows * (block_columns + gap) * 4;
+}
+
 std::int64_t WgmmaSchedule::pieces_bytes() const {
+  if (split > 1) return 0;
   constexpr std::int64_t piece_rows = 16, gap = 8;
   return 4 * consumer_warpgroups() * piece_rows * (piece_columns() + gap) * 4;
 }

@@ -129,6 +129,7 @@ struct WgmmaSchedule {
   std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
   std::int64_t piece_columns() const;
   std::int64_t pieces_bytes() const;   // of all consumer warps
+  std::int64_t joined_bytes() const;   // of a block's sums, in place of the stages, where split
   std::int64_t pieces_offset() const;  // of shared memory, behind stages and barriers
   std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
   std::int64_t boxes_offset() const;                                  // behind the pieces

@@ -15,7 +15,7 @@ namespace {
 
 // of an operand whose rows lie contiguous: 128 bytes, a swizzle's span
 constexpr std::int64_t rows_side_by_side = 64;
-constexpr int piece_gap = 8;  // elements between rows of a piece, device/matmul_tiles.cuh
+constexpr int piece_gap = 8;  // elements between rows of sums, device/matmul_tiles.cuh
 
 class WgmmaEmitter {
  public:
@@ -98,8 +98,6 @@ class WgmmaEmitter {
     if (shares())
       entry.line(
           "synchronise_cluster();  // others may still copy here, or say that they have read");
-    if (schedule_.split > 1)
-      entry.line("synchronise_cluster();  // others read this block's sums until here");
     kernel_.end_entry();
 
     EmittedKernel result{.waits = true};
@@ -313,34 +311,18 @@ class WgmmaEmitter {
       });
     });
     if (schedule_.split > 1) {
-      scope.line(
-          fmt::format("for (int meeting = 0; meeting < {}; ++meeting) attend_cluster();  // of "
-                      "those that multiply",
-                      2 * pieces() - 1));
+      scope.line("__syncwarp();");
+      scope.line("attend_cluster();  // until those that multiply have put down their sums");
+      scope.line("attend_cluster();  // and until they have read them");
     }
   }
-  // Of those that read a piece of sums.
-  const char* meeting() const {
-    return schedule_.split == 1 ? "__syncwarp();" : "synchronise_cluster();";
-  }
-  std::int64_t pieces() const { return schedule_.block_columns / schedule_.piece_columns(); }
 
   void write_products(CodeScope& scope, MatmulRows& rows, const std::optional<TilePlace>& only) {
     if (registers_.consumer != 0)
       scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
-    const std::int64_t columns = schedule_.piece_columns(), pitch = columns + piece_gap;
     kernel_.wait_for_earlier_launches(scope);
     scope.line("const int warp = (int)(threadIdx.x / 32) - 4;  // among those that multiply");
-    scope.line(
-        fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};",
-                    schedule_.pieces_offset(), 16 * pitch));
-    if (result_ != nullptr) {
-      const std::string type =
-          storage_type(kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype);
-      scope.line(
-          fmt::format("{0}* box_of_warp = reinterpret_cast<{0}*>(shared + {1}) + warp * {2};", type,
-                      schedule_.boxes_offset(), schedule_.box_elements()));
-    }
+    if (schedule_.split == 1) write_pieces_memory(scope);
     write_tiles(scope, only, [&](CodeScope& loop, const TilePlace& place) {
       loop.line("float sums[1][Tile::columns / 8][4];");
       loop.line(
@@ -349,53 +331,95 @@ class WgmmaEmitter {
       std::optional<KeptRows> kept;
       if (cluster_rows()) kept = rows.kept_in_cluster(place, schedule_.block_columns);
       else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
-      loop.line("#pragma unroll 1");
-      kernel_.block(
-          loop, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces()),
-          [&](CodeScope& body) {
-            if (!schedule_.persistent && result_ == nullptr && pieces() > 1) {
-              body.line(
-                  fmt::format("if (piece > 0) {}  // the piece before has been read", meeting()));
-            }
-            body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
-            if (result_ != nullptr)
-              body.line("if (threadIdx.x % 32 == 0) wait_boxes_read();  // the warp's box is free");
-            body.line(meeting());
-            const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
-            const SumPiece piece{
-                .base = "piece_of_warp",
-                .rows = 16,
-                .columns = columns,
-                .pitch = pitch,
-                .first_row = place.first_row.name + (schedule_.swap_ab ? across : down),
-                .first_column = place.first_column.name + (schedule_.swap_ab ? down : across),
-                .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)"
-                                               : "(rank * 32 + (int)(threadIdx.x % 32))",
-                .threads = schedule_.split == 1 ? "32" : "(32 * split)",
-                .split = static_cast<int>(schedule_.split),
-                .transposed = schedule_.swap_ab};
-            if (result_ == nullptr) {
-              write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
-            } else {
-              const KeptRows box{.pointer = fmt::format("box_of_warp - ({})", piece.first_column),
-                                 .row = fmt::format("{{}} - ({})", piece.first_row),
-                                 .pitch = std::to_string(columns),
-                                 .aligned = true,
-                                 .result = result_};
-              write_epilogue(kernel_, body, form_, names_, piece, &box);
-              body.line(fmt::format(
-                  "store_results<{}>(tensor_map2, box_of_warp, {}, {}, {}, {}, {});", columns,
-                  kernel_.output(static_cast<std::size_t>(result_->output)), piece.first_row,
-                  piece.first_column, names_.rows.name, names_.columns.name));
-            }
-            // Where results leave as boxes, warps have met between reading the piece and storing
-            // the box.
-            if (schedule_.persistent && result_ == nullptr) body.line(meeting());
-          });
-      if (schedule_.persistent && result_ != nullptr)
-        loop.line("__syncwarp();  // one lane stores a box; products need all of them together");
+      if (schedule_.split > 1) write_joined_sums(loop, place, kept);
+      else write_pieces(loop, place, kept);
     });
     if (result_ != nullptr) scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
+  }
+
+  // Blocks of a cluster put down all their sums, then each finishes a part of the tile.
+  void write_joined_sums(CodeScope& scope, const TilePlace& place,
+                         const std::optional<KeptRows>& kept) {
+    const std::int64_t pitch = schedule_.block_columns + piece_gap,
+                       threads = 128 * schedule_.consumer_warpgroups();
+    scope.line("float* sums_of_block = reinterpret_cast<float*>(shared);");
+    scope.line(
+        fmt::format("named_barrier<1>({});  // all stages have been multiplied: sums take their "
+                    "place",
+                    threads));
+    scope.line(fmt::format("store_piece<Tile::columns>(sums_of_block + warp * (16 * {}), sums, 0);",
+                           pitch));
+    scope.line("synchronise_cluster();");
+    const SumPiece piece{.base = "sums_of_block",
+                         .rows = schedule_.block_rows,
+                         .columns = schedule_.block_columns,
+                         .pitch = pitch,
+                         .first_row = place.first_row.name,
+                         .first_column = place.first_column.name,
+                         .thread = fmt::format("(rank * {} + (int)threadIdx.x - 128)", threads),
+                         .threads = fmt::format("({} * split)", threads),
+                         .split = static_cast<int>(schedule_.split),
+                         .transposed = schedule_.swap_ab};
+    write_epilogue(kernel_, scope, form_, names_, piece, kept ? &*kept : nullptr);
+    scope.line("synchronise_cluster();  // others read this block's sums until here");
+  }
+
+  // Where each warp brings its sums to rows, and results to boxes.
+  void write_pieces_memory(CodeScope& scope) {
+    scope.line(
+        fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};",
+                    schedule_.pieces_offset(), 16 * (schedule_.piece_columns() + piece_gap)));
+    if (result_ == nullptr) return;
+    const std::string type =
+        storage_type(kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype);
+    scope.line(fmt::format("{0}* box_of_warp = reinterpret_cast<{0}*>(shared + {1}) + warp * {2};",
+                           type, schedule_.boxes_offset(), schedule_.box_elements()));
+  }
+
+  void write_pieces(CodeScope& scope, const TilePlace& place, const std::optional<KeptRows>& kept) {
+    const std::int64_t columns = schedule_.piece_columns(),
+                       pieces = schedule_.block_columns / columns;
+    scope.line("#pragma unroll 1");
+    kernel_.block(
+        scope, fmt::format("for (int piece = 0; piece < {}; ++piece)", pieces),
+        [&](CodeScope& body) {
+          if (!schedule_.persistent && result_ == nullptr && pieces > 1)
+            body.line("if (piece > 0) __syncwarp();  // the piece before has been read");
+          body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+          if (result_ != nullptr)
+            body.line("if (threadIdx.x % 32 == 0) wait_boxes_read();  // the warp's box is free");
+          body.line("__syncwarp();");
+          const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
+          const SumPiece piece{
+              .base = "piece_of_warp",
+              .rows = 16,
+              .columns = columns,
+              .pitch = columns + piece_gap,
+              .first_row = place.first_row.name + (schedule_.swap_ab ? across : down),
+              .first_column = place.first_column.name + (schedule_.swap_ab ? down : across),
+              .thread = "(int)(threadIdx.x % 32)",
+              .threads = "32",
+              .transposed = schedule_.swap_ab};
+          if (result_ == nullptr) {
+            write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
+          } else {
+            const KeptRows box{.pointer = fmt::format("box_of_warp - ({})", piece.first_column),
+                               .row = fmt::format("{{}} - ({})", piece.first_row),
+                               .pitch = std::to_string(columns),
+                               .aligned = true,
+                               .result = result_};
+            write_epilogue(kernel_, body, form_, names_, piece, &box);
+            body.line(fmt::format(
+                "store_results<{}>(tensor_map2, box_of_warp, {}, {}, {}, {}, {});", columns,
+                kernel_.output(static_cast<std::size_t>(result_->output)), piece.first_row,
+                piece.first_column, names_.rows.name, names_.columns.name));
+          }
+          // Where results leave as boxes, warps have met between reading the piece and storing
+          // the box.
+          if (schedule_.persistent && result_ == nullptr) body.line("__syncwarp();");
+        });
+    if (schedule_.persistent && result_ != nullptr)
+      scope.line("__syncwarp();  // one lane stores a box; products need all of them together");
   }
 
   KernelWriter kernel_;

@@ -159,6 +159,10 @@ class WgmmaKind final : public KernelKind {
         (schedule.split > 1 && (schedule.persistent || (schedule.split - 1) * share >= tiles)))
       return "split is 1 to 8, every block of a cluster has a tile of depth, and none is "
              "persistent";
+    if (schedule.joined_bytes() > schedule.stages * schedule.stage_bytes())
+      return fmt::format(
+          "sums of a split tile lie where its stages were: {} bytes, and {} stages have {}",
+          schedule.joined_bytes(), schedule.stages, schedule.stages * schedule.stage_bytes());
     const CudaTarget& target = inputs.target;
     if (const char* reason = reason_against_sharing(operands, schedule)) return reason;
     const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);

@@ -80,7 +80,8 @@ TEST(MatmulWgmma, CapacityLargerThanTheRows) {
 TEST(MatmulWgmma, ClustersThatSplitTheDepth) {
   for (const char* shape :
        {"bm=64 bn=16 stages=3 blocks=1 group=2 swap_ab=1 persistent=0 split=2",
-        "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=4"}) {
+        "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=4",
+        "bm=128 bn=96 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2"}) {
     expect_right(
         {.part = "h200",
          .schedule = fmt::format("matmul_wgmma {}", shape),
@@ -88,6 +89,49 @@ TEST(MatmulWgmma, ClustersThatSplitTheDepth) {
          .shapes = rows({0, 1, 17, 65}),
          .every_timing = true});
   }
+  expect_right(
+      {.part = "h200",
+       .schedule = "matmul_wgmma bm=128 bn=128 stages=3 blocks=1 group=2 swap_ab=0 persistent=0 "
+                   "split=2",
+       .region = matmul_text({.columns = 136, .depth = 200, .epilogue = MatmulEpilogue::LayerNorm}),
+       .shapes = rows({130}),
+       .tolerance = 1e-4});
+}
+
+// However wide a tile is: once all sums are put down, and once they have been read; by those that
+// copy too.
+TEST(MatmulWgmma, BlocksThatSplitTheDepthMeetTwice) {
+  const auto region = make_region(matmul_text({.columns = 256, .depth = 512}));
+  const auto meetings = [&](const char* tile) {
+    const auto kernel = build_case(
+        region, small_target("h200"), *make_matmul_wgmma_kind(), bucket_of({{}}),
+        ir::parse_schedule(fmt::format("matmul_wgmma {} stages=4 blocks=1 group=8 swap_ab=0 "
+                                       "persistent=0 split=2",
+                                       tile)));
+    int count = 0;
+    for (std::size_t at = 0;
+         (at = kernel.ptx.find("barrier.cluster.wait", at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(meetings("bm=64 bn=16"), 4);
+  EXPECT_EQ(meetings("bm=128 bn=256"), 4);
+}
+
+TEST(MatmulWgmma, WhatSplitsTheDepth) {
+  const auto region = make_region(matmul_text({.columns = 256, .depth = 512}));
+  const CudaTarget target = small_target("h200");
+  const auto why = [&](const char* fields) {
+    return make_matmul_wgmma_kind()
+        ->misfit({.target = target, .region = region->region, .form = region->form},
+                 ir::parse_schedule(fmt::format("matmul_wgmma {} blocks=1 group=8 swap_ab=0 "
+                                                "persistent=0 split=2",
+                                                fields)))
+        .value_or("");
+  };
+  EXPECT_EQ(why("bm=128 bn=128 stages=3"), "");
+  EXPECT_EQ(why("bm=128 bn=128 stages=2"),
+            "sums of a split tile lie where its stages were: 69632 bytes, and 2 stages have 65536");
 }
 
 // Blocks of a cluster, one below the other, each bring their part of the columns to all of them.

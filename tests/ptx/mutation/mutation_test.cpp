@@ -224,6 +224,9 @@ TEST(Mutation, GeneratedMatmulOfSharedDepth) {
              swap),
          9 * 64 - 8, *wgmma);
   }
+  sums("matmul_wgmma split=2 bm=128",
+       "matmul_wgmma bm=128 bn=32 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2",
+       9 * 64 - 8, *wgmma);
   sums("matmul_mma split=3",
        "matmul_mma bm=32 bn=32 bk=16 stages=3 down=2 across=1 group=2 whole=0 split=3", 20 * 16 - 8,
        *codegen_cuda::make_matmul_mma_kind());
