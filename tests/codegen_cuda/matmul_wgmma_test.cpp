@@ -246,18 +246,12 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
   };
   EXPECT_TRUE(
       fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2"));
-  EXPECT_FALSE(fits(
-      "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2"));  // half
-                                                                                             // a
-                                                                                             // box
-                                                                                             // of
-                                                                                             // 64
-                                                                                             // columns
-  EXPECT_FALSE(fits(
-      "bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2 multicast=2"));  // two
-                                                                                              // kinds
-                                                                                              // of
-                                                                                              // cluster
+  // Half a box of 64 columns.
+  EXPECT_FALSE(
+      fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2"));
+  // Two kinds of cluster.
+  EXPECT_FALSE(
+      fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2 multicast=2"));
   EXPECT_FALSE(
       fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=3"));
   EXPECT_FALSE(

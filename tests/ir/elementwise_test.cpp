@@ -144,8 +144,8 @@ const Form unary_forms[] = {
 };
 const Form binary_forms[] = {
     {"(n, 1, 3)", "(2, 1)", "(n, 2, 3)", {2, 1, 3}, {2, 1}, {2, 2, 3}},
-    {"(n, 2)", "(m, 2)", "(broadcast(m, n), 2)", {1, 2}, {3, 2}, {3, 2}},  // which only the run
-                                                                           // decides
+    // Which of the two is broadcast only the run decides.
+    {"(n, 2)", "(m, 2)", "(broadcast(m, n), 2)", {1, 2}, {3, 2}, {3, 2}},
     {"(n)", "(1)", "(n)", {0}, {1}, {0}},
     {"()", "(2, 2)", "(2, 2)", {}, {2, 2}, {2, 2}},
 };
