@@ -187,7 +187,7 @@ class OnTheInterpreter(unittest.TestCase):
         self.climb("h100", 90, set())
 
     def test_the_ladder_of_an_a100(self):
-        self.climb("a100", 80, {"tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent", "tma_store", "cluster_mma", "split_mma", "split_k", "tma_multicast",
+        self.climb("a100", 80, {"tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent", "tma_store", "fragments", "cluster_mma", "split_mma", "split_k", "tma_multicast",
                                 "multicast", "beside", "whole", "attention_wgmma"})
 
     def check_results(self, out):
