@@ -29,7 +29,7 @@ def dense_model():
     random = numpy.random.default_rng(1)
     weights = [
         numpy_helper.from_array(random.standard_normal(shape, "float32"), name)
-        for name, shape in (("w", (8, 4)), ("b", (4, )))]
+        for name, shape in (("w", (8, 4)), ("b", (4,)))]
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["y"]),
         helper.make_node("Add", ["y", "b"], ["z"]),

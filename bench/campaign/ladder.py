@@ -162,6 +162,7 @@ FEATURES = [
     (("swap_ab",), ["matmul_wgmma swap_ab=1"]),
     (("persistent",), ["matmul_wgmma persistent=1"]),
     (("tma_store",), ["matmul_wgmma tma_store>0"]),
+    (("fragments",), ["matmul_wgmma fragments>0"]),
     (("split_k",), ["matmul_wgmma split>1"]),
     (("multicast",), ["matmul_wgmma multicast>1"]),
     (("beside",), ["matmul_wgmma beside>1"]),
@@ -230,6 +231,9 @@ def rungs(capability):
         case for template in (MATMUL, WIDE_MATMUL)
         for case in matmul_cases("tma_store", "matmul_wgmma tma_store>0 swap_ab=0", [(
             m, 128, 256) for m in sorted(EDGES, key=lambda m: m != 65)], template=template)]
+    yield "fragments", ["tma_store"], list(
+        matmul_cases("fragments", "matmul_wgmma fragments>0",
+                     [(m, n, 256) for m in (1, 65, 200) for n in (72, 256)]))
     yield "cluster_mma", ["cluster", "rows_mma"], list(
         matmul_cases("cluster_mma", "matmul_mma whole=2", [(m, 256, 128) for m in (1, 17, 65)],
                      template=NORM_MATMUL))
@@ -237,7 +241,7 @@ def rungs(capability):
         matmul_cases("split_mma", "matmul_mma split>1", [(m, 64, 1024) for m in (1, 17, 65)]))
     yield "split_k", ["cluster", "ring"], list(
         matmul_cases("split_k", "matmul_wgmma split=2", [(m, 128, 1536) for m in (1, 65, 129)]))
-    yield "tma_multicast", ["cluster", "tma"], unit_kernels("tma_multicast", ("tma_multicast", ),
+    yield "tma_multicast", ["cluster", "tma"], unit_kernels("tma_multicast", ("tma_multicast",),
                                                             capability)
     yield "multicast", ["tma_multicast", "ring"], list(
         matmul_cases("multicast", "matmul_wgmma multicast=2", [(m, 192, 256) for m in (513, 1000)],

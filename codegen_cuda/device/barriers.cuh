@@ -100,7 +100,7 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
 }
 
 // A box of shared memory to a tensor, by one thread; elements out of bounds are not stored. Every
-// thread publishes what it wrote there before.
+// thread publishes what it wrote there before. A group of the thread ends with commit_boxes().
 __device__ __forceinline__ void publish_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -109,11 +109,15 @@ __device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, i
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map),
       "r"(from), "r"(x), "r"(y)
       : "memory");
+}
+__device__ __forceinline__ void commit_boxes() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-// Until all boxes that this thread stores have been read; until they have been written too.
+// Until the boxes of all but this thread's last `pending` groups have been read; until all have
+// been written too.
+template <int pending>
 __device__ __forceinline__ void wait_boxes_read() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
 }
 __device__ __forceinline__ void wait_boxes() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");

@@ -4,11 +4,14 @@
 struct TilePlace {
   int down, across, point;
 };
-template <int group>
+template <int group, bool one_point>
 __device__ __forceinline__ TilePlace place_tile(int number, int down, int across) {
-  const int point = number / (down * across), within = number - point * (down * across);
+  const int point = one_point ? 0 : number / (down * across),
+            within = number - point * (down * across);
   const int band = within / (group * across), rest = within - band * (group * across);
-  const int height = down - band * group < group ? down - band * group : group;
+  const int height = down - band * group;
+  // Divisions by numbers that the compiler knows cost little.
+  if (height >= group) return TilePlace{band * group + rest % group, rest / group, point};
   return TilePlace{band * group + rest % height, rest / height, point};
 }
 

@@ -103,7 +103,10 @@ __device__ __forceinline__ void store_results(const TensorMap& map, const Elemen
   __syncwarp();
   if (column >= all_columns) return;
   if (row + 16 <= rows) {
-    if (lane == 0) store_box(map, (unsigned)__cvta_generic_to_shared(box), (int)column, (int)row);
+    if (lane == 0) {
+      store_box(map, (unsigned)__cvta_generic_to_shared(box), (int)column, (int)row);
+      commit_boxes();
+    }
     return;
   }
   constexpr int together = 16 / sizeof(Element),

@@ -1,5 +1,5 @@
 // Tensor cores on mma.sync and what feeds them: asynchronous copies of 16 bytes, 8 x 8 matrices
-// from shared memory, products of fragments.
+// from and to shared memory, products of fragments.
 
 // 16 bytes from global to shared memory; bytes from `valid_bytes` on become zeros and are not read.
 __device__ __forceinline__ void copy_async(unsigned to, const void* from, int valid_bytes) {
@@ -39,6 +39,13 @@ __device__ __forceinline__ void load_matrices(unsigned (&words)[4], unsigned add
                  : "r"(address)
                  : "memory");
   }
+}
+
+// The way back.
+__device__ __forceinline__ void store_matrices(unsigned address, const unsigned (&words)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
 }
 
 // sum[16 x 8] += left[16 x 16] right[16 x 8]. Lane l holds rows l / 4 (words 0, 1) and l / 4 + 8

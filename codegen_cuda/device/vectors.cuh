@@ -22,6 +22,20 @@ template <typename Element, int count>
 __device__ inline void load_vector(Element (&to)[count], const Element* from) {
   constexpr int bytes = count * sizeof(Element), access = bytes < 16 ? bytes : 16;
   typedef typename Words<access>::type Word;
+  if constexpr (sizeof(Element) == 2 && count == 2) {
+    // Taken apart by shifts, which the compiler joins with what widens them.
+    const unsigned word = *reinterpret_cast<const unsigned*>(from);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      union {
+        unsigned short bits;
+        Element element;
+      } half;
+      half.bits = (unsigned short)(word >> 16 * i);
+      to[i] = half.element;
+    }
+    return;
+  }
   union {
     Word words[bytes / access];
     Element elements[count];

@@ -35,6 +35,21 @@ __device__ __forceinline__ void named_barrier(int threads) {
   asm volatile("bar.sync %0, %1;" ::"n"(id), "r"(threads) : "memory");
 }
 
+// True for one lane of a whole warp, always the same.
+__device__ __forceinline__ bool elected_lane() {
+  unsigned elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "elect.sync _|elected, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, elected;\n"
+      "}"
+      : "=r"(elected)
+      :
+      : "memory");
+  return elected != 0;
+}
+
 // Registers of a warpgroup's threads: fewer for the one that only starts copies, more for those
 // that hold sums.
 template <int count>

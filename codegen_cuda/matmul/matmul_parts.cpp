@@ -136,8 +136,8 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
   kernel.use("matmul_tiles");
   kernel.use("index");
   const std::string place = kernel.fresh("place");
-  scope.line(fmt::format("const TilePlace {} = place_tile<{}>({}, {}, {});", place, shape.group,
-                         tile, tiles.down, tiles.across));
+  scope.line(fmt::format("const TilePlace {} = place_tile<{}, {}>({}, {}, {});", place, shape.group,
+                         form.batch.empty(), tile, tiles.down, tiles.across));
   TilePlace result;
   const bool wide_rows = !fits_with(kernel, form.m.extent, 1024),
              wide_columns = !fits_with(kernel, form.n.extent, 1024);

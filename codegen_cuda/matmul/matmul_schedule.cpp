@@ -37,7 +37,7 @@ std::int64_t WgmmaSchedule::joined_bytes() const {
 }
 
 std::int64_t WgmmaSchedule::pieces_bytes() const {
-  if (split > 1) return 0;
+  if (split > 1 || fragments) return 0;
   constexpr std::int64_t piece_rows = 16, gap = 8;
   return 4 * consumer_warpgroups() * piece_rows * (piece_columns() + gap) * 4;
 }
@@ -48,14 +48,19 @@ std::int64_t WgmmaSchedule::pieces_offset() const {
          (2 * stages * barrier_bytes + alignment - 1) / alignment * alignment;
 }
 
+std::int64_t WgmmaSchedule::box_alignment() const {
+  return fragments ? swizzled_box_alignment : 128;  // of tensor memory access
+}
+
 std::int64_t WgmmaSchedule::boxes_offset() const {
-  constexpr std::int64_t alignment = 128;  // of tensor memory access
+  const std::int64_t alignment = box_alignment();
   return (pieces_offset() + pieces_bytes() + alignment - 1) / alignment * alignment;
 }
 
 std::int64_t WgmmaSchedule::shared_bytes() const {
   if (tma_store == 0) return pieces_offset() + pieces_bytes();
-  return boxes_offset() + 4 * consumer_warpgroups() * box_elements() * tma_store;
+  return boxes_offset() +
+         4 * consumer_warpgroups() * (fragments ? fragment_bytes : box_elements() * tma_store);
 }
 
 std::int64_t WgmmaSchedule::registers_needed() const {

@@ -100,6 +100,9 @@ struct WgmmaSchedule {
   // access, 16 rows of a warp at a time; 0, and the field is left out, where threads store them.
   std::int64_t tma_store = 0;
   WholeRows whole = WholeRows::None;  // never Block; left out where it is None
+  // Results of 16 bits are finished in registers, where sums lie as fragments, and leave through
+  // two boxes of each warp, one being stored while the other is filled; left out where false.
+  bool fragments = false;
 
   static constexpr std::int64_t block_depth = 64;
   static constexpr auto fields() {
@@ -114,7 +117,8 @@ struct WgmmaSchedule {
                       ir::ScheduleField{"multicast", &WgmmaSchedule::multicast, 1},
                       ir::ScheduleField{"beside", &WgmmaSchedule::beside, 1},
                       ir::ScheduleField{"tma_store", &WgmmaSchedule::tma_store, 0},
-                      ir::ScheduleField{"whole", &WgmmaSchedule::whole, 0}};
+                      ir::ScheduleField{"whole", &WgmmaSchedule::whole, 0},
+                      ir::ScheduleField{"fragments", &WgmmaSchedule::fragments, 0}};
   }
   static WgmmaSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<WgmmaSchedule>(schedule);
@@ -132,7 +136,8 @@ struct WgmmaSchedule {
   std::int64_t joined_bytes() const;   // of a block's sums, in place of the stages, where split
   std::int64_t pieces_offset() const;  // of shared memory, behind stages and barriers
   std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
-  std::int64_t boxes_offset() const;                                  // behind the pieces
+  std::int64_t box_alignment() const;
+  std::int64_t boxes_offset() const;  // behind the pieces
   std::int64_t shared_bytes() const;  // without the rows that a cluster holds
 
   // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).
@@ -143,6 +148,10 @@ struct WgmmaSchedule {
   std::int64_t registers_needed() const;  // by a consumer thread
   bool operator==(const WgmmaSchedule&) const = default;
 };
+
+// A warp's two boxes of fragments, 16 rows x 64 columns of 2 bytes each; and where boxes that are
+// swizzled by 128 bytes begin.
+inline constexpr std::int64_t fragment_bytes = 2 * 16 * 64 * 2, swizzled_box_alignment = 1024;
 
 // Largest multiple of 16 that divides `columns` (a multiple of 16) and is at most 64.
 std::int64_t piece_of(std::int64_t columns);

@@ -4,6 +4,7 @@
 
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/matmul/matmul_fragments.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
 #include "codegen_cuda/matmul/matmul_rows.h"
 #include "codegen_cuda/matmul/matmul_wgmma.h"
@@ -151,8 +152,8 @@ class WgmmaEmitter {
     return map;
   }
 
-  // Of all rows of the result. A box is a warp's piece; a warp writes whole rows of it, so that it
-  // needs no swizzle to be free of bank conflicts.
+  // Of all rows of the result. A box is a warp's piece, which it writes in whole rows, so that it
+  // needs no swizzle to be free of bank conflicts; fragments do.
   ir::TensorMap map_of_result() const {
     const std::int64_t columns = form_.n.extent.constant().value();
     constexpr std::int32_t box_rows = 16;
@@ -163,7 +164,7 @@ class WgmmaEmitter {
                              1)},  // a map of an empty tensor can't be made, and is not used
             .strides = {ir::Dim(columns * schedule_.tma_store)},
             .box = {static_cast<std::int32_t>(schedule_.piece_columns()), box_rows},
-            .swizzle_bytes = 0};
+            .swizzle_bytes = schedule_.fragments ? 128 : 0};
   }
 
   // Operands lie in shared memory as rows of 64 elements of depth.
@@ -321,8 +322,11 @@ class WgmmaEmitter {
     if (registers_.consumer != 0)
       scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
     kernel_.wait_for_earlier_launches(scope);
-    scope.line("const int warp = (int)(threadIdx.x / 32) - 4;  // among those that multiply");
-    if (schedule_.split == 1) write_pieces_memory(scope);
+    scope.line(
+        "const int warp = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 32) - 4, 0);  // among "
+        "those "
+        "that multiply");
+    if (schedule_.split == 1 && !schedule_.fragments) write_pieces_memory(scope);
     write_tiles(scope, only, [&](CodeScope& loop, const TilePlace& place) {
       loop.line("float sums[1][Tile::columns / 8][4];");
       loop.line(
@@ -332,9 +336,24 @@ class WgmmaEmitter {
       if (cluster_rows()) kept = rows.kept_in_cluster(place, schedule_.block_columns);
       else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
       if (schedule_.split > 1) write_joined_sums(loop, place, kept);
+      else if (schedule_.fragments) write_finished_fragments(loop, place);
       else write_pieces(loop, place, kept);
+      if (schedule_.persistent && result_ != nullptr)
+        loop.line("__syncwarp();  // one lane stores a box; products need all of them together");
     });
     if (result_ != nullptr) scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
+  }
+
+  void write_finished_fragments(CodeScope& scope, const TilePlace& place) {
+    write_fragments(kernel_, scope, form_, names_,
+                    {.sums = "sums",
+                     .boxes = fmt::format("ring.memory + {}u + (unsigned)warp * {}u",
+                                          schedule_.boxes_offset(), fragment_bytes),
+                     .map = "tensor_map2",
+                     .columns = schedule_.block_columns,
+                     .first_row = place.first_row.name + " + warp * 16",
+                     .first_column = place.first_column.name},
+                    *result_);
   }
 
   // Blocks of a cluster put down all their sums, then each finishes a part of the tile.
@@ -387,7 +406,8 @@ class WgmmaEmitter {
             body.line("if (piece > 0) __syncwarp();  // the piece before has been read");
           body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
           if (result_ != nullptr)
-            body.line("if (threadIdx.x % 32 == 0) wait_boxes_read();  // the warp's box is free");
+            body.line(
+                "if (threadIdx.x % 32 == 0) wait_boxes_read<0>();  // the warp's box is free");
           body.line("__syncwarp();");
           const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
           const SumPiece piece{
@@ -418,8 +438,6 @@ class WgmmaEmitter {
           // the box.
           if (schedule_.persistent && result_ == nullptr) body.line("__syncwarp();");
         });
-    if (schedule_.persistent && result_ != nullptr)
-      scope.line("__syncwarp();  // one lane stores a box; products need all of them together");
   }
 
   KernelWriter kernel_;

@@ -36,7 +36,8 @@ class WgmmaKind final : public KernelKind {
                                   const ir::Bucket& bucket) const override {
     const auto kind = [](const WgmmaSchedule& schedule) {
       return std::tuple(schedule.blocks, schedule.swap_ab, schedule.persistent, schedule.split,
-                        schedule.multicast, schedule.beside, schedule.tma_store, schedule.whole);
+                        schedule.multicast, schedule.beside, schedule.tma_store, schedule.whole,
+                        schedule.fragments);
     };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
@@ -85,11 +86,10 @@ class WgmmaKind final : public KernelKind {
       const std::int64_t room =
           std::min(inputs.target.shared_per_block,
                    inputs.target.shared_per_multiprocessor / schedule.blocks - reserved);
-      constexpr std::int64_t barriers = 16,
-                             box_alignment = 128;  // bytes: of a stage, and behind them
+      constexpr std::int64_t barriers = 16;  // bytes of a stage
       schedule.stages = 0;
       const std::int64_t fitting = (room - wgmma_shared_bytes(form, schedule) -
-                                    (schedule.tma_store != 0 ? box_alignment : 0)) /
+                                    (schedule.tma_store != 0 ? schedule.box_alignment() : 0)) /
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
       if (schedule.stages < 2 || reason_against(inputs, operands, schedule)) return;
@@ -100,6 +100,8 @@ class WgmmaKind final : public KernelKind {
     const auto add_with_boxes = [&](WgmmaSchedule schedule) {
       add(schedule);
       schedule.tma_store = operands.result_bytes;
+      if (schedule.tma_store != 0) add(schedule);
+      schedule.fragments = true;
       if (schedule.tma_store != 0) add(schedule);
     };
     for (const std::int64_t rows : {64, 128}) {
@@ -180,6 +182,8 @@ class WgmmaKind final : public KernelKind {
           "tma_store is 0 or {}, the bytes of an element of a result that boxes can hold, and 0 "
           "where swap_ab or split",
           operands.result_bytes);
+    if (schedule.fragments && (schedule.tma_store != 2 || schedule.block_columns % 64 != 0))
+      return "fragments are of results with tma_store=2, and bn is a multiple of 64";
     const std::int64_t shared = wgmma_shared_bytes(form, schedule);
     if (shared > target.shared_per_block ||
         (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
@@ -241,7 +245,9 @@ class WgmmaKind final : public KernelKind {
       // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before
       // a block ends.
       constexpr double store_cycles = 0.75, box_latency = 500, box_latency_under_copies = 100;
-      work.epilogue_cycles -= store_cycles;
+      constexpr double fragment_cycles = 1.7;  // counted on machine code
+      if (schedule.fragments) work.sum_cycles = fragment_cycles;
+      else work.sum_cycles -= store_cycles;
       work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
     }
     work.blocks_per_multiprocessor = schedule.blocks;

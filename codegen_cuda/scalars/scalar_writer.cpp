@@ -176,7 +176,7 @@ std::int32_t ScalarWriter::stored_step(const ir::Store& store) const {
 
 std::string ScalarWriter::stored_value(CodeScope& scope, const ir::Store& store) {
   return narrowed(kernel_, kernel_.output_type(at(store.output)).dtype,
-                  value(scope, stored_step(store)));
+                  unrounded_value(scope, store));
 }
 
 void ScalarWriter::write(CodeScope& scope, const ir::PlacedStore& store) {

@@ -30,8 +30,12 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   // used: best a name.
   void set_scratch(std::int32_t slot, const std::string& expression, CodeScope& home);
 
-  // The value of a store's step as an element of the result's storage_type.
+  // The value of a store's step as an element of the result's storage_type; before it is rounded to
+  // that, a float where the result is of 16-bit floats.
   std::string stored_value(CodeScope& scope, const ir::Store& store);
+  std::string unrounded_value(CodeScope& scope, const ir::Store& store) {
+    return value(scope, stored_step(store));
+  }
   // Writes the checked indices that a store's index mentions: its offset may be written in `scope`
   // afterwards.
   void place_store(CodeScope& scope, const ir::Store& store);

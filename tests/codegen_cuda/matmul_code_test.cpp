@@ -143,6 +143,11 @@ TEST(MatmulCode, Instructions) {
        {"HGMMA.64x192x16.F32.BF16", "UTMASTG.2D", "UTMACMDFLUSH", "DEPBAR"},
        {"HMMA", "LDL", "STL"}},
       {"h200",
+       "matmul_wgmma bm=128 bn=256 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 "
+       "tma_store=2 fragments=1",
+       {"HGMMA.64x256x16.F32.BF16", "STSM.16.M88.4", "UTMASTG.2D", "UTMACMDFLUSH", "DEPBAR"},
+       {"HMMA", "LDL", "STL", "STS.64"}},
+      {"h200",
        "matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 "
        "beside=2",
        {"HGMMA.64x128x16.F32.BF16", "UTMALDG.2D.MULTICAST", "UCGABAR_ARV"},
@@ -219,6 +224,7 @@ TEST(MatmulPlan, TilesFillAWave) {
   // Where blocks take many tiles, boxes leave while the next tile is multiplied; a single wave ends
   // sooner without them.
   EXPECT_EQ(large.tma_store, 2);
+  EXPECT_TRUE(large.fragments);
   EXPECT_EQ(middling.tma_store, 0);
 }
 

@@ -183,7 +183,7 @@ def test_a_closed_model(build):
         pass
     assert model.closed and repr(model) == "<anydim.Model, closed>"
     for call in (lambda: model.run({"x": ONES, "y": ONES}), lambda: model.inputs,
-                 lambda: model.stats(), lambda: model.explain({"x": (1, ), "y": (1, )})):
+                 lambda: model.stats(), lambda: model.explain({"x": (1,), "y": (1,)})):
         with pytest.raises(anydim.ClosedError, match="the model was closed"):
             call()
     model.close()

@@ -229,8 +229,8 @@ class OnTheInterpreter(unittest.TestCase):
         self.climb(
             "a100", 80, {
                 "tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent",
-                "tma_store", "cluster_mma", "split_mma", "split_k", "tma_multicast", "multicast",
-                "beside", "whole", "attention_wgmma"})
+                "tma_store", "fragments", "cluster_mma", "split_mma", "split_k", "tma_multicast",
+                "multicast", "beside", "whole", "attention_wgmma"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""

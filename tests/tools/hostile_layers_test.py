@@ -79,7 +79,7 @@ class Recurrent(Layers):
         x = numpy.ones((3, 2, 3), numpy.float32)
         for op, gates in self.GATES.items():
             self.cell(
-                op, weights={"B": (1, 4 * gates), "lengths": (2, ), "H":
+                op, weights={"B": (1, 4 * gates), "lengths": (2,), "H":
                     (1, 2, 2)} | ({"C": (1, 2, 2), "P": (1, 6)} if op == "LSTM" else {}))
             self.agree(x=x)
             for weights in ({"H": (1, 1, 2)}, {"H": (1, 5, 2)}, {"lengths": (1,)}):

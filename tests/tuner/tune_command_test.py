@@ -341,7 +341,7 @@ class Tune(TuneTest):
     def record(self, rows, kept):
         (self.folder / "x.npy").write_bytes(npy("<f4", (rows, 48), bytes(rows * 48 * 4)))
         (self.folder / "keep.npy").write_bytes(
-            npy("|b1", (rows, ), b"\1" * kept + bytes(rows - kept)))
+            npy("|b1", (rows,), b"\1" * kept + bytes(rows - kept)))
         done = self.anydim("run", "chosen.anydim", "--input", "x=x.npy", "--input", "keep=keep.npy",
                            "--record", "trace.json", "--record-calls", "calls")
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -187,6 +187,19 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
                  .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}},
                  .weights = {1}},
                 *kind, score);
+  expect_caught({.name = "matmul_wgmma fragments",
+                 .part = "h200",
+                 .schedule = "matmul_wgmma bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 "
+                             "persistent=1 split=1 tma_store=2 fragments=1",
+                 .region = codegen_cuda::testing::matmul_text(
+                     {.columns = 200,
+                      .depth = 200,
+                      .dtype = "f16",
+                      .result = "f16",
+                      .epilogue = codegen_cuda::testing::MatmulEpilogue::Residual}),
+                 .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}},
+                 .weights = {1}},
+                *kind, score);
   for (const char* shared : {"multicast", "beside"}) {
     expect_caught({.name = fmt::format("matmul_wgmma {}", shared),
                    .part = "h200",
