@@ -28,9 +28,9 @@ def sample(nvml):
             raise OSError(f"{name} failed with {code}")
     readings = {
         "sm_mhz": ("nvmlDeviceGetClockInfo", (SM_CLOCK,), 1),
-        "memory_mhz": ("nvmlDeviceGetClockInfo", (MEMORY_CLOCK,), 1), "power_w":
-            ("nvmlDeviceGetPowerUsage", (), 1e-3), "temperature_c":
-                ("nvmlDeviceGetTemperature", (GPU_TEMPERATURE,), 1)}
+        "memory_mhz": ("nvmlDeviceGetClockInfo", (MEMORY_CLOCK,), 1),
+        "power_w": ("nvmlDeviceGetPowerUsage", (), 1e-3),
+        "temperature_c": ("nvmlDeviceGetTemperature", (GPU_TEMPERATURE,), 1)}
 
     # Drivers have renamed it once.
     reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", None) or getattr(

@@ -1,12 +1,13 @@
 """Embeddings of a corpus that is too large for one process: a class for Ray Data, and a job over
 files that can be killed and begun again.
 
-    from anydim.ray import Embedder dataset.map_batches(Embedder, fn_constructor_kwargs={"model":
-    "model.onnx", "tokenizer": "tokenizer.json"}, compute=ray.data.ActorPoolStrategy(size=2),
-    num_cpus=4)
+    from anydim.ray import Embedder
+    dataset.map_batches(
+        Embedder, fn_constructor_kwargs={"model": "model.onnx", "tokenizer": "tokenizer.json"},
+        compute=ray.data.ActorPoolStrategy(size=2), num_cpus=4)
 
-    python -m anydim.ray corpus/*.parquet --model model.onnx --tokenizer tokenizer.json --output
-    embeddings --workers 2
+    python -m anydim.ray corpus/*.parquet --model model.onnx --tokenizer tokenizer.json \\
+        --output embeddings --workers 2
 
 `embed_files` and the command want ray[data]; Embedder alone wants tokenizers (or transformers).
 """

@@ -4,9 +4,10 @@
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
     from anydim.sentence_transformers import Transformer
 
-    transformer = Transformer("model.onnx", "tokenizer.json") model =
-    SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension(),
-    "mean"), Normalize()], device="cpu") model.encode(["texts", "of different lengths"])
+    transformer = Transformer("model.onnx", "tokenizer.json")
+    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+    model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
+    model.encode(["texts", "of different lengths"])
 
 Rows that only pad a text to the length of the longest are not computed. Wants sentence-transformers
 6 or newer.

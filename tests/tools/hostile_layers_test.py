@@ -78,9 +78,10 @@ class Recurrent(Layers):
     def test_operands_of_another_batch_are_not_broadcast(self):
         x = numpy.ones((3, 2, 3), numpy.float32)
         for op, gates in self.GATES.items():
-            self.cell(
-                op, weights={"B": (1, 4 * gates), "lengths": (2,), "H":
-                    (1, 2, 2)} | ({"C": (1, 2, 2), "P": (1, 6)} if op == "LSTM" else {}))
+            weights = {"B": (1, 4 * gates), "lengths": (2,), "H": (1, 2, 2)}
+            if op == "LSTM":
+                weights |= {"C": (1, 2, 2), "P": (1, 6)}
+            self.cell(op, weights=weights)
             self.agree(x=x)
             for weights in ({"H": (1, 1, 2)}, {"H": (1, 5, 2)}, {"lengths": (1,)}):
                 with self.subTest(op=op, weights=weights):
