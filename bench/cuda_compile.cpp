@@ -6,7 +6,7 @@
 // PART as codegen_cuda/target.h names them ("a100", "h200"); CACHE_DIR must not exist; PRECISION is
 // f32, bf16 or f16. Prints a line of JSON for each of three compilations: seconds from the model's
 // file to the last kernel, and how many kernels came from where. The third is for a machine that
-// has run none of them: kernels that wait come with their checked twins (runtime/kernel_trials.h).
+// has run none of them: kernels that wait come with their checked forms (runtime/kernel_trials.h).
 #include <fmt/format.h>
 
 #include <chrono>
@@ -38,7 +38,8 @@ void measure(const std::string& model, const codegen_cuda::CudaTarget& part,
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   const runtime::KernelProgress progress = executable->kernels().progress();
   fmt::print(
-      "{{\"part\": \"{}\", \"with_twins\": {}, \"seconds\": {:.3f}, \"entries\": {}, \"compiled\": "
+      "{{\"part\": \"{}\", \"with_checked_forms\": {}, \"seconds\": {:.3f}, \"entries\": {}, "
+      "\"compiled\": "
       "{}, \"from_cache\": {}, \"failed\": {}}}\n",
       part.name, !machine.empty(), seconds, progress.entries, progress.compiled,
       progress.from_cache, progress.failed);

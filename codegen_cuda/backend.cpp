@@ -151,7 +151,7 @@ class CudaBackend : public ir::Backend {
     return compile_emitted(*nvrtc(), options_.target, options_.output, emitted, name);
   }
 
-  std::shared_ptr<const ir::Backend> twins() const override {
+  std::shared_ptr<const ir::Backend> checked_forms() const override {
     if (options_.checked) return nullptr;
     CudaOptions options = options_;
     options.checked = true;

@@ -16,7 +16,8 @@ namespace anydim::codegen_cuda {
 struct CudaOptions {
   CudaTarget target;
   CudaOutput output = CudaOutput::Cubin;
-  bool checked = false;  // the twins whose waits are bounded and that trap with where they stand
+  bool checked =
+      false;  // the checked forms whose waits are bounded and that trap with where they stand
   std::string nvrtc_path{};  // library or its folder; empty: Nvrtc::open() looks for it
 };
 

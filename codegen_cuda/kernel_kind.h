@@ -60,7 +60,7 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
   // does.
   virtual std::optional<std::string> misfit(const PlanInputs& inputs,
                                             const ir::Schedule& schedule) const = 0;
-  // `checked`: the twin whose waits are bounded and report where they stand
+  // `checked`: the checked form whose waits are bounded and report where they stand
   // (device/checked_wait.cuh).
   virtual EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                              const ir::Schedule& schedule, bool checked) const = 0;

@@ -30,9 +30,9 @@ namespace anydim::ir {
 struct KernelError {
   std::int32_t check = -1;  // index into LoopForm::checks; wait_ran_out
   std::int64_t value = 0;   // offending value
-  // A wait of a checked twin (Backend::twins) ended without what it waited for, and the launch with
-  // it. `value`: bits 40 and up the block, 28 to 39 the thread, 20 to 27 the barrier's number, 19
-  // the parity waited for, below that the iteration.
+  // A wait of a checked form (Backend::checked_forms) ended without what it waited for, and the
+  // launch with it. `value`: bits 40 and up the block, 28 to 39 the thread, 20 to 27 the barrier's
+  // number, 19 the parity waited for, below that the iteration.
   static constexpr std::int32_t wait_ran_out = -2;
 };
 
@@ -195,9 +195,9 @@ class Backend {
   virtual CompiledKernel compile(const Region& region, const Bucket& bucket,
                                  const Schedule& schedule) const = 0;
 
-  // Gives the checked twins of this backend's kernels: the same launches, but for their shared
+  // Gives the checked forms of this backend's kernels: the same launches, but for their shared
   // memory, with waits that end after a bounded time, then trap. Null: there are none.
-  virtual std::shared_ptr<const Backend> twins() const { return nullptr; }
+  virtual std::shared_ptr<const Backend> checked_forms() const { return nullptr; }
 
   // The schedule that has a library compute the region, or why no library does (policy `library`).
   struct LibraryChoice {

@@ -39,7 +39,7 @@ class ForwardingBackend : public Backend {
                          const Schedule& schedule) const override {
     return inner_->compile(region, bucket, schedule);
   }
-  std::shared_ptr<const Backend> twins() const override { return inner_->twins(); }
+  std::shared_ptr<const Backend> checked_forms() const override { return inner_->checked_forms(); }
   LibraryChoice library_schedule(const Region& region) const override {
     return inner_->library_schedule(region);
   }

@@ -110,14 +110,16 @@ CudaKernel::CudaKernel(std::shared_ptr<DeviceContext> context, const ir::Region&
   };
   internal_check(!launches_.empty(), "a kernel for CUDA has launches");
   if (trial) {
-    twin_ = std::make_unique<const CudaKernel>(context_, region, entry, trial->twin, std::nullopt);
+    checked_form_ = std::make_unique<const CudaKernel>(context_, region, entry, trial->checked_form,
+                                                       std::nullopt);
     passed_ = std::move(trial->passed);
-    const bool alike = std::ranges::equal(launches_, twin_->launches_,
+    const bool alike = std::ranges::equal(launches_, checked_form_->launches_,
                                           [](ir::DeviceLaunch mine, const ir::DeviceLaunch& other) {
                                             mine.shared_bytes = other.shared_bytes;
                                             return mine == other;
                                           });
-    internal_check(alike, "a kernel's twin has the same launches but for their shared memory");
+    internal_check(alike,
+                   "a kernel's checked form has the same launches but for their shared memory");
   }
   waits_ = kernel.cuda().waits;
   size_count_ = size_program(region, kernel).expressions.size();
@@ -345,10 +347,10 @@ Result PreparedLaunch::issue(const Driver& driver, Stream stream, bool behind_ke
   return start(driver, stream, dependent_ && behind_kernel, kernel_->function(index_));
 }
 
-Result PreparedLaunch::issue_twin(const Driver& driver, Stream stream) {
-  const CudaKernel& twin = *kernel_->twin();
-  configuration_.shared_bytes = static_cast<unsigned>(twin.launches()[index_].shared_bytes);
-  const Result result = start(driver, stream, false, twin.function(index_));
+Result PreparedLaunch::issue_checked(const Driver& driver, Stream stream) {
+  const CudaKernel& checked_form = *kernel_->checked_form();
+  configuration_.shared_bytes = static_cast<unsigned>(checked_form.launches()[index_].shared_bytes);
+  const Result result = start(driver, stream, false, checked_form.function(index_));
   configuration_.shared_bytes = static_cast<unsigned>(kernel_->launches()[index_].shared_bytes);
   return result;
 }

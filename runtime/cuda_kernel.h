@@ -58,10 +58,10 @@ class CudaKernel : public DeviceKernel {
   // Threads wait for what others do, so that a fault could hang the device.
   bool waits() const { return waits_; }
   // The first launch anywhere is waited for, so that a fault is known to be this kernel's. Where
-  // there is one it is the twin's.
+  // there is one it is the checked form's.
   bool proven() const { return proven_.load(std::memory_order_acquire); }
   void set_proven() const;
-  const CudaKernel* twin() const { return twin_.get(); }
+  const CudaKernel* checked_form() const { return checked_form_.get(); }
 
  private:
   std::shared_ptr<DeviceContext> context_;
@@ -76,7 +76,7 @@ class CudaKernel : public DeviceKernel {
   ir::ShapeInterpreter sizes_;
   std::size_t size_count_ = 0;
   bool grids_grow_ = true, waits_ = false;
-  std::unique_ptr<const CudaKernel> twin_;
+  std::unique_ptr<const CudaKernel> checked_form_;
   std::function<void()> passed_;
   mutable std::once_flag told_;
   mutable std::atomic<bool> proven_{false};
@@ -122,8 +122,8 @@ class PreparedLaunch {
   // `behind_kernel`: the stream's last operation is a launch, so this one may start before that one
   // ends where it knows how to wait. Throws Error{Internal} where the library refuses a product.
   Result issue(const Driver& driver, Stream stream, bool behind_kernel);
-  // The kernel's twin instead.
-  Result issue_twin(const Driver& driver, Stream stream);
+  // The kernel's checked form instead.
+  Result issue_checked(const Driver& driver, Stream stream);
 
   // Whether a buffer of the region must stay where it is: a tensor map describes it, or the library
   // computes on all rows of a capacity there.

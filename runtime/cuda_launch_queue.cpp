@@ -16,7 +16,7 @@ namespace {
 // Rows of arguments where launches may come again: how many can be under way between two waits.
 constexpr std::size_t rows_in_turn = 256;
 
-const std::string twin_of = "the checked twin of ";
+const std::string checked_form_of = "the checked form of ";
 
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
 
@@ -175,9 +175,9 @@ void LaunchQueue::fail_if_a_wait_ran_out(const Call& call, Result result) const 
     const ir::KernelError& error = arguments_.error(launch.row);
     if (ends_context(result) && error.check == ir::KernelError::wait_ran_out) {
       const CudaKernel& kernel = launch.kernel();
-      const bool on_trial = kernel.twin() != nullptr && !kernel.proven();
+      const bool on_trial = kernel.checked_form() != nullptr && !kernel.proven();
       context_->fail(
-          result, fmt::format("running {}{}: a wait ran out ({})", on_trial ? twin_of : "",
+          result, fmt::format("running {}{}: a wait ran out ({})", on_trial ? checked_form_of : "",
                               kernel.describe(extents(launch, call.turn)), describe_wait(error)));
     }
   }
@@ -244,14 +244,14 @@ void LaunchQueue::issue(std::vector<Step>& steps) {
     Step& step = steps[i];
     const CudaKernel& kernel = step.of.kernel();
     const bool tried = on_trial(step);
-    const bool in_place_of_twin = tried && kernel.twin() != nullptr;
+    const bool as_checked_form = tried && kernel.checked_form() != nullptr;
     mark(2 * i);
-    if (in_place_of_twin) run_twin(step);
+    if (as_checked_form) run_checked(step);
     else behind_kernel = enqueue(step, stream_.handle, behind_kernel, recording_);
     mark(2 * i + 1);
     if (!tried) continue;
     behind_kernel = false;
-    if (in_place_of_twin) continue;
+    if (as_checked_form) continue;
     check(kernel.waits() ? context_->wait_a_while(stream_.handle)
                          : driver_.stream_synchronize(stream_.handle),
           "running " + describe(step.of));
@@ -260,12 +260,12 @@ void LaunchQueue::issue(std::vector<Step>& steps) {
   if (recording_) read_marks(steps);
 }
 
-// The twin's run counts as the kernel's: it computes the same.
-void LaunchQueue::run_twin(Step& step) {
-  const std::string twin = twin_of + describe(step.of);
+// The checked form's run counts as the kernel's: it computes the same.
+void LaunchQueue::run_checked(Step& step) {
+  const std::string checked_form = checked_form_of + describe(step.of);
   for (PreparedLaunch& launch : step.launches)
-    check(launch.issue_twin(driver_, stream_.handle), "launching " + twin);
-  check(context_->wait_a_while(stream_.handle), "running " + twin);
+    check(launch.issue_checked(driver_, stream_.handle), "launching " + checked_form);
+  check(context_->wait_a_while(stream_.handle), "running " + checked_form);
   step.of.kernel().set_proven();
   const ir::KernelError error = arguments_.error(step.of.row);
   if (error.check < 0) return;

@@ -161,7 +161,7 @@ class LaunchQueue {
   // `behind_kernel`: the stream's last operation is a launch; whether it is now. `apart`: no launch
   // of the step may start before the one ahead of it has ended.
   bool enqueue(Step& step, Stream stream, bool behind_kernel, bool apart);
-  void run_twin(Step& step);
+  void run_checked(Step& step);
   // "running a call with n = 7 on the GPU, ..."
   std::string call_text() const;
   std::string symbols_text(const Call& call) const;

@@ -142,8 +142,8 @@ class DeviceSession {
 
 // What runs in a kernel's place on a machine where that has not run yet.
 struct KernelTrial {
-  ir::CompiledKernel twin;
-  std::function<void()> passed;  // to be told when the twin has run to its end; any thread
+  ir::CompiledKernel checked_form;
+  std::function<void()> passed;  // to be told when the checked form has run to its end; any thread
 };
 
 // Shared by executables and threads.
@@ -152,7 +152,7 @@ class Device {
   virtual ~Device() = default;
   // Throws Error{Resource} for a kernel that this device cannot run. Any thread. `entry` is the one
   // of the table that the kernel was made for; with a `trial` the kernel does not run before its
-  // twin has.
+  // checked form has.
   virtual std::shared_ptr<const DeviceKernel> load(const ir::Region& region,
                                                    const ir::DispatchTable::Entry& entry,
                                                    const ir::CompiledKernel& kernel,

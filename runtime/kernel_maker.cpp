@@ -118,7 +118,7 @@ std::shared_ptr<const LoadedKernel> KernelMaker::make(const ir::Region& region,
   const KernelKey key = key_of(region, entry);
   std::optional<ir::CompiledKernel> kernel;
   if (trials_.wanted() && cache_ != nullptr)
-    kernel = cache_->load(key);  // where its twin alone is missing
+    kernel = cache_->load(key);  // where its checked form alone is missing
   const KernelOrigin origin = kernel ? KernelOrigin::Cache : KernelOrigin::Compiled;
   if (!kernel) kernel = backend_->compile(region, entry.compiled_for(), entry.schedule);
   compiler_calls_.fetch_add(1, std::memory_order_relaxed);

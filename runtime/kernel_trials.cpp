@@ -19,24 +19,24 @@ KernelTrials::KernelTrials(const ir::Backend& backend, const Device& device,
                            const KernelCache* cache)
     : cache_(cache), machine_(device.machine()) {
   if (machine_.empty()) return;
-  twins_ = backend.twins();
-  if (twins_ == nullptr) return;
-  target_ = twins_->target();
-  generator_ = twins_->generator();
+  checked_forms_ = backend.checked_forms();
+  if (checked_forms_ == nullptr) return;
+  target_ = checked_forms_->target();
+  generator_ = checked_forms_->generator();
 }
 
 std::optional<KernelTrials::Keys> KernelTrials::keys_of(const ir::Region& region,
                                                         const ir::DispatchTable::Entry& entry,
                                                         const ir::CompiledKernel& kernel) const {
-  if (twins_ == nullptr || !kernel.cuda().waits) return std::nullopt;
+  if (checked_forms_ == nullptr || !kernel.cuda().waits) return std::nullopt;
   const std::string bucket = to_string(entry.compiled_for()), schedule = to_string(entry.schedule);
   return Keys{
       kernel_key("kernel", region.identity, bucket, schedule, target_, generator_),
       kernel_key("passed on " + machine_, region.identity, bucket, schedule, target_, generator_)};
 }
 
-KernelTrial KernelTrials::trial_with(ir::CompiledKernel twin, const Keys& keys) const {
-  return {std::move(twin), [cache = cache_, passed = keys.passed] {
+KernelTrial KernelTrials::trial_with(ir::CompiledKernel checked_form, const Keys& keys) const {
+  return {std::move(checked_form), [cache = cache_, passed = keys.passed] {
             if (cache != nullptr) cache->store(passed, mark());
           }};
 }
@@ -48,9 +48,9 @@ KernelTrials::Cached KernelTrials::cached_trial_of(const ir::Region& region,
   if (!keys) return {};
   if (cache_ == nullptr) return {.complete = false};
   if (cache_->load(keys->passed)) return {};
-  std::optional<ir::CompiledKernel> twin = cache_->load(keys->twin);
-  if (!twin) return {.complete = false};
-  return {.trial = trial_with(std::move(*twin), *keys)};
+  std::optional<ir::CompiledKernel> checked_form = cache_->load(keys->checked_form);
+  if (!checked_form) return {.complete = false};
+  return {.trial = trial_with(std::move(*checked_form), *keys)};
 }
 
 std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region,
@@ -59,9 +59,10 @@ std::optional<KernelTrial> KernelTrials::trial_of(const ir::Region& region,
   Cached cached = cached_trial_of(region, entry, kernel);
   if (cached.complete) return std::move(cached.trial);
   const Keys keys = keys_of(region, entry, kernel).value();
-  ir::CompiledKernel twin = twins_->compile(region, entry.compiled_for(), entry.schedule);
-  if (cache_ != nullptr) cache_->store(keys.twin, twin);
-  return trial_with(std::move(twin), keys);
+  ir::CompiledKernel checked_form =
+      checked_forms_->compile(region, entry.compiled_for(), entry.schedule);
+  if (cache_ != nullptr) cache_->store(keys.checked_form, checked_form);
+  return trial_with(std::move(checked_form), keys);
 }
 
 }  // namespace anydim::runtime

@@ -134,7 +134,7 @@ class Campaign:
         return "no schedule of this kind for the device" if absent == len(chosen) else None
 
     def sweep(self, part, cases, until=None, worker=None, seconds=None):
-        """Cases one after the other, each behind its checked twin, until the part's slice is used
+        """Cases one after the other, each behind its checked form, until the part's slice is used
         up; those whose outcome is known take none of it."""
         seconds = seconds or SWEEP_SECONDS
         for case in cases:
@@ -145,16 +145,16 @@ class Campaign:
                           {"status": "skipped", "error": f"needs {', '.join(case['needs'])}"})
                 continue
             avoid = ladder.avoided(self.passed)
-            twin = ladder.twin(case) if self.passed & ladder.WAITING and not self.known(
-                case, part, avoid) else None
-            checked = self.run(twin, seconds, f"{part}/checked", avoid, worker,
-                               until) if twin else None
+            waits = self.passed & ladder.WAITING and not self.known(case, part, avoid)
+            form = ladder.checked_form(case) if waits else None
+            checked = self.run(form, seconds, f"{part}/checked", avoid, worker,
+                               until) if form else None
             if checked and not right(checked):
                 self.note(part, case,
-                          {"status": "skipped", "error": f"its checked twin: {why_wrong(checked)}"})
+                          {"status": "skipped", "error": f"its checked form: {why_wrong(checked)}"})
                 continue
             entry = self.run(case, seconds, part, avoid, worker,
-                             until) if checked or not twin else None
+                             until) if checked or not form else None
             if entry and case.get("expands") and entry["status"] == "ended":
                 self.sweep(part, ladder.matrix_cases(case, entry), until, worker, seconds)
 

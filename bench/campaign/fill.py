@@ -32,8 +32,8 @@ def cases():
     for case in (*ladder.matmul_headlines(), *ladder.matmul_sweep(), *ladder.attention_sweep(),
                  *ladder.ragged_sweep(), *ladder.model_sweep(), *ladder.calls_sweep()):
         yield case, avoid
-        if twin := ladder.twin(case):
-            yield twin, avoid
+        if checked := ladder.checked_form(case):
+            yield checked, avoid
 
 
 def fill(part):

@@ -119,7 +119,7 @@ def rows(count, *rest):
 
 
 def matmul_cases(rung, schedule, shapes, dtype="bf16", template=MATMUL, least=0):
-    """Each first as its checked twin. `least`: rows that the program is declared for, which decides
+    """Each first as its checked form. `least`: rows that the program is declared for, which decides
     what the cost model has to choose among."""
     for m, n, k in shapes:
         text = template.replace("DTYPE",
@@ -169,8 +169,8 @@ FEATURES = [
     (("whole",), ["matmul_wgmma whole>0"]),
     (("attention_wgmma",), ["attention_wgmma"]),
 ]
-# Rungs whose schedules wait for barriers, and so have a twin that gives up: what may use them is
-# run as its twin first.
+# Rungs whose schedules wait for barriers, and so have a checked form that gives up: what may use them is
+# run as its checked form first.
 WAITING = {"wgmma_tile", "attention_wgmma"}
 
 
@@ -275,7 +275,7 @@ def rehearse():
 
 
 def first_cases(cases):
-    """Of a rung: one of each schedule that it asks for, with its checked twin, and every unit
+    """Of a rung: one of each schedule that it asks for, with its checked form, and every unit
     kernel."""
     chosen, met = [], set()
     for case in cases:
@@ -286,8 +286,8 @@ def first_cases(cases):
     return chosen
 
 
-def twin(case):
-    """A sweep's case as its checked twin, once and without what it is timed against; None where it
+def checked_form(case):
+    """A sweep's case as its checked form, once and without what it is timed against; None where it
     has none."""
     if case["kind"] not in ("program", "matmul", "attention"):
         return None

@@ -1,5 +1,5 @@
-// Where a bounded wait ran out: the twin of a schedule that is run first on new hardware traps
-// instead of hanging.
+// Where a bounded wait ran out: the checked form of a schedule that is run first on new hardware
+// traps instead of hanging.
 constexpr int wait_ran_out = -2;  // KernelError::check
 // Time, not tries: each try may suspend its thread for as long as the system likes.
 constexpr unsigned long long longest_wait = 2000000000;  // ns

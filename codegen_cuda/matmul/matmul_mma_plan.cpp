@@ -82,7 +82,7 @@ class MmaKind final : public KernelKind {
                      const ir::Schedule& schedule, bool) const override {
     return emit_mma(
         inputs, bucket,
-        schedule);  // it waits for nothing but its own copies: its checked twin is itself
+        schedule);  // it waits for nothing but its own copies: its checked form is itself
   }
 
  private:

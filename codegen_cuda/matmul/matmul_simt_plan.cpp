@@ -94,7 +94,7 @@ class SimtKind final : public KernelKind {
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
-    return emit_simt(inputs, bucket, schedule);  // it waits for nothing: its checked twin is itself
+    return emit_simt(inputs, bucket, schedule);  // it waits for nothing: its checked form is itself
   }
 
  private:

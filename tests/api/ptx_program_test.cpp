@@ -187,7 +187,7 @@ TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
   EXPECT_EQ(part.gpu->findings(), "");
 }
 
-// Kernels that wait run first as their checked twins; what has passed is kept with the kernels.
+// Kernels that wait run first as their checked forms; what has passed is kept with the kernels.
 TEST(PtxTrials, WaitingKernelsRunAsTheirTwinsOnce) {
   const char* text = R"(
 fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
@@ -199,7 +199,7 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
   std::mt19937 random(5);
   const std::vector<Tensor> given{tests::random_numbers(ir::DType::BF16, {200, 128}, random, 3)};
   const std::vector<Tensor> want = evaluate_reference(ir::parse(text), given);
-  const int modules[] = {2, 1};  // the kernel's, and in the first process its twin's
+  const int modules[] = {2, 1};  // the kernel's, and in the first process its checked form's
   for (const int wanted : modules) {
     FakePart part("h200");
     part.options.keep_kernels = true;

@@ -247,13 +247,13 @@ TEST(CudaAttention, Segments) {
   }
 }
 
-// With a list of work: the same results, also from the checked twin, and in a grid that is larger
+// With a list of work: the same results, also from the checked form, and in a grid that is larger
 // than the work.
 TEST(CudaAttention, SegmentsInTheOrderOfAList) {
   const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
   for (const auto& [part, schedule] : segment_schedules) {
     for (const bool checked : {false, true}) {
-      if (checked && part == "a100") continue;  // its twin is the kernel itself
+      if (checked && part == "a100") continue;  // its checked form is the kernel itself
       const KernelCase kernel = attention_kernel(region, part, schedule, checked);
       const ptx::Module module = ptx::parse_ptx(kernel.ptx);
       for (const Symbols& symbols : std::vector<Symbols>{

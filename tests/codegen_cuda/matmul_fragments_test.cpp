@@ -57,7 +57,7 @@ TEST(SumsFinishedInRegisters, FunctionsOnSums) {
   }
 }
 
-TEST(SumsFinishedInRegisters, CheckedTwin) {
+TEST(SumsFinishedInRegisters, CheckedForm) {
   expect_right({.part = "h200",
                 .schedule = "matmul_wgmma bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 "
                             "persistent=1 split=1 tma_store=2 fragments=1",

@@ -408,7 +408,7 @@ TEST(MatmulWgmma, OperandsThatAreNoWeights) {
          .weights = {}});
 }
 
-TEST(MatmulWgmma, CheckedTwin) {
+TEST(MatmulWgmma, CheckedForm) {
   expect_right(
       {.part = "h200",
        .schedule =

@@ -1,4 +1,4 @@
-// Kernels that wait run on a machine only after their checked twins have.
+// Kernels that wait run on a machine only after their checked forms have.
 #include "runtime/kernel_trials.h"
 
 #include <gtest/gtest.h>
@@ -21,17 +21,18 @@ namespace {
 
 using ir::Tensor;
 
-constexpr std::int64_t shared_of_twins = 64;  // what their launches are known by
+constexpr std::int64_t shared_of_checked = 64;  // what their launches are known by
 
-class Twins : public ir::ForwardingBackend {
+class CheckedForms : public ir::ForwardingBackend {
  public:
-  explicit Twins(std::shared_ptr<const ir::Backend> inner) : ForwardingBackend(std::move(inner)) {}
+  explicit CheckedForms(std::shared_ptr<const ir::Backend> inner)
+      : ForwardingBackend(std::move(inner)) {}
   std::string target() const override { return ForwardingBackend::target() + " checked"; }
   ir::CompiledKernel compile(const ir::Region& region, const ir::Bucket& bucket,
                              const ir::Schedule& schedule) const override {
     ++compiled;
     ir::CompiledKernel kernel = ForwardingBackend::compile(region, bucket, schedule);
-    std::get<ir::CudaLaunches>(kernel.device).launches[0].shared_bytes = shared_of_twins;
+    std::get<ir::CudaLaunches>(kernel.device).launches[0].shared_bytes = shared_of_checked;
     return kernel;
   }
   mutable std::atomic<int> compiled{0};
@@ -48,16 +49,16 @@ class WaitingKernels : public ir::ForwardingBackend {
     std::get<ir::CudaLaunches>(kernel.device).waits = region.name == "scale";
     return kernel;
   }
-  std::shared_ptr<const ir::Backend> twins() const override { return own_twins; }
-  const std::shared_ptr<const Twins> own_twins =
-      std::make_shared<const Twins>(tests::host_kernel_backend(test::scale_backend()));
+  std::shared_ptr<const ir::Backend> checked_forms() const override { return own_checked_forms; }
+  const std::shared_ptr<const CheckedForms> own_checked_forms =
+      std::make_shared<const CheckedForms>(tests::host_kernel_backend(test::scale_backend()));
 };
 
-// Tells twins from others, and lets the waits of twins run out.
+// Tells checked forms from others, and lets the waits of checked forms run out.
 class TrialGpu : public tests::FakeGpu {
  public:
-  int twins = 0, others = 0;
-  bool stuck = false;  // twins
+  int checked_forms = 0, others = 0;
+  bool stuck = false;  // checked forms
   bool all_stuck = false;
 
   tests::Address allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
@@ -76,9 +77,10 @@ class TrialGpu : public tests::FakeGpu {
   tests::Result launch(const std::shared_ptr<void>& module, const std::string& entry,
                        const Shape& shape,
                        const std::vector<std::vector<std::byte>>& parameters) override {
-    const bool twin = shape.shared_bytes == shared_of_twins;
-    ++(twin ? twins : others);
-    if (!all_stuck && (!twin || !stuck)) return inner_->launch(module, entry, shape, parameters);
+    const bool checked_form = shape.shared_bytes == shared_of_checked;
+    ++(checked_form ? checked_forms : others);
+    if (!all_stuck && (!checked_form || !stuck))
+      return inner_->launch(module, entry, shape, parameters);
     tests::Address slot = 0;
     std::memcpy(&slot, parameters[parameters.size() - 2].data(), sizeof slot);
     const ir::KernelError error{.check = ir::KernelError::wait_ran_out,
@@ -144,30 +146,30 @@ TEST_F(KernelTrialTest, TheFirstRunIsTheTwinsAndIsRemembered) {
     Process first(backend_, cache());
     Context context(first.executable), another(first.executable);
     for (int call = 0; call < 4; ++call) expect_scaled(context, 33);
-    EXPECT_EQ(first.gpu->twins, 1);
+    EXPECT_EQ(first.gpu->checked_forms, 1);
     EXPECT_EQ(first.gpu->others, 7);
     expect_scaled(another, 33);
-    EXPECT_EQ(first.gpu->twins, 1);
+    EXPECT_EQ(first.gpu->checked_forms, 1);
   }
-  EXPECT_GE(backend_->own_twins->compiled, 1);
-  const int compiled = backend_->own_twins->compiled;
+  EXPECT_GE(backend_->own_checked_forms->compiled, 1);
+  const int compiled = backend_->own_checked_forms->compiled;
   Process second(backend_, cache());
   Context context(second.executable);
   expect_scaled(context, 33);
-  EXPECT_EQ(second.gpu->twins, 0);
-  EXPECT_EQ(backend_->own_twins->compiled, compiled);
+  EXPECT_EQ(second.gpu->checked_forms, 0);
+  EXPECT_EQ(backend_->own_checked_forms->compiled, compiled);
 }
 
 TEST_F(KernelTrialTest, AnotherDriverTriesAgainWithTheTwinsOfBefore) {
   Process first(backend_, cache());
   Context context(first.executable);
   expect_scaled(context, 33);
-  const int compiled = backend_->own_twins->compiled;
+  const int compiled = backend_->own_checked_forms->compiled;
   Process updated(backend_, cache(), 13010);
   Context of_updated(updated.executable);
   expect_scaled(of_updated, 33);
-  EXPECT_EQ(updated.gpu->twins, 1);
-  EXPECT_EQ(backend_->own_twins->compiled, compiled);
+  EXPECT_EQ(updated.gpu->checked_forms, 1);
+  EXPECT_EQ(backend_->own_checked_forms->compiled, compiled);
 }
 
 TEST_F(KernelTrialTest, WithoutAFolderEveryProcessTries) {
@@ -175,7 +177,7 @@ TEST_F(KernelTrialTest, WithoutAFolderEveryProcessTries) {
     Process one(backend_, nullptr);
     Context context(one.executable);
     for (int call = 0; call < 3; ++call) expect_scaled(context, 33);
-    EXPECT_EQ(one.gpu->twins, 1);
+    EXPECT_EQ(one.gpu->checked_forms, 1);
   }
 }
 
@@ -184,21 +186,21 @@ TEST_F(KernelTrialTest, AWaitThatRunsOutIsToldAndIsTriedAgain) {
   first.gpu->stuck = true;
   Context context(first.executable);
   EXPECT_EQ(message_of(context),
-            "running the checked twin of region scale, schedule plain, s0 = 33: a wait ran out "
+            "running the checked form of region scale, schedule plain, s0 = 33: a wait ran out "
             "(block 3, thread 64, barrier 5, parity 1, iteration 7): CUDA_ERROR_LAUNCH_FAILED (as "
             "injected)");
   EXPECT_TRUE(message_of(context).starts_with(
       "the GPU cannot be used by this process any more, a kernel failed "
-      "earlier (running the checked twin"));
+      "earlier (running the checked form"));
   EXPECT_EQ(first.gpu->others, 0);
   Process second(backend_, cache());
   Context of_second(second.executable);
   expect_scaled(of_second, 33);
-  EXPECT_EQ(second.gpu->twins, 1);
+  EXPECT_EQ(second.gpu->checked_forms, 1);
 }
 
-// Kernels that are checked themselves have no twin, and later calls wait only at their end: by then
-// the trap has taken the context, and no copy from the device succeeds.
+// Kernels that are checked themselves have no checked form, and later calls wait only at their end:
+// by then the trap has taken the context, and no copy from the device succeeds.
 TEST_F(KernelTrialTest, AWaitOfALaterCallThatRunsOutIsTold) {
   // A call that is tried, issued, replayed as a graph; the fault meets the wait at the end, or the
   // copy of results.
@@ -227,11 +229,11 @@ TEST_F(KernelTrialTest, AFirstLaunchThatHangsIsToldAndNothingWaitsForIt) {
   auto context = std::make_unique<Context>(process->executable);
   process->fake.hang();
   EXPECT_EQ(message_of(*context),
-            "running the checked twin of region scale, schedule plain, s0 = 33: it has not ended "
+            "running the checked form of region scale, schedule plain, s0 = 33: it has not ended "
             "after 0.03 s; the GPU hangs until this process ends");
   EXPECT_TRUE(message_of(*context).starts_with(
       "the GPU cannot be used by this process any more, a kernel failed earlier (running the "
-      "checked twin"));
+      "checked form"));
   context.reset();
   process->executable.reset();
   process->context.reset();

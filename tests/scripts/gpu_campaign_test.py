@@ -141,7 +141,7 @@ class Climbing(unittest.TestCase):
         self.assertEqual({each["status"] for each in campaign.results if each["part"] == "matmul"},
                          {"skipped"})
 
-    def test_a_sweep_runs_checked_twins_first(self):
+    def test_a_sweep_runs_checked_forms_first(self):
         campaign = self.climb("matmul/1152x384/1/checked fault\nmatmul/1536x384/1/checked wrong")
         campaign.passed.add("wgmma_tile")
         campaign.sweep("matmul", list(ladder.matmul_sweep())[:3])
@@ -151,11 +151,11 @@ class Climbing(unittest.TestCase):
                   if each["part"].startswith("matmul")]
         self.assertEqual(became, [
             ("matmul/1152x384/1/checked", True, "ended", "what went wrong"),
-            ("matmul/1152x384/1", False, "skipped", "its checked twin: what went wrong"),
+            ("matmul/1152x384/1", False, "skipped", "its checked form: what went wrong"),
             ("matmul/384x384/1/checked", True, "ended", None),
             ("matmul/384x384/1", False, "ended", None),
             ("matmul/1536x384/1/checked", True, "ended", None),
-            ("matmul/1536x384/1", False, "skipped", "its checked twin: wrong by 0.5")])
+            ("matmul/1536x384/1", False, "skipped", "its checked form: wrong by 0.5")])
 
     def test_what_has_not_passed_is_avoided(self):
         self.assertIn("matmul_wgmma", ladder.avoided({"matmul_mma", "wgmma_tile"}))
@@ -168,7 +168,7 @@ class Climbing(unittest.TestCase):
         for rungs, _ in ladder.FEATURES:
             self.assertLessEqual(set(rungs), set(names))
 
-    def test_every_case_of_a_schedule_stands_behind_its_checked_twin(self):
+    def test_every_case_of_a_schedule_stands_behind_its_checked_form(self):
         for name, _, cases in ladder_rungs(90):
             self.assertTrue(cases, name)
             before = set()

@@ -200,7 +200,7 @@ class OnAFakeGpu(unittest.TestCase):
 
     def test_kernels_for_a_gpu_that_is_not_here(self):
         """A product, attention over equal and ragged lengths, a program: compiled for a device,
-        then found in the cache; with the checked twins of those that wait."""
+        then found in the cache; with the checked forms of those that wait."""
         cases = [{
             "kind": "matmul", "n": 64, "k": 64, "m": [40], "copies": 2, "policy": "symbolic",
             "schedule": "matmul_wgmma"}, {

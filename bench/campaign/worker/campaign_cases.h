@@ -49,7 +49,7 @@ struct RawTarget {
 // and how many "failed".
 // Every kind takes "schedule" (a filter, api/schedule_choice.h; where nothing fits it the result
 // says "absent"), "avoid" [filters of schedules that no region may get], "checked" (the checked
-// twins), "policy", "dtype" and "constants" {NAME: value} of the cost models
+// checked forms), "policy", "dtype" and "constants" {NAME: value} of the cost models
 // (codegen_cuda/cost_constants.def).
 class CampaignCases {
  public:

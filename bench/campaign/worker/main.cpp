@@ -20,7 +20,7 @@ namespace {
 anydim::CompileTarget planned_target(const std::string& part,
                                      const anydim::CompileOptions& options) {
   anydim::CompileTarget target = anydim::planned_gpu(part, options);
-  // Kernels that wait come with their checked twins, as where none of them has run yet.
+  // Kernels that wait come with their checked forms, as where none of them has run yet.
   target.device = std::make_shared<anydim::bench::NoDevice>("one that ran nothing yet");
   return target;
 }
