@@ -45,7 +45,7 @@ class Model {
   const std::vector<InputInfo>& inputs() const { return inputs_; }
   const ir::SymbolTable& symbols() const { return symbols_; }  // of the inputs' dims
   const std::vector<std::string>& output_names() const { return output_names_; }
-  // Element types and dims as inference has them, which may be expressions, or opaque where only
+  // Element types and dims as inference has them, which may be expressions, or unbacked where only
   // the run tells.
   const std::vector<InputInfo>& outputs() const { return outputs_; }
   // Why calls are not packed: the op, mask or result that stands in the way; empty where they are.

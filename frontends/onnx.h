@@ -4,7 +4,7 @@
 // to 21 of the ai.onnx domain, and of older ones what is the same there; which ops:
 // frontends/onnx_ops.def. Nothing is inferred but element types: ops that decide shapes come out as
 // their dynamic twins. A named dim becomes a symbol of the same name (characters outside
-// [A-Za-z0-9_] become '_'), a dim without name or value an opaque symbol, and values other than
+// [A-Za-z0-9_] become '_'), a dim without name or value an unbacked symbol, and values other than
 // parameters have no type until inference. Binding::source is the node's name ("Add #12" where it
 // has none).
 //

@@ -62,7 +62,8 @@ void FunctionVerifier::inner_block(const Binding& binding, const Block& block) {
   }
 }
 
-// Dims may differ, because what leaves a block closes to an opaque symbol; dtype and rank may not.
+// Dims may differ, because what leaves a block closes to an unbacked symbol; dtype and rank may
+// not.
 void FunctionVerifier::same_form(ValueId inner, ValueId outer, const std::string& role,
                                  std::size_t added_dims) {
   const TensorType* from = type_of(inner);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ir/loops/scalar_access.h"
+#include "ir/loops/value_range.h"
 #include "ir/module.h"
-#include "passes/value_range.h"
 
 namespace anydim::passes {
 
@@ -82,7 +82,7 @@ struct Assumptions {
 // conditions.
 struct Folded {
   ir::ScalarProgram program;
-  ValueRange range;  // of the element, with symbols in their ranges
+  ir::ValueRange range;  // of the element, with symbols in their ranges
 };
 // Of a bias, which keys of a row are looked at.
 enum class Keys : std::uint8_t { All, Before, Own, After };

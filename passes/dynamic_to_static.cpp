@@ -78,8 +78,8 @@ class Round {
 
   // An `if` whose condition is known is the block that runs.
   bool take_block(Binding& binding, std::vector<Binding>& result) {
-    if (binding.operands[0] >= inference_.contents.size()) return false;  // written in this round
-    const Contents& condition = inference_.contents[binding.operands[0]];
+    if (binding.operands[0] >= inference_.shape_data.size()) return false;  // written in this round
+    const ShapeData& condition = inference_.shape_data[binding.operands[0]];
     if (!condition || !condition->front().is_constant()) return false;
     Block taken = std::move(binding.blocks[condition->front().is_constant(0) ? 1 : 0]);
     for (Binding& inner : taken.bindings) push(result, std::move(inner));

@@ -9,18 +9,18 @@
 #include <set>
 #include <vector>
 
+#include "ir/loops/value_range.h"
 #include "ir/module.h"
-#include "passes/value_range.h"
 
 namespace anydim::passes {
 
 struct ElementRange {
-  ValueRange range;
+  ir::ValueRange range;
   // Euclidean, of a row along the last dim that holds no NaN; infinity: not known.
   double row_norm = std::numeric_limits<double>::infinity();
 };
 
-// Elementwise ops have the ranges of scalar steps (passes/value_range.h); moved elements those of
+// Elementwise ops have the ranges of scalar steps (ir/loops/value_range.h); moved elements those of
 // what they are moved from (tables that ids are looked up in); sums, means, products with weights
 // and attention's mixtures are bounded by how many terms they have, rounded in any order. Rows of a
 // layer norm over n elements, or of x / sqrt(mean(x^2) + epsilon), are at most sqrt(n) long before

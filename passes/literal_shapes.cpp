@@ -25,8 +25,8 @@ void make_literals(Function& function, Block& block, const FunctionInference& fa
         const TensorType& type = function.tensor_type(operand);
         if (!is_integer(type.dtype) || type.rank() > 1) continue;
         std::vector<Dim> elements;
-        if (operand < facts.contents.size() && facts.contents[operand]) {
-          elements = *facts.contents[operand];
+        if (operand < facts.shape_data.size() && facts.shape_data[operand]) {
+          elements = *facts.shape_data[operand];
         } else {
           auto length = type.rank() == 0 ? std::optional<std::int64_t>(1) : type.dims[0].constant();
           if (!length) continue;
@@ -46,9 +46,9 @@ void make_literals(Function& function, Block& block, const FunctionInference& fa
     }
     for (std::size_t i = 0; i < binding.operands.size(); ++i) {
       ValueId operand = binding.operands[i];
-      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.contents[operand])
+      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.shape_data[operand])
         continue;
-      Binding literal{.op = Op::dim, .dims = *facts.contents[operand], .source = binding.source};
+      Binding literal{.op = Op::dim, .dims = *facts.shape_data[operand], .source = binding.source};
       literal.results = {function.add_value("position", TensorType{DType::I64, {}})};
       binding.operands[i] = literal.results[0];
       result.push_back(std::move(literal));

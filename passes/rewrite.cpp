@@ -116,7 +116,7 @@ bool opens_live(const Function& function, const Binding& binding, const Live& li
              if (dim.kind() != Dim::Kind::Symbol || !live.symbols.contains(dim.leaf().symbol))
                return false;
              const SymbolInfo* symbol = function.symbols.find(dim.leaf().symbol);
-             return symbol != nullptr && symbol->opaque;
+             return symbol != nullptr && symbol->unbacked;
            });
   });
 }

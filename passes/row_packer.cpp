@@ -61,7 +61,7 @@ Function RowPacker::run(PackingPlan& plan) {
   made_.symbols = padded_.symbols;
   tokens_ = made_.symbols.fresh("tokens");
   SymbolInfo tokens = *made_.symbols.find(tokens_.leaf().symbol);
-  tokens.opaque = false;
+  tokens.unbacked = false;
   tokens.reason = "rows that take part";
   made_.symbols.declare(tokens_.leaf().symbol, tokens);
   copy_parameters();

@@ -43,7 +43,7 @@ bool steps_are_one(const RuleFacts& facts, const Binding& binding) {
     return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
   }
   if (binding.operands.size() < 5 || binding.operands[4] == no_value) return true;
-  const Contents& steps = facts.contents(binding.operands[4]);
+  const ShapeData& steps = facts.shape_data(binding.operands[4]);
   return steps && std::all_of(steps->begin(), steps->end(),
                               [](const Dim& step) { return step.is_constant(1); });
 }
@@ -60,8 +60,8 @@ bool is_identity(const Binding& binding, std::size_t rank) {
 
 // True where every element is known to equal `wanted`: a constant, or a full of one.
 bool is_filled_with(const RuleFacts& facts, ValueId value, double wanted) {
-  if (const Contents& contents = facts.contents(value))
-    return std::all_of(contents->begin(), contents->end(), [&](const Dim& dim) {
+  if (const ShapeData& shape_data = facts.shape_data(value))
+    return std::all_of(shape_data->begin(), shape_data->end(), [&](const Dim& dim) {
       return dim.is_constant(static_cast<std::int64_t>(wanted));
     });
   const Tensor* constant = facts.constants[value];
@@ -146,9 +146,9 @@ Binding literal_binding(const RuleFacts& facts, const std::vector<Dim>& elements
 
 }  // namespace
 
-const Contents& RuleFacts::contents(ValueId value) const {
-  static const Contents unknown;
-  return value < inference.contents.size() ? inference.contents[value] : unknown;
+const ShapeData& RuleFacts::shape_data(ValueId value) const {
+  static const ShapeData unknown;
+  return value < inference.shape_data.size() ? inference.shape_data[value] : unknown;
 }
 
 std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding) {
@@ -197,20 +197,21 @@ std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding
   if (binding.results.size() != 1 || info(binding.op).has(traits::literal) ||
       info(binding.op).has(traits::control))
     return std::nullopt;
-  const Contents& contents = facts.contents(binding.results[0]);
+  const ShapeData& shape_data = facts.shape_data(binding.results[0]);
   const TensorType* type = tensor_of(facts, binding.results[0]);
-  if (!contents || type == nullptr || type->rank() > 1) return std::nullopt;
+  if (!shape_data || type == nullptr || type->rank() > 1) return std::nullopt;
   Binding literal{.results = binding.results, .source = binding.source};
-  if (all_constant(*contents)) {
+  if (all_constant(*shape_data)) {
     literal.op = Op::constant;
     std::vector<std::int64_t> dims;
-    if (type->rank() == 1) dims.push_back(static_cast<std::int64_t>(contents->size()));
-    literal.attributes.emplace("value", Tensor::of(type->dtype, dims, constant_extents(*contents)));
+    if (type->rank() == 1) dims.push_back(static_cast<std::int64_t>(shape_data->size()));
+    literal.attributes.emplace("value",
+                               Tensor::of(type->dtype, dims, constant_extents(*shape_data)));
     return literal;
   }
   if (type->dtype != DType::I64) return std::nullopt;
   literal.op = type->rank() == 0 ? Op::dim : Op::shape;
-  literal.dims = *contents;
+  literal.dims = *shape_data;
   return literal;
 }
 
@@ -275,8 +276,8 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding,
   if (result == nullptr) return std::nullopt;
   auto known = [&](std::size_t operand) -> const std::vector<Dim>* {
     if (operand >= binding.operands.size() || binding.operands[operand] == no_value) return nullptr;
-    const Contents& contents = facts.contents(binding.operands[operand]);
-    return contents ? &*contents : nullptr;
+    const ShapeData& shape_data = facts.shape_data(binding.operands[operand]);
+    return shape_data ? &*shape_data : nullptr;
   };
   auto present = [&](std::size_t operand) {
     return operand < binding.operands.size() && binding.operands[operand] != no_value;
@@ -379,7 +380,7 @@ std::string why_dynamic(const RuleFacts& facts, const Binding& binding) {
   if (!info(binding.op).has(traits::dynamic)) return {};
   for (std::size_t i = first_shape_operand(binding.op); i < binding.operands.size(); ++i) {
     ValueId operand = binding.operands[i];
-    if (operand == no_value || facts.contents(operand)) continue;
+    if (operand == no_value || facts.shape_data(operand)) continue;
     return fmt::format("{}: the elements of operand {} (%{}) are computed at run time",
                        describe(facts.function, binding), i, facts.function.values[operand].name);
   }

@@ -17,7 +17,7 @@ struct RuleFacts {
   const std::vector<const ir::Tensor*>& constants;  // by value id; null: not a constant
   const std::vector<bool>& literals;  // by value id: defined by constant, shape or dim
 
-  const ir::Contents& contents(ir::ValueId value) const;
+  const ir::ShapeData& shape_data(ir::ValueId value) const;
 };
 
 // The value that the binding's one result equals, where the op changes nothing (cast to the same

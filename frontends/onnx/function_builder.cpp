@@ -14,7 +14,7 @@ FunctionBuilder::FunctionBuilder(std::string name, std::unordered_set<std::strin
 
 ir::ValueId FunctionBuilder::add_named(std::string name, ir::Type type, ir::DType dtype) {
   types_.push_back(type.is_tensor() ? std::optional(type.tensor) : std::nullopt);
-  contents_.emplace_back();
+  shape_data_.emplace_back();
   function_.values.push_back({std::move(name), std::move(type)});
   dtypes_.push_back(dtype);
   return static_cast<ir::ValueId>(function_.values.size() - 1);
@@ -69,7 +69,7 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
     }
     if (!types_[operand]) return;
     types.emplace_back(*types_[operand]);
-    facts.push_back({&types.back(), &contents_[operand], constant(operand)});
+    facts.push_back({&types.back(), &shape_data_[operand], constant(operand)});
   }
   try {
     ir::RuleResult known = ir::apply_shape_rule(function_, binding, facts, function_.symbols);
@@ -78,13 +78,13 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
       ir::place_count(known, count, function_.symbols.fresh("count"));
     for (std::size_t i = 0; i < binding.results.size(); ++i) {
       types_[binding.results[i]] = std::move(known.types[i].tensor);
-      contents_[binding.results[i]] = std::move(known.contents[i]);
+      shape_data_[binding.results[i]] = std::move(known.shape_data[i]);
     }
-    if (binding.results.size() != 1 || contents_[binding.results[0]]) return;
+    if (binding.results.size() != 1 || shape_data_[binding.results[0]]) return;
     const ir::ValueId result = binding.results[0];
     auto moved = ir::moved_numbers(function_, binding, *types_[result], facts);
     if (!moved) return;
-    contents_[result] = ir::contents_of(*moved);
+    shape_data_[result] = ir::shape_data_of(*moved);
     constants_.emplace(result, std::move(*moved));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
@@ -92,8 +92,8 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
 }
 
 std::optional<std::int64_t> FunctionBuilder::known_element(ir::ValueId id) const {
-  const ir::Contents& contents = contents_[id];
-  return contents && contents->size() == 1 ? contents->front().constant() : std::nullopt;
+  const ir::ShapeData& shape_data = shape_data_[id];
+  return shape_data && shape_data->size() == 1 ? shape_data->front().constant() : std::nullopt;
 }
 
 const ir::Tensor* FunctionBuilder::constant(ir::ValueId id) const {

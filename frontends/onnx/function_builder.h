@@ -52,7 +52,7 @@ class FunctionBuilder {
 
   std::vector<ir::DType> dtypes_;
   std::vector<std::optional<ir::TensorType>> types_;
-  std::vector<ir::Contents> contents_;
+  std::vector<ir::ShapeData> shape_data_;
   std::unordered_map<ir::ValueId, int> lists_;
   std::vector<ir::Block> blocks_;  // open ones, inner ones last
   std::unordered_set<std::string> names_;

@@ -18,7 +18,7 @@ class SymbolNames {
   ir::Dim named(const std::string& raw);
   // The same where named() has met the name, else nothing.
   std::optional<ir::Dim> known(const std::string& raw) const;
-  // An opaque symbol for the nameless dim `axis` of the input `input`.
+  // An unbacked symbol for the nameless dim `axis` of the input `input`.
   ir::Dim nameless(const std::string& input, std::size_t axis);
 
  private:

@@ -36,7 +36,7 @@ Dim SymbolTable::fresh(std::string_view stem) {
   }
   std::string name = name_with(free);
   SymbolInfo info;
-  info.opaque = true;
+  info.unbacked = true;
   declare(name, std::move(info));
   return Dim::symbol(std::move(name));
 }

@@ -29,7 +29,7 @@ struct SymbolInfo {
   std::optional<Dim> below;   // the symbol is < this dim (loop variables: below = extent)
   std::string reason;  // why the range is narrower than declared, naming the source node; empty: as
                        // declared
-  bool opaque = false;  // opened by a `?`: printed as `?` where its scope ends
+  bool unbacked = false;  // opened by a `?`: printed as `?` where its scope ends
 };
 
 // Symbols of one function, in order of declaration; of a loop form, its loop variables and steps
@@ -38,7 +38,7 @@ class SymbolTable {
  public:
   // Declares or replaces.
   void declare(const std::string& name, SymbolInfo info = {});
-  // A symbol not yet in the table, named after `stem` (`stem`, `stem_1`, ...), opaque.
+  // A symbol not yet in the table, named after `stem` (`stem`, `stem_1`, ...), unbacked.
   Dim fresh(std::string_view stem);
   // null: unknown (then the default SymbolInfo holds)
   const SymbolInfo* find(std::string_view name) const;

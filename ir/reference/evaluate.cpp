@@ -89,7 +89,7 @@ class Frame {
 
  private:
   void set(ValueId id, Item item) {
-    if (item.elements == nullptr) bind_opaque_symbols(id, item.tensor);
+    if (item.elements == nullptr) bind_unbacked_symbols(id, item.tensor);
     values_[id] = std::move(item);
   }
 
@@ -99,16 +99,16 @@ class Frame {
     return *values_[id].elements;
   }
 
-  // An opaque symbol is opened where a value first carries it, and means that value's actual
+  // An unbacked symbol is opened where a value first carries it, and means that value's actual
   // extent.
-  void bind_opaque_symbols(ValueId id, const Tensor& tensor) {
+  void bind_unbacked_symbols(ValueId id, const Tensor& tensor) {
     const Type& type = function_.values[id].type;
     if (!type.is_tensor() || type.tensor.rank() != tensor.rank()) return;
     for (std::size_t i = 0; i < tensor.rank(); ++i) {
       const Dim& dim = type.tensor.dims[i];
       if (dim.kind() != Dim::Kind::Symbol) continue;
       const SymbolInfo* info = function_.symbols.find(dim.leaf().symbol);
-      if (info != nullptr && info->opaque)
+      if (info != nullptr && info->unbacked)
         symbols_.insert_or_assign(dim.leaf().symbol, tensor.dims()[i]);
     }
   }

@@ -83,7 +83,7 @@ class Binder {
     const SymbolInfo* declared = function_.symbols.find(symbol);
     const SymbolInfo info = declared != nullptr ? *declared : SymbolInfo{};
     const std::int64_t got = values_.find(symbol)->second;
-    const std::string shown = info.opaque ? "" : symbol;
+    const std::string shown = info.unbacked ? "" : symbol;
     const std::string reason =
         info.reason.empty() ? "" : fmt::format("; the range comes from {}", info.reason);
     if (got > info.high) fail(place, shown, fmt::format("at most {}", info.high), reason);

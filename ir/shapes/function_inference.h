@@ -41,7 +41,7 @@ class FunctionInferrer {
   void run();
 
  private:
-  // What blocks open: symbols bound in them, values that they define, and with these the opaque
+  // What blocks open: symbols bound in them, values that they define, and with these the unbacked
   // symbols of such values.
   struct Scope {
     std::set<std::string, std::less<>> symbols;
@@ -52,7 +52,7 @@ class FunctionInferrer {
   void infer_block(Block& block);
   void infer_binding(Binding& binding);
   OperandFacts facts_of(ValueId id) const;
-  void set(ValueId id, Type type, Contents contents = std::nullopt);
+  void set(ValueId id, Type type, ShapeData shape_data = std::nullopt);
   // `argument`, `axis`: of a call's operand that must be what the callee says (Requirement).
   void decide(const Binding& binding, Precondition precondition, std::int32_t argument = -1,
               std::int32_t axis = -1);
@@ -79,7 +79,7 @@ class FunctionInferrer {
   Dim closed(const Dim& dim, const Scope& scope, ValueId value, std::size_t axis);
   Dim opened(ValueId value, std::size_t axis);
   void find_openers(const Block& block);
-  void remove_unused_opaque_symbols();
+  void remove_unused_unbacked_symbols();
   static void collect_literals(const Block& block, std::set<DimLeaf>& used);
 
   // ---- infer_control.cpp: blocks, calls and regions
@@ -121,7 +121,7 @@ class FunctionInferrer {
   std::set<std::string, std::less<>>
       parameter_symbols_;               // that are a parameter's dim by themselves
   std::set<DimLeaf> parameter_leaves_;  // and all that parameters' dims mention
-  // opaque symbols by the place that opens them
+  // unbacked symbols by the place that opens them
   std::map<std::pair<ValueId, std::size_t>, Dim> openers_;
   std::map<std::string, ValueId, std::less<>> opener_of_;
   std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far

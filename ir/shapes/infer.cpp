@@ -42,7 +42,7 @@ void FunctionInferrer::run() {
   do {
     narrowed_ = false;
     constants_.assign(function_.values.size(), nullptr);
-    result_.contents.assign(function_.values.size(), std::nullopt);
+    result_.shape_data.assign(function_.values.size(), std::nullopt);
     result_.requirements.clear();
     held_.clear();
     bound_.clear();
@@ -57,7 +57,7 @@ void FunctionInferrer::run() {
   } while (narrowed_);
   if (!to_check_.empty()) insert_checks(function_.body);
   for (Value& value : function_.values) value.declared = Value::Declared::Nothing;
-  if (kind_ == Kind::Function) remove_unused_opaque_symbols();
+  if (kind_ == Kind::Function) remove_unused_unbacked_symbols();
 }
 
 void FunctionInferrer::infer_block(Block& block) {
@@ -108,7 +108,7 @@ void FunctionInferrer::infer_binding(Binding& binding) {
     place_count(rule, count, symbol);
   }
   for (std::size_t i = 0; i < binding.results.size(); ++i) {
-    set(binding.results[i], std::move(rule.types[i]), std::move(rule.contents[i]));
+    set(binding.results[i], std::move(rule.types[i]), std::move(rule.shape_data[i]));
   }
   if (binding.op == Op::constant)
     constants_[binding.results[0]] = &tensor_attribute(binding, "value");
@@ -148,13 +148,14 @@ std::optional<Tensor> moved_numbers(const Function& function, const Binding& bin
       continue;
     }
     const auto is_constant = [](const Dim& dim) { return dim.is_constant(); };
-    if (fact.contents == nullptr || !*fact.contents || !fact.type->is_tensor() ||
-        !few_elements(fact.type->tensor.dims) || !std::ranges::all_of(**fact.contents, is_constant))
+    if (fact.shape_data == nullptr || !*fact.shape_data || !fact.type->is_tensor() ||
+        !few_elements(fact.type->tensor.dims) ||
+        !std::ranges::all_of(**fact.shape_data, is_constant))
       return std::nullopt;
     Tensor& tensor =
         made.emplace_back(fact.type->tensor.dtype, constant_extents(fact.type->tensor.dims));
-    for (std::size_t i = 0; i < (*fact.contents)->size(); ++i)
-      tensor.set_integer(static_cast<std::int64_t>(i), *(**fact.contents)[i].constant());
+    for (std::size_t i = 0; i < (*fact.shape_data)->size(); ++i)
+      tensor.set_integer(static_cast<std::int64_t>(i), *(**fact.shape_data)[i].constant());
     operands.push_back(&tensor);
   }
   try {
@@ -164,7 +165,7 @@ std::optional<Tensor> moved_numbers(const Function& function, const Binding& bin
   }
 }
 
-Contents contents_of(const Tensor& tensor) {
+ShapeData shape_data_of(const Tensor& tensor) {
   if (tensor.rank() > 1) return std::nullopt;
   std::vector<Dim> elements;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) elements.emplace_back(tensor.integer_at(i));
@@ -172,16 +173,16 @@ Contents contents_of(const Tensor& tensor) {
 }
 
 void FunctionInferrer::move_numbers(const Binding& binding) {
-  if (binding.results.size() != 1 || result_.contents[binding.results[0]]) return;
+  if (binding.results.size() != 1 || result_.shape_data[binding.results[0]]) return;
   auto moved = moved_numbers(function_, binding, function_.tensor_type(binding.results[0]), facts_);
   if (!moved) return;
-  result_.contents[binding.results[0]] = contents_of(*moved);
+  result_.shape_data[binding.results[0]] = shape_data_of(*moved);
   constants_[binding.results[0]] = &moved_.emplace_back(std::move(*moved));
 }
 
 OperandFacts FunctionInferrer::facts_of(ValueId id) const {
   if (id == no_value) return {};
-  return {&function_.values[id].type, &result_.contents[id], constants_[id]};
+  return {&function_.values[id].type, &result_.shape_data[id], constants_[id]};
 }
 
 void FunctionInferrer::require_known_symbols(const Binding& binding) const {
@@ -190,7 +191,7 @@ void FunctionInferrer::require_known_symbols(const Binding& binding) const {
       if (!leaf.is_symbol() || parameter_leaves_.contains(leaf) || bound_.contains(leaf.symbol))
         continue;
       const SymbolInfo* symbol = function_.symbols.find(leaf.symbol);
-      if (symbol == nullptr || !symbol->opaque)
+      if (symbol == nullptr || !symbol->unbacked)
         malformed(binding, fmt::format("expected symbols that have a value here, got {}, which no "
                                        "parameter's type mentions and nothing before binds",
                                        leaf.symbol));
@@ -198,11 +199,11 @@ void FunctionInferrer::require_known_symbols(const Binding& binding) const {
   }
 }
 
-void FunctionInferrer::set(ValueId id, Type type, Contents contents) {
+void FunctionInferrer::set(ValueId id, Type type, ShapeData shape_data) {
   if (function_.values[id].declared != Value::Declared::Nothing) hold_against_declared(id, type);
   visible_[id] = true;
   function_.values[id].type = std::move(type);
-  result_.contents[id] = std::move(contents);
+  result_.shape_data[id] = std::move(shape_data);
 }
 
 void FunctionInferrer::decide(const Binding& binding, Precondition precondition,

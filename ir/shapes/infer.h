@@ -21,7 +21,7 @@ struct Requirement {
 };
 
 struct FunctionInference {
-  std::vector<Contents> contents;         // indexed by ValueId
+  std::vector<ShapeData> shape_data;      // indexed by ValueId
   std::vector<Requirement> requirements;  // in program order, each precondition once in every block
                                           // that relies on it and those around it
 };
@@ -39,7 +39,7 @@ struct InferenceResult {
 // Writes the type of every value that is not a parameter of a function or region (block parameters
 // included) and narrows the ranges of parameter symbols where code that always runs demands it,
 // keeping the reason. A dim that leaves its scope (join of branches, loop carry, result of a call)
-// becomes a fresh opaque symbol. Recursive functions need declared result types. A sealed region
+// becomes a fresh unbacked symbol. Recursive functions need declared result types. A sealed region
 // whose types change is sealed anew. Throws what shape rules throw, and Error{Malformed} with the
 // operands' types where a precondition is provably false.
 InferenceResult infer_types(Module& module);
@@ -50,7 +50,7 @@ InferenceResult infer_types(Module& module);
 std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding,
                                     const TensorType& result, std::span<const OperandFacts> facts);
 // The elements of a vector or of rank 0.
-Contents contents_of(const Tensor& tensor);
+ShapeData shape_data_of(const Tensor& tensor);
 // Dims that are all constants, as numbers.
 std::vector<std::int64_t> constant_extents(const std::vector<Dim>& dims);
 

@@ -38,7 +38,7 @@ void FunctionInferrer::expect_scalar(const Binding& binding, std::size_t operand
 
 // The block that an `if` of known condition takes; nothing where the run tells.
 std::optional<std::size_t> FunctionInferrer::taken_block(const Binding& binding) const {
-  const Contents& condition = result_.contents[binding.operands[0]];
+  const ShapeData& condition = result_.shape_data[binding.operands[0]];
   if (!condition || condition->size() != 1 || !condition->front().is_constant())
     return std::nullopt;
   return condition->front().is_constant(0) ? 1 : 0;
@@ -76,7 +76,7 @@ void FunctionInferrer::infer_dead_block(Block& block, const Block& taken) {
     block.bindings.push_back(std::move(zeros));
   }
   constants_.resize(function_.values.size(), nullptr);
-  result_.contents.resize(function_.values.size());
+  result_.shape_data.resize(function_.values.size());
   infer_block(block);
 }
 
@@ -192,14 +192,15 @@ void FunctionInferrer::infer_loop(Binding& binding) {
 // The number of iterations where nothing but the trip count ends the loop; else only the run tells.
 Dim FunctionInferrer::trip_count(const Binding& binding, ValueId scan) {
   const auto always = [&](ValueId id) {
-    return id == no_value || (result_.contents[id] && result_.contents[id]->front().is_constant(1));
+    return id == no_value ||
+           (result_.shape_data[id] && result_.shape_data[id]->front().is_constant(1));
   };
   const ValueId trips = binding.operands[0];
   const bool counted =
       trips != no_value && always(binding.operands[1]) && always(binding.blocks[0].results[0]);
   if (!counted) return opened(scan, 0);
   const Dim count =
-      result_.contents[trips] ? result_.contents[trips]->front() : Dim::value(trips, 0);
+      result_.shape_data[trips] ? result_.shape_data[trips]->front() : Dim::value(trips, 0);
   return simplify(max(count, 0), function_.symbols);
 }
 
@@ -280,7 +281,7 @@ void FunctionInferrer::instantiate(Binding& binding, const Function& callee,
           const auto found = bound.find(leaf.symbol);
           if (found != bound.end()) return found->second;
         } else if (const std::optional<ValueId> argument = argument_of(leaf.value)) {
-          const Contents& known = result_.contents[*argument];
+          const ShapeData& known = result_.shape_data[*argument];
           return known ? (*known)[static_cast<std::size_t>(leaf.element)]
                        : Dim::value(*argument, leaf.element);
         }

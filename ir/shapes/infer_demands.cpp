@@ -83,7 +83,7 @@ Binding FunctionInferrer::check_of_demand(ValueId& place, const std::string& sou
       "what", fmt::format("%{}, declared {}", name, print(function_, declared_.at(id))));
   place = function_.add_value(name + "_found", to_check_.at(id));
   check.operands = {place};
-  result_.contents.push_back(result_.contents[id]);
+  result_.shape_data.push_back(result_.shape_data[id]);
   for (Requirement& requirement : result_.requirements)
     if (requirement.value == id) requirement.value = place;
   return check;

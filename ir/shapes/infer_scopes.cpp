@@ -58,8 +58,8 @@ Dim FunctionInferrer::closed(const Dim& dim, const Scope& scope, ValueId value, 
   return escapes ? opened(value, axis) : dim;
 }
 
-// An opaque symbol for a dim that only the run tells. Where an earlier inference opened one at this
-// place it is opened again, because literals that passes have written since may mention it.
+// An unbacked symbol for a dim that only the run tells. Where an earlier inference opened one at
+// this place it is opened again, because literals that passes have written since may mention it.
 Dim FunctionInferrer::opened(ValueId value, std::size_t axis) {
   const auto known = openers_.find({value, axis});
   if (known == openers_.end()) {
@@ -71,13 +71,13 @@ Dim FunctionInferrer::opened(ValueId value, std::size_t axis) {
   const std::string& name = known->second.leaf().symbol;
   if (!function_.symbols.contains(name)) {
     SymbolInfo info;
-    info.opaque = true;
+    info.unbacked = true;
     function_.symbols.declare(name, info);
   }
   return known->second;
 }
 
-// Where the types of an earlier inference mention each opaque symbol first, in program order.
+// Where the types of an earlier inference mention each unbacked symbol first, in program order.
 void FunctionInferrer::find_openers(const Block& block) {
   const auto visit = [&](const std::vector<ValueId>& ids) {
     for (const ValueId id : ids) {
@@ -86,7 +86,7 @@ void FunctionInferrer::find_openers(const Block& block) {
         if (dims[axis].kind() != Dim::Kind::Symbol) continue;
         const std::string& name = dims[axis].leaf().symbol;
         const SymbolInfo* info = function_.symbols.find(name);
-        if (info == nullptr || !info->opaque || parameter_symbols_.contains(name)) continue;
+        if (info == nullptr || !info->unbacked || parameter_symbols_.contains(name)) continue;
         if (opener_of_.emplace(name, id).second) openers_.emplace(std::pair(id, axis), dims[axis]);
       }
     }
@@ -98,14 +98,14 @@ void FunctionInferrer::find_openers(const Block& block) {
   }
 }
 
-void FunctionInferrer::remove_unused_opaque_symbols() {
+void FunctionInferrer::remove_unused_unbacked_symbols() {
   std::set<DimLeaf> used;
   for (const Value& value : function_.values) {
     for (const Dim& dim : value.type.tensor.dims) dim.collect_leaves(used);
   }
-  for (const Contents& contents : result_.contents) {
-    if (!contents) continue;
-    for (const Dim& dim : *contents) dim.collect_leaves(used);
+  for (const ShapeData& shape_data : result_.shape_data) {
+    if (!shape_data) continue;
+    for (const Dim& dim : *shape_data) dim.collect_leaves(used);
   }
   for (const Requirement& requirement : result_.requirements) {
     requirement.precondition.left.collect_leaves(used);
@@ -123,7 +123,7 @@ void FunctionInferrer::remove_unused_opaque_symbols() {
   }
   const std::vector<std::string> names = function_.symbols.names();
   for (const std::string& name : names) {
-    if (function_.symbols.find(name)->opaque && !used.contains({.symbol = name}))
+    if (function_.symbols.find(name)->unbacked && !used.contains({.symbol = name}))
       function_.symbols.remove(name);
   }
 }

@@ -36,9 +36,9 @@ void simplify_results(RuleContext& context) {
   for (Type& type : context.result.types)
     for (Dim& dim : type.tensor.dims) simplify_dim(dim);
   for (Count& count : context.result.counts) simplify_dim(count.bound);
-  for (Contents& contents : context.result.contents)
-    if (contents)
-      for (Dim& dim : *contents) simplify_dim(dim);
+  for (ShapeData& shape_data : context.result.shape_data)
+    if (shape_data)
+      for (Dim& dim : *shape_data) simplify_dim(dim);
 }
 
 // Dims that overflow or grow too large while a rule computes with them know neither node nor model;

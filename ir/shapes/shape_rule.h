@@ -4,7 +4,7 @@
 // A rule never branches on an unknown number: what is undecided becomes a dim expression (select,
 // min, max, broadcast) or a precondition. A dynamic op and its static twin share one rule; a static
 // attribute is a constant dim there. Small integer and bool tensors are tracked as vectors of dims
-// (their contents), so shape arithmetic comes out as expressions over the symbols.
+// (their shape data), so shape arithmetic comes out as expressions over the symbols.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ namespace anydim::ir {
 
 // Known elements of a rank-0 or rank-1 integer or bool tensor (bool as 0 and 1), at most
 // `contents_limit` of them.
-using Contents = std::optional<std::vector<Dim>>;
+using ShapeData = std::optional<std::vector<Dim>>;
 inline constexpr std::int64_t contents_limit = 1024;
 
 // What is known of one operand. An absent optional operand has no type.
 struct OperandFacts {
   const Type* type = nullptr;
-  const Contents* contents = nullptr;  // may be null
-  const Tensor* constant = nullptr;    // the tensor where the operand is a constant; may be null
+  const ShapeData* shape_data = nullptr;  // may be null
+  const Tensor* constant = nullptr;       // the tensor where the operand is a constant; may be null
 };
 
 struct Precondition {
@@ -50,8 +50,8 @@ struct Count {
 };
 
 struct RuleResult {
-  std::vector<Type> types;         // one a result
-  std::vector<Contents> contents;  // one a result
+  std::vector<Type> types;            // one a result
+  std::vector<ShapeData> shape_data;  // one a result
   std::vector<Precondition> preconditions;
   std::vector<Count> counts;
 };

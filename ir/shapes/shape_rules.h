@@ -33,9 +33,9 @@ class RuleContext {
   const TensorType& tensor(std::size_t operand) const;
   const std::vector<Dim>& dims(std::size_t operand) const { return tensor(operand).dims; }
   DType dtype(std::size_t operand) const { return tensor(operand).dtype; }
-  const Contents& contents(std::size_t operand) const;
+  const ShapeData& shape_data(std::size_t operand) const;
 
-  // Elements of a rank-0 or rank-1 integer operand: its contents, else leaves value(%operand, i).
+  // Elements of a rank-0 or rank-1 integer operand: its shape data, else leaves value(%operand, i).
   // Throws Error{Unsupported} where the length isn't known, because the result's rank would depend
   // on it.
   std::vector<Dim> elements(std::size_t operand) const;
@@ -67,7 +67,7 @@ class RuleContext {
   std::vector<Dim> broadcast_dims(std::span<const Dim> left, std::size_t left_operand,
                                   std::span<const Dim> right);
 
-  void add_result(DType dtype, std::vector<Dim> dims, Contents contents = std::nullopt);
+  void add_result(DType dtype, std::vector<Dim> dims, ShapeData shape_data = std::nullopt);
 
   std::string operand_text(std::size_t operand) const;  // "operand 1 (%shape)"
   std::string text(const Dim& dim) const;
@@ -101,12 +101,12 @@ class RunTimeAxes {
 std::string dimension_of_operand(std::size_t dimension, std::size_t operand);
 
 std::vector<Dim> dims_of(std::span<const std::int64_t> integers);
-bool within_contents_limit(const Dim& length);
+bool within_shape_data_limit(const Dim& length);
 // True for the types whose small values are tracked.
 bool tracks_contents(const TensorType& type);
-// Contents of `dtype` are exact only while no value wraps: gives them back where the ranges prove
+// Shape data of `dtype` are exact only while no value wraps: gives them back where the ranges prove
 // that, else nothing.
-Contents fitting(DType dtype, std::vector<Dim> contents, const SymbolTable& symbols);
+ShapeData fitting(DType dtype, std::vector<Dim> shape_data, const SymbolTable& symbols);
 
 // One function a family or op; each adds its results to the context.
 void constant_rule(RuleContext& context);

@@ -10,7 +10,7 @@
 namespace anydim::ir {
 namespace {
 
-const Contents no_contents;
+const ShapeData no_shape_data;
 
 }  // namespace
 
@@ -21,15 +21,15 @@ const TensorType& RuleContext::tensor(std::size_t operand) const {
   return type.tensor;
 }
 
-const Contents& RuleContext::contents(std::size_t operand) const {
-  return has(operand) && operands[operand].contents != nullptr ? *operands[operand].contents
-                                                               : no_contents;
+const ShapeData& RuleContext::shape_data(std::size_t operand) const {
+  return has(operand) && operands[operand].shape_data != nullptr ? *operands[operand].shape_data
+                                                                 : no_shape_data;
 }
 
 std::vector<Dim> RuleContext::elements(std::size_t operand) const {
   const TensorType& type = tensor(operand);
   expect(is_integer(type.dtype) && type.rank() <= 1, operand, "an integer tensor of rank 0 or 1");
-  if (const Contents& known = contents(operand)) return *known;
+  if (const ShapeData& known = shape_data(operand)) return *known;
   const std::optional<std::int64_t> length = type.rank() == 0 ? 1 : type.dims[0].constant();
   if (!length) {
     unsupported(
@@ -156,9 +156,9 @@ std::vector<Dim> RuleContext::broadcast_dims(std::span<const Dim> left, std::siz
   return dims;
 }
 
-void RuleContext::add_result(DType dtype, std::vector<Dim> dims, Contents contents) {
+void RuleContext::add_result(DType dtype, std::vector<Dim> dims, ShapeData shape_data) {
   result.types.emplace_back(TensorType{dtype, std::move(dims)});
-  result.contents.push_back(std::move(contents));
+  result.shape_data.push_back(std::move(shape_data));
 }
 
 std::string RuleContext::operand_text(std::size_t operand) const {
@@ -189,30 +189,30 @@ std::vector<Dim> dims_of(std::span<const std::int64_t> integers) {
   return {integers.begin(), integers.end()};
 }
 
-bool within_contents_limit(const Dim& length) {
+bool within_shape_data_limit(const Dim& length) {
   const std::optional<std::int64_t> constant = length.constant();
   return constant && *constant >= 0 && *constant <= contents_limit;
 }
 
 bool tracks_contents(const TensorType& type) {
   return !is_float(type.dtype) && type.rank() <= 1 &&
-         (type.rank() == 0 || within_contents_limit(type.dims[0]));
+         (type.rank() == 0 || within_shape_data_limit(type.dims[0]));
 }
 
-Contents fitting(DType dtype, std::vector<Dim> contents, const SymbolTable& symbols) {
+ShapeData fitting(DType dtype, std::vector<Dim> shape_data, const SymbolTable& symbols) {
   // Arithmetic on i64 is checked where it is computed, so it may count as exact; a bool is 0 or 1
   // by construction.
-  if (dtype == DType::I64 || dtype == DType::Bool) return contents;
+  if (dtype == DType::I64 || dtype == DType::Bool) return shape_data;
   const int bits = static_cast<int>(size_of(dtype)) * 8;
   Interval range{0, std::numeric_limits<std::int64_t>::max()};
   if (is_signed(dtype))
     range = {-(std::int64_t{1} << (bits - 1)), (std::int64_t{1} << (bits - 1)) - 1};
   else if (bits < 64) range.high = (std::int64_t{1} << bits) - 1;
-  for (const Dim& element : contents) {
+  for (const Dim& element : shape_data) {
     const Interval reach = bounds(element, symbols);
     if (reach.low < range.low || reach.high > range.high) return std::nullopt;
   }
-  return contents;
+  return shape_data;
 }
 
 }  // namespace anydim::ir

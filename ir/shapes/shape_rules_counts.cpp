@@ -27,7 +27,7 @@ void place_count(RuleResult& result, const Count& count, const Dim& extent) {
 
 SymbolInfo info_of(const Count& count, const SymbolTable& symbols) {
   SymbolInfo info;
-  info.opaque = true;
+  info.unbacked = true;
   info.high = std::clamp<std::int64_t>(bounds(count.bound, symbols).high, 0, info.high);
   // Elements of tensors are not known where a function's symbols are declared.
   const std::set<DimLeaf> leaves = count.bound.leaves();
@@ -110,7 +110,7 @@ void non_max_suppression_rule(RuleContext& context) {
   context.require_dim(Relation::Equal, 0, 0, scores.dims[0]);
   context.require_dim(Relation::Equal, 0, 1, scores.dims[2]);
   Dim of_class = scores.dims[2];
-  if (context.contents(2)) of_class = min(of_class, max(context.contents(2)->front(), 0));
+  if (context.shape_data(2)) of_class = min(of_class, max(context.shape_data(2)->front(), 0));
   context.add_result(DType::I64, {any_extent(), Dim(3)});
   context.result.counts.push_back({{{0, 0}}, scores.dims[0] * scores.dims[1] * of_class});
 }

@@ -106,16 +106,17 @@ std::optional<Dim> binary_value(const RuleContext& context, const Dim& a, const 
   return std::nullopt;
 }
 
-// Elements of an operand whose neighbour has symbolic contents: unknown ones stand as leaves.
+// Elements of an operand whose neighbour has symbolic shape data: unknown ones stand as leaves.
 // Between tensors that hold only constants and unknown values nothing would be gained, so those
 // stay unknown.
-Contents contents_beside(const RuleContext& context, std::size_t operand) {
-  if (const Contents& known = context.contents(operand)) return known;
+ShapeData contents_beside(const RuleContext& context, std::size_t operand) {
+  if (const ShapeData& known = context.shape_data(operand)) return known;
   const TensorType& type = context.tensor(operand);
   if (!is_integer(type.dtype) || !tracks_contents(type)) return std::nullopt;
   const bool beside_symbols = std::ranges::any_of(context.operands, [](const OperandFacts& facts) {
-    return facts.contents != nullptr && *facts.contents &&
-           std::ranges::any_of(**facts.contents, [](const Dim& dim) { return !dim.is_constant(); });
+    return facts.shape_data != nullptr && *facts.shape_data &&
+           std::ranges::any_of(**facts.shape_data,
+                               [](const Dim& dim) { return !dim.is_constant(); });
   });
   if (!beside_symbols) return std::nullopt;
   return context.elements(operand);
@@ -127,10 +128,10 @@ const Dim& element_at(const std::vector<Dim>& elements, std::size_t index) {
 
 // Applies `value` over all elements; nothing where one of them has no exact value.
 template <typename Value>
-Contents map_contents(RuleContext& context, const TensorType& result, Value&& value) {
+ShapeData map_contents(RuleContext& context, const TensorType& result, Value&& value) {
   if (!tracks_contents(result)) return std::nullopt;
   const std::int64_t length = result.rank() == 0 ? 1 : *result.dims[0].constant();
-  std::vector<Contents> inputs;
+  std::vector<ShapeData> inputs;
   for (std::size_t i = 0; i < context.operands.size(); ++i) {
     inputs.push_back(contents_beside(context, i));
     if (!inputs.back()) return std::nullopt;
@@ -172,14 +173,14 @@ void unary_rule(RuleContext& context) {
   TensorType result = operand;
   if (binding.op == Op::cast) result.dtype = dtype_attribute(binding, "to");
   if (info(binding.op).has(traits::compares)) result.dtype = DType::Bool;
-  Contents contents;
+  ShapeData shape_data;
   if (!is_float(operand.dtype)) {
-    contents =
-        map_contents(context, result, [&](const std::vector<Contents>& inputs, std::size_t i) {
+    shape_data =
+        map_contents(context, result, [&](const std::vector<ShapeData>& inputs, std::size_t i) {
           return unary_value(context, (*inputs[0])[i]);
         });
   }
-  context.add_result(result.dtype, std::move(result.dims), std::move(contents));
+  context.add_result(result.dtype, std::move(result.dims), std::move(shape_data));
 }
 
 void binary_rule(RuleContext& context) {
@@ -189,14 +190,14 @@ void binary_rule(RuleContext& context) {
   context.expect_same_dtype(0, 1);
   TensorType result{context.dtype(0), context.broadcast_dims(context.dims(0), 0, context.dims(1))};
   if (info(binding.op).has(traits::compares)) result.dtype = DType::Bool;
-  Contents contents;
+  ShapeData shape_data;
   if (!is_float(context.dtype(0))) {
-    contents =
-        map_contents(context, result, [&](const std::vector<Contents>& inputs, std::size_t i) {
+    shape_data =
+        map_contents(context, result, [&](const std::vector<ShapeData>& inputs, std::size_t i) {
           return binary_value(context, element_at(*inputs[0], i), element_at(*inputs[1], i));
         });
   }
-  context.add_result(result.dtype, std::move(result.dims), std::move(contents));
+  context.add_result(result.dtype, std::move(result.dims), std::move(shape_data));
 }
 
 void where_rule(RuleContext& context) {
@@ -204,16 +205,16 @@ void where_rule(RuleContext& context) {
   context.expect_same_dtype(1, 2);
   const std::vector<Dim> values = context.broadcast_dims(context.dims(1), 1, context.dims(2));
   TensorType result{context.dtype(1), context.broadcast_dims(context.dims(0), 0, values)};
-  Contents contents;
+  ShapeData shape_data;
   if (!is_float(result.dtype)) {
-    contents =
-        map_contents(context, result,
-                     [&](const std::vector<Contents>& inputs, std::size_t i) -> std::optional<Dim> {
-                       return choose(element_at(*inputs[0], i), element_at(*inputs[1], i),
-                                     element_at(*inputs[2], i));
-                     });
+    shape_data = map_contents(
+        context, result,
+        [&](const std::vector<ShapeData>& inputs, std::size_t i) -> std::optional<Dim> {
+          return choose(element_at(*inputs[0], i), element_at(*inputs[1], i),
+                        element_at(*inputs[2], i));
+        });
   }
-  context.add_result(result.dtype, std::move(result.dims), std::move(contents));
+  context.add_result(result.dtype, std::move(result.dims), std::move(shape_data));
 }
 
 }  // namespace anydim::ir

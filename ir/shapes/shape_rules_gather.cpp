@@ -12,9 +12,9 @@ void expect_indices(const RuleContext& context) {
 }
 
 // Elements of small data at known positions; one out of range is left to the run, which reports it.
-Contents gathered_contents(const RuleContext& context) {
-  const Contents& data = context.contents(0);
-  const Contents& indices = context.contents(1);
+ShapeData gathered_contents(const RuleContext& context) {
+  const ShapeData& data = context.shape_data(0);
+  const ShapeData& indices = context.shape_data(1);
   if (!data || !indices || context.tensor(0).rank() != 1 || context.tensor(1).rank() > 1)
     return std::nullopt;
   const auto extent = static_cast<std::int64_t>(data->size());

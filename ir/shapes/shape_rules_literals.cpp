@@ -8,7 +8,7 @@
 namespace anydim::ir {
 namespace {
 
-Contents contents_of_tensor(const Tensor& tensor) {
+ShapeData contents_of_tensor(const Tensor& tensor) {
   if (is_float(tensor.dtype()) || tensor.rank() > 1 || tensor.elements() > contents_limit)
     return std::nullopt;
   std::vector<Dim> elements;
@@ -22,9 +22,9 @@ Contents contents_of_tensor(const Tensor& tensor) {
 }
 
 // Elements of an integer arange of known length.
-Contents arange_contents(DType dtype, const Dim& length, const Dim& start, const Dim& step,
-                         const SymbolTable& symbols) {
-  if (is_float(dtype) || !within_contents_limit(length)) return std::nullopt;
+ShapeData arange_contents(DType dtype, const Dim& length, const Dim& start, const Dim& step,
+                          const SymbolTable& symbols) {
+  if (is_float(dtype) || !within_shape_data_limit(length)) return std::nullopt;
   std::vector<Dim> elements;
   for (std::int64_t i = 0; i < *length.constant(); ++i) elements.push_back(start + step * i);
   return fitting(dtype, std::move(elements), symbols);
@@ -100,12 +100,12 @@ void full_rule(RuleContext& context) {
     context.require_extent(dims[i], 1, i);
   }
   const TensorType type{context.dtype(0), dims};
-  Contents contents;
-  if (const Contents& value = context.contents(0); value && tracks_contents(type)) {
-    contents.emplace(static_cast<std::size_t>(dims.empty() ? 1 : *dims[0].constant()),
-                     value->front());
+  ShapeData shape_data;
+  if (const ShapeData& value = context.shape_data(0); value && tracks_contents(type)) {
+    shape_data.emplace(static_cast<std::size_t>(dims.empty() ? 1 : *dims[0].constant()),
+                       value->front());
   }
-  context.add_result(type.dtype, std::move(dims), std::move(contents));
+  context.add_result(type.dtype, std::move(dims), std::move(shape_data));
 }
 
 void filled_rule(RuleContext& context) {
@@ -114,13 +114,13 @@ void filled_rule(RuleContext& context) {
       dynamic ? context.elements(0) : dims_of(integers_attribute(context.binding, "shape"));
   for (std::size_t i = 0; i < dims.size(); ++i) context.require_extent(dims[i], 0, i);
   TensorType type{dtype_attribute(context.binding, "dtype"), std::move(dims)};
-  Contents contents;
+  ShapeData shape_data;
   if (tracks_contents(type)) {
     const bool one = context.binding.op == Op::ones || context.binding.op == Op::dyn_ones;
-    contents.emplace(static_cast<std::size_t>(type.rank() == 0 ? 1 : *type.dims[0].constant()),
-                     Dim(one ? 1 : 0));
+    shape_data.emplace(static_cast<std::size_t>(type.rank() == 0 ? 1 : *type.dims[0].constant()),
+                       Dim(one ? 1 : 0));
   }
-  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+  context.add_result(type.dtype, std::move(type.dims), std::move(shape_data));
 }
 
 void arange_rule(RuleContext& context) {

@@ -11,8 +11,8 @@ namespace anydim::ir {
 namespace {
 
 // Known elements survive where no more than the rank changes.
-Contents kept_contents(const RuleContext& context, std::span<const Dim> dims) {
-  return dims.size() <= 1 ? context.contents(0) : std::nullopt;
+ShapeData kept_contents(const RuleContext& context, std::span<const Dim> dims) {
+  return dims.size() <= 1 ? context.shape_data(0) : std::nullopt;
 }
 
 // A product with its factors kept apart, so that common factors cancel without asking whether they
@@ -230,8 +230,8 @@ void reshape_rule(RuleContext& context) {
   const bool zero_copies = !is_static && integer_attribute(context.binding, "zero_copies") != 0;
   const DType dtype = context.dtype(0);
   std::vector<Dim> dims = Reshape(context, std::move(requested), zero_copies).run();
-  Contents contents = kept_contents(context, dims);
-  context.add_result(dtype, std::move(dims), std::move(contents));
+  ShapeData shape_data = kept_contents(context, dims);
+  context.add_result(dtype, std::move(dims), std::move(shape_data));
 }
 
 void flatten_rule(RuleContext& context) {
@@ -251,13 +251,13 @@ void broadcast_to_rule(RuleContext& context) {
       is_static ? dims_of(integers_attribute(context.binding, "shape")) : context.elements(1);
   for (std::size_t i = 0; i < shape.size(); ++i) context.require_extent(shape[i], 1, i);
   TensorType type{context.dtype(0), context.broadcast_dims(context.dims(0), 0, shape)};
-  Contents contents;
-  if (const Contents& known = context.contents(0); known && tracks_contents(type)) {
+  ShapeData shape_data;
+  if (const ShapeData& known = context.shape_data(0); known && tracks_contents(type)) {
     const auto length = static_cast<std::size_t>(type.rank() == 0 ? 1 : *type.dims[0].constant());
-    if (known->size() == length) contents = known;
-    else if (known->size() == 1) contents.emplace(length, known->front());
+    if (known->size() == length) shape_data = known;
+    else if (known->size() == 1) shape_data.emplace(length, known->front());
   }
-  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+  context.add_result(type.dtype, std::move(type.dims), std::move(shape_data));
 }
 
 void expand_dims_rule(RuleContext& context) {
@@ -275,8 +275,8 @@ void expand_dims_rule(RuleContext& context) {
   for (std::size_t i = 0; i < rank; ++i) {
     dims.push_back(std::ranges::find(axes, i) != axes.end() ? Dim(1) : source[next++]);
   }
-  Contents contents = kept_contents(context, dims);
-  context.add_result(context.dtype(0), std::move(dims), std::move(contents));
+  ShapeData shape_data = kept_contents(context, dims);
+  context.add_result(context.dtype(0), std::move(dims), std::move(shape_data));
 }
 
 void squeeze_rule(RuleContext& context) {
@@ -305,8 +305,8 @@ void squeeze_rule(RuleContext& context) {
   for (std::size_t i = 0; i < source.size(); ++i) {
     if (!removed[i]) dims.push_back(source[i]);
   }
-  Contents contents = kept_contents(context, dims);
-  context.add_result(context.dtype(0), std::move(dims), std::move(contents));
+  ShapeData shape_data = kept_contents(context, dims);
+  context.add_result(context.dtype(0), std::move(dims), std::move(shape_data));
 }
 
 void transpose_rule(RuleContext& context) {
@@ -323,8 +323,8 @@ void transpose_rule(RuleContext& context) {
   }
   std::vector<Dim> dims;
   for (const std::size_t axis : context.axes(order, source.size())) dims.push_back(source[axis]);
-  Contents contents = kept_contents(context, dims);
-  context.add_result(context.dtype(0), std::move(dims), std::move(contents));
+  ShapeData shape_data = kept_contents(context, dims);
+  context.add_result(context.dtype(0), std::move(dims), std::move(shape_data));
 }
 
 void tile_rule(RuleContext& context) {
@@ -341,16 +341,16 @@ void tile_rule(RuleContext& context) {
     context.require_extent(repeats[i], 1, i);
     type.dims.push_back(source[i] * repeats[i]);
   }
-  Contents contents;
-  if (const Contents& known = context.contents(0); known && tracks_contents(type)) {
-    contents.emplace();
+  ShapeData shape_data;
+  if (const ShapeData& known = context.shape_data(0); known && tracks_contents(type)) {
+    shape_data.emplace();
     const std::int64_t times = source.empty() ? 1 : repeats[0].constant().value_or(0);
     for (std::int64_t i = 0; i < times; ++i)
-      contents->insert(contents->end(), known->begin(), known->end());
-    if (!source.empty() && !type.dims[0].is_constant(static_cast<std::int64_t>(contents->size())))
-      contents.reset();
+      shape_data->insert(shape_data->end(), known->begin(), known->end());
+    if (!source.empty() && !type.dims[0].is_constant(static_cast<std::int64_t>(shape_data->size())))
+      shape_data.reset();
   }
-  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+  context.add_result(type.dtype, std::move(type.dims), std::move(shape_data));
 }
 
 void trilu_rule(RuleContext& context) {

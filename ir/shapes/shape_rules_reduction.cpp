@@ -46,8 +46,8 @@ std::vector<std::size_t> reduced_axes(const RuleContext& context) {
   return context.axes(integers_attribute(context.binding, "axes"), rank);
 }
 
-Contents reduced_contents(const RuleContext& context, bool reduces) {
-  const Contents& known = context.contents(0);
+ShapeData reduced_contents(const RuleContext& context, bool reduces) {
+  const ShapeData& known = context.shape_data(0);
   const TensorType& type = context.tensor(0);
   if (!known || !is_integer(type.dtype)) return std::nullopt;
   if (!reduces) return known;

@@ -93,8 +93,8 @@ Slice slice_of(RuleContext& context) {
 }
 
 // Elements of a rank-1 slice by constants.
-Contents slice_contents(const RuleContext& context, const Slice& slice) {
-  const Contents& known = context.contents(0);
+ShapeData slice_contents(const RuleContext& context, const Slice& slice) {
+  const ShapeData& known = context.shape_data(0);
   if (!known || context.tensor(0).rank() != 1) return std::nullopt;
   if (slice.axes.empty()) return known;
   const std::optional<std::int64_t> start = slice.starts[0].constant();
@@ -250,15 +250,15 @@ void split_rule(RuleContext& context) {
   for (const Dim& size : sizes) {
     TensorType type = operand;
     type.dims[axis] = size;
-    Contents contents;
-    const Contents& known = context.contents(0);
+    ShapeData shape_data;
+    const ShapeData& known = context.shape_data(0);
     const std::optional<std::int64_t> length = size.constant();
     if (known && length && *length >= 0 && first >= 0 &&
         first + *length <= static_cast<std::int64_t>(known->size())) {
-      contents.emplace(known->begin() + first, known->begin() + first + *length);
+      shape_data.emplace(known->begin() + first, known->begin() + first + *length);
     }
     first = length && first >= 0 ? first + *length : -1;
-    context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+    context.add_result(type.dtype, std::move(type.dims), std::move(shape_data));
   }
 }
 
@@ -266,10 +266,10 @@ void concat_rule(RuleContext& context) {
   TensorType type = context.tensor(0);
   const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), type.rank());
   const bool any_known = std::ranges::any_of(context.operands, [](const OperandFacts& facts) {
-    return facts.contents != nullptr && *facts.contents && !(*facts.contents)->empty();
+    return facts.shape_data != nullptr && *facts.shape_data && !(*facts.shape_data)->empty();
   });
-  Contents contents;
-  if (type.rank() == 1 && any_known) contents.emplace();
+  ShapeData shape_data;
+  if (type.rank() == 1 && any_known) shape_data.emplace();
   std::vector<Dim> joined;
   for (std::size_t operand = 0; operand < context.operands.size(); ++operand) {
     const TensorType& part = context.tensor(operand);
@@ -283,19 +283,20 @@ void concat_rule(RuleContext& context) {
       // Of two dims that must be equal the constant tells more.
       if (part.dims[i].is_constant()) type.dims[i] = part.dims[i];
     }
-    if (!contents) continue;
+    if (!shape_data) continue;
     // A part that isn't known stands as leaves beside those that are.
     const bool small = is_integer(part.dtype) && tracks_contents(part);
-    if (!context.contents(operand) && !small) contents.reset();
+    if (!context.shape_data(operand) && !small) shape_data.reset();
     else {
       const std::vector<Dim> elements =
-          context.contents(operand) ? *context.contents(operand) : context.elements(operand);
-      contents->insert(contents->end(), elements.begin(), elements.end());
+          context.shape_data(operand) ? *context.shape_data(operand) : context.elements(operand);
+      shape_data->insert(shape_data->end(), elements.begin(), elements.end());
     }
   }
   type.dims[axis] = sum(joined);
-  if (contents && static_cast<std::int64_t>(contents->size()) > contents_limit) contents.reset();
-  context.add_result(type.dtype, std::move(type.dims), std::move(contents));
+  if (shape_data && static_cast<std::int64_t>(shape_data->size()) > contents_limit)
+    shape_data.reset();
+  context.add_result(type.dtype, std::move(type.dims), std::move(shape_data));
 }
 
 }  // namespace anydim::ir

@@ -21,7 +21,7 @@ void check_shape_rule(RuleContext& context) {
     if (opens) context.symbols.declare(demanded[i].leaf().symbol);
     else context.require_dim(Relation::Equal, 0, i, demanded[i]);
   }
-  context.add_result(operand.dtype, demanded, context.contents(0));
+  context.add_result(operand.dtype, demanded, context.shape_data(0));
 }
 
 void check_rule(RuleContext& context) {

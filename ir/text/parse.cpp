@@ -169,10 +169,10 @@ void FunctionParser::where() {
       function_.symbols.declare(name.text, read_symbol_info(tokens_, scope(Symbols::Uses)));
     } while (tokens_.accept(","));
   }
-  for (const auto& [name, opaque] : parameter_symbols_) {
+  for (const auto& [name, unbacked] : parameter_symbols_) {
     if (function_.symbols.contains(name)) continue;
     SymbolInfo symbol;
-    symbol.opaque = opaque;
+    symbol.unbacked = unbacked;
     function_.symbols.declare(name, symbol);
   }
 }
@@ -333,7 +333,7 @@ std::vector<Dim> FunctionParser::dims_of_value() {
   tokens_.expect(")");
   const TensorType& type = function_.values[id].type.tensor;
   const bool counted = function_.values[id].type.is_tensor() && is_integer(type.dtype) &&
-                       type.rank() == 1 && within_contents_limit(type.dims[0]);
+                       type.rank() == 1 && within_shape_data_limit(type.dims[0]);
   if (!counted)
     tokens_.fail(token, fmt::format("as_shape({}) needs a vector of integers of a short, written "
                                     "length, as {}: Tensor[(2), i64] has",
@@ -387,7 +387,7 @@ Dim FunctionParser::fresh_symbol() {
     parameter_symbols_.emplace_back(name, true);
   } else {
     SymbolInfo symbol;
-    symbol.opaque = true;
+    symbol.unbacked = true;
     function_.symbols.declare(name, symbol);
   }
   return Dim::symbol(name);

@@ -16,7 +16,7 @@ struct ParseOptions {
 };
 
 // parse(print(m)) equals m up to the numbering of values, and print(parse(print(m))) is print(m)
-// byte for byte. Regions come out sealed. Every `?` in a type opens a fresh opaque symbol. Throws
+// byte for byte. Regions come out sealed. Every `?` in a type opens a fresh unbacked symbol. Throws
 // Error{Malformed}: "NAME:LINE:COLUMN: what was expected and found", the line, and a caret under
 // the place.
 Module parse(std::string_view text, const ParseOptions& options = {});

@@ -231,7 +231,7 @@ SymbolInfo read_symbol_info(TokenStream& tokens, const DimScope& scope) {
                   fmt::format("a symbol is a multiple of at least 1, not of {}", symbol.multiple));
   }
   if (tokens.accept("below")) symbol.below = read_dim(tokens, scope);
-  symbol.opaque = tokens.accept("opaque");
+  symbol.unbacked = tokens.accept("unbacked");
   if (tokens.accept("because"))
     symbol.reason = tokens.expect(TokenKind::String, "the reason of the range, quoted").text;
   return symbol;

@@ -45,7 +45,7 @@ void append_symbol_info(std::string& out, const SymbolInfo& symbol,
     out += " below ";
     append_dim(*symbol.below);
   }
-  if (symbol.opaque) out += " opaque";
+  if (symbol.unbacked) out += " unbacked";
 }
 
 class FunctionPrinter {
@@ -224,7 +224,7 @@ class FunctionPrinter {
     for (const DimLeaf& leaf : dim.leaves()) {
       if (!leaf.is_symbol()) return true;
       const SymbolInfo* known = function_.symbols.find(leaf.symbol);
-      if (known != nullptr && known->opaque && !closed_->contains(leaf.symbol)) return true;
+      if (known != nullptr && known->unbacked && !closed_->contains(leaf.symbol)) return true;
     }
     return false;
   }

@@ -18,7 +18,7 @@ TEST(OnnxModel, NamedDimsBecomeSymbolsAndNodesKeepTheirNames) {
   builder.node("Relu", {"s"}, {"sum"});
   EXPECT_EQ(builder.text(),
             R"(fn @main(%x: Tensor[(batch, seq, 8), f32], %y: Tensor[(batch, 1, y_2), f32])
-  where batch in [0, 2147483647], seq in [0, 2147483647], y_2 in [0, 2147483647] opaque {
+  where batch in [0, 2147483647], seq in [0, 2147483647], y_2 in [0, 2147483647] unbacked {
   %s = add(%x, %y) from "/encoder/Add"
   %sum = relu(%s) from "Relu #1"
   return %sum
@@ -37,7 +37,7 @@ TEST(OnnxModel, NamesThatAreNoIdentifiersBecomeOnesAndStayApart) {
   EXPECT_EQ(dims[3], dims[1]);
 }
 
-TEST(OnnxModel, NamelessDimsAreOpaqueAndDiffer) {
+TEST(OnnxModel, NamelessDimsAreUnbackedAndDiffer) {
   ModelBuilder builder;
   builder.input("x", f32, {"", ""}).output("x");
   const ir::Module module = builder.read();
@@ -47,7 +47,7 @@ TEST(OnnxModel, NamelessDimsAreOpaqueAndDiffer) {
   for (const ir::Dim& dim : dims) {
     const ir::SymbolInfo* info = function.symbols.find(dim.leaf().symbol);
     ASSERT_NE(info, nullptr);
-    EXPECT_TRUE(info->opaque);
+    EXPECT_TRUE(info->unbacked);
   }
 }
 

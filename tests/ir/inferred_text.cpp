@@ -57,12 +57,12 @@ class FunctionText {
     std::string line = fmt::format("{} in [{}, {}]", symbol_text(name), info.low, info.high);
     if (info.multiple != 1) line += fmt::format(" multiple {}", info.multiple);
     if (info.below) line += " below " + print(after_, *info.below);
-    if (info.opaque) line += " opaque";
+    if (info.unbacked) line += " unbacked";
     if (!info.reason.empty()) line += " because " + quote(info.reason);
     const SymbolInfo* known = before_.symbols.find(name);
     const bool same = known != nullptr && known->low == info.low && known->high == info.high &&
                       known->multiple == info.multiple && known->below == info.below &&
-                      known->opaque == info.opaque && known->reason == info.reason;
+                      known->unbacked == info.unbacked && known->reason == info.reason;
     if (!same) text_ += line + "\n";
   }
 

@@ -26,7 +26,7 @@ void expect_same(const SymbolInfo* a, const SymbolInfo* b, const std::string& na
   EXPECT_EQ(a->multiple, b->multiple) << name;
   EXPECT_EQ(a->below, b->below) << name;
   EXPECT_EQ(a->reason, b->reason) << name;
-  EXPECT_EQ(a->opaque, b->opaque) << name;
+  EXPECT_EQ(a->unbacked, b->unbacked) << name;
 }
 
 TEST_P(LoopFormText, ParsesToTheFormThatItWasMadeOf) {

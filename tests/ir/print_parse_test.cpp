@@ -57,7 +57,7 @@ TEST(PrintParse, ExampleOfTheDesign) {
 TEST(PrintParse, SymbolsWithEverythingKnownOfThem) {
   expect_stable(R"(fn @main(%x: Tensor[(batch, "past length + 1"), f32])
   where batch in [1, 64] multiple 4 because "--dim batch",
-        "past length + 1" in [0, 512] below 4*batch + 1 opaque because "/Gather \"7\"",
+        "past length + 1" in [0, 512] below 4*batch + 1 unbacked because "/Gather \"7\"",
         free in [-9223372036854775808, 9223372036854775807],
         i in [0, 7] below value(%count, 0) {
   %count = shape_of(%x)
@@ -86,8 +86,8 @@ TEST(PrintParse, CheckShapeAndBindOpenSymbols) {
     return %y, shape(c)
   })");
   EXPECT_EQ(print(module), R"(fn @main(%x: Tensor[(unknown_0, unknown_1), f32], %k)
-  where unknown_0 in [0, 2147483647] opaque,
-        unknown_1 in [0, 2147483647] opaque,
+  where unknown_0 in [0, 2147483647] unbacked,
+        unknown_1 in [0, 2147483647] unbacked,
         m in [0, 2147483647],
         c in [0, 2147483647] {
   %y = check_shape(%x, (m, 10))
@@ -104,7 +104,7 @@ TEST(PrintParse, EachUnknownDimIsFreshAndClosesInResults) {
     return %y
   })");
   EXPECT_EQ(print(module), R"(fn @main(%unknown_: Tensor[(n), f32]) -> Tensor[(?, n), f32]
-  where n in [0, 2147483647], unknownx_0 in [0, 2147483647] opaque {
+  where n in [0, 2147483647], unknownx_0 in [0, 2147483647] unbacked {
   %y: Tensor[(unknownx_0, n), f32] = relu(%unknown_)
   return %y
 }
@@ -114,7 +114,7 @@ TEST(PrintParse, EachUnknownDimIsFreshAndClosesInResults) {
 
 TEST(PrintParse, SymbolsOfParametersStayOpenInResults) {
   expect_stable(R"(fn @main(%x: Tensor[(d), f32]) -> (Tensor[(d), f32], Tensor[(?), f32])
-  where d in [0, 9] opaque, e in [0, 9] opaque {
+  where d in [0, 9] unbacked, e in [0, 9] unbacked {
   %y: Tensor[(d), f32] = relu(%x)
   %z: Tensor[(e), f32] = relu(%x)
   return %y, %z

@@ -85,7 +85,7 @@ class FunctionMaker {
     if (choices_.flip()) info.multiple = 8;
     if (choices_.flip()) info.below = settled_dim();
     if (choices_.flip()) info.reason = text();
-    info.opaque = choices_.flip();
+    info.unbacked = choices_.flip();
     return info;
   }
 

@@ -74,7 +74,8 @@ class Comparison {
   void symbol(const std::string& name, const SymbolInfo& left, const SymbolInfo& right) {
     differ(left.low == right.low && left.high == right.high && left.multiple == right.multiple,
            "range of symbol " + name);
-    differ(left.reason == right.reason && left.opaque == right.opaque, "reason of symbol " + name);
+    differ(left.reason == right.reason && left.unbacked == right.unbacked,
+           "reason of symbol " + name);
     differ(left.below.has_value() == right.below.has_value(), "bound of symbol " + name);
     if (left.below && right.below)
       differ(same_dim(*left.below, *right.below), "bound of symbol " + name);

@@ -439,7 +439,7 @@ Sample any_sample() {
 // The sample as a rule sees it: some dims and some elements become symbols.
 struct Symbolic {
   Function function;
-  std::vector<Contents> contents;
+  std::vector<ShapeData> shape_data;
   std::map<std::string, std::int64_t> values;
 
   Dim maybe_symbol(std::int64_t value) {
@@ -458,7 +458,7 @@ struct Symbolic {
     for (const std::int64_t dim : tensor.dims())
       type.dims.push_back(fixed_length || (small && known) ? Dim(dim) : maybe_symbol(dim));
     function.add_value("x" + std::to_string(function.values.size()), type);
-    Contents elements;
+    ShapeData elements;
     if (known) {
       elements.emplace();
       for (std::int64_t i = 0; i < tensor.elements(); ++i) {
@@ -467,7 +467,7 @@ struct Symbolic {
                                                                            : maybe_symbol(element));
       }
     }
-    contents.push_back(std::move(elements));
+    shape_data.push_back(std::move(elements));
   }
 };
 
@@ -503,7 +503,7 @@ void check_one() {
   std::vector<OperandFacts> facts;
   std::vector<const Tensor*> operands;
   for (std::size_t i = 0; i < sample.operands.size(); ++i) {
-    facts.push_back({&seen.function.values[i].type, &seen.contents[i], nullptr});
+    facts.push_back({&seen.function.values[i].type, &seen.shape_data[i], nullptr});
     operands.push_back(&sample.operands[i]);
   }
   const std::function<std::int64_t(const Dim&)> value_of = [&](const Dim& dim) {
@@ -551,9 +551,9 @@ void check_one() {
     for (const Dim& dim : rule.types[i].tensor.dims) dims.push_back(value_of(dim));
     RC_ASSERT(dims == actual[i].dims());
     RC_ASSERT(rule.types[i].tensor.dtype == actual[i].dtype());
-    if (!rule.contents[i]) continue;
-    for (std::size_t j = 0; j < rule.contents[i]->size(); ++j) {
-      RC_ASSERT(value_of((*rule.contents[i])[j]) ==
+    if (!rule.shape_data[i]) continue;
+    for (std::size_t j = 0; j < rule.shape_data[i]->size(); ++j) {
+      RC_ASSERT(value_of((*rule.shape_data[i])[j]) ==
                 actual[i].integer_at(static_cast<std::int64_t>(j)));
     }
   }

@@ -181,19 +181,19 @@ TEST(TruncatingDivision, IsFloorWhereNothingIsNegative) {
   EXPECT_EQ(at(55), -1);
 }
 
-// The contents of the function's result after inference, as text.
+// The shape data of the function's result after inference, as text.
 std::string contents_of_result(const std::string& text) {
   Module module = parse(text);
   const InferenceResult inferred = infer_types(module);
   const Function& main = module.functions[0];
-  const Contents& contents = inferred.functions[0].contents[main.body.results[0]];
-  if (!contents) return "unknown";
+  const ShapeData& shape_data = inferred.functions[0].shape_data[main.body.results[0]];
+  if (!shape_data) return "unknown";
   std::string joined;
-  for (const Dim& dim : *contents) joined += (joined.empty() ? "" : ", ") + print(main, dim);
+  for (const Dim& dim : *shape_data) joined += (joined.empty() ? "" : ", ") + print(main, dim);
   return "(" + joined + ")";
 }
 
-TEST(Contents, AreFollowedThroughShapeArithmetic) {
+TEST(ShapeData, AreFollowedThroughShapeArithmetic) {
   const auto of = [](const std::string& body) {
     return contents_of_result(
         "fn @main(%x: Tensor[(b, s, 12), f32], %k: Tensor[(2), i64], %f: Tensor[(), f32]) { %s = "

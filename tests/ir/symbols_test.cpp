@@ -46,7 +46,7 @@ TEST(SymbolTable, FreshNamesAreNew) {
   EXPECT_EQ(symbols.fresh("u"), sym("u_1"));
   EXPECT_EQ(symbols.fresh("u"), sym("u_2"));
   EXPECT_EQ(symbols.fresh("v"), sym("v"));
-  EXPECT_TRUE(symbols.find("u_1")->opaque);
+  EXPECT_TRUE(symbols.find("u_1")->unbacked);
   for (int x = 3; x < 500; ++x)
     EXPECT_EQ(symbols.fresh("u"), Dim::symbol("u_" + std::to_string(x)));
 }

@@ -184,8 +184,8 @@ class Builder : private Chance {
 
   // Adds a binding if its shape rule and every call accept it; nullopt otherwise.
   std::optional<std::vector<ValueId>> emit(Binding binding, std::size_t result_count = 1) {
-    // Inference names opaque symbols anew each time.
-    if (std::ranges::any_of(binding.dims, [&](const Dim& dim) { return mentions_opaque(dim); }))
+    // Inference names unbacked symbols anew each time.
+    if (std::ranges::any_of(binding.dims, [&](const Dim& dim) { return mentions_unbacked(dim); }))
       return std::nullopt;
     SymbolTable symbols = function_.symbols;
     bool exact = true;
@@ -239,10 +239,10 @@ class Builder : private Chance {
     return results;
   }
 
-  bool mentions_opaque(const Dim& dim) const {
+  bool mentions_unbacked(const Dim& dim) const {
     return std::ranges::any_of(dim.leaves(), [&](const DimLeaf& leaf) {
       const SymbolInfo* known = leaf.is_symbol() ? function_.symbols.find(leaf.symbol) : nullptr;
-      return known != nullptr && known->opaque;
+      return known != nullptr && known->unbacked;
     });
   }
 
@@ -521,7 +521,7 @@ class Builder : private Chance {
   Function bare_function() const;
   std::vector<ValueId> structure(Binding binding, std::size_t result_count, bool exact);
   Function function_alone(Binding binding, std::vector<std::vector<Tensor>>& inputs) const;
-  void value_opaque_symbols();
+  void value_unbacked_symbols();
   Block filled_block(std::vector<ValueId> parameters, const std::function<void(Block&)>& finish);
   ValueId block_parameter(const std::string& name, const TensorType& type, bool exact,
                           const std::function<Tensor(std::size_t)>& tensor);

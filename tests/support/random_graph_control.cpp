@@ -68,7 +68,7 @@ Function Builder::bare_function() const {
   Function bare = function_;
   bare.symbols = {};
   for (const std::string& name : function_.symbols.names())
-    if (!function_.symbols.find(name)->opaque) bare.symbols.declare(name);
+    if (!function_.symbols.find(name)->unbacked) bare.symbols.declare(name);
   std::set<ValueId> parameters(bare.body.parameters.begin(), bare.body.parameters.end());
   for (ValueId id = 0; id < bare.values.size(); ++id)
     if (!parameters.contains(id)) bare.values[id].type = {};
@@ -128,7 +128,7 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
     exact_.resize(function_.values.size(), false);
     for (ValueId result : results) exact_[result] = exact;
   }
-  value_opaque_symbols();
+  value_unbacked_symbols();
   return results;
 }
 
@@ -145,7 +145,7 @@ Function Builder::function_alone(Binding binding, std::vector<std::vector<Tensor
   alone.body.parameters = values_of([](const TensorType&) { return true; });
   for (const std::string& name : function_.symbols.names()) {
     SymbolInfo known = *function_.symbols.find(name);
-    known.opaque = false;
+    known.unbacked = false;
     alone.symbols.declare(name, known);
     alone.body.parameters.push_back(
         alone.add_value("extent_of_" + name, TensorType{DType::Bool, {Dim::symbol(name)}}));
@@ -165,9 +165,9 @@ Function Builder::function_alone(Binding binding, std::vector<std::vector<Tensor
   return alone;
 }
 
-// Inference names opaque symbols anew each time: what they are in each call follows from the
+// Inference names unbacked symbols anew each time: what they are in each call follows from the
 // tensors.
-void Builder::value_opaque_symbols() {
+void Builder::value_unbacked_symbols() {
   for (ValueId id = 0; id < function_.values.size(); ++id) {
     if (hidden_.contains(id) || !function_.values[id].type.is_tensor()) continue;
     for (std::size_t call = 0; call < calls_.size(); ++call) {
@@ -177,7 +177,7 @@ void Builder::value_opaque_symbols() {
         const Dim& dim = type(id).dims[axis];
         if (dim.kind() != Dim::Kind::Symbol) continue;
         const SymbolInfo* known = function_.symbols.find(dim.leaf().symbol);
-        if (known != nullptr && known->opaque)
+        if (known != nullptr && known->unbacked)
           calls_[call][dim.leaf().symbol] = tensor->second.dims()[axis];
       }
     }

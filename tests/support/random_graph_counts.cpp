@@ -38,7 +38,7 @@ ValueId Builder::mask_of(const Dim& extent) {
     const std::int64_t count = *constant > 0 && chance(20) ? *constant - 1 : *constant;
     return this->constant(random_tensor(DType::Bool, {count}, 0, 2));
   }
-  if (extent.kind() == Dim::Kind::Symbol && !mentions_opaque(extent) && chance(50))
+  if (extent.kind() == Dim::Kind::Symbol && !mentions_unbacked(extent) && chance(50))
     return add_parameter(TensorType{DType::Bool, {extent}});
   ValueId range =
       must(Op::dyn_arange, {constant(Tensor::of(DType::I64, {}, Integers{0})),

@@ -1,5 +1,5 @@
 // The state of an mbarrier object and how each operation changes it. Hardware's 64-bit form is
-// opaque; here the state is a word of our own that lies in shared memory, so that ordinary stores
+// unbacked; here the state is a word of our own that lies in shared memory, so that ordinary stores
 // to it are noticed.
 // Source: PTX ISA (mbarrier: phases, pending and expected counts, tx-count); restated in
 // docs/cuda.md.

@@ -9,7 +9,7 @@
 #include "ir/dims/symbols.h"
 #include "ir/loops/loop_form.h"
 
-namespace anydim::passes {
+namespace anydim::ir {
 
 struct ValueRange {
   double low = 0, high = 0;  // infinities are values too; of 64-bit integers beyond 2^53 the next
@@ -22,8 +22,8 @@ struct ValueRange {
   bool operator==(const ValueRange&) const = default;
 };
 
-ValueRange every_value(ir::DType dtype);
-ValueRange every_finite_value(ir::DType dtype);
+ValueRange every_value(DType dtype);
+ValueRange every_finite_value(DType dtype);
 ValueRange number_range(double value);
 ValueRange united(const ValueRange& a, const ValueRange& b);
 
@@ -32,9 +32,9 @@ ValueRange united(const ValueRange& a, const ValueRange& b);
 // their limits, which wrap, may be anything.
 struct OperandRange {
   ValueRange range;
-  ir::DType dtype = ir::DType::F32;
+  DType dtype = DType::F32;
 };
-ValueRange range_of_step(const ir::ScalarStep& step, std::span<const OperandRange> operands,
-                         const ir::SymbolTable& symbols);
+ValueRange range_of_step(const ScalarStep& step, std::span<const OperandRange> operands,
+                         const SymbolTable& symbols);
 
-}  // namespace anydim::passes
+}  // namespace anydim::ir

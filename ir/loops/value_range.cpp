@@ -1,4 +1,4 @@
-#include "passes/value_range.h"
+#include "ir/loops/value_range.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,7 @@
 #include "ir/overloaded.h"
 #include "ir/reference/evaluate.h"
 
-namespace anydim::passes {
-
-using namespace ir;
+namespace anydim::ir {
 
 namespace {
 
@@ -394,4 +392,4 @@ ValueRange range_of_step(const ScalarStep& step, std::span<const OperandRange> o
   return std::visit(range, step.kind);
 }
 
-}  // namespace anydim::passes
+}  // namespace anydim::ir

@@ -1,6 +1,6 @@
 // Ranges of steps hold what the evaluator computes at every point of their operands' ranges, in
 // every dtype.
-#include "passes/value_range.h"
+#include "ir/loops/value_range.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,8 @@
 #include "ir/ops.h"
 #include "ir/reference/evaluate.h"
 
-namespace anydim::passes {
+namespace anydim::ir {
 namespace {
-
-using namespace ir;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -114,4 +112,4 @@ TEST(ValueRange, HoldsEveryPoint) {
 }
 
 }  // namespace
-}  // namespace anydim::passes
+}  // namespace anydim::ir
