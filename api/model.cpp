@@ -195,6 +195,8 @@ void Model::retune() const {
   if (ragged_ != nullptr) anydim::retune(*ragged_->executable, target_, options_);
 }
 
+bool Model::has_device_memory() const { return compiled().front()->device().has_memory(); }
+
 ir::Tensor Model::device_tensor(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
                                 std::shared_ptr<const void> owner) const {
   return compiled().front()->device().foreign(dtype, std::move(dims), address, std::move(owner));

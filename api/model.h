@@ -81,6 +81,8 @@ class Model {
   // Off until it is started: from then on calls, their launches and kernels that come to be are
   // recorded. Any thread, while calls go on (api/timeline_file.h writes it).
   runtime::Timeline& timeline() const { return *options_.timeline; }
+  // Whether the model's device has memory of its own: a GPU.
+  bool has_device_memory() const;
   // A tensor over a caller's memory on the model's device, for inputs and places of results; as
   // runtime::Device::foreign.
   ir::Tensor device_tensor(ir::DType dtype, std::vector<std::int64_t> dims, void* address,

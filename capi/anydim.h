@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 // The version of the table that this header declares.
-#define ANYDIM_API_VERSION 2u
+#define ANYDIM_API_VERSION 3u
 
 #if defined(__GNUC__)
 #define ANYDIM_EXPORT __attribute__((visibility("default")))
@@ -118,6 +118,20 @@ typedef struct anydim_shape {
   const int64_t* dims;  // `rank` extents
   size_t rank;
 } anydim_shape;
+
+// What context_run_on_stream is told beside its inputs and outputs. The caller sets struct_size to
+// sizeof the struct, and the members that it does not use to 0.
+typedef struct anydim_stream_call {
+  size_t struct_size;
+  void* stream;  // a CUstream or cudaStream_t; NULL is the default stream
+  // For each input or output whether its `data` is a device address (1) or one of the host (0);
+  // NULL: all are of the host.
+  const uint8_t* inputs_on_device;
+  const uint8_t* outputs_on_device;
+  // Texts laid end to end, as of context_run_ragged, on the host; NULL: the call is padded.
+  const int64_t* offsets;
+  size_t offset_count;
+} anydim_stream_call;
 
 // ---- Answers. The caller sets struct_size to sizeof the struct before the call, since later
 // versions add members at the end. ----
@@ -398,6 +412,28 @@ typedef struct anydim_api {
                                 const anydim_options* options, const anydim_setting* settings,
                                 size_t setting_count, anydim_tune_watch watch, void* user,
                                 anydim_cancellation* cancellation, anydim_tune_result* result);
+
+  // ---- Since version 3 ----
+
+  // As context_run, of a model whose device is a GPU, in the order of a stream of the caller's: the
+  // call begins once all that is on it has ended, and what is put there later begins once the call
+  // has. Where no output is on the host it returns while the call is under way; sizes and dims of
+  // outputs are set. What fails in such a call later is the error of the context's next call, or of
+  // context_synchronize. Buffers on the device stay as they are until the call has ended there.
+  // ANYDIM_BAD_INPUTS where one is no memory of the model's device and its primary context.
+  anydim_status* (*context_run_on_stream)(anydim_context* context, const anydim_stream_call* call,
+                                          const anydim_input* inputs, size_t input_count,
+                                          anydim_output* outputs, size_t output_count);
+  // The same into device memory of the library's: all results. What reads them is put on the stream
+  // before results_release, or has ended.
+  anydim_status* (*context_run_on_stream_owned)(anydim_context* context,
+                                                const anydim_stream_call* call,
+                                                const anydim_input* inputs, size_t input_count,
+                                                anydim_results** results);
+  // Waits for the context's calls under way.
+  anydim_status* (*context_synchronize)(anydim_context* context);
+  // Where a result's `data` lies: the ordinal of a GPU, or -1 for the host.
+  anydim_status* (*results_device)(const anydim_results* results, size_t index, int32_t* device);
 } anydim_api;
 
 // The library's table, valid until the process ends; NULL where it has no such version. `why`,

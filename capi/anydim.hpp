@@ -142,6 +142,12 @@ class Input {
     static_assert(!std::is_same_v<T, bool>,
                   "a vector of bools has no bytes; give std::uint8_t and ANYDIM_BOOL");
   }
+  // The data is a device address: of a call on a stream.
+  Input& on_device() {
+    device_ = 1;
+    return *this;
+  }
+  std::uint8_t device() const { return device_; }
   anydim_input view() const {
     return {name_.c_str(), dims_.data(), data_,
             bytes_,        dtype_,       static_cast<std::uint32_t>(dims_.size())};
@@ -153,6 +159,7 @@ class Input {
   const void* data_;
   std::size_t bytes_;
   anydim_dtype dtype_;
+  std::uint8_t device_ = 0;
 };
 
 // Where a call writes one result: memory of the caller's, at least as large. dims() and size() are
@@ -167,6 +174,12 @@ class Output {
     static_assert(!std::is_same_v<T, bool>,
                   "a vector of bools has no bytes; give std::uint8_t and ANYDIM_BOOL");
   }
+  // The data is a device address: of a call on a stream.
+  Output& on_device() {
+    device_ = 1;
+    return *this;
+  }
+  std::uint8_t device() const { return device_; }
   const std::vector<std::int64_t>& dims() const { return dims_; }
   std::size_t size() const { return size_; }  // bytes
   anydim_output view() {
@@ -186,6 +199,12 @@ class Output {
   void* data_;
   std::size_t capacity_, size_ = 0;
   anydim_dtype dtype_;
+  std::uint8_t device_ = 0;
+};
+
+// A CUstream or cudaStream_t; null is the default stream.
+struct Stream {
+  void* handle = nullptr;
 };
 
 // A result; what it points to is valid as long as its Results.
@@ -225,6 +244,12 @@ class Results : public Owned<anydim_results, &anydim_api::results_release> {
     tensor.struct_size = sizeof tensor;
     check(api().results_tensor(handle_, index, &tensor));
     return Tensor(tensor);
+  }
+  // The ordinal of the GPU where a result's bytes lie, or -1 for the host.
+  std::int32_t device(std::size_t index) const {
+    std::int32_t device = -1;
+    check(api().results_device(handle_, index, &device));
+    return device;
   }
   // Throws Error where there is none of the name.
   Tensor operator[](const std::string& name) const {
@@ -382,6 +407,27 @@ class Context : public Owned<anydim_context, &anydim_api::context_release> {
                                       out, count);
     });
   }
+  // In the order of a stream. Results are in the library's device memory; `offsets` not null: texts
+  // laid end to end.
+  Results run(const std::vector<Input>& inputs, Stream stream,
+              const std::vector<std::int64_t>* offsets = nullptr) {
+    const std::vector<anydim_input> in = views(inputs);
+    const std::vector<std::uint8_t> inputs_on = devices(inputs);
+    const anydim_stream_call call = stream_call(stream, inputs_on, {}, offsets);
+    anydim_results* results = nullptr;
+    check(api().context_run_on_stream_owned(handle_, &call, in.data(), in.size(), &results));
+    return Results(results);
+  }
+  void run(const std::vector<Input>& inputs, std::vector<Output>& outputs, Stream stream,
+           const std::vector<std::int64_t>* offsets = nullptr) {
+    const std::vector<anydim_input> in = views(inputs);
+    const std::vector<std::uint8_t> inputs_on = devices(inputs), outputs_on = devices(outputs);
+    const anydim_stream_call call = stream_call(stream, inputs_on, outputs_on, offsets);
+    into(outputs, [&](anydim_output* out, std::size_t count) {
+      return api().context_run_on_stream(handle_, &call, in.data(), in.size(), out, count);
+    });
+  }
+  void synchronize() { check(api().context_synchronize(handle_)); }
   std::int64_t packed_rows() const {
     std::int64_t rows = 0;
     check(api().context_packed_rows(handle_, &rows));
@@ -393,6 +439,26 @@ class Context : public Owned<anydim_context, &anydim_api::context_release> {
     std::vector<anydim_input> views;
     for (const Input& input : inputs) views.push_back(input.view());
     return views;
+  }
+  template <typename Buffer>
+  static std::vector<std::uint8_t> devices(const std::vector<Buffer>& buffers) {
+    std::vector<std::uint8_t> devices;
+    for (const Buffer& buffer : buffers) devices.push_back(buffer.device());
+    return devices;
+  }
+  static anydim_stream_call stream_call(Stream stream, const std::vector<std::uint8_t>& inputs_on,
+                                        const std::vector<std::uint8_t>& outputs_on,
+                                        const std::vector<std::int64_t>* offsets) {
+    anydim_stream_call call{};
+    call.struct_size = sizeof call;
+    call.stream = stream.handle;
+    call.inputs_on_device = inputs_on.data();
+    call.outputs_on_device = outputs_on.data();
+    if (offsets != nullptr) {
+      call.offsets = offsets->data();
+      call.offset_count = offsets->size();
+    }
+    return call;
   }
   template <typename Run>
   static void into(std::vector<Output>& outputs, Run run) {

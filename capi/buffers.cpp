@@ -45,7 +45,7 @@ ir::DType known_dtype(anydim_dtype dtype, std::string_view what, std::string_vie
   return *known;
 }
 
-ir::Tensor tensor_of(const anydim_input& input) {
+ir::Tensor tensor_of(const anydim_input& input, const Model* device) {
   const std::string_view name = input.name;
   const ir::DType dtype = known_dtype(input.dtype, "input", name);
   if (input.rank > most_dims)
@@ -64,6 +64,8 @@ ir::Tensor tensor_of(const anydim_input& input) {
            ir::shape_text(dtype, dims), size);
   if (input.data == nullptr && size > 0)
     refuse_argument("input '{}' has {} bytes, and its data is NULL", ir::printable(name), size);
+  if (device != nullptr)
+    return device->device_tensor(dtype, std::move(dims), const_cast<void*>(input.data));
   if (reinterpret_cast<std::uintptr_t>(input.data) % ir::size_of(dtype) != 0)
     refuse(
         "input '{}' lies at an address that is no multiple of {}, the bytes of an element of {}: "
@@ -112,7 +114,7 @@ std::size_t dtype_size(anydim_dtype dtype) noexcept {
 }
 
 std::vector<ir::Tensor> tensors_of(std::span<const anydim_input> inputs,
-                                   const std::vector<InputInfo>& wanted) {
+                                   const std::vector<InputInfo>& wanted, const OnDevice& on) {
   if (!inputs.empty()) require_pointer(inputs.data(), "inputs");
   std::vector<ir::Tensor> tensors;
   tensors.reserve(inputs.size());
@@ -121,7 +123,7 @@ std::vector<ir::Tensor> tensors_of(std::span<const anydim_input> inputs,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].name == nullptr)
       refuse_argument("inputs[{}].name is NULL: expected the name of an input", i);
-    tensors.push_back(tensor_of(inputs[i]));
+    tensors.push_back(tensor_of(inputs[i], on.has(i) ? on.model : nullptr));
     in_order = in_order && inputs[i].name == wanted[i].name &&
                tensors[i].dtype() == wanted[i].dtype && tensors[i].rank() == wanted[i].dims.size();
   }
@@ -129,7 +131,7 @@ std::vector<ir::Tensor> tensors_of(std::span<const anydim_input> inputs,
 }
 
 WantedOutputs places_of(std::span<const anydim_output> outputs,
-                        const std::vector<InputInfo>& results) {
+                        const std::vector<InputInfo>& results, const OnDevice& on) {
   if (!outputs.empty()) require_pointer(outputs.data(), "outputs");
   WantedOutputs wanted;
   wanted.places.resize(results.size());
@@ -165,7 +167,11 @@ WantedOutputs places_of(std::span<const anydim_output> outputs,
     wanted.outputs[result] = o;
     wanted.places[result] = {.dtype = found->dtype,
                              .bytes = {static_cast<std::byte*>(output.data), output.capacity},
-                             .room = true};
+                             .room = true,
+                             .device = on.has(o)};
+    if (on.has(o))  // refused where it is no such memory
+      static_cast<void>(on.model->device_tensor(
+          ir::DType::U8, {static_cast<std::int64_t>(output.capacity)}, output.data));
   }
   return wanted;
 }
@@ -177,7 +183,7 @@ void report_outputs(const std::vector<ir::Tensor>& results, const WantedOutputs&
     if (!wanted.outputs[r]) continue;
     anydim_output& output = outputs[*wanted.outputs[r]];
     std::ranges::copy(results[r].dims(), output.dims);
-    output.size = results[r].bytes().size();
+    output.size = results[r].byte_size();
     if (output.size > output.capacity && small.empty())
       small = fmt::format(
           "output '{}' has room for {} bytes, and the result is {}, which takes {}: give it as "

@@ -83,26 +83,50 @@ struct Offsets {
   std::size_t count;
 };
 
-std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_input> inputs,
-                                  const std::optional<Offsets>& offsets,
-                                  std::span<const ResultPlace> places) {
-  const Model& model = *object.model->model();
-  if (!offsets) return object.context.run(tensors_of(inputs, model.inputs()), places);
-  const ir::Tensor rows = offsets_tensor(offsets->values, offsets->count);
-  return object.context.run_ragged(tensors_of(inputs, model.ragged(object.cancellation)->inputs),
-                                   rows, places);
+// What a call is told beside its inputs and outputs.
+struct Way {
+  std::optional<Offsets> offsets{};
+  std::optional<DeviceStream> stream{};
+  const std::uint8_t* inputs_on_device = nullptr;
+  const std::uint8_t* outputs_on_device = nullptr;
+};
+
+Way way_of(const anydim_stream_call* call) {
+  require_answer(call, "call");
+  Way way{.stream = DeviceStream{call->stream},
+          .inputs_on_device = call->inputs_on_device,
+          .outputs_on_device = call->outputs_on_device};
+  if (call->offsets != nullptr) way.offsets = Offsets{call->offsets, call->offset_count};
+  return way;
 }
 
-void run_into(anydim_context* context, std::span<const anydim_input> inputs,
-              const std::optional<Offsets>& offsets, std::span<anydim_output> outputs) {
+std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_input> inputs,
+                                  const Way& way, std::span<const ResultPlace> places) {
+  const Model& model = *object.model->model();
+  const OnDevice on{&model, way.inputs_on_device};
+  if (!way.offsets)
+    return object.context.run(tensors_of(inputs, model.inputs(), on), places, way.stream);
+  const ir::Tensor rows = offsets_tensor(way.offsets->values, way.offsets->count);
+  return object.context.run_ragged(
+      tensors_of(inputs, model.ragged(object.cancellation)->inputs, on), rows, places, way.stream);
+}
+
+void run_into(anydim_context* context, std::span<const anydim_input> inputs, const Way& way,
+              std::span<anydim_output> outputs) {
   const Busy busy(context);
   const Model& model = *busy->model->model();
-  const WantedOutputs wanted =
-      places_of(outputs, offsets ? model.ragged(busy->cancellation)->outputs : model.outputs());
-  report_outputs(run_model(*busy.operator->(), inputs, offsets, wanted.places), wanted, outputs);
+  WantedOutputs wanted =
+      places_of(outputs, way.offsets ? model.ragged(busy->cancellation)->outputs : model.outputs(),
+                {&model, way.outputs_on_device});
+  // A result that nobody wants is waited for by nobody.
+  if (way.stream)
+    for (std::size_t r = 0; r < wanted.places.size(); ++r)
+      if (!wanted.outputs[r]) wanted.places[r] = ResultPlace::on_device();
+  report_outputs(run_model(*busy.operator->(), inputs, way, wanted.places), wanted, outputs);
 }
 
 bool lies_in(const ir::Tensor& tensor, std::span<const anydim_input> inputs) {
+  if (runtime::device_memory_of(tensor) != nullptr) return false;
   const auto place = reinterpret_cast<std::uintptr_t>(tensor.bytes().data());
   return std::ranges::any_of(inputs, [&](const anydim_input& input) {
     const auto begin = reinterpret_cast<std::uintptr_t>(input.data);
@@ -116,12 +140,15 @@ ir::Tensor copied(const ir::Tensor& tensor) {
   return copy;
 }
 
-void run_owned(anydim_context* context, std::span<const anydim_input> inputs,
-               const std::optional<Offsets>& offsets, anydim_results** results) {
+void run_owned(anydim_context* context, std::span<const anydim_input> inputs, const Way& way,
+               anydim_results** results) {
   require_pointer(results, "results");
   *results = nullptr;
   const Busy busy(context);
-  std::vector<ir::Tensor> tensors = run_model(*busy.operator->(), inputs, offsets, {});
+  std::vector<ResultPlace> places;
+  if (way.stream)
+    places.resize(busy->model->model()->output_names().size(), ResultPlace::on_device());
+  std::vector<ir::Tensor> tensors = run_model(*busy.operator->(), inputs, way, places);
   // An input that is a result as it is would go with the caller's buffer.
   for (ir::Tensor& tensor : tensors)
     if (lies_in(tensor, inputs)) tensor = copied(tensor);
@@ -167,15 +194,14 @@ anydim_status* context_set_trace(anydim_context* context, anydim_trace* trace) n
 anydim_status* context_run(anydim_context* context, const anydim_input* inputs,
                            std::size_t input_count, anydim_output* outputs,
                            std::size_t output_count) noexcept {
-  return guarded("context_run", [&] {
-    run_into(context, {inputs, input_count}, std::nullopt, {outputs, output_count});
-  });
+  return guarded("context_run",
+                 [&] { run_into(context, {inputs, input_count}, {}, {outputs, output_count}); });
 }
 
 anydim_status* context_run_owned(anydim_context* context, const anydim_input* inputs,
                                  std::size_t input_count, anydim_results** results) noexcept {
   return guarded("context_run_owned",
-                 [&] { run_owned(context, {inputs, input_count}, std::nullopt, results); });
+                 [&] { run_owned(context, {inputs, input_count}, {}, results); });
 }
 
 anydim_status* context_run_ragged(anydim_context* context, const anydim_input* inputs,
@@ -183,7 +209,7 @@ anydim_status* context_run_ragged(anydim_context* context, const anydim_input* i
                                   std::size_t offset_count, anydim_output* outputs,
                                   std::size_t output_count) noexcept {
   return guarded("context_run_ragged", [&] {
-    run_into(context, {inputs, input_count}, Offsets{offsets, offset_count},
+    run_into(context, {inputs, input_count}, {.offsets = Offsets{offsets, offset_count}},
              {outputs, output_count});
   });
 }
@@ -193,7 +219,29 @@ anydim_status* context_run_ragged_owned(anydim_context* context, const anydim_in
                                         std::size_t offset_count,
                                         anydim_results** results) noexcept {
   return guarded("context_run_ragged_owned", [&] {
-    run_owned(context, {inputs, input_count}, Offsets{offsets, offset_count}, results);
+    run_owned(context, {inputs, input_count}, {.offsets = Offsets{offsets, offset_count}}, results);
+  });
+}
+
+anydim_status* context_run_on_stream(anydim_context* context, const anydim_stream_call* call,
+                                     const anydim_input* inputs, std::size_t input_count,
+                                     anydim_output* outputs, std::size_t output_count) noexcept {
+  return guarded("context_run_on_stream", [&] {
+    run_into(context, {inputs, input_count}, way_of(call), {outputs, output_count});
+  });
+}
+
+anydim_status* context_run_on_stream_owned(anydim_context* context, const anydim_stream_call* call,
+                                           const anydim_input* inputs, std::size_t input_count,
+                                           anydim_results** results) noexcept {
+  return guarded("context_run_on_stream_owned",
+                 [&] { run_owned(context, {inputs, input_count}, way_of(call), results); });
+}
+
+anydim_status* context_synchronize(anydim_context* context) noexcept {
+  return guarded("context_synchronize", [&] {
+    const Busy busy(context);
+    busy->context.synchronize();
   });
 }
 
@@ -213,21 +261,40 @@ anydim_status* results_count(const anydim_results* results, std::size_t* count) 
   });
 }
 
+namespace {
+
+const ir::Tensor& result_at(const ResultsObject& results, std::size_t index) {
+  if (index >= results.tensors.size())
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("argument 'index' is {}, and there are {} results: expected less",
+                            index, results.tensors.size()));
+  return results.tensors[index];
+}
+
+}  // namespace
+
+anydim_status* results_device(const anydim_results* results, std::size_t index,
+                              std::int32_t* device) noexcept {
+  return guarded("results_device", [&] {
+    const auto object = object_of(results);
+    require_pointer(device, "device");
+    const auto* memory = runtime::device_memory_of(result_at(*object, index));
+    *device = memory == nullptr ? -1 : memory->device();
+  });
+}
+
 anydim_status* results_tensor(const anydim_results* results, std::size_t index,
                               anydim_tensor* tensor) noexcept {
   return guarded("results_tensor", [&] {
     const auto object = object_of(results);
     require_answer(tensor, "tensor");
-    if (index >= object->tensors.size())
-      throw Error(ErrorKind::CommandLine,
-                  fmt::format("argument 'index' is {}, and there are {} results: expected less",
-                              index, object->tensors.size()));
-    const ir::Tensor& found = object->tensors[index];
+    const ir::Tensor& found = result_at(*object, index);
+    const auto* memory = runtime::device_memory_of(found);
     give_answer(anydim_tensor{.struct_size = sizeof(anydim_tensor),
                               .name = object->names->at(index).c_str(),
                               .dims = found.dims().data(),
-                              .data = found.bytes().data(),
-                              .size = found.bytes().size(),
+                              .data = memory == nullptr ? found.bytes().data() : memory->address(),
+                              .size = found.byte_size(),
                               .rank = static_cast<std::uint32_t>(found.rank()),
                               .dtype = dtype_of(found.dtype())},
                 tensor);

@@ -70,10 +70,19 @@ anydim_status* context_run_ragged_owned(anydim_context* context, const anydim_in
                                         std::size_t input_count, const std::int64_t* offsets,
                                         std::size_t offset_count,
                                         anydim_results** results) noexcept;
+anydim_status* context_run_on_stream(anydim_context* context, const anydim_stream_call* call,
+                                     const anydim_input* inputs, std::size_t input_count,
+                                     anydim_output* outputs, std::size_t output_count) noexcept;
+anydim_status* context_run_on_stream_owned(anydim_context* context, const anydim_stream_call* call,
+                                           const anydim_input* inputs, std::size_t input_count,
+                                           anydim_results** results) noexcept;
+anydim_status* context_synchronize(anydim_context* context) noexcept;
 anydim_status* context_packed_rows(const anydim_context* context, std::int64_t* rows) noexcept;
 anydim_status* results_count(const anydim_results* results, std::size_t* count) noexcept;
 anydim_status* results_tensor(const anydim_results* results, std::size_t index,
                               anydim_tensor* tensor) noexcept;
+anydim_status* results_device(const anydim_results* results, std::size_t index,
+                              std::int32_t* device) noexcept;
 anydim_status* results_release(anydim_results* results) noexcept;
 anydim_status* trace_create(const anydim_model* model, anydim_trace** trace) noexcept;
 anydim_status* trace_write(anydim_trace* trace, const char* file) noexcept;

@@ -64,6 +64,10 @@ const anydim_api& table() {
       .model_timeline_write = model_timeline_write,
       .tune_file = tune_file,
       .tune_memory = tune_memory,
+      .context_run_on_stream = context_run_on_stream,
+      .context_run_on_stream_owned = context_run_on_stream_owned,
+      .context_synchronize = context_synchronize,
+      .results_device = results_device,
   };
   return functions;
 }

@@ -2,7 +2,7 @@
 # all of them include the same.
 
 # anydim_precompiled_header(NAME [OPTIONS options...] [LIBRARIES targets...])
-#   Compiles cmake/precompiled/NAME.h, with the include folders and definitions of LIBRARIES, for anydim_precompiled.
+#   Compiles cmake/precompiled/NAME.h, with the include folders, definitions and options of LIBRARIES, for anydim_precompiled.
 function(anydim_precompiled_header name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OPTIONS;LIBRARIES")
   set(header "${CMAKE_SOURCE_DIR}/cmake/precompiled/${name}.h")
@@ -14,7 +14,7 @@ function(anydim_precompiled_header name)
   list(APPEND options "-std=c++${CMAKE_CXX_STANDARD}" ${directory_options} -fPIC -fpch-instantiate-templates ${arg_OPTIONS})
   foreach(library IN LISTS arg_LIBRARIES)
     # CMake leaves out the folders that compilers search by themselves; after those, they change nothing.
-    foreach(pair INTERFACE_INCLUDE_DIRECTORIES=-idirafter INTERFACE_COMPILE_DEFINITIONS=-D)
+    foreach(pair INTERFACE_INCLUDE_DIRECTORIES=-idirafter INTERFACE_COMPILE_DEFINITIONS=-D INTERFACE_COMPILE_OPTIONS=)
       string(REPLACE "=" ";" pair "${pair}")
       list(POP_FRONT pair property flag)
       set(values "$<TARGET_PROPERTY:${library},${property}>")

@@ -26,6 +26,7 @@ class CudaDevice : public Device {
   std::string machine() const override;
   const NvtxTool* watching() const override;
   std::unique_ptr<ConstantStore> constants() override;
+  bool has_memory() const override { return true; }
   ir::Tensor foreign(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
                      std::shared_ptr<const void> owner) override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;

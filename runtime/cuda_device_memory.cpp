@@ -8,6 +8,7 @@
 #include "ir/error.h"
 #include "ir/shapes/bind.h"
 #include "runtime/cuda_memory.h"
+#include "runtime/cuda_stream_order.h"
 
 namespace anydim::runtime::cuda {
 
@@ -44,6 +45,16 @@ void TensorMemory::upload(std::span<const std::byte> from, DeviceStream stream) 
 void TensorMemory::wait(DeviceStream stream) const {
   context_->check(context_->driver().stream_synchronize(handle_of(stream)),
                   "waiting for the copy of a tensor");
+}
+
+void TensorMemory::order(DeviceStream ahead, DeviceStream behind) const {
+  context_->enter();
+  order_streams(*context_, ahead, behind);
+}
+
+void TensorMemory::wait_for_device() const {
+  context_->enter();
+  context_->check(context_->driver().context_synchronize(), "waiting for the GPU");
 }
 
 // ---- Memory of a caller's ----

@@ -20,6 +20,8 @@ class TensorMemory : public DeviceMemory {
   const DeviceContext& context() const { return *context_; }
   void download(std::span<std::byte> to, DeviceStream stream) const override;
   void upload(std::span<const std::byte> from, DeviceStream stream) const override;
+  void order(DeviceStream ahead, DeviceStream behind) const override;
+  void wait_for_device() const override;
 
  private:
   void wait(DeviceStream stream) const;

@@ -8,7 +8,29 @@ namespace {
 
 Stream handle_of(DeviceStream stream) { return static_cast<Stream>(stream.handle); }
 
+Event new_event(const DeviceContext& context) {
+  Event event = nullptr;
+  context.check(context.driver().event_create(&event, event_without_time),
+                "making an event to order streams with");
+  return event;
+}
+
+// The first failure.
+Result order(const Driver& driver, Event event, Stream ahead, Stream behind) {
+  const Result recorded = driver.event_record(event, ahead);
+  return recorded != success ? recorded : driver.stream_wait(behind, event, 0);
+}
+
+constexpr std::string_view ordering = "ordering a call with the caller's stream";
+
 }  // namespace
+
+void order_streams(const DeviceContext& context, DeviceStream ahead, DeviceStream behind) {
+  const Event event = new_event(context);
+  const Result result = order(context.driver(), event, handle_of(ahead), handle_of(behind));
+  context.driver().event_destroy(event);  // once it is met
+  context.check(result, "ordering two streams");
+}
 
 StreamOrder::~StreamOrder() {
   if (!context_->enter_quietly()) return;
@@ -18,16 +40,8 @@ StreamOrder::~StreamOrder() {
 }
 
 Event StreamOrder::made(Event& event) {
-  if (event == nullptr)
-    context_->check(context_->driver().event_create(&event, event_without_time),
-                    "making an event to order streams with");
+  if (event == nullptr) event = new_event(*context_);
   return event;
-}
-
-void StreamOrder::order(Event event, Stream ahead, Stream behind) {
-  constexpr std::string_view doing = "ordering a call with the caller's stream";
-  context_->check(context_->driver().event_record(event, ahead), doing);
-  context_->check(context_->driver().stream_wait(behind, event, 0), doing);
 }
 
 void StreamOrder::follow(DeviceStream caller) {
@@ -39,11 +53,12 @@ void StreamOrder::follow(DeviceStream caller) {
     throw Error(ErrorKind::Inputs,
                 "the stream of a call is being captured: expected a stream that runs what it is "
                 "given; call the model before or after the capture");
-  order(made(begun_), handle_of(caller), own_);
+  context_->check(order(context_->driver(), made(begun_), handle_of(caller), own_), ordering);
 }
 
 void StreamOrder::lead(DeviceStream caller, std::size_t turn) {
-  order(made(ended_.at(turn)), own_, handle_of(caller));
+  context_->check(order(context_->driver(), made(ended_.at(turn)), own_, handle_of(caller)),
+                  ordering);
 }
 
 Result StreamOrder::state(std::size_t turn) const {

@@ -14,6 +14,9 @@ namespace anydim::runtime::cuda {
 // Calls on streams that one session has under way at once.
 inline constexpr std::size_t most_calls_under_way = 4;
 
+// DeviceMemory::order, with an event of its own.
+void order_streams(const DeviceContext& context, DeviceStream ahead, DeviceStream behind);
+
 class StreamOrder {
  public:
   StreamOrder(std::shared_ptr<DeviceContext> context, Stream own)
@@ -35,7 +38,6 @@ class StreamOrder {
 
  private:
   Event made(Event& event);
-  void order(Event event, Stream ahead, Stream behind);
 
   std::shared_ptr<DeviceContext> context_;
   Stream own_;

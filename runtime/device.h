@@ -162,6 +162,8 @@ class Device {
   // Who is told what each call and launch is; null: nobody.
   virtual const NvtxTool* watching() const { return nullptr; }
   virtual std::unique_ptr<ConstantStore> constants() = 0;
+  // Whether tensors may lie in memory of the device's own.
+  virtual bool has_memory() const { return false; }
   // A tensor over memory of this device that is the caller's and stays so: it is valid while
   // `owner` lives (null: as long as any such tensor). Throws Error{Inputs} for null, what is no
   // device memory, another device's or context's, fewer bytes than the shape takes, and an address

@@ -33,6 +33,11 @@ class DeviceMemory : public ir::TensorSource {
   virtual void download(std::span<std::byte> to, DeviceStream stream) const = 0;
   virtual void upload(std::span<const std::byte> from, DeviceStream stream) const = 0;
 
+  // What comes on `behind` from here on begins once all that is on `ahead` has ended. Any thread.
+  virtual void order(DeviceStream ahead, DeviceStream behind) const = 0;
+  // Waits for all streams of the device: before memory is given back that was read on one of them.
+  virtual void wait_for_device() const = 0;
+
  private:
   void* address_;
   std::size_t bytes_;

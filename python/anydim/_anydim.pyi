@@ -25,14 +25,41 @@ class Cancellation:
     def cancel(self) -> None:
         """Ends them between two launches: they raise CancelledError."""
 
+class DeviceArray:
+    """A result of a call on a stream, in memory of the GPU."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+
 class CompiledModel:
     """A compiled model; anydim.Model adds to it."""
 
     def __init__(self, source: str | bytes, folder: str | None, options: Sequence[tuple[str, str]],
                  level: int) -> None: ...
     def run(
+<<<<<<< HEAD
         self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *,
         arrays: str = "numpy", cancellation: Cancellation | None = None
+=======
+        self,
+        inputs: Mapping[str, Any],
+        out: Mapping[str, Any] | None = None,
+        *,
+        arrays: str = "numpy",
+        stream: Any = None,
+        cancellation: Cancellation | None = None,
+>>>>>>> device22
     ) -> dict[str, Any]: ...
     def run_ragged(
         self,
@@ -41,8 +68,10 @@ class CompiledModel:
         out: Mapping[str, Any] | None = None,
         *,
         arrays: str = "numpy",
+        stream: Any = None,
         cancellation: Cancellation | None = None,
     ) -> dict[str, Any]: ...
+    def synchronize(self) -> None: ...
     def retune(self) -> None: ...
     def close(self) -> None: ...
     def _start_timeline(self, events: int) -> None: ...

@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "python/src/interpreter.h"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -131,7 +133,7 @@ GivenArray numpy_tensor(PyArrayObject* given, What what) {
 
 // ---- DLPack ----
 
-constexpr int cpu = 1, cuda_host = 3;
+constexpr int cpu = 1, cuda = 2, cuda_host = 3;
 
 // What the array's own method gives. Its exception, for a reason of its library's, is an input that
 // does not fit.
@@ -148,11 +150,12 @@ nb::object ask(nb::handle array, What what, const char* method, Arguments&&... a
   }
 }
 
-void require_host(nb::handle array, What what) {
+// True on the model's device, false on the host.
+bool lies_on_device(nb::handle array, What what, OnDevice* on) {
   const nb::object device = ask(array, what, "__dlpack_device__");
   const int kind = nb::cast<int>(device[0]);
-  if (kind == cpu || kind == cuda_host) return;
-  constexpr int cuda = 2;
+  if (kind == cpu || kind == cuda_host) return false;
+  if (kind == cuda && on != nullptr && on->model->has_device_memory()) return on->met = true;
   const std::string name = nb::hasattr(array, "device") ? text_of(array.attr("device"))
                            : kind == cuda ? fmt::format("cuda:{}", nb::cast<int>(device[1]))
                                           : fmt::format("the device {} of DLPack", kind);
@@ -170,17 +173,37 @@ nb::object capsule_from(nb::handle array, What what) {
   return ask(array, what, "__dlpack__");  // of before version 1
 }
 
+// Its library sees to it that what comes on the stream finds the array as it is now.
+nb::object capsule_from(nb::handle array, What what, DeviceStream stream) {
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream.handle);
+  const std::uintptr_t number = handle == 0 ? default_stream : handle;
+  try {
+    return ask(array, what, "__dlpack__", "stream"_a = number,
+               "max_version"_a = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return ask(array, what, "__dlpack__", "stream"_a = number);
+}
+
 template <typename Array>
-Array imported(nb::handle array, What what) {
+struct Imported {
+  Array array;
+  bool on_device = false;
+};
+
+template <typename Array>
+Imported<Array> imported(nb::handle array, What what, OnDevice* on) {
   if (!nb::hasattr(array, "__dlpack__") || !nb::hasattr(array, "__dlpack_device__")) {
     refuse(
         "{} is a {}: expected a NumPy array or a tensor that DLPack can hand over; make one with "
         "numpy.asarray(..., dtype=...)",
         what.text(), class_name(array));
   }
-  require_host(array, what);
-  Array result;
-  if (nb::try_cast(capsule_from(array, what), result)) return result;
+  Imported<Array> result{.array = {}, .on_device = lies_on_device(array, what, on)};
+  const nb::object capsule =
+      result.on_device ? capsule_from(array, what, on->stream) : capsule_from(array, what);
+  if (nb::try_cast(capsule, result.array)) return result;
   refuse(
       "{}, a {}, cannot be read through DLPack: it is read-only, or of a form that is not known "
       "here",
@@ -237,18 +260,43 @@ ir::Tensor copied(const Array& array, DType dtype) {
   return copy;
 }
 
-GivenArray dlpack_tensor(nb::handle given, What what) {
+// A call under way keeps the array after it has returned: the last to let go may be any thread,
+// without the GIL.
+template <typename Array>
+std::shared_ptr<Array> kept_anywhere(Array array) {
+  return {new Array(std::move(array)), [](Array* last) {
+            if (interpreter_ends()) return;
+            const nb::gil_scoped_acquire acquired;
+            delete last;
+          }};
+}
+
+template <typename Array>
+ir::Tensor tensor_on_device(const std::shared_ptr<Array>& array, DType dtype, const Model& model,
+                            What what) {
+  if (!is_contiguous(*array))
+    refuse("{} is not contiguous on its device: make it so first, e.g. with .contiguous()",
+           what.text());
+  try {
+    return model.device_tensor(dtype, dims_of(*array), const_cast<void*>(array->data()), array);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", what.text(), error.what()));
+  }
+}
+
+GivenArray dlpack_tensor(nb::handle given, What what, OnDevice* on) {
   using Array = nb::ndarray<nb::ro>;
-  auto array = std::make_shared<Array>(imported<Array>(given, what));
+  auto [found, on_device] = imported<Array>(given, what, on);
+  const auto array = kept_anywhere(std::move(found));
   const auto dtype = dtype_of(array->dtype());
   if (!dtype) refuse_dtype(what, name_of(array->dtype()));
+  if (on_device) return {.tensor = tensor_on_device(array, *dtype, *on->model, what), .kept = {}};
   if (!is_contiguous(*array) || !is_aligned(array->data(), *dtype))
     return {.tensor = copied(*array, *dtype), .kept = {}, .copied = true};
   const auto* data = static_cast<const std::byte*>(array->data());
   const std::size_t bytes = array->size() * ir::size_of(*dtype);
   std::vector<std::int64_t> dims = dims_of(*array);
-  return {.tensor = ir::Tensor(*dtype, std::move(dims), {data, bytes}, std::move(array)),
-          .kept = {}};
+  return {.tensor = ir::Tensor(*dtype, std::move(dims), {data, bytes}, array), .kept = {}};
 }
 
 }  // namespace
@@ -261,7 +309,7 @@ void need_numpy() {
   if (PyArray_API == nullptr && _import_array() < 0) throw nb::python_error();
 }
 
-GivenArray tensor_of(nb::handle array, What what) {
+GivenArray tensor_of(nb::handle array, What what, OnDevice* device) {
   if (PyArray_Check(array.ptr()))
     return numpy_tensor(reinterpret_cast<PyArrayObject*>(array.ptr()), what);
   if (PyArray_CheckScalar(array.ptr())) {
@@ -271,10 +319,26 @@ GivenArray tensor_of(nb::handle array, What what) {
     result.copied = true;
     return result;
   }
-  return dlpack_tensor(array, what);
+  return dlpack_tensor(array, what, device);
 }
 
-GivenPlace place_of(nb::handle given, What what) {
+std::optional<DeviceStream> stream_of(nb::handle stream) {
+  if (stream.is_none()) return std::nullopt;
+  nb::object number = nb::borrow(stream);
+  if (nb::hasattr(stream, "__cuda_stream__"))
+    number = nb::object(stream.attr("__cuda_stream__")())[1];
+  else if (nb::hasattr(stream, "cuda_stream")) number = stream.attr("cuda_stream");
+  else if (nb::hasattr(stream, "ptr")) number = stream.attr("ptr");
+  std::uintptr_t handle = 0;
+  if (PyBool_Check(number.ptr()) || !nb::try_cast(number, handle))
+    throw Error(ErrorKind::CommandLine,
+                fmt::format("a stream is the address of a CUDA stream or an object that has one "
+                            "(torch.cuda.Stream, cupy.cuda.Stream), not {}",
+                            text_of(nb::repr(stream))));
+  return DeviceStream{reinterpret_cast<void*>(handle)};
+}
+
+GivenPlace place_of(nb::handle given, What what, OnDevice* on) {
   const auto require = [&](bool writable, bool contiguous, bool aligned) {
     if (!writable) refuse("{} is read-only: expected an array to write results to", what.text());
     if (!contiguous || !aligned)
@@ -295,14 +359,17 @@ GivenPlace place_of(nb::handle given, What what) {
             .kept = nb::borrow(given)};
   }
   using Array = nb::ndarray<>;
-  auto array = imported<Array>(given, what);
+  auto [array, on_device] = imported<Array>(given, what, on);
   const auto dtype = dtype_of(array.dtype());
   if (!dtype) refuse_dtype(what, name_of(array.dtype()));
   require(true, is_contiguous(array), is_aligned(array.data(), *dtype));
+  if (on_device)  // refused where it is no memory of the model's device
+    static_cast<void>(tensor_on_device(std::make_shared<Array>(array), *dtype, *on->model, what));
   return {.dtype = *dtype,
           .dims = dims_of(array),
           .data = static_cast<std::byte*>(array.data()),
           .bytes = array.size() * ir::size_of(*dtype),
+          .on_device = on_device,
           .kept = nb::borrow(given)};
 }
 
@@ -347,17 +414,30 @@ nb::object numpy_array(const ir::Tensor& tensor) {
   }
 }
 
+nb::dlpack::dtype dlpack_type(DType dtype) {
+  return {static_cast<std::uint8_t>(row_of(dtype).code),
+          static_cast<std::uint8_t>(8 * ir::size_of(dtype)), 1};
+}
+
 template <typename Kind>
 nb::object dlpack_array(const ir::Tensor& tensor) {
   std::vector<std::size_t> dims(tensor.dims().begin(), tensor.dims().end());
-  const nb::dlpack::dtype dtype{static_cast<std::uint8_t>(row_of(tensor.dtype()).code),
-                                static_cast<std::uint8_t>(8 * ir::size_of(tensor.dtype())), 1};
+  const nb::dlpack::dtype dtype = dlpack_type(tensor.dtype());
   const nb::ndarray<Kind> array(const_cast<std::byte*>(tensor.bytes().data()), dims.size(),
                                 dims.data(), capsule_of(tensor.owner()), nullptr, dtype);
   return nb::cast(array);
 }
 
 }  // namespace
+
+nb::object dlpack_of_device(const ir::Tensor& tensor, const runtime::DeviceMemory& memory,
+                            nb::object owner) {
+  const std::vector<std::size_t> dims(tensor.dims().begin(), tensor.dims().end());
+  const nb::ndarray<nb::array_api> array(memory.address(), dims.size(), dims.data(),
+                                         std::move(owner), nullptr, dlpack_type(tensor.dtype()),
+                                         cuda, memory.device());
+  return nb::cast(array);
+}
 
 nb::object array_of(ir::Tensor tensor, Framework framework) {
   // Memory of others: an input's, a constant's, that of a result with two names.

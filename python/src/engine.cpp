@@ -97,6 +97,25 @@ void Engine::give_back(Seat seat) {
   idle_.push_back(std::move(seat));
 }
 
+void Engine::synchronize() {
+  const nb::gil_scoped_release released;
+  std::vector<Seat> seats;
+  {
+    const std::lock_guard lock(mutex_);
+    seats.swap(idle_);
+  }
+  std::exception_ptr first;
+  for (Seat& seat : seats) {
+    try {
+      seat.context->synchronize();
+    } catch (...) {
+      if (first == nullptr) first = std::current_exception();
+    }
+    give_back(std::move(seat));
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
 std::vector<ir::Tensor> Engine::call(
     const std::function<std::vector<ir::Tensor>(ModelContext&)>& work,
     std::shared_ptr<Cancellation> cancellation) {

@@ -43,6 +43,10 @@ class Engine {
   // Interruptible where it compiles. Throws Error{Unsupported}.
   std::shared_ptr<const RaggedProgram> ragged();
 
+  // Waits for the calls under way of contexts that no call has, and throws what the first that
+  // failed came to. With the GIL, which is released meanwhile.
+  void synchronize();
+
   // With the GIL, which is released while the call runs, on a context that no other call has.
   // Ctrl-C and `cancellation` (null: none) end it between two launches.
   std::vector<ir::Tensor> call(const std::function<std::vector<ir::Tensor>(ModelContext&)>& work,

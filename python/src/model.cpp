@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "python/src/device_array.h"
 #include "python/src/interpreter.h"
 #include "python/src/names.h"
 
@@ -34,6 +35,28 @@ struct CompiledModel::Places {
   std::vector<ResultPlace> places;
   std::vector<nb::object> arrays;  // by result; null where none was given
 };
+
+// How a call takes and gives arrays.
+struct CompiledModel::Way {
+  Framework framework;
+  std::optional<DeviceStream> stream;  // that was named
+  OnDevice device;
+
+  // Arrays on the device are ordered by the default stream where none is named.
+  std::optional<DeviceStream> of_call() const {
+    return device.met ? std::optional(device.stream) : stream;
+  }
+  bool leaves_results() const { return stream && framework != Framework::Numpy; }
+};
+
+CompiledModel::Way CompiledModel::way_of(const Engine& engine, std::string_view arrays,
+                                         nb::handle stream) {
+  Way way{.framework = parse_framework(arrays), .stream = stream_of(stream), .device = {}};
+  way.device = {
+      .model = &engine.model(),
+      .stream = way.stream.value_or(DeviceStream{reinterpret_cast<void*>(default_stream)})};
+  return way;
+}
 
 CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>& folder,
                              const Words& options, int level) {
@@ -89,7 +112,8 @@ std::shared_ptr<Engine> CompiledModel::engine() const {
 }
 
 CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<InputInfo>& wanted,
-                                           const Names& names, nb::handle mapping) {
+                                           const Names& names, nb::handle mapping,
+                                           OnDevice& device) {
   const nb::object given = dict_of(mapping, "inputs");
   Given inputs;
   inputs.tensors.reserve(wanted.size());
@@ -101,7 +125,7 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
     if (!fits) break;
     // which code of its library's may drop from the dict
     const nb::object array = nb::borrow(found);
-    GivenArray one = tensor_of(array, {"input", wanted[i].name});
+    GivenArray one = tensor_of(array, {"input", wanted[i].name}, &device);
     if (one.copied) engine.count_copied_input();
     fits = one.tensor.dtype() == wanted[i].dtype &&
            (one.tensor.rank() == wanted[i].dims.size() || wanted[i].any_shape);
@@ -113,7 +137,7 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
   inputs = {};
   NamedTensors named;
   for (const auto& [name, array] : named_arrays(given, "inputs")) {
-    GivenArray one = tensor_of(array, {"input", name});
+    GivenArray one = tensor_of(array, {"input", name}, &device);
     if (one.copied) engine.count_copied_input();
     named[name] = std::move(one.tensor);
     inputs.kept.push_back(std::move(one.kept));
@@ -122,13 +146,15 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
   return inputs;
 }
 
-CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle out) {
+CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle out, Way& way) {
   Places result;
+  const std::size_t count = engine.model().output_names().size();
+  if (way.leaves_results()) result.places.resize(count, ResultPlace::on_device());
   if (out.is_none()) return result;
   const auto given = named_arrays(dict_of(out, "arrays to write to"), "results");
   const std::vector<std::string>& names = engine.model().output_names();
-  result.places.resize(names.size());
-  result.arrays.resize(names.size());
+  result.places.resize(count);
+  result.arrays.resize(count);
   for (const auto& [name, array] : given) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
@@ -136,21 +162,33 @@ CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle 
                   fmt::format("the model has no result '{}' to write; its results are {}", name,
                               fmt::join(names, ", ")));
     const auto i = static_cast<std::size_t>(at - names.begin());
-    GivenPlace place = place_of(array, {"the place of result", name});
-    result.places[i] = {
-        .dtype = place.dtype, .dims = std::move(place.dims), .bytes = {place.data, place.bytes}};
+    GivenPlace place = place_of(array, {"the place of result", name}, &way.device);
+    result.places[i] = {.dtype = place.dtype,
+                        .dims = std::move(place.dims),
+                        .bytes = {place.data, place.bytes},
+                        .device = place.on_device};
     result.arrays[i] = std::move(place.kept);
   }
   return result;
 }
 
+void CompiledModel::synchronize() {
+  const UnderWay under_way;
+  const std::shared_ptr<Engine> engine = this->engine();
+  engine->synchronize();
+}
+
 nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places,
-                                     Framework framework) const {
+                                     const Way& way) const {
   nb::object dict = nb::steal(PyDict_New());
   if (!dict.is_valid()) throw nb::python_error();
   for (std::size_t i = 0; i < results.size(); ++i) {
     const bool placed = i < places.arrays.size() && places.arrays[i].is_valid();
-    const nb::object array = placed ? places.arrays[i] : array_of(std::move(results[i]), framework);
+    const bool on_device = runtime::device_memory_of(results[i]) != nullptr;
+    const nb::object array =
+        placed      ? places.arrays[i]
+        : on_device ? device_array_of(std::move(results[i]), *way.of_call(), way.framework)
+                    : array_of(std::move(results[i]), way.framework);
     if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0)
       throw nb::python_error();
   }
@@ -158,26 +196,28 @@ nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Plac
 }
 
 nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays,
-                              std::shared_ptr<Cancellation> cancellation) {
+                              nb::handle stream, std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
-  const Framework framework = parse_framework(arrays);
+  Way way = way_of(*engine, arrays, stream);
   need_numpy();
-  const Given given = gather(*engine, engine->model().inputs(), input_names_, inputs);
-  const Places places = places_of(*engine, out);
-  std::vector<ir::Tensor> results =
-      engine->call([&](ModelContext& context) { return context.run(given.tensors, places.places); },
-                   std::move(cancellation));
+  const Given given = gather(*engine, engine->model().inputs(), input_names_, inputs, way.device);
+  const Places places = places_of(*engine, out, way);
+  std::vector<ir::Tensor> results = engine->call(
+      [&](ModelContext& context) {
+        return context.run(given.tensors, places.places, way.of_call());
+      },
+      std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(std::move(results), places, framework);
+  return results_of(std::move(results), places, way);
 }
 
 nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out,
-                                     std::string_view arrays,
+                                     std::string_view arrays, nb::handle stream,
                                      std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
-  const Framework framework = parse_framework(arrays);
+  Way way = way_of(*engine, arrays, stream);
   need_numpy();
   const std::vector<InputInfo>& wanted = engine->ragged()->inputs;
   Names names;
@@ -189,16 +229,16 @@ nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::han
     if (!mapping.is_valid() || PyDict_SetItem(mapping.ptr(), names[0].ptr(), ids.ptr()) < 0)
       throw nb::python_error();
   }
-  const Given given = gather(*engine, wanted, names, mapping);
+  const Given given = gather(*engine, wanted, names, mapping, way.device);
   const GivenArray ends = tensor_of(offsets, {"offsets"});
-  const Places places = places_of(*engine, out);
+  const Places places = places_of(*engine, out, way);
   std::vector<ir::Tensor> results = engine->call(
       [&](ModelContext& context) {
-        return context.run_ragged(given.tensors, ends.tensor, places.places);
+        return context.run_ragged(given.tensors, ends.tensor, places.places, way.of_call());
       },
       std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(std::move(results), places, framework);
+  return results_of(std::move(results), places, way);
 }
 
 }  // namespace anydim::python

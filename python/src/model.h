@@ -27,13 +27,16 @@ class CompiledModel {
 
   // `inputs`: a mapping of names to arrays. `out`: None, or a mapping of names of results to arrays
   // that they are written to. A dict of all results.
+  // `stream`: None, or what stream_of() takes; then results are on the device but for NumPy's.
   nanobind::object run(nanobind::handle inputs, nanobind::handle out, std::string_view arrays,
-                       std::shared_ptr<Cancellation> cancellation);
+                       nanobind::handle stream, std::shared_ptr<Cancellation> cancellation);
   // `ids`: as `inputs`, or the one array where the model has one. `offsets`: i64 of rank 1.
   nanobind::object run_ragged(nanobind::handle ids, nanobind::handle offsets, nanobind::handle out,
-                              std::string_view arrays, std::shared_ptr<Cancellation> cancellation);
-  void retune();  // reads the tuning database again
-  void close();   // also in a forked child
+                              std::string_view arrays, nanobind::handle stream,
+                              std::shared_ptr<Cancellation> cancellation);
+  void synchronize();  // waits for calls on streams
+  void retune();       // reads the tuning database again
+  void close();        // also in a forked child
   bool closed() const { return engine_ == nullptr; }
   std::shared_ptr<Engine> engine() const;
 
@@ -41,11 +44,13 @@ class CompiledModel {
   using Names = std::vector<nanobind::object>;  // interned
   struct Given;
   static Given gather(Engine& engine, const std::vector<InputInfo>& wanted, const Names& names,
-                      nanobind::handle given);
+                      nanobind::handle given, OnDevice& device);
   struct Places;
-  static Places places_of(const Engine& engine, nanobind::handle out);
+  struct Way;
+  static Places places_of(const Engine& engine, nanobind::handle out, Way& way);
+  static Way way_of(const Engine& engine, std::string_view arrays, nanobind::handle stream);
   nanobind::object results_of(std::vector<ir::Tensor> results, const Places& places,
-                              Framework framework) const;
+                              const Way& way) const;
 
   std::shared_ptr<Engine> engine_;
   Names input_names_, output_names_;

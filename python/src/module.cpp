@@ -8,6 +8,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/src/device_array.h"
 #include "python/src/errors.h"
 #include "python/src/interpreter.h"
 #include "python/src/model.h"
@@ -23,11 +24,13 @@ namespace {
 
 constexpr const char* run_text = R"(Calls the model: a dict of all results, by name.
 
-inputs: arrays by name, of the dtypes and ranks that `inputs` says: NumPy's, or any that DLPack can hand over. Those that are C-contiguous, aligned and of this machine's byte
+inputs: arrays by name, of the dtypes and ranks that `inputs` says: NumPy's, or any that DLPack can hand over, with device="cuda" also the GPU's. Those that are C-contiguous, aligned and of this machine's byte
     order are read where they lie, others are copied. They must not change until the call ends.
 out: arrays by name that results are written to: C-contiguous, writable, of the result's dtype and shape, and without memory in common with an input or each other. After an
     error their contents are unspecified.
 arrays: what results that are not in `out` come as: "numpy", "torch" or "dlpack" (objects with __dlpack__). Each is the caller's own and writable; nothing is copied. NumPy has bfloat16 where ml_dtypes is installed, else its bits as uint16.
+stream: with device="cuda", a CUDA stream (its address, torch.cuda.Stream, cupy.cuda.Stream): the call comes behind what is on it, and what is put there later behind the call. Results that
+    are not NumPy's stay on the GPU, and `run` returns while the call is under way; what fails then is raised by the next call or by `synchronize`.
 cancellation: ends the call where it asks for it, as Ctrl-C does: between two launches.
 
 Raises InputError where arrays do not fit or a check of the model's fails, ResourceError where memory is short; the model can be called again after either.)";
@@ -37,7 +40,7 @@ constexpr const char* run_ragged_text =
 
 ids: arrays by name, of shape (tokens, ..) in place of (batch, sequence, ..), for every input but the mask; or the one array where there is one.
 offsets: int64 of shape (texts + 1): text t has the rows offsets[t] to offsets[t + 1] - 1.
-out, arrays, cancellation: as in `run`. Results with rows have those of the texts, end to end; the others are as `run` gives them.
+out, arrays, stream, cancellation: as in `run`. Results with rows have those of the texts, end to end; the others are as `run` gives them.
 
 The first call compiles. Raises UnsupportedError with the op or result for which the model takes no such input.)";
 
@@ -55,9 +58,12 @@ void add_model(nb::module_& module) {
       .def(nb::init<nb::object, const std::optional<std::string>&, const Words&, int>(), "source"_a,
            "folder"_a.none(), "options"_a, "level"_a)
       .def("run", &CompiledModel::run, "inputs"_a, "out"_a = nb::none(), nb::kw_only(),
-           "arrays"_a = "numpy", "cancellation"_a = nb::none(), run_text)
+           "arrays"_a = "numpy", "stream"_a = nb::none(), "cancellation"_a = nb::none(), run_text)
       .def("run_ragged", &CompiledModel::run_ragged, "ids"_a, "offsets"_a, "out"_a = nb::none(),
-           nb::kw_only(), "arrays"_a = "numpy", "cancellation"_a = nb::none(), run_ragged_text)
+           nb::kw_only(), "arrays"_a = "numpy", "stream"_a = nb::none(),
+           "cancellation"_a = nb::none(), run_ragged_text)
+      .def("synchronize", &CompiledModel::synchronize,
+           "Waits for calls on streams. Raises what the first that failed came to.")
       .def("retune", &CompiledModel::retune,
            "Reads the tuning database again and swaps its choices in behind running calls: none of "
            "them waits.")
@@ -102,6 +108,7 @@ NB_MODULE(_anydim, module) {
   module.def("end_calls", &anydim::python::end_calls,
              "Ends the calls that are under way; none begins any more.");
   anydim::python::add_cancellation(module);
+  anydim::python::add_device_array(module);
   anydim::python::add_model(module);
   module.def("tune", &anydim::python::tune_model, "source"_a, "folder"_a.none(), "options"_a,
              "settings"_a, "lengths"_a, "shapes"_a, "worker"_a, "progress"_a.none(), "level"_a);

@@ -112,6 +112,38 @@ TEST_F(LibraryPolicy, ProductsThatItComputesAndKernelsForTheRest) {
   EXPECT_LE(library.heuristics(), static_cast<int>(library.asked().size()));
 }
 
+TEST_F(LibraryPolicy, TensorsOnTheDeviceThatTheLibraryReadsAreCopiedToItsPlaces) {
+  const auto executable = make({{"", Policy::Library}});
+  runtime::Context runs(executable);
+  const std::vector<Tensor> inputs{ir::random_tensor(ir::DType::F32, {2, 10, 16}, 7, "x"),
+                                   ir::random_tensor(ir::DType::F32, {24}, 7, "bias")};
+  std::vector<Tensor> on_device;
+  std::vector<runtime::cuda::Address> addresses;
+  for (const Tensor& input : inputs) {
+    runtime::cuda::Address& address = addresses.emplace_back();
+    ASSERT_EQ(context->driver().memory_allocate(&address, input.byte_size()),
+              runtime::cuda::success);
+    on_device.push_back(
+        device->foreign(input.dtype(), input.dims(), reinterpret_cast<void*>(address), nullptr));
+    runtime::device_memory_of(on_device.back())->upload(input.bytes(), {});
+  }
+  const runtime::StreamCall call{.stream = runtime::DeviceStream{},
+                                 .results = {{.kind = runtime::StreamCall::Place::Kind::Owned}}};
+  const Tensor want = evaluate_reference(ir::parse(layers), inputs)[0];
+  for (int turn = 0; turn < 3; ++turn) {
+    fake.forget_calls();
+    const Tensor got = runs.run(on_device, {}, &call)[0];
+    Tensor host(got.dtype(), got.dims());
+    runtime::device_memory_of(got)->download(host.mutable_bytes(), {});
+    for (std::int64_t i = 0; i < want.elements(); ++i)
+      ASSERT_NEAR(host.real_at(i), want.real_at(i), 2e-4) << i;
+  }
+  EXPECT_EQ(fake.calls("graph_launch"), 1);
+  EXPECT_EQ(fake.calls("graph_set_kernel"), 0);
+  EXPECT_EQ(fake.calls("copy_on_device"), 3) << "x, the bias and the result";
+  for (const runtime::cuda::Address address : addresses) context->driver().memory_free(address);
+}
+
 TEST_F(LibraryPolicy, EmptyCallsAskTheLibraryForNothing) {
   const auto executable = compile_for(
       {codegen_cuda::make_cuda_backend({.target = codegen_cuda::target_named("h200").value(),

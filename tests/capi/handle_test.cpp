@@ -15,11 +15,11 @@ TEST(Table, AVersionThatThereIsNotIsRefusedInWords) {
   const char* why = nullptr;
   EXPECT_EQ(anydim_get_api(ANYDIM_API_VERSION + 1, &why), nullptr);
   EXPECT_STREQ(why,
-               "anydim_get_api: libanydim 0.1.0 has versions 1 to 2 of its interface, not 3: "
+               "anydim_get_api: libanydim 0.1.0 has versions 1 to 3 of its interface, not 4: "
                "install a newer one");
   EXPECT_EQ(anydim_get_api(0, &why), nullptr);
   EXPECT_STREQ(why,
-               "anydim_get_api: libanydim 0.1.0 has versions 1 to 2 of its interface, not 0: ask "
+               "anydim_get_api: libanydim 0.1.0 has versions 1 to 3 of its interface, not 0: ask "
                "for ANYDIM_API_VERSION");
   EXPECT_EQ(anydim_get_api(UINT32_MAX, nullptr), nullptr);
   EXPECT_NE(anydim_get_api(ANYDIM_API_VERSION, &why), nullptr);
@@ -104,6 +104,7 @@ Calls<anydim_context> calls_of_context() {
   static anydim_results* results = nullptr;
   static std::int64_t rows = 0;
   static const std::int64_t offsets[] = {0};
+  static const auto call = answer<anydim_stream_call>();
   const anydim_api& a = api();
   return {
       {"context_release", a.context_release},
@@ -115,14 +116,21 @@ Calls<anydim_context> calls_of_context() {
        [&](auto* h) { return a.context_run_ragged(h, nullptr, 0, offsets, 1, nullptr, 0); }},
       {"context_run_ragged_owned",
        [&](auto* h) { return a.context_run_ragged_owned(h, nullptr, 0, offsets, 1, &results); }},
-      {"context_packed_rows", [&](auto* h) { return a.context_packed_rows(h, &rows); }}};
+      {"context_packed_rows", [&](auto* h) { return a.context_packed_rows(h, &rows); }},
+      {"context_run_on_stream",
+       [&](auto* h) { return a.context_run_on_stream(h, &call, nullptr, 0, nullptr, 0); }},
+      {"context_run_on_stream_owned",
+       [&](auto* h) { return a.context_run_on_stream_owned(h, &call, nullptr, 0, &results); }},
+      {"context_synchronize", a.context_synchronize}};
 }
 
 Calls<anydim_results> calls_of_results() {
   static std::size_t count = 0;
   static auto tensor = answer<anydim_tensor>();
+  static std::int32_t device = 0;
   return {{"results_count", [](auto* h) { return api().results_count(h, &count); }},
           {"results_tensor", [](auto* h) { return api().results_tensor(h, 0, &tensor); }},
+          {"results_device", [](auto* h) { return api().results_device(h, 0, &device); }},
           {"results_release", api().results_release}};
 }
 

@@ -38,6 +38,15 @@ static_assert(offsetof(anydim_setting, name) == 0);
 static_assert(offsetof(anydim_setting, value) == 8);
 static_assert(sizeof(anydim_setting) == 16);
 
+// anydim_stream_call
+static_assert(offsetof(anydim_stream_call, struct_size) == 0);
+static_assert(offsetof(anydim_stream_call, stream) == 8);
+static_assert(offsetof(anydim_stream_call, inputs_on_device) == 16);
+static_assert(offsetof(anydim_stream_call, outputs_on_device) == 24);
+static_assert(offsetof(anydim_stream_call, offsets) == 32);
+static_assert(offsetof(anydim_stream_call, offset_count) == 40);
+static_assert(sizeof(anydim_stream_call) == 48);
+
 // anydim_tune_progress
 static_assert(offsetof(anydim_tune_progress, struct_size) == 0);
 static_assert(offsetof(anydim_tune_progress, region) == 8);
@@ -183,7 +192,11 @@ static_assert(offsetof(anydim_api, model_timeline_stop) == 400);
 static_assert(offsetof(anydim_api, model_timeline_write) == 408);
 static_assert(offsetof(anydim_api, tune_file) == 416);
 static_assert(offsetof(anydim_api, tune_memory) == 424);
-static_assert(sizeof(anydim_api) == 432);
+static_assert(offsetof(anydim_api, context_run_on_stream) == 432);
+static_assert(offsetof(anydim_api, context_run_on_stream_owned) == 440);
+static_assert(offsetof(anydim_api, context_synchronize) == 448);
+static_assert(offsetof(anydim_api, results_device) == 456);
+static_assert(sizeof(anydim_api) == 464);
 
 // Kinds and dtypes
 static_assert(ANYDIM_OK == 0);
@@ -211,8 +224,10 @@ static_assert(ANYDIM_BOOL == 13);
 
 // The table's size has changed with its version, or neither has. A new version adds a row; none is
 // ever edited.
-constexpr std::size_t size_of_version[] = {0, offsetof(anydim_api, dtype_size) + sizeof(void (*)()),
-                                           offsetof(anydim_api, tune_memory) + sizeof(void (*)())};
+constexpr std::size_t size_of_version[] = {
+    0, offsetof(anydim_api, dtype_size) + sizeof(void (*)()),
+    offsetof(anydim_api, tune_memory) + sizeof(void (*)()),
+    offsetof(anydim_api, results_device) + sizeof(void (*)())};
 TEST(Layout, TheTableGrowsWithItsVersion) {
   ASSERT_EQ(std::size(size_of_version), ANYDIM_API_VERSION + 1);
   EXPECT_EQ(size_of_version[ANYDIM_API_VERSION], sizeof(anydim_api));

@@ -40,6 +40,29 @@ TEST_F(CRun, IntoTheCallersMemory) {
   EXPECT_EQ(output.size, 24u);
 }
 
+TEST_F(CRun, AStreamIsForModelsOnAGpu) {
+  const anydim_input input = x_.input("x", ANYDIM_F32);
+  auto call = answer<anydim_stream_call>();
+  anydim_results* results = nullptr;
+  EXPECT_EQ(said(api().context_run_on_stream_owned(context_, &call, &input, 1, &results)),
+            (Said{ANYDIM_BAD_INPUTS,
+                  "a call of a model that runs on the CPU was given a stream or a place on a "
+                  "device: expected neither"}));
+  EXPECT_EQ(results, nullptr);
+  const std::uint8_t yes = 1;
+  call.inputs_on_device = &yes;
+  EXPECT_EQ(said(api().context_run_on_stream(context_, &call, &input, 1, nullptr, 0)),
+            (Said{ANYDIM_BAD_INPUTS,
+                  "a tensor f32 (2, 3) in device memory was given to a model that runs on the CPU: "
+                  "expected a tensor in host memory"}));
+  EXPECT_OK(api().context_synchronize(context_));
+  ASSERT_OK(api().context_run_owned(context_, &input, 1, &results));
+  std::int32_t device = 0;
+  ASSERT_OK(api().results_device(results, 0, &device));
+  EXPECT_EQ(device, -1);
+  EXPECT_OK(api().results_release(results));
+}
+
 TEST_F(CRun, IntoMemoryOfTheLibrary) {
   const anydim_input input = x_.input("x", ANYDIM_F32);
   anydim_results* results = nullptr;

@@ -169,7 +169,7 @@ std::string inference_fault(const Case& test, const ir::FunctionInference& infer
     if (!right)
       return fmt::format("inferred {}, got {}", ir::print(function, ir::Type(type)),
                          shape_text(results[i]));
-    const ir::Contents& contents = inference.contents[id];
+    const ir::ShapeData& contents = inference.shape_data[id];
     for (std::size_t j = 0; contents && j < contents->size(); ++j) {
       if (agrees((*contents)[j], results[i].integer_at(static_cast<std::int64_t>(j)))) continue;
       return fmt::format("inferred element {} as {}, got {}", j,

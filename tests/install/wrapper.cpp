@@ -80,6 +80,17 @@ void call(const anydim::Model& model, const std::string& folder) {
     expect(std::fabs(hidden[e] - expected[e]) < 1e-4F, "ragged rows are the padded ones");
   }
 
+  expect(owned.device(0) == -1, "results of a model on the CPU lie on the host");
+  std::vector<anydim::Input> inputs = padded_inputs();
+  expect(kind_thrown([&] { context.run(inputs, anydim::Stream()); }) == ANYDIM_BAD_INPUTS,
+         "the CPU has no streams");
+  inputs[0].on_device();
+  outputs[0].on_device();
+  expect(kind_thrown([&] { context.run(inputs, outputs, anydim::Stream(), &offsets); }) ==
+             ANYDIM_BAD_INPUTS,
+         "the CPU has no device memory");
+  context.synchronize();
+
   anydim::Cancellation cancellation;
   context.set_cancellation(&cancellation);
   cancellation.cancel();
@@ -91,7 +102,7 @@ void call(const anydim::Model& model, const std::string& folder) {
   const anydim_statistics statistics = model.statistics();
   expect(statistics.calls == 6 && statistics.packed == 4,
          "calls are counted, also the one without room");
-  expect(statistics.ragged == 2 && statistics.failed == 1, "so are ragged and cancelled ones");
+  expect(statistics.ragged == 2 && statistics.failed == 2, "so are ragged and cancelled ones");
   trace.write(folder + "/trace.json");
   expect(std::ifstream(folder + "/trace.json").good(), "the trace is there");
 }

@@ -50,6 +50,29 @@ TEST_F(DeviceMemoryTest, ATensorOverACallersMemoryIsCopiedFromAndTo) {
   EXPECT_EQ(device_memory_of(given), nullptr);
 }
 
+TEST_F(DeviceMemoryTest, StreamsAreOrderedAndTheDeviceWaitedFor) {
+  const Tensor on_device = tensor(allocate(64), {16});
+  const DeviceMemory* memory = device_memory_of(on_device);
+  const cuda::Driver& driver = device()->context().driver();
+  cuda::Stream one = nullptr, other = nullptr;
+  driver.stream_create(&one, cuda::stream_non_blocking);
+  driver.stream_create(&other, cuda::stream_non_blocking);
+  const Tensor given = test::ramp(16);
+  driver.copy_to_device(reinterpret_cast<cuda::Address>(memory->address()), given.bytes().data(),
+                        64, one);
+  memory->order({one}, {other});
+  Tensor back(DType::F32, {16});
+  memory->download(back.mutable_bytes(), {other});
+  EXPECT_TRUE(back.same_bits(given));
+  Tensor later(DType::F32, {16});
+  driver.copy_to_host(later.mutable_bytes().data(),
+                      reinterpret_cast<cuda::Address>(memory->address()), 64, one);
+  memory->wait_for_device();
+  EXPECT_TRUE(later.same_bits(given));
+  driver.stream_destroy(one);
+  driver.stream_destroy(other);
+}
+
 TEST_F(DeviceMemoryTest, ReadingItOnTheHostIsRefused) {
   const Tensor on_device = tensor(allocate(64), {16});
   EXPECT_EQ(failure(ErrorKind::Inputs, [&] { static_cast<void>(on_device.bytes()); }),

@@ -82,6 +82,12 @@ void add_device(cuda::Driver& driver, const std::shared_ptr<State>& state) {
     return state->enter("context_retain");
   };
   driver.context_release = [state](cuda::DeviceNumber) { return state->enter("context_release"); };
+  driver.context_synchronize = [state] {
+    if (const Result result = state->enter("context_synchronize"); result != cuda::success)
+      return result;
+    for (const cuda::Stream stream : state->made) state->drain(stream);
+    return state->drain(nullptr);
+  };
   driver.context_set = [state](cuda::Context) { return state->enter("context_set"); };
 }
 

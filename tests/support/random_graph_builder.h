@@ -173,7 +173,7 @@ class Builder : private Chance {
     return id;
   }
 
-  void know(ValueId id, Contents contents, bool exact) {
+  void know(ValueId id, ShapeData contents, bool exact) {
     contents_.resize(function_.values.size());
     exact_.resize(function_.values.size(), false);
     contents_[id] = std::move(contents);
@@ -223,7 +223,7 @@ class Builder : private Chance {
       open_counts(rule, computed, symbols);
       for (std::size_t i = 0; i < result_count; ++i) {
         function_.values[binding.results[i]].type = rule.types[i];
-        know(binding.results[i], rule.contents[i], exact && is_exact(binding.op));
+        know(binding.results[i], rule.shape_data[i], exact && is_exact(binding.op));
         for (std::size_t call = 0; call < calls_.size(); ++call)
           tensors_[call].emplace(binding.results[i], computed[call][i]);
       }
@@ -559,7 +559,7 @@ class Builder : private Chance {
   std::vector<std::map<std::string, std::int64_t>> calls_;
   std::vector<std::map<ValueId, Tensor>> tensors_;  // by call: every value
   std::map<ValueId, Tensor> constants_;
-  std::vector<Contents> contents_;
+  std::vector<ShapeData> contents_;
   std::vector<bool> exact_;
 };
 

@@ -24,7 +24,7 @@ void move_callees(Block& block, std::uint32_t by) {
 // What steps of several bindings go back to where the whole is not accepted.
 struct Builder::Snapshot {
   Function function;
-  std::vector<Contents> contents;
+  std::vector<ShapeData> contents;
   std::vector<bool> exact;
   std::set<ValueId> hidden;
   std::vector<Function> callees;
@@ -40,7 +40,7 @@ Builder::Snapshot Builder::snapshot() const {
 
 void Builder::go_back(Snapshot earlier) {
   function_ = std::move(earlier.function);
-  contents_ = std::move(earlier.contents);
+  contents_ = std::move(earlier.shape_data);
   exact_ = std::move(earlier.exact);
   hidden_ = std::move(earlier.hidden);
   callees_ = std::move(earlier.callees);
@@ -117,14 +117,14 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
         function_.symbols.declare(name, *inferred.symbols.find(name));
     for (ValueId result : results) {
       function_.values[result].type = inferred.values[result].type;
-      know(result, std::move(inference.functions[0].contents[result]), exact);
+      know(result, std::move(inference.functions[0].shape_data[result]), exact);
     }
   } else {
     function_ = std::move(inferred);
     block_ = &function_.body;
     callees_.assign(std::make_move_iterator(module.functions.begin() + 1),
                     std::make_move_iterator(module.functions.end()));
-    contents_ = std::move(inference.functions[0].contents);
+    contents_ = std::move(inference.functions[0].shape_data);
     exact_.resize(function_.values.size(), false);
     for (ValueId result : results) exact_[result] = exact;
   }
