@@ -14,7 +14,7 @@ namespace {
 TEST(TimelineRing, KeepsTheNewestAndCountsTheRest) {
   TimelineRing ring(5);  // 8
   for (std::uint64_t i = 0; i < 21; ++i) ring.add({.begun = i});
-  const TimelineRing::ShapeData contents = ring.read();
+  const TimelineRing::Contents contents = ring.read();
   ASSERT_EQ(contents.events.size(), 8u);
   for (std::uint64_t i = 0; i < 8; ++i) EXPECT_EQ(contents.events[i].begun, 13 + i);
   EXPECT_EQ(contents.lost, 13);
@@ -59,7 +59,7 @@ TEST(TimelineRing, EventsOfManyThreadsAreWholeWhileTheyAreRead) {
   reader.join();
   EXPECT_EQ(torn, 0);
   EXPECT_GT(seen, 0);
-  const TimelineRing::ShapeData contents = ring.read();
+  const TimelineRing::Contents contents = ring.read();
   EXPECT_EQ(contents.lost + static_cast<std::int64_t>(contents.events.size()), writers * each);
   EXPECT_GE(contents.events.size(), 60u)
       << "a place is empty only where its last writer met another";

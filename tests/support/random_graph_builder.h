@@ -173,10 +173,10 @@ class Builder : private Chance {
     return id;
   }
 
-  void know(ValueId id, ShapeData contents, bool exact) {
-    contents_.resize(function_.values.size());
+  void know(ValueId id, ShapeData shape_data, bool exact) {
+    shape_data_.resize(function_.values.size());
     exact_.resize(function_.values.size(), false);
-    contents_[id] = std::move(contents);
+    shape_data_[id] = std::move(shape_data);
     exact_[id] = exact;
   }
 
@@ -201,7 +201,7 @@ class Builder : private Chance {
       facts.emplace_back();
       if (operand == no_value) continue;
       auto constant = constants_.find(operand);
-      facts.back() = {&function_.values[operand].type, &contents_[operand],
+      facts.back() = {&function_.values[operand].type, &shape_data_[operand],
                       constant != constants_.end() ? &constant->second : nullptr};
     }
     try {
@@ -559,7 +559,7 @@ class Builder : private Chance {
   std::vector<std::map<std::string, std::int64_t>> calls_;
   std::vector<std::map<ValueId, Tensor>> tensors_;  // by call: every value
   std::map<ValueId, Tensor> constants_;
-  std::vector<ShapeData> contents_;
+  std::vector<ShapeData> shape_data_;
   std::vector<bool> exact_;
 };
 

@@ -24,7 +24,7 @@ void move_callees(Block& block, std::uint32_t by) {
 // What steps of several bindings go back to where the whole is not accepted.
 struct Builder::Snapshot {
   Function function;
-  std::vector<ShapeData> contents;
+  std::vector<ShapeData> shape_data;
   std::vector<bool> exact;
   std::set<ValueId> hidden;
   std::vector<Function> callees;
@@ -35,12 +35,12 @@ struct Builder::Snapshot {
 };
 
 Builder::Snapshot Builder::snapshot() const {
-  return {function_, contents_, exact_, hidden_, callees_, calls_, depth_, block_, *block_};
+  return {function_, shape_data_, exact_, hidden_, callees_, calls_, depth_, block_, *block_};
 }
 
 void Builder::go_back(Snapshot earlier) {
   function_ = std::move(earlier.function);
-  contents_ = std::move(earlier.shape_data);
+  shape_data_ = std::move(earlier.shape_data);
   exact_ = std::move(earlier.exact);
   hidden_ = std::move(earlier.hidden);
   callees_ = std::move(earlier.callees);
@@ -124,7 +124,7 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
     block_ = &function_.body;
     callees_.assign(std::make_move_iterator(module.functions.begin() + 1),
                     std::make_move_iterator(module.functions.end()));
-    contents_ = std::move(inference.functions[0].shape_data);
+    shape_data_ = std::move(inference.functions[0].shape_data);
     exact_.resize(function_.values.size(), false);
     for (ValueId result : results) exact_[result] = exact;
   }
