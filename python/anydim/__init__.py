@@ -6,14 +6,9 @@
 """
 
 from . import errors
-<<<<<<< HEAD
-from ._anydim import Cancellation, __version__
+from ._anydim import Cancellation, DeviceArray, __version__
 from ._model import (Calls, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model,
                      Statistics, Symbol, TensorInfo, compile)
-=======
-from ._anydim import Cancellation, DeviceArray, __version__
-from ._model import Calls, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model, Statistics, Symbol, TensorInfo, compile
->>>>>>> device22
 from ._tuning import TuneProgress, TuningResult, record_call, tune
 from .errors import (
     AnydimWarning,

@@ -48,18 +48,8 @@ class CompiledModel:
     def __init__(self, source: str | bytes, folder: str | None, options: Sequence[tuple[str, str]],
                  level: int) -> None: ...
     def run(
-<<<<<<< HEAD
         self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *,
-        arrays: str = "numpy", cancellation: Cancellation | None = None
-=======
-        self,
-        inputs: Mapping[str, Any],
-        out: Mapping[str, Any] | None = None,
-        *,
-        arrays: str = "numpy",
-        stream: Any = None,
-        cancellation: Cancellation | None = None,
->>>>>>> device22
+        arrays: str = "numpy", stream: Any = None, cancellation: Cancellation | None = None
     ) -> dict[str, Any]: ...
     def run_ragged(
         self,

@@ -204,22 +204,16 @@ class Model(_anydim.CompiledModel):
             self._stop_timeline()
             self._write_timeline(path)
 
-<<<<<<< HEAD
     async def run_async(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *,
-                        arrays: str = "numpy") -> dict[str, Any]:
+                        arrays: str = "numpy", stream: Any = None) -> dict[str, Any]:
         """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task
         is cancelled the call ends between two launches."""
-=======
-    async def run_async(
-        self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *, arrays: str = "numpy", stream: Any = None
-    ) -> dict[str, Any]:
-        """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task is cancelled the call ends between two launches."""
->>>>>>> device22
         import asyncio  # which takes longer to import than the rest
         import functools
 
         cancellation = _anydim.Cancellation()
-        call = functools.partial(self.run, inputs, out, arrays=arrays, stream=stream, cancellation=cancellation)
+        call = functools.partial(self.run, inputs, out, arrays=arrays, stream=stream,
+                                 cancellation=cancellation)
         try:
             return await asyncio.get_running_loop().run_in_executor(None, call)
         except asyncio.CancelledError:

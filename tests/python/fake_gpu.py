@@ -1,4 +1,5 @@
-"""A GPU's memory and streams over the driver on the loader's path (tests/support/fake_libcuda.cpp), and arrays there as another library would have them."""
+"""A GPU's memory and streams over the driver on the loader's path (tests/support/fake_libcuda.cpp),
+and arrays there as another library would have them."""
 
 import ctypes
 
@@ -28,9 +29,11 @@ class DLManagedTensor(ctypes.Structure):
 
 
 capsule_new = ctypes.pythonapi.PyCapsule_New
-capsule_new.restype, capsule_new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+capsule_new.restype, capsule_new.argtypes = ctypes.py_object, [
+    ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-capsule_pointer.restype, capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+capsule_pointer.restype, capsule_pointer.argtypes = ctypes.c_void_p, [
+    ctypes.py_object, ctypes.c_char_p]
 
 
 handed_out = []  # what capsules point to stays until the process ends
@@ -41,14 +44,17 @@ class Gpu:
         self.library = ctypes.CDLL("libcuda.so.1")
         address, size = ctypes.c_uint64, ctypes.c_size_t
         self.allocate = self.find("cuMemAlloc", ctypes.POINTER(address), size)
-        self.to_device = self.find("cuMemcpyHtoDAsync", address, ctypes.c_void_p, size, ctypes.c_void_p)
-        self.to_host = self.find("cuMemcpyDtoHAsync", ctypes.c_void_p, address, size, ctypes.c_void_p)
+        self.to_device = self.find("cuMemcpyHtoDAsync", address, ctypes.c_void_p, size,
+                                   ctypes.c_void_p)
+        self.to_host = self.find("cuMemcpyDtoHAsync", ctypes.c_void_p, address, size,
+                                 ctypes.c_void_p)
         self.synchronize = self.find("cuStreamSynchronize", ctypes.c_void_p)
         self.create = self.find("cuStreamCreate", ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
 
     def find(self, name, *arguments):
         found, status = ctypes.c_void_p(), ctypes.c_int()
-        assert self.library.cuGetProcAddress_v2(name.encode(), ctypes.byref(found), 12000, ctypes.c_uint64(0), ctypes.byref(status)) == 0
+        assert self.library.cuGetProcAddress_v2(name.encode(), ctypes.byref(found), 12000,
+                                                ctypes.c_uint64(0), ctypes.byref(status)) == 0
         function = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(found.value)
 
         def call(*given):
@@ -66,7 +72,8 @@ class Gpu:
         tensor = DLManagedTensor.from_address(capsule_pointer(capsule, b"dltensor")).tensor
         assert (tensor.device_type, tensor.device_id) == (CUDA, 0)
         kind = {number: kind for kind, number in CODES.items()}[tensor.code]
-        host = np.empty([tensor.shape[axis] for axis in range(tensor.ndim)], f"{kind}{tensor.bits // 8}")
+        host = np.empty([tensor.shape[axis] for axis in range(tensor.ndim)],
+                        f"{kind}{tensor.bits // 8}")
         self.to_host(host.ctypes.data, tensor.data + tensor.byte_offset, host.nbytes, stream)
         self.synchronize(stream)
         return host
@@ -90,7 +97,8 @@ class GpuArray:
     def __dlpack__(self, *, stream=None, max_version=None):
         self.asked.append(stream)
         dtype = self.host.dtype
-        tensor = DLTensor(self.address, CUDA, 0, self.host.ndim, CODES[dtype.kind], 8 * dtype.itemsize, 1, self.shape, self.strides, 0)
+        tensor = DLTensor(self.address, CUDA, 0, self.host.ndim, CODES[dtype.kind],
+                          8 * dtype.itemsize, 1, self.shape, self.strides, 0)
         managed = DLManagedTensor(tensor, None, None)
         handed_out.append((self, managed))
         return capsule_new(ctypes.addressof(managed), b"dltensor", None)

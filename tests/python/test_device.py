@@ -1,4 +1,5 @@
-"""Arrays on a GPU: a driver that interprets PTX, with real NVRTC, is on the loader's path (tests/python/CMakeLists.txt)."""
+"""Arrays on a GPU: a driver that interprets PTX, with real NVRTC, is on the loader's path
+(tests/python/CMakeLists.txt)."""
 
 import numpy as np
 import pytest
@@ -66,7 +67,8 @@ def test_a_consumer_may_order_by_itself(gpu, model, x):
     np.testing.assert_array_equal(gpu.read(capsule, DEFAULT), x + 1)
     with pytest.raises(anydim.InputError) as raised:
         y.__dlpack__(stream=0)
-    assert str(raised.value) == "__dlpack__(stream=0): expected None, -1, 1, 2 or the address of a CUDA stream"
+    assert str(raised.value
+               ) == "__dlpack__(stream=0): expected None, -1, 1, 2 or the address of a CUDA stream"
 
 
 def test_without_a_stream_numpy_comes_out(gpu, model, x):
@@ -110,11 +112,16 @@ def test_what_does_not_fit_is_refused(gpu, model, build, x):
             call()
         return str(raised.value)
 
-    assert refusal(lambda: model.run({"x": strided}, stream=stream)) == "input 'x' is not contiguous on its device: make it so first, e.g. with .contiguous()"
-    assert refusal(lambda: model.run({"x": given}, {"y": given}, stream=stream)) == "the place of result 'y' shares memory with an input: expected memory of its own"
+    assert refusal(lambda: model.run(
+        {"x": strided}, stream=stream
+    )) == "input 'x' is not contiguous on its device: make it so first, e.g. with .contiguous()"
+    assert refusal(lambda: model.run(
+        {"x": given}, {"y": given}, stream=stream
+    )) == "the place of result 'y' shares memory with an input: expected memory of its own"
     given.address = x.ctypes.data
     text = refusal(lambda: model.run({"x": given}, stream=stream))
-    assert text.startswith("input 'x': a tensor f32 (5, 3) on GPU 0 at 0x") and "this is no device memory" in text
+    assert text.startswith(
+        "input 'x': a tensor f32 (5, 3) on GPU 0 at 0x") and "this is no device memory" in text
     assert refusal(lambda: model.run({"x": x}, stream="a stream"), anydim.OptionError) == (
         "a stream is the address of a CUDA stream or an object that has one (torch.cuda.Stream, cupy.cuda.Stream), not 'a stream'"
     )
