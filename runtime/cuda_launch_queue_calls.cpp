@@ -77,6 +77,7 @@ void LaunchQueue::break_off() noexcept {
   if (!in_call_ || !uses_device_memory || !context_->enter_quietly()) return;
   if (driver_.stream_synchronize(stream_.handle) != success) return;
   in_call_ = false;
+  call_.inputs.clear();
   if (under_way_.empty()) arguments_.clear_errors();
 }
 
@@ -240,6 +241,7 @@ std::vector<ir::Tensor> LaunchQueue::finish(std::span<const std::int64_t> slots,
     outputs.push_back(hand_over(output, slots, address_of));
   if (waits_) wait();
   else leave_under_way();
+  call_.inputs.clear();
   in_call_ = false;
   return outputs;
 }

@@ -187,6 +187,46 @@ TEST_P(PtxProgram, SizesThatOnlyTheDataTells) {
   EXPECT_EQ(part.gpu->findings(), "");
 }
 
+// A product of a Hopper part reads its operands through tensor maps, which hold addresses.
+TEST(PtxDeviceTensors, WhatATensorMapDescribesIsCopiedToItsPlace) {
+  const char* product = R"(
+fn @main(%x: Tensor[(m, 64), bf16]) -> Tensor[(m, 64), bf16] where m in [1, 256] {
+  %w = constant(bf16 (64, 64) @random(1))
+  %y = matmul(%x, %w)
+  return %y
+})";
+  FakePart part("h200");
+  part.target.backend = std::make_shared<const ChosenSchedules>(
+      part.target.backend, parse_schedule_filter("matmul_wgmma"));
+  const auto model =
+      with_nvrtc([&] { return Model::compile(part.target, ir::parse(product), part.options); });
+  if (model == nullptr) GTEST_SKIP() << "there is no NVRTC";
+  const runtime::cuda::Driver& driver = part.device->context().driver();
+  const Tensor host = ir::random_tensor(ir::DType::BF16, {100, 64}, 3, "x");
+  const Tensor want = evaluate_reference(ir::parse(product), {host})[0];
+  runtime::cuda::Address address = 0;
+  ASSERT_EQ(driver.memory_allocate(&address, host.byte_size()), runtime::cuda::success);
+  const Tensor x =
+      model->device_tensor(host.dtype(), host.dims(), reinterpret_cast<void*>(address));
+  runtime::device_memory_of(x)->upload(host.bytes(), {});
+  const std::vector<ResultPlace> places{ResultPlace::on_device()};
+  ModelContext context(model);
+  for (int turn = 0; turn < 3; ++turn) {
+    part.fake->forget_calls();
+    const Tensor got = part.reporting([&] { return context.run({x}, places, DeviceStream{}); })[0];
+    Tensor copy(got.dtype(), got.dims());
+    runtime::device_memory_of(got)->download(copy.mutable_bytes(), {});
+    for (std::int64_t i = 0; i < want.elements(); ++i)
+      ASSERT_NEAR(copy.real_at(i), want.real_at(i), 2e-2 * std::abs(want.real_at(i)) + 2e-2) << i;
+    EXPECT_EQ(part.fake->calls("graph_launch"), turn > 0 ? 1 : 0);
+    EXPECT_EQ(part.fake->calls("copy_on_device"), 1) << "x, and not the result";
+    EXPECT_EQ(part.fake->calls("graph_set_kernel"), 0);
+    EXPECT_EQ(part.fake->calls("encode_tensor_map") > 0, turn == 0);
+  }
+  driver.memory_free(address);
+  EXPECT_EQ(part.gpu->findings(), "");
+}
+
 // Kernels that wait run first as their checked forms; what has passed is kept with the kernels.
 TEST(PtxTrials, WaitingKernelsRunAsTheirTwinsOnce) {
   const char* text = R"(

@@ -266,6 +266,26 @@ TEST_F(CudaStreamTest, AResultOnTheHostIsWaitedFor) {
   expect_scaled(context.run({x}, {}, &call)[0], 100);
 }
 
+TEST_F(CudaStreamTest, InputsAreKeptUntilTheirCallHasEnded) {
+  Context context(scale());
+  const auto owner = std::make_shared<int>(0);
+  const cuda::Address x = allocate(400);
+  filled(test::ramp(100), x);
+  const auto run = [&](const StreamCall& call) {
+    context.run({device()->foreign(DType::F32, {100}, reinterpret_cast<void*>(x), owner)}, {},
+                &call);
+  };
+  run(on_stream({owned}));
+  EXPECT_EQ(owner.use_count(), 2);
+  context.collect(true);
+  EXPECT_EQ(owner.use_count(), 1);
+  run(on_stream({}));
+  EXPECT_EQ(owner.use_count(), 1) << "the call was waited for";
+  fake_.fail("copy_to_device", cuda::invalid_value);
+  failure(ErrorKind::Internal, [&] { run(on_stream({owned})); });
+  EXPECT_EQ(owner.use_count(), 1) << "the call has failed";
+}
+
 TEST_F(CudaStreamTest, WithoutAStreamTheCallWaits) {
   Context context(scale());
   const Tensor x = filled(test::ramp(100));
