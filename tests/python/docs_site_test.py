@@ -2,6 +2,7 @@
 package offers, and that no block of code is without a test (commands of indented blocks:
 tests/models/documented_commands_test.py). PACKAGE names the folder of the built package."""
 
+import ast
 import html.parser
 import os
 import pathlib
@@ -79,9 +80,11 @@ class Site(unittest.TestCase):
                 self.assertTrue(not anchor or anchor in target.anchors, f"{name}: {link}")
 
     def test_the_reference_has_what_the_package_offers(self):
-        exported = re.findall(r"^from \.(?:_model|_tuning) import (.*)$",
-                              (ROOT / "python/anydim/__init__.py").read_text(), re.MULTILINE)
-        names = {name.strip() for line in exported for name in line.split(",")}
+        package = ast.parse((ROOT / "python/anydim/__init__.py").read_text())
+        names = {
+            name.name for statement in package.body
+            if isinstance(statement, ast.ImportFrom) and statement.module in ("_model", "_tuning")
+            for name in statement.names}
         self.assertIn("tune", names)
         there = {
             anchor.split(".")[-1]
