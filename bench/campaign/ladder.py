@@ -164,8 +164,8 @@ FEATURES = [
     (("tma_store",), ["matmul_wgmma tma_store>0"]),
     (("fragments",), ["matmul_wgmma fragments>0"]),
     (("split_k",), ["matmul_wgmma split>1"]),
-    (("multicast",), ["matmul_wgmma multicast>1"]),
-    (("beside",), ["matmul_wgmma beside>1"]),
+    (("multicast_columns",), ["matmul_wgmma multicast_columns>1"]),
+    (("multicast_rows",), ["matmul_wgmma multicast_rows>1"]),
     (("whole",), ["matmul_wgmma whole>0"]),
     (("attention_wgmma",), ["attention_wgmma"]),
 ]
@@ -243,11 +243,12 @@ def rungs(capability):
         matmul_cases("split_k", "matmul_wgmma split=2", [(m, 128, 1536) for m in (1, 65, 129)]))
     yield "tma_multicast", ["cluster", "tma"], unit_kernels("tma_multicast", ("tma_multicast",),
                                                             capability)
-    yield "multicast", ["tma_multicast", "ring"], list(
-        matmul_cases("multicast", "matmul_wgmma multicast=2", [(m, 192, 256) for m in (513, 1000)],
-                     least=512))
-    yield "beside", ["tma_multicast", "ring"], list(
-        matmul_cases("beside", "matmul_wgmma beside=2", [(m, 256, 256) for m in (1, 65, 200)]))
+    yield "multicast_columns", ["tma_multicast", "ring"], list(
+        matmul_cases("multicast_columns", "matmul_wgmma multicast_columns=2",
+                     [(m, 192, 256) for m in (513, 1000)], least=512))
+    yield "multicast_rows", ["tma_multicast", "ring"], list(
+        matmul_cases("multicast_rows", "matmul_wgmma multicast_rows=2",
+                     [(m, 256, 256) for m in (1, 65, 200)]))
     yield "whole", ["cluster", "ring", "rows_mma"], list(
         matmul_cases("whole", "matmul_wgmma whole=2", [(m, 256, 128) for m in (1, 65, 129)],
                      template=NORM_MATMUL))

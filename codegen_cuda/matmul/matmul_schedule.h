@@ -92,10 +92,10 @@ struct WgmmaSchedule {
                          // products of few rows
   bool persistent = false;  // as many blocks as run at once take one tile after the other
   std::int64_t split = 1;   // as of MmaSchedule; not where persistent
-  // Blocks of a cluster whose tiles lie below each other: each brings an equal part of the columns'
-  // operand to all of them. `beside`: the same of tiles beside each other and the rows' operand. At
-  // most one of them is more than 1; a field is left out where it is 1.
-  std::int64_t multicast = 1, beside = 1;
+  // Blocks of a cluster that bring an operand to each other by multicast, each an equal part of it:
+  // the columns' operand to tiles below each other, or the rows' operand to tiles beside each
+  // other. At most one of them is more than 1; a field is left out where it is 1.
+  std::int64_t multicast_columns = 1, multicast_rows = 1;
   // Bytes of an element (2 or 4) of results that leave through shared memory by tensor memory
   // access, 16 rows of a warp at a time; 0, and the field is left out, where threads store them.
   std::int64_t tma_store = 0;
@@ -114,8 +114,8 @@ struct WgmmaSchedule {
                       ir::ScheduleField{"swap_ab", &WgmmaSchedule::swap_ab},
                       ir::ScheduleField{"persistent", &WgmmaSchedule::persistent},
                       ir::ScheduleField{"split", &WgmmaSchedule::split},
-                      ir::ScheduleField{"multicast", &WgmmaSchedule::multicast, 1},
-                      ir::ScheduleField{"beside", &WgmmaSchedule::beside, 1},
+                      ir::ScheduleField{"multicast_columns", &WgmmaSchedule::multicast_columns, 1},
+                      ir::ScheduleField{"multicast_rows", &WgmmaSchedule::multicast_rows, 1},
                       ir::ScheduleField{"tma_store", &WgmmaSchedule::tma_store, 0},
                       ir::ScheduleField{"whole", &WgmmaSchedule::whole, 0},
                       ir::ScheduleField{"fragments", &WgmmaSchedule::fragments, 0}};
@@ -126,7 +126,7 @@ struct WgmmaSchedule {
   ir::Schedule schedule() const { return ir::write_fields("matmul_wgmma", *this); }
 
   std::int64_t sharing() const {
-    return multicast * beside;
+    return multicast_columns * multicast_rows;
   }  // blocks that bring operands to each other
   std::int64_t consumer_warpgroups() const { return block_rows / 64; }
   std::int64_t threads() const { return 128 * (consumer_warpgroups() + 1); }

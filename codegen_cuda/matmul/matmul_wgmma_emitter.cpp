@@ -31,9 +31,9 @@ class WgmmaEmitter {
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
         early_weights_(inputs.region.is_weight(static_cast<std::size_t>(operands_.right.buffer))),
         shape_{.rows = schedule_.swap_ab ? schedule_.block_columns
-                                         : schedule_.block_rows * schedule_.multicast,
+                                         : schedule_.block_rows * schedule_.multicast_columns,
                .columns = schedule_.swap_ab ? schedule_.block_rows
-                                            : schedule_.block_columns * schedule_.beside,
+                                            : schedule_.block_columns * schedule_.multicast_rows,
                .group = schedule_.group,
                .all_columns = false} {}
 
@@ -114,8 +114,9 @@ class WgmmaEmitter {
                             .cluster = {static_cast<std::int32_t>(together * holding), 1, 1},
                             .shared_bytes = wgmma_shared_bytes(form_, schedule_),
                             .dependent = true};
-    launch.tensor_maps = {map_of(first_operand(), schedule_.block_rows / schedule_.beside),
-                          map_of(second_operand(), schedule_.block_columns / schedule_.multicast)};
+    launch.tensor_maps = {
+        map_of(first_operand(), schedule_.block_rows / schedule_.multicast_rows),
+        map_of(second_operand(), schedule_.block_columns / schedule_.multicast_columns)};
     if (result_ != nullptr) launch.tensor_maps.push_back(map_of_result());
     result.launches.push_back(std::move(launch));
     if (!form_.rows.empty() && !cluster_rows()) {
@@ -203,11 +204,11 @@ class WgmmaEmitter {
   // Of the block's part of a tile.
   TilePlace write_place(CodeScope& scope, const std::string& tile) {
     TilePlace place = write_tile_place(kernel_, scope, form_, tiles_, shape_, tile);
-    if (schedule_.multicast > 1) {
+    if (schedule_.multicast_columns > 1) {
       place.first_row = write_variable(scope, kernel_, "first_row_of_block", place.first_row.wide,
                                        fmt::format("{} + rank * Tile::rows", place.first_row.name));
     }
-    if (schedule_.beside > 1) {
+    if (schedule_.multicast_rows > 1) {
       place.first_column =
           write_variable(scope, kernel_, "first_column_of_block", place.first_column.wide,
                          fmt::format("{} + rank * Tile::columns", place.first_column.name));
@@ -261,12 +262,12 @@ class WgmmaEmitter {
   void copy_first(CodeScope& scope, const TilePlace& place) {
     write_boxes(scope, first_operand(), 0, schedule_.block_rows, "to",
                 "(int)" + (schedule_.swap_ab ? place.first_column : place.first_row).name,
-                schedule_.beside);
+                schedule_.multicast_rows);
   }
   void copy_second(CodeScope& scope, const TilePlace& place) {
     write_boxes(scope, second_operand(), 1, schedule_.block_columns, "to + Tile::left_bytes",
                 "(int)" + (schedule_.swap_ab ? place.first_row : place.first_column).name,
-                schedule_.multicast);
+                schedule_.multicast_columns);
   }
   void copy_weights(CodeScope& scope, const TilePlace& place) {
     if (schedule_.swap_ab) copy_first(scope, place);

@@ -36,8 +36,8 @@ class WgmmaKind final : public KernelKind {
                                   const ir::Bucket& bucket) const override {
     const auto kind = [](const WgmmaSchedule& schedule) {
       return std::tuple(schedule.blocks, schedule.swap_ab, schedule.persistent, schedule.split,
-                        schedule.multicast, schedule.beside, schedule.tma_store, schedule.whole,
-                        schedule.fragments);
+                        schedule.multicast_columns, schedule.multicast_rows, schedule.tma_store,
+                        schedule.whole, schedule.fragments);
     };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
@@ -64,8 +64,9 @@ class WgmmaKind final : public KernelKind {
  private:
   static bool same_tile(const WgmmaSchedule& a, const WgmmaSchedule& b) {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
-           a.swap_ab == b.swap_ab && a.split == b.split && a.multicast == b.multicast &&
-           a.beside == b.beside && a.whole == b.whole;
+           a.swap_ab == b.swap_ab && a.split == b.split &&
+           a.multicast_columns == b.multicast_columns && a.multicast_rows == b.multicast_rows &&
+           a.whole == b.whole;
   }
 
   static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs,
@@ -117,12 +118,12 @@ class WgmmaKind final : public KernelKind {
             if (rows < 2 * most.rows) {
               add_with_boxes(schedule);
               // Sharing an operand pays where wide tiles lie below or beside each other anyway.
-              schedule.multicast = 2;
+              schedule.multicast_columns = 2;
               if (columns >= 64 && typical.rows >= 4 * rows) add_with_boxes(schedule);
-              schedule.multicast = 1;
-              schedule.beside = 2;
+              schedule.multicast_columns = 1;
+              schedule.multicast_rows = 2;
               if (columns >= 64 && typical.columns >= 2 * columns) add_with_boxes(schedule);
-              schedule.beside = 1;
+              schedule.multicast_rows = 1;
               schedule.whole = WholeRows::Cluster;
               schedule.group = 1;
               if (!persistent && cluster_holds_rows(form, columns)) add(schedule);
@@ -210,13 +211,13 @@ class WgmmaKind final : public KernelKind {
   // Null: none.
   static const char* reason_against_sharing(const BoxedOperands& operands,
                                             const WgmmaSchedule& schedule) {
-    for (const std::int64_t blocks : {schedule.multicast, schedule.beside})
+    for (const std::int64_t blocks : {schedule.multicast_columns, schedule.multicast_rows})
       if (blocks != 1 && blocks != 2 && blocks != 4)
-        return "multicast and beside are 1, 2 or 4 blocks";
+        return "multicast_columns and multicast_rows are 1, 2 or 4 blocks";
     if (schedule.sharing() == 1) return nullptr;
-    const bool columns = schedule.multicast > 1;
+    const bool columns = schedule.multicast_columns > 1;
     const BoxedOperand& operand = columns ? operands.right : operands.left;
-    if ((columns && schedule.beside > 1) || schedule.swap_ab || schedule.split > 1 ||
+    if ((columns && schedule.multicast_rows > 1) || schedule.swap_ab || schedule.split > 1 ||
         !operand.batch.empty())
       return "blocks share one operand, the same at every batch point, and are neither swap_ab nor "
              "split";
@@ -239,8 +240,8 @@ class WgmmaKind final : public KernelKind {
     work.threads = 128 * schedule.consumer_warpgroups();
     work.stages = schedule.stages;
     work.split = schedule.split;
-    work.shared_columns = schedule.multicast;
-    work.shared_rows = schedule.beside;
+    work.shared_columns = schedule.multicast_columns;
+    work.shared_rows = schedule.multicast_rows;
     if (schedule.tma_store != 0) {
       // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before
       // a block ends.

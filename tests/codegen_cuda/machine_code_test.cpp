@@ -144,7 +144,9 @@ Expected expected_of(const ir::Schedule& schedule) {
                  {"SYNCS.PHASECHK", "WARPGROUP.DEPBAR"}};
     if (schedule.find("tma_store").value_or(0) != 0) all.operations.emplace_back("UTMASTG");
     if (schedule.find("fragments").value_or(0) != 0) all.operations.emplace_back("STSM");
-    if (schedule.find("multicast").value_or(1) * schedule.find("beside").value_or(1) > 1)
+    if (schedule.find("multicast_columns").value_or(1) *
+            schedule.find("multicast_rows").value_or(1) >
+        1)
       all.instructions.emplace_back("MULTICAST");
     return all;
   }

@@ -149,7 +149,7 @@ TEST(MatmulCode, Instructions) {
        {"HMMA", "LDL", "STL", "STS.64"}},
       {"h200",
        "matmul_wgmma bm=128 bn=128 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 "
-       "beside=2",
+       "multicast_rows=2",
        {"HGMMA.64x128x16.F32.BF16", "UTMALDG.2D.MULTICAST", "UCGABAR_ARV"},
        {"HMMA", "LDL", "STL"}},
   };

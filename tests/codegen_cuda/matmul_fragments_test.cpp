@@ -28,10 +28,12 @@ TEST(SumsFinishedInRegisters, EdgesOfTiles) {
              MatmulEpilogue::None},
         Case{"bm=64 bn=128 stages=2 blocks=2 group=2 swap_ab=0 persistent=0 split=1", 72,
              MatmulEpilogue::Residual},
-        Case{"bm=64 bn=64 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 multicast=2",
+        Case{"bm=64 bn=64 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 "
+             "multicast_columns=2",
              136, MatmulEpilogue::Residual},
-        Case{"bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 beside=2", 136,
-             MatmulEpilogue::Bias}}) {
+        Case{
+            "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 multicast_rows=2",
+            136, MatmulEpilogue::Bias}}) {
     expect_right({.part = "h200",
                   .schedule = fmt::format("matmul_wgmma {} tma_store=2 fragments=1", one.fields),
                   .region = matmul_text(of_f16(one.columns, 136, one.epilogue)),

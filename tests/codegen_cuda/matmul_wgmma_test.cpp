@@ -137,9 +137,10 @@ TEST(MatmulWgmma, WhatSplitsTheDepth) {
 // Blocks of a cluster, one below the other, each bring their part of the columns to all of them.
 TEST(MatmulWgmma, ClustersThatShareAnOperand) {
   for (const char* shape :
-       {"bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2",
-        "bm=64 bn=64 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 multicast=2",
-        "bm=64 bn=32 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 multicast=4"}) {
+       {"bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_columns=2",
+        "bm=64 bn=64 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 multicast_columns=2",
+        "bm=64 bn=32 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 "
+        "multicast_columns=4"}) {
     expect_right({.part = "h200",
                   .schedule = fmt::format("matmul_wgmma {}", shape),
                   .region = matmul_text(
@@ -151,7 +152,7 @@ TEST(MatmulWgmma, ClustersThatShareAnOperand) {
   // The right operand as most exporters leave it, and a tile of 128 x 256.
   expect_right({.part = "h200",
                 .schedule = "matmul_wgmma bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 "
-                            "persistent=1 split=1 multicast=2",
+                            "persistent=1 split=1 multicast_columns=2",
                 .region = matmul_text({.columns = 200,
                                        .depth = 168,
                                        .columns_major = false,
@@ -160,7 +161,7 @@ TEST(MatmulWgmma, ClustersThatShareAnOperand) {
   expect_right(
       {.part = "h200",
        .schedule = "matmul_wgmma bm=128 bn=256 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 "
-                   "split=1 multicast=2",
+                   "split=1 multicast_columns=2",
        .region = matmul_text({.columns = 264, .depth = 128, .epilogue = MatmulEpilogue::LayerNorm}),
        .shapes = rows({130}),
        .tolerance = 1e-4});
@@ -170,10 +171,10 @@ TEST(MatmulWgmma, ClustersThatShareAnOperand) {
 // last one may have no columns.
 TEST(MatmulWgmma, ClustersThatShareRows) {
   for (const char* shape :
-       {"bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab=0 persistent=0 split=1 beside=2",
-        "bm=128 bn=16 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 beside=2 "
+       {"bm=64 bn=32 stages=3 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_rows=2",
+        "bm=128 bn=16 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 multicast_rows=2 "
         "tma_store=4",
-        "bm=64 bn=16 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 beside=4"}) {
+        "bm=64 bn=16 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 split=1 multicast_rows=4"}) {
     expect_right({.part = "h200",
                   .schedule = fmt::format("matmul_wgmma {}", shape),
                   .region = matmul_text(
@@ -244,25 +245,25 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
   const auto fits = [&](const std::string& fields) {
     return !kind->misfit(inputs, ir::parse_schedule("matmul_wgmma " + fields));
   };
-  EXPECT_TRUE(
-      fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2"));
+  EXPECT_TRUE(fits(
+      "bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_columns=2"));
   // Half a box of 64 columns.
-  EXPECT_FALSE(
-      fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2"));
+  EXPECT_FALSE(fits(
+      "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_columns=2"));
   // Two kinds of cluster.
-  EXPECT_FALSE(
-      fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2 multicast=2"));
-  EXPECT_FALSE(
-      fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=3"));
-  EXPECT_FALSE(
-      fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=1 persistent=0 split=1 multicast=2"));
-  EXPECT_TRUE(
-      fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 beside=2"));
-  EXPECT_FALSE(
-      fits("bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2 beside=2"));
-  EXPECT_FALSE(
-      fits("bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast=2 "
-           "beside=2"));  // one operand at a time
+  EXPECT_FALSE(fits(
+      "bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2 multicast_columns=2"));
+  EXPECT_FALSE(fits(
+      "bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_columns=3"));
+  EXPECT_FALSE(fits(
+      "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=1 persistent=0 split=1 multicast_columns=2"));
+  EXPECT_TRUE(fits(
+      "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_rows=2"));
+  EXPECT_FALSE(fits(
+      "bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2 multicast_rows=2"));
+  EXPECT_FALSE(fits(
+      "bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 multicast_columns=2 "
+      "multicast_rows=2"));  // one operand at a time
 }
 
 // Assembled without spills or remarks, as large products of an encoder
@@ -274,11 +275,12 @@ TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
                                                .result = "bf16",
                                                .epilogue = MatmulEpilogue::BiasGelu}));
   const auto backend = make_cuda_backend({.target = *target_named("h200")});
-  for (const char* shape :
-       {"bm=128 bn=128 stages=5 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast=2",
-        "bm=128 bn=256 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast=2",
-        "bm=128 bn=192 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 beside=2 "
-        "tma_store=2"}) {
+  for (
+      const char* shape :
+      {"bm=128 bn=128 stages=5 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast_columns=2",
+       "bm=128 bn=256 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast_columns=2",
+       "bm=128 bn=192 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast_rows=2 "
+       "tma_store=2"}) {
     const ir::Schedule schedule = ir::parse_schedule(fmt::format("matmul_wgmma {}", shape));
     const ir::CompiledKernel kernel =
         backend->compile(region->region, bucket_of({{1, 8192, 1}}), schedule);
@@ -304,7 +306,8 @@ TEST(MatmulWgmma, ResultsThatLeaveAsBoxes) {
              "f32", 100, MatmulEpilogue::None},
         Case{"bm=64 bn=128 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=1 tma_store=4",
              "f32", 264, MatmulEpilogue::Bias},
-        Case{"bm=64 bn=64 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 multicast=2 "
+        Case{"bm=64 bn=64 stages=2 blocks=1 group=1 swap_ab=0 persistent=1 split=1 "
+             "multicast_columns=2 "
              "tma_store=4",
              "f32", 72, MatmulEpilogue::Residual}}) {
     expect_right({.part = "h200",
@@ -420,7 +423,7 @@ TEST(MatmulWgmma, CheckedForm) {
   expect_right(
       {.part = "h200",
        .schedule = "matmul_wgmma bm=64 bn=64 stages=2 blocks=1 group=2 swap_ab=0 persistent=1 "
-                   "split=1 multicast=2",
+                   "split=1 multicast_columns=2",
        .region = matmul_text({.columns = 128, .depth = 200, .epilogue = MatmulEpilogue::Bias}),
        .shapes = rows({1, 130}),
        .checked = true});

@@ -145,7 +145,7 @@ class OnTheInterpreter(unittest.TestCase):
     def test_constants_of_the_cost_model(self):
         products = [{
             "n": 768, "k": 768, "m": m,
-            "schedule": "matmul_wgmma bm=64 bn=64 bk=64 stages=4 blocks=1 group=8 persistent=0 swap_ab=0 split=1 multicast=1 beside=1 tma_store=0 whole=0"
+            "schedule": "matmul_wgmma bm=64 bn=64 bk=64 stages=4 blocks=1 group=8 persistent=0 swap_ab=0 split=1 multicast_columns=1 multicast_rows=1 tma_store=0 whole=0"
         } for m in (1, 4096)]
         with tempfile.TemporaryDirectory(prefix="anydim_estimates_") as name:
             campaign = self.campaign(pathlib.Path(name), "h100")
@@ -230,7 +230,7 @@ class OnTheInterpreter(unittest.TestCase):
             "a100", 80, {
                 "tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent",
                 "tma_store", "fragments", "cluster_mma", "split_mma", "split_k", "tma_multicast",
-                "multicast", "beside", "whole", "attention_wgmma"})
+                "multicast_columns", "multicast_rows", "whole", "attention_wgmma"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""

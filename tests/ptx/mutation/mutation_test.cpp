@@ -200,7 +200,7 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
                  .shapes = {{{{"n", 150}}}, {{{"n", 150}}, {{"n", 200}}}},
                  .weights = {1}},
                 *kind, score);
-  for (const char* shared : {"multicast", "beside"}) {
+  for (const char* shared : {"multicast_columns", "multicast_rows"}) {
     expect_caught({.name = fmt::format("matmul_wgmma {}", shared),
                    .part = "h200",
                    .schedule = fmt::format("matmul_wgmma bm=64 bn=32 stages=3 blocks=1 group=2 "
