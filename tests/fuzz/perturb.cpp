@@ -10,6 +10,7 @@
 #include "ir/error.h"
 #include "ir/reference/evaluate.h"
 #include "ir/shapes/infer.h"
+#include "passes/binding_writer.h"
 
 namespace anydim::tests {
 
@@ -44,53 +45,22 @@ double nudge(DType dtype) {
   }
 }
 
-// Adds bindings to the end of a body.
-class Appender {
- public:
-  Appender(Function& function, std::vector<Binding>& bindings)
-      : function_(function), bindings_(bindings) {}
-
-  ValueId constant(DType dtype, double number) {
-    Tensor value(dtype, {});
-    value.set_real(0, number);
-    return binding(Op::constant, {}, TensorType{dtype, {}}, {{"value", std::move(value)}});
-  }
-  ValueId binding(Op op, std::vector<ValueId> operands, const Type& type,
-                  Attributes attributes = {}) {
-    const ValueId result = function_.add_value("nudged", type);
-    bindings_.push_back({.op = op,
-                         .operands = std::move(operands),
-                         .results = {result},
-                         .attributes = std::move(attributes)});
-    return result;
-  }
-
- private:
-  Function& function_;
-  std::vector<Binding>& bindings_;
-};
-
 // The product of a reduction as that of all factors of 1 and more, times that of all others: what a
 // lane that met the large ones alone would bring. Where the first is infinite and the second 0, the
 // order of factors decides whether the product is 0, infinite or no number.
-ValueId product_of_two_parts(Appender& append, const Function& function, const Binding& reduction) {
-  const Type type = function.values[reduction.operands[0]].type;  // values are added below
-  const DType dtype = type.tensor.dtype;
-  const ValueId one = append.constant(dtype, 1), below = append.constant(dtype, -1);
-  const ValueId x = reduction.operands[0];
-  const ValueId magnitude = append.binding(Op::abs, {x}, type);
-  const ValueId large = append.binding(Op::max, {magnitude, one}, type);
-  const ValueId from = append.binding(Op::max, {x, below}, type);
-  const ValueId small = append.binding(Op::min, {from, one}, type);
-  std::vector<ValueId> products;
-  const Type result = function.values[reduction.results[0]].type;
-  for (const ValueId part : {large, small}) {
+ValueId product_of_two_parts(passes::BindingWriter& writer, DType dtype, const Binding& reduction) {
+  const ValueId factors = reduction.operands[0];
+  const ValueId one = writer.number(dtype, 1);
+  const ValueId large = writer.emit(Op::max, {writer.emit(Op::abs, {factors}), one});
+  const ValueId small =
+      writer.emit(Op::min, {writer.emit(Op::max, {factors, writer.number(dtype, -1)}), one});
+  const auto product = [&](ValueId part) {
     std::vector<ValueId> operands = reduction.operands;
     operands[0] = part;
-    products.push_back(
-        append.binding(reduction.op, std::move(operands), result, reduction.attributes));
-  }
-  return append.binding(Op::mul, products, result);
+    return writer.emit(reduction.op, std::move(operands), reduction.attributes);
+  };
+  const ValueId of_large = product(large);
+  return writer.emit(Op::mul, {of_large, product(small)});
 }
 
 }  // namespace
@@ -113,7 +83,7 @@ std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t cal
   std::vector<ValueId> renamed(main.values.size());
   for (ValueId id = 0; id < renamed.size(); ++id) renamed[id] = id;
   std::vector<Binding> bindings;
-  Appender append(main, bindings);
+  passes::BindingWriter writer(main, bindings, "", "nudged");
   std::uint64_t state = 1;
   for (Binding& binding : main.body.bindings) {
     for (ValueId& operand : binding.operands)
@@ -126,13 +96,14 @@ std::vector<Tensor> evaluate_perturbed(const RandomGraph& graph, std::size_t cal
       const Type type = main.values[result].type;
       if (!type.is_tensor() || !is_float(type.tensor.dtype)) continue;
       const bool multiplies = copy.op == Op::reduce_prod || copy.op == Op::dyn_reduce_prod;
-      const ValueId plain = multiplies ? product_of_two_parts(append, main, copy) : result;
+      const ValueId plain =
+          multiplies ? product_of_two_parts(writer, type.tensor.dtype, copy) : result;
       // Up, down or not at all: the same change everywhere would cancel out in differences.
       state = state * 6364136223846793005u + 1442695040888963407u;
       const ValueId factor =
-          append.constant(type.tensor.dtype, 1 + (nudge(type.tensor.dtype) - 1) *
-                                                     (static_cast<double>(state >> 62) - 1.5));
-      renamed[result] = append.binding(Op::mul, {plain, factor}, type);
+          writer.number(type.tensor.dtype, 1 + (nudge(type.tensor.dtype) - 1) *
+                                                   (static_cast<double>(state >> 62) - 1.5));
+      renamed[result] = writer.emit(Op::mul, {plain, factor});
     }
   }
   main.body.bindings = std::move(bindings);
