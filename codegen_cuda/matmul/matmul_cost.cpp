@@ -104,13 +104,19 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   }
   const double alone = costs.first_bytes_cycles + depth_tiles * work.tile_latency +
                        costs.epilogue_latency + meeting + work.end_latency;
-  const double wave = std::max(throughput + together * epilogue, alone + epilogue);
+  double wave = std::max(throughput + together * epilogue, alone + epilogue), last = 0;
+  if (work.in_turn && waves > 1) {
+    // One tile is finished under the other's multiplications, all but the last.
+    wave = std::max({throughput, together * epilogue, (alone + epilogue) / 2});
+    last = together * epilogue;
+  }
   // The last wave of many is partly empty only once: what is left of waves is spread by the
   // scheduler.
   const double whole =
       waves <= 1
           ? wave
-          : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together)));
+          : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together))) +
+                last;
 
   const double unique = (number(extents.rows) * number(extents.depth) +
                          number(extents.depth) * number(extents.columns)) *

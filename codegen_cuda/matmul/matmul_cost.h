@@ -46,6 +46,7 @@ struct MatmulWork {
   // Of one lane, for one element: to bring its sum from the multiplication to the epilogue; of the
   // epilogue, which only one of the blocks that share a tile's depth computes.
   double sum_cycles = 0, epilogue_cycles = 0;
+  bool in_turn = false;      // a block has two tiles: one is finished while the other is multiplied
   double end_latency = 0;    // cycles between a block's epilogue and its end
   double extra_seconds = 0;  // a second launch
 };
