@@ -19,7 +19,7 @@ namespace {
 // Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row
 // counts too. More would cost compile time; short loops get it, whose every start and end weighs.
 constexpr std::int64_t body_operations = 8;
-constexpr std::int64_t short_body_operations = 64;
+constexpr std::int64_t short_body_operations = 32;
 constexpr std::int64_t short_depth = 64;  // steps
 // A body of this many multiply-adds hides a fetch of each kind: every pass has them, and there is
 // one loop to compile.

@@ -272,8 +272,7 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
       "multicast_rows=2"));  // one operand at a time
 }
 
-// Assembled without spills or remarks, as large products of an encoder
-// would ask for it.
+// Assembled without spills or remarks, as large products of an encoder would ask for it.
 TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
   const auto region = make_region(matmul_text({.columns = 1536,
                                                .depth = 384,
