@@ -49,6 +49,13 @@ struct EmittedKernel {
   std::vector<EntryPlan> entries{};
 };
 
+// What a launch keeps a multiprocessor busy with, in cycles, spread evenly over all of a part: its
+// schedulers (an instruction of a warp is one; all four issue one a cycle), its tensor cores, its
+// share of the L2 cache's bandwidth.
+struct LaunchCycles {
+  double issue = 0, tensor = 0, memory = 0;
+};
+
 // One way to compute a loop form. Estimates go by waves, bandwidth and occupancy; space() has the
 // cheapest few of every kind of schedule.
 class KernelKind : public ir::KernelKind<PlanInputs> {
@@ -56,6 +63,12 @@ class KernelKind : public ir::KernelKind<PlanInputs> {
   // Whether it also computes forms over rows laid end to end (ir::Segments); accepts() is not asked
   // about one otherwise.
   virtual bool takes_segments() const { return false; }
+  // What the estimate of one launch counts with (bench/cuda_counts.py compares); nothing of a kind
+  // that no model of theirs needs.
+  virtual LaunchCycles cycles(const PlanInputs&, const ir::Schedule&,
+                              std::span<const std::int64_t>) const {
+    return {};
+  }
   // Why the schedule does not fit the device (shared memory, registers, threads); nothing where it
   // does.
   virtual std::optional<std::string> misfit(const PlanInputs& inputs,

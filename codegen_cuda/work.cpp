@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/error.h"
+#include "ir/loops/kernel_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -68,12 +69,42 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
   return bytes;
 }
 
-double point_clocks(const ir::ScalarProgram& program) {
+namespace {
+
+// A scratch vector's element is one of the inner point.
+bool reads_scratch(std::span<const ScalarStep> steps, std::int32_t position) {
+  const ScalarStep& step = steps[static_cast<std::size_t>(position)];
+  return step.is<ir::step::Scratch>() ||
+         std::ranges::any_of(step.operands,
+                             [&](std::int32_t operand) { return reads_scratch(steps, operand); });
+}
+
+double step_clocks(const ScalarStep& step, double together) {
+  // Addresses and loads, by a thread, serve all its neighbours.
+  constexpr double load = 4, check = 4;
+  if (step.is<ir::step::Apply>()) return operation_clocks(step);
+  if (step.is<ir::step::Load>()) return load / together;
+  return step.is<ir::step::CheckedIndex>() || step.is<ir::step::Guarded>() ? check : 0;
+}
+
+}  // namespace
+
+double point_clocks(const ir::ScalarProgram& program, double together) {
   double clocks = 1;
-  for (const ScalarStep& step : program.steps) {
-    if (step.is<ir::step::Apply>()) clocks += operation_clocks(step);
-    else if (step.is<ir::step::Load>()) clocks += 4;
-    else if (step.is<ir::step::CheckedIndex>() || step.is<ir::step::Guarded>()) clocks += 4;
+  for (const ScalarStep& step : program.steps) clocks += step_clocks(step, together);
+  return clocks;
+}
+
+RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Iteration> inner,
+                     double together) {
+  RowClocks clocks{.point = 1};
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const auto position = static_cast<std::int32_t>(i);
+    const bool varies = std::ranges::any_of(inner, [&](const ir::Iteration& loop) {
+      return ir::varies(program.steps, position, loop.variable);
+    });
+    (varies || reads_scratch(program.steps, position) ? clocks.point : clocks.row) +=
+        step_clocks(program.steps[i], together);
   }
   return clocks;
 }
@@ -107,12 +138,22 @@ double launch_seconds(const CudaTarget& target, double blocks, double threads, d
   const double bandwidth =
       target.memory_bandwidth *
       (bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
-  // Blocks of the last wave take as long as those of a full one.
-  const double used = std::min(1.0, blocks / (waves * at_once)) * waves * at_once;
+  // Blocks of the last wave take as long as those of a full one; few are spread over all.
   const double multiprocessors =
-      std::clamp(used / resident / waves, 1.0, static_cast<double>(target.multiprocessors));
+      std::clamp(blocks / waves, 1.0, static_cast<double>(target.multiprocessors));
   const double computing = clocks / (lanes * target.clock * multiprocessors);
   return target.costs.start_seconds + std::max(bytes / bandwidth, computing);
+}
+
+double launch_seconds(const CudaTarget& target, const StreamingWork& work) {
+  return launch_seconds(target, work.blocks, work.threads, work.resident, work.bytes, work.clocks);
+}
+
+LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work) {
+  constexpr double lanes = 128;  // of a multiprocessor
+  const double multiprocessors = target.multiprocessors;
+  return {.issue = work.clocks / (lanes * multiprocessors),
+          .memory = work.bytes / (multiprocessors * target.costs.l2_bytes_per_clock)};
 }
 
 }  // namespace anydim::codegen_cuda

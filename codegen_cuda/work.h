@@ -26,8 +26,14 @@ double traffic_bytes(const PlanInputs& inputs, double points);
 // that could run meanwhile.
 double operation_clocks(const ir::ScalarStep& step);
 // Clocks of one thread for one point of a program, at the rate of its multiprocessor's four
-// schedulers with 32 lanes each.
-double point_clocks(const ir::ScalarProgram& program);
+// schedulers with 32 lanes each; a thread has `together` neighbours at a time.
+double point_clocks(const ir::ScalarProgram& program, double together = 1);
+// The same of the steps that vary along `inner`, and of the others, which a row has once.
+struct RowClocks {
+  double point = 0, row = 0;
+};
+RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Iteration> inner,
+                     double together);
 // Neighbouring elements that suit a thread: 16 bytes of the narrowest buffer, but no more than 32
 // of the widest and 256 of all buffers together, so that they fit the registers. A power of two.
 std::int64_t vector_elements(const PlanInputs& inputs);
@@ -35,6 +41,11 @@ std::int64_t vector_elements(const PlanInputs& inputs);
 // Seconds of one launch of `blocks` blocks of `threads` threads, `resident` of them on a
 // multiprocessor at once, that moves `bytes` and computes for `clocks` thread-clocks in all (as
 // point_clocks counts): waves, bandwidth (of the L2 cache where what is moved fits it), launch.
+struct StreamingWork {
+  double blocks = 0, threads = 0, resident = 0, bytes = 0, clocks = 0;
+};
+double launch_seconds(const CudaTarget& target, const StreamingWork& work);
+LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work);
 double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident,
                       double bytes, double clocks);
 

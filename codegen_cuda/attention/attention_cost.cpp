@@ -14,7 +14,9 @@ namespace {
 constexpr double shared_bytes_per_cycle = 128;
 constexpr double exponentials_per_cycle = 16;
 constexpr double lanes_per_cycle = 128;
-constexpr double simt_efficiency = 0.35;  // of the f32 rate, in the fallback
+constexpr double simt_efficiency = 0.23;  // of the f32 rate, in the fallback: counted
+// Cycles of all schedulers until a warp has found its sequence, of those laid end to end.
+constexpr double sequence_cycles = 120;
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
 
@@ -47,6 +49,7 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
     // As many sequences of a typical length as there are rows for.
     constexpr double typical = 64;
     const double length = std::min(typical, sizes.rows);
+    sizes.ragged = true;
     sizes.points *= length > 0 ? sizes.rows / length : 0;
     sizes.rows = sizes.keys = length;
   }
@@ -55,6 +58,68 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
   const ir::DType stored = form.k.steps.front().dtype;
   sizes.element_bytes = ir::is_float(stored) ? static_cast<double>(ir::size_of(stored)) : 4;
   return sizes;
+}
+
+namespace {
+
+// Blocks of a launch, and what one of them does.
+LaunchCycles of_launch(const CudaTarget& target, const AttentionSizes& sizes, double blocks,
+                       double block_rows, double points, double tiles, double block_keys,
+                       double setup, double operations) {
+  const double multiprocessors = target.multiprocessors, share = blocks / multiprocessors;
+  const double scores = points * block_rows * tiles * block_keys;
+  const double bytes = points * (block_rows + tiles * block_keys) * (sizes.depth + sizes.width) *
+                       sizes.element_bytes;
+  return {.issue = share * (setup + scores * operations / lanes_per_cycle +
+                            scores / exponentials_per_cycle),
+          .tensor = share * 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops,
+          .memory = share * bytes / target.costs.l2_bytes_per_clock};
+}
+
+double tiles_seen(const AttentionSizes& sizes, double block_rows, double block_keys) {
+  // A row block sees at least the keys beside itself.
+  const double seen =
+      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
+  return std::ceil(seen / block_keys);
+}
+
+// Of a warp that multiplies fragments, for a score of a head of 64: loads and products.
+constexpr double fragment_operations = 3.4;
+
+double mma_operations(const CudaTarget& target, const AttentionSizes& sizes) {
+  return target.costs.operations_per_score + fragment_operations * (sizes.depth + sizes.width) / 64;
+}
+
+}  // namespace
+
+LaunchCycles attention_mma_cycles(const CudaTarget& target, const AttentionMmaSchedule& schedule,
+                                  const AttentionSizes& sizes) {
+  if (sizes.points == 0 || sizes.rows == 0) return {};
+  constexpr double warp_setup = 120;  // counted on machine code, cycles of all schedulers
+  const auto block_rows = static_cast<double>(schedule.block_rows()),
+             block_keys = static_cast<double>(schedule.keys),
+             points = static_cast<double>(schedule.points);
+  const double blocks = std::ceil(sizes.rows / block_rows) * std::ceil(sizes.points / points);
+  return of_launch(target, sizes, blocks, block_rows, points,
+                   tiles_seen(sizes, block_rows, block_keys), block_keys,
+                   (warp_setup + (sizes.ragged ? sequence_cycles : 0)) *
+                       static_cast<double>(schedule.warps) * points,
+                   mma_operations(target, sizes));
+}
+
+LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
+                                    const AttentionWgmmaSchedule& schedule,
+                                    const AttentionSizes& sizes) {
+  if (sizes.points == 0 || sizes.rows == 0) return {};
+  constexpr double group_setup = 518;  // as above
+  const auto block_rows = static_cast<double>(schedule.block_rows()),
+             block_keys = static_cast<double>(schedule.keys);
+  return of_launch(
+      target, sizes, std::ceil(sizes.rows / block_rows) * sizes.points, block_rows, 1,
+      tiles_seen(sizes, block_rows, block_keys), block_keys,
+      group_setup * static_cast<double>(schedule.groups) +
+          (sizes.ragged ? 4 * (1 + static_cast<double>(schedule.groups)) * sequence_cycles : 0),
+      target.costs.operations_per_score);
 }
 
 double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
@@ -66,10 +131,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
   const double row_blocks = std::ceil(sizes.rows / block_rows);
-  // A row block sees at least the keys beside itself.
-  const double seen =
-      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
-  const double tiles = std::ceil(seen / block_keys);
+  const double tiles = tiles_seen(sizes, block_rows, block_keys);
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
   const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
@@ -81,7 +143,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
       passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle,
                rescaling = scores / block_keys * sizes.width / lanes_per_cycle;
-  const double issue = scores * costs.operations_per_score / lanes_per_cycle + rescaling;
+  const double issue = scores * mma_operations(target, sizes) / lanes_per_cycle + rescaling;
   const double most = std::max({products, shared, exponentials, issue});
   const double busy =
       tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
@@ -108,9 +170,7 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
                block_keys = static_cast<double>(schedule.keys);
   const double groups = static_cast<double>(schedule.groups);
   const double row_blocks = std::ceil(sizes.rows / block_rows);
-  const double seen =
-      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
-  const double tiles = std::ceil(seen / block_keys);
+  const double tiles = tiles_seen(sizes, block_rows, block_keys);
   const double scores = block_rows * block_keys;
   const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
   // Each warpgroup's multiplications read the tile, and the first product its queries.
@@ -132,16 +192,36 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
                      busy + costs.attention_block_latency / 4, alone, moved_bytes(sizes));
 }
 
+namespace {
+
+double simt_tile_cycles(const AttentionSizes& sizes, double width_blocks) {
+  constexpr double scores = 16.0 * 32;
+  return scores * (rounded(sizes.depth, 32) + rounded(sizes.width, 32) / width_blocks) /
+             (lanes_per_cycle * simt_efficiency) +
+         scores / exponentials_per_cycle;
+}
+
+}  // namespace
+
+LaunchCycles attention_simt_cycles(const CudaTarget& target, const AttentionSizes& sizes) {
+  if (sizes.points == 0 || sizes.rows == 0) return {};
+  constexpr double setup = 700, warps = 4;  // counted on machine code
+  const double width_blocks = std::ceil(sizes.width / 128),
+               blocks = sizes.points * std::ceil(sizes.rows / 16) * width_blocks,
+               tiles = std::ceil(std::max(1.0, sizes.visible * sizes.keys) / 32);
+  const double multiprocessors = target.multiprocessors, share = blocks / multiprocessors;
+  return {.issue = share * (setup + (sizes.ragged ? warps * sequence_cycles : 0) +
+                            tiles * simt_tile_cycles(sizes, width_blocks)),
+          .memory = share * (16 + tiles * 32) * (sizes.depth + sizes.width / width_blocks) *
+                    sizes.element_bytes / target.costs.l2_bytes_per_clock};
+}
+
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes) {
   if (sizes.points == 0 || sizes.rows == 0) return 0;
   const CostConstants& costs = target.costs;
   const double row_blocks = std::ceil(sizes.rows / 16), width_blocks = std::ceil(sizes.width / 128);
   const double tiles = std::ceil(std::max(1.0, sizes.visible * sizes.keys) / 32);
-  const double scores = 16.0 * 32;
-  const double work = scores *
-                          (rounded(sizes.depth, 32) + rounded(sizes.width, 32) / width_blocks) /
-                          (lanes_per_cycle * simt_efficiency) +
-                      scores / exponentials_per_cycle;
+  const double work = simt_tile_cycles(sizes, width_blocks);
   const double busy = tiles * work;
   constexpr std::int64_t threads = 128;
   const auto resident = static_cast<double>(streaming_blocks(target, threads));

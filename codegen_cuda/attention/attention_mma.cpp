@@ -36,6 +36,11 @@ class AttentionMma final : public AttentionKind {
     return attention_mma_seconds(inputs.target, AttentionMmaSchedule::from(schedule),
                                  attention_sizes(inputs, keys), has_column(inputs));
   }
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    return attention_mma_cycles(inputs.target, AttentionMmaSchedule::from(schedule),
+                                attention_sizes(inputs, keys));
+  }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override;
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,

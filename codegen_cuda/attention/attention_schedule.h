@@ -86,6 +86,7 @@ struct AttentionSizes {
   double depth = 0, width = 0;
   double visible = 1;        // share of the keys that lie in a row's key range
   double element_bytes = 2;  // of an operand's element
+  bool ragged = false;       // over sequences laid end to end
 };
 // At values of the region's keys. Extents that are no key count as a middling size.
 AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys);
@@ -95,6 +96,12 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
                              const AttentionSizes& sizes, bool column);
 double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
                                const AttentionSizes& sizes, bool column);
+LaunchCycles attention_mma_cycles(const CudaTarget& target, const AttentionMmaSchedule& schedule,
+                                  const AttentionSizes& sizes);
+LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
+                                    const AttentionWgmmaSchedule& schedule,
+                                    const AttentionSizes& sizes);
+LaunchCycles attention_simt_cycles(const CudaTarget& target, const AttentionSizes& sizes);
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes);
 
 inline const ir::AttentionForm& attention_form(const PlanInputs& inputs) {

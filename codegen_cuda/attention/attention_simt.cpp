@@ -35,6 +35,10 @@ class AttentionSimt final : public AttentionKind {
                   std::span<const std::int64_t> keys) const override {
     return attention_simt_seconds(inputs.target, attention_sizes(inputs, keys));
   }
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule&,
+                      std::span<const std::int64_t> keys) const override {
+    return attention_simt_cycles(inputs.target, attention_sizes(inputs, keys));
+  }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& wanted) const override {
     const std::int64_t columns = wanted.field("columns"), most = is_double(inputs) ? 2 : 4;

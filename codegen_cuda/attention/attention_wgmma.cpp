@@ -89,6 +89,11 @@ class AttentionWgmma final : public AttentionKind {
     return attention_wgmma_seconds(inputs.target, AttentionWgmmaSchedule::from(schedule),
                                    attention_sizes(inputs, keys), has_column(inputs));
   }
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    return attention_wgmma_cycles(inputs.target, AttentionWgmmaSchedule::from(schedule),
+                                  attention_sizes(inputs, keys));
+  }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override;
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,

@@ -38,6 +38,16 @@ class MapKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
+    return launch_seconds(inputs.target, work_of(inputs, schedule, keys));
+  }
+
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    return launch_cycles(inputs.target, work_of(inputs, schedule, keys));
+  }
+
+  static StreamingWork work_of(const PlanInputs& inputs, const ir::Schedule& schedule,
+                               std::span<const std::int64_t> keys) {
     const auto& form = std::get<ir::MapForm>(inputs.form.kind);
     const auto vector = static_cast<double>(schedule.field("vector")),
                threads = static_cast<double>(schedule.field("threads"));
@@ -46,14 +56,17 @@ class MapKind : public KernelKind {
       const double part_points = points_at(inputs, part.space, keys);
       // Finding a vector's place costs a division or two.
       constexpr double place = 24;
-      clocks += part_points * (point_clocks(part.program) + place / vector);
+      clocks += part_points * (point_clocks(part.program, vector) + place / vector);
       points += part_points;
     }
     const auto resident = static_cast<double>(std::min(
         schedule.field("blocks"), streaming_blocks(inputs.target, schedule.field("threads"))));
     const double blocks = std::ceil(points / (vector * threads));
-    return launch_seconds(inputs.target, std::min(blocks, resident * inputs.target.multiprocessors),
-                          threads, resident, traffic_bytes(inputs, points), clocks);
+    return {.blocks = std::min(blocks, resident * inputs.target.multiprocessors),
+            .threads = threads,
+            .resident = resident,
+            .bytes = traffic_bytes(inputs, points),
+            .clocks = clocks};
   }
 
   std::optional<std::string> misfit(const PlanInputs&,

@@ -55,32 +55,55 @@ std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucke
   return keys;
 }
 
-double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
-                      const MatmulExtents& extents) {
-  if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
-  const CostConstants& costs = target.costs;
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+namespace {
+
+// Blocks of a launch, and what one of them does.
+struct BlockWork {
+  double blocks = 0, depth_tiles = 0, depth = 0;
+  double flops = 0, rows_bytes = 0, columns_bytes = 0, output_bytes = 0;
+  double loop_issue = 0, epilogue = 0;  // cycles of all schedulers
+};
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+BlockWork block_work(const MatmulWork& work, const MatmulExtents& extents) {
   const double rows = number(work.block_rows), columns = number(work.block_columns),
-               multiprocessors = target.multiprocessors;
+               split = number(work.split);
   // A cluster has as many blocks below (beside) each other, also at the end.
   const double below = number(work.shared_columns), beside = number(work.shared_rows);
   const double across =
       work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns * beside) * beside;
-  const double blocks = number(extents.batch) * ceiling(number(extents.rows), rows * below) *
-                        below * across * number(work.split);
-  const double depth_tiles =
-      ceiling(ceiling(number(extents.depth), number(work.block_depth)), number(work.split)) *
-      work.depth_scale;
-  const double depth = depth_tiles * number(work.block_depth);
+  BlockWork block;
+  block.blocks =
+      number(extents.batch) * ceiling(number(extents.rows), rows * below) * below * across * split;
+  block.depth_tiles =
+      ceiling(ceiling(number(extents.depth), number(work.block_depth)), split) * work.depth_scale;
+  block.depth = block.depth_tiles * number(work.block_depth);
+  block.flops = 2 * rows * columns * block.depth;
+  block.rows_bytes = block.depth * rows / beside * work.operand_bytes;
+  block.columns_bytes = block.depth * columns / below * work.operand_bytes;
+  block.output_bytes = rows * columns * work.depth_scale * work.output_bytes / split;
+  block.loop_issue = work.block_issue + block.depth_tiles * work.tile_issue;
+  block.epilogue = rows * columns * work.depth_scale *
+                       (work.sum_cycles + work.epilogue_cycles / split) /
+                       std::min(lanes, number(work.threads)) +
+                   rows * work.row_cycles;
+  return block;
+}
 
-  // Of one block.
-  const double flops = 2 * rows * columns * depth;
+}  // namespace
+
+double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
+                      const MatmulExtents& extents) {
+  if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
+  const CostConstants& costs = target.costs;
+  const double rows = number(work.block_rows), columns = number(work.block_columns),
+               multiprocessors = target.multiprocessors;
+  const auto [blocks, depth_tiles, depth, flops, rows_bytes, columns_bytes, output_bytes,
+              loop_issue, epilogue] = block_work(work, extents);
+  const double split = number(work.split);
   const double shared =
       depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
-  const double split = number(work.split);
-  const double epilogue = rows * columns * work.depth_scale *
-                          (work.sum_cycles + work.epilogue_cycles / split) /
-                          std::min(lanes, number(work.threads));
 
   const double together =
       std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
@@ -89,20 +112,18 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   // What a launch leaves of a multiprocessor the next one takes while it runs: a place for a block
   // that none of its own is for. So it is with the launch ahead, as far as a model of one can tell.
   const bool early = work.begins_early && together < number(work.blocks_per_multiprocessor);
-  const double late_columns_depth =
-      early ? depth - number(work.block_depth) * std::min(depth_tiles, number(work.early_tiles))
-            : depth;
-  const double traffic =
-      (depth * rows / beside + late_columns_depth * columns / below) * work.operand_bytes +
-      rows * columns * work.depth_scale * work.output_bytes / split;
+  const double early_share =
+      early ? std::min(1.0, number(work.early_tiles) / std::max(depth_tiles, 1.0)) : 0;
+  const double traffic = rows_bytes + columns_bytes * (1 - early_share) + output_bytes;
   const double first_bytes = costs.first_bytes_cycles - (early ? costs.setup_cycles : 0);
   const double throughput =
-      together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
-                           traffic / std::min(costs.l2_bytes_per_clock,
-                                              costs.l2_total_bytes_per_clock / active)});
+      together *
+      std::max(
+          {flops / work.flops_per_clock, loop_issue, shared / shared_bytes_per_clock,
+           traffic / std::min(costs.l2_bytes_per_clock, costs.l2_total_bytes_per_clock / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are
   // filled.
-  double waits = below * beside > 1 ? costs.split_latency : 0;
+  double waits = work.shared_columns * work.shared_rows > 1 ? costs.split_latency : 0;
   if (work.split > 1) {
     constexpr double read_together = 4;  // sums, by a thread
     const double reads = ceiling(rows * columns, read_together * number(work.threads) * split),
@@ -144,11 +165,29 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
          work.extra_seconds;
 }
 
+LaunchCycles matmul_cycles(const CudaTarget& target, const MatmulWork& work,
+                           const MatmulExtents& extents) {
+  if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return {};
+  const BlockWork block = block_work(work, extents);
+  const double share = block.blocks / target.multiprocessors;
+  // A block whose threads are fewer than lanes has its epilogue's instructions on fewer schedulers.
+  const double epilogue = block.epilogue * std::min(lanes, number(work.threads)) / lanes;
+  return {.issue = share * (block.loop_issue + epilogue) + work.second.issue,
+          .tensor = work.tensor_flops == 0 ? 0 : share * block.flops / work.tensor_flops,
+          .memory = share * (block.rows_bytes + block.columns_bytes + block.output_bytes) /
+                        target.costs.l2_bytes_per_clock +
+                    work.second.memory};
+}
+
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
+  // A thread has four neighbours: one instruction loads for them, and one converts two to 16 bits.
+  constexpr double load = 0.25, narrow = 0.5;
   for (const ir::ScalarStep& step : program.steps) {
-    if (step.is<ir::step::Apply>()) cycles += operation_clocks(step);
-    if (step.is<ir::step::Load>()) cycles += 1;
+    if (step.is<ir::step::Load>()) cycles += load;
+    if (!step.is<ir::step::Apply>()) continue;
+    const bool converts = step.op() == ir::Op::cast && ir::size_of(step.dtype) == 2;
+    cycles += converts ? narrow : operation_clocks(step);
   }
   return cycles;
 }
@@ -186,7 +225,12 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   work.epilogue_cycles = program_cycles(form.epilogue);
   if (form.rows.empty()) return work;
   double stages = 0;
-  for (const ir::RowStage& stage : form.rows) stages += 2 + program_cycles(stage.program);
+  constexpr double together = 4, warp = 32;  // columns of a thread, threads of a row
+  for (const ir::RowStage& stage : form.rows) {
+    const RowClocks clocks = row_clocks(stage.program, std::span(&form.n, 1), together);
+    stages += (stage.per_row ? 0 : clocks.point) +
+              clocks.row * warp / std::max(static_cast<double>(extents.columns), 1.0);
+  }
   if (whole_rows) {
     work.epilogue_cycles += stages;
     work.depth_scale =
@@ -200,25 +244,26 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   // Values are likely still in the second-level cache: a stage reads them at its rate.
   const double bytes = elements * kept * static_cast<double>(form.rows.size());
   const CostConstants& costs = inputs.target.costs;
-  const double per_clock =
-      static_cast<double>(inputs.target.multiprocessors) * costs.l2_bytes_per_clock;
+  const double multiprocessors = inputs.target.multiprocessors;
+  work.second = {.issue = elements * stages / (lanes * multiprocessors),
+                 .memory = bytes / (multiprocessors * costs.l2_bytes_per_clock)};
   work.extra_seconds =
-      costs.start_seconds +
-      (bytes / per_clock +
-       elements * stages / (lanes * static_cast<double>(inputs.target.multiprocessors)) +
-       costs.first_bytes_cycles * static_cast<double>(form.rows.size())) /
-          inputs.target.clock;
+      costs.start_seconds + (work.second.memory + work.second.issue +
+                             costs.first_bytes_cycles * static_cast<double>(form.rows.size())) /
+                                inputs.target.clock;
   return work;
 }
 
-MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work) {
+MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work, double holding) {
   const ir::MatmulForm& form = form_of(inputs);
-  for (const ir::RowStage& stage : form.rows)
-    work.epilogue_cycles += 2 + program_cycles(stage.program);
+  // Counted on machine code: a warp's instructions for a row, of a stage and of each block's part.
+  constexpr double stage_instructions = 65, part_instructions = 16, schedulers = 4;
+  const double stages = static_cast<double>(form.rows.size());
+  work.row_cycles = (stage_instructions * stages + part_instructions * holding) / schedulers;
   work.output_bytes -= static_cast<double>(ir::size_of(form.scratch.front()));
+  work.second = {};
   // A meeting of the cluster and a walk over the block's rows for each stage.
-  work.extra_seconds = static_cast<double>(form.rows.size()) * inputs.target.costs.split_latency /
-                       inputs.target.clock;
+  work.extra_seconds = stages * inputs.target.costs.split_latency / inputs.target.clock;
   return work;
 }
 

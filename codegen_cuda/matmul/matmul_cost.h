@@ -15,6 +15,10 @@ struct MatmulExtents {
   std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
 };
 
+// Blocks beside each other that hold whole rows, `block_columns` of them each.
+inline double number_of_parts(const MatmulExtents& extents, std::int64_t block_columns) {
+  return static_cast<double>((extents.columns + block_columns - 1) / block_columns);
+}
 // The form's extents where its keys have these values.
 MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys);
 // The values that a bucket's candidates are ranked at: towards the low end of each interval, as
@@ -39,6 +43,10 @@ struct MatmulWork {
   std::int64_t blocks_per_multiprocessor = 1;  // that registers and shared memory let run together
   double operand_bytes = 2;                    // of an element
   double flops_per_clock = 0;                  // of a multiprocessor, in its main loop
+  double tensor_flops = 0;                     // the same at most; 0: not on tensor cores
+  // Cycles of all schedulers: of a tile of depth, and of a block besides its tiles and epilogue.
+  double tile_issue = 0, block_issue = 0;
+  double row_cycles = 0;  // of all schedulers, for a row of a block: stages in a cluster
   double shared_bytes_per_tile =
       0;                    // read from shared memory by the multiplication of one tile of depth
   double tile_latency = 0;  // cycles that one tile of depth takes a block that is alone, when it
@@ -58,9 +66,12 @@ struct MatmulWork {
   bool in_turn = false;      // a block has two tiles: one is finished while the other is multiplied
   double end_latency = 0;    // cycles between a block's epilogue and its end
   double extra_seconds = 0;  // a second launch
+  LaunchCycles second;       // of that
 };
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                       const MatmulExtents& extents);
+LaunchCycles matmul_cycles(const CudaTarget& target, const MatmulWork& work,
+                           const MatmulExtents& extents);
 
 // Lane cycles of a program for one element: functions count as their instructions.
 double program_cycles(const ir::ScalarProgram& program);

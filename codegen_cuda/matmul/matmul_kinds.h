@@ -20,8 +20,8 @@ std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
 MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns,
                        const MatmulExtents& extents);
 
-// The same where a cluster runs the row stages instead of a launch of its own.
-MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work);
+// The same where a cluster of `holding` blocks runs the row stages instead of a launch of its own.
+MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work, double holding);
 
 // The schedule itself, and where a device has clusters the same with its depth split. What that is
 // worth is the model's to say.

@@ -68,6 +68,14 @@ class MmaKind final : public KernelKind {
     return seconds(inputs, operands, MmaSchedule::from(schedule), matmul_extents(inputs, keys));
   }
 
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    const TensorOperands& operands = mma_operands(inputs, tf32_).value();
+    const MatmulExtents extents = matmul_extents(inputs, keys);
+    return matmul_cycles(inputs.target,
+                         work_of(inputs, operands, MmaSchedule::from(schedule), extents), extents);
+  }
+
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
     return matmul_edges(inputs);
   }
@@ -168,6 +176,11 @@ class MmaKind final : public KernelKind {
 
   static double seconds(const PlanInputs& inputs, const TensorOperands& operands,
                         const MmaSchedule& schedule, const MatmulExtents& extents) {
+    return matmul_seconds(inputs.target, work_of(inputs, operands, schedule, extents), extents);
+  }
+
+  static MatmulWork work_of(const PlanInputs& inputs, const TensorOperands& operands,
+                            const MmaSchedule& schedule, const MatmulExtents& extents) {
     // Products of TF32 numbers run at half the rate.
     const CostConstants& costs = inputs.target.costs;
     const double narrow_rate =
@@ -180,7 +193,7 @@ class MmaKind final : public KernelKind {
     MatmulWork work =
         common_work(inputs, schedule.whole == WholeRows::Block, schedule.block_columns, extents);
     if (schedule.whole == WholeRows::Cluster && !form_of(inputs).rows.empty())
-      work = in_cluster(inputs, work);
+      work = in_cluster(inputs, work, number_of_parts(extents, schedule.block_columns));
     work.block_rows = schedule.block_rows;
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;
@@ -191,12 +204,27 @@ class MmaKind final : public KernelKind {
         schedule.warp_rows() / 16 * (schedule.warp_columns() / schedule.piece_columns());
     work.blocks_per_multiprocessor = mma_resident_blocks(inputs, schedule, operands);
     work.operand_bytes = static_cast<double>(schedule.element_bytes());
+    work.tensor_flops = inputs.target.tensor_flops / (schedule.tf32 ? 2 : 1);
     work.flops_per_clock = rate * costs.mma_share;
     // Every warp reads its rows and its columns; copies write both once.
     work.shared_bytes_per_tile =
         static_cast<double>((warps * (schedule.warp_rows() + schedule.warp_columns()) +
                              schedule.block_rows + schedule.block_columns) *
                             schedule.block_depth * schedule.element_bytes());
+    // Counted on machine code: of a warp's start, of its loop for a tile of depth, of 16 bytes a
+    // thread copies; a fragment of 16 x 16 is one instruction to load, and two products of 8
+    // columns.
+    constexpr double start = 300, loop = 40, copy = 6, schedulers = 4;
+    const double depths = static_cast<double>(schedule.block_depth * schedule.element_bytes()) / 32,
+                 down = static_cast<double>(schedule.warp_rows()) / 16,
+                 across = static_cast<double>(schedule.warp_columns()) / 16;
+    const double copied = static_cast<double>((schedule.block_rows + schedule.block_columns) *
+                                              schedule.block_depth * schedule.element_bytes()) /
+                          (16.0 * static_cast<double>(schedule.threads()));
+    work.block_issue = static_cast<double>(warps) * start / schedulers;
+    work.tile_issue = static_cast<double>(warps) *
+                      (loop + copy * copied + depths * (down + across + 2 * down * across)) /
+                      schedulers;
     constexpr double barrier = 60, fragment_load = 35;
     work.multiplication_latency =
         warp_flops / (rate / 4) * std::max(1.0, static_cast<double>(warps) / 4);
@@ -205,7 +233,7 @@ class MmaKind final : public KernelKind {
         fragment_load * static_cast<double>(schedule.block_depth * schedule.element_bytes()) / 32 +
         work.multiplication_latency;
     if (!operands.left.direct || !operands.right.direct) work.tile_latency += 400;
-    return matmul_seconds(inputs.target, work, extents);
+    return work;
   }
 
   bool tf32_;

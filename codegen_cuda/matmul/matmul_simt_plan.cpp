@@ -64,6 +64,13 @@ class SimtKind final : public KernelKind {
     return seconds(inputs, SimtSchedule::from(schedule), matmul_extents(inputs, keys));
   }
 
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    const MatmulExtents extents = matmul_extents(inputs, keys);
+    return matmul_cycles(inputs.target, work_of(inputs, SimtSchedule::from(schedule), extents),
+                         extents);
+  }
+
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
     return matmul_edges(inputs);
   }
@@ -100,6 +107,11 @@ class SimtKind final : public KernelKind {
  private:
   static double seconds(const PlanInputs& inputs, const SimtSchedule& schedule,
                         const MatmulExtents& extents) {
+    return matmul_seconds(inputs.target, work_of(inputs, schedule, extents), extents);
+  }
+
+  static MatmulWork work_of(const PlanInputs& inputs, const SimtSchedule& schedule,
+                            const MatmulExtents& extents) {
     const ir::MatmulForm& form = form_of(inputs);
     const bool slow = form.accumulate == ir::DType::F64 || !ir::is_float(form.accumulate);
     const double rate =
@@ -114,6 +126,16 @@ class SimtKind final : public KernelKind {
     work.threads = schedule.threads();
     work.operand_bytes = static_cast<double>(value_bytes(form));
     work.blocks_per_multiprocessor = simt_resident_blocks(inputs, schedule);
+    // Counted on machine code: of a thread for a step of depth besides its multiplications, of its
+    // start.
+    constexpr double step = 7, start = 150, lanes = 128;
+    const auto threads = static_cast<double>(schedule.threads());
+    work.block_issue = threads * start / lanes;
+    work.tile_issue =
+        threads * static_cast<double>(schedule.block_depth) *
+        (static_cast<double>(schedule.thread_rows * schedule.thread_columns) * (slow ? 4 : 1) +
+         step) /
+        lanes;
     work.flops_per_clock = rate * 0.85;
     const double loads =
         static_cast<double>(schedule.thread_rows + schedule.thread_columns) * work.operand_bytes;
@@ -125,7 +147,7 @@ class SimtKind final : public KernelKind {
         static_cast<double>(schedule.thread_rows * schedule.thread_columns * schedule.block_depth);
     work.tile_latency = 500 + thread_flops * static_cast<double>(schedule.threads()) /
                                   std::min(rate, 2.0 * static_cast<double>(schedule.threads()));
-    return matmul_seconds(inputs.target, work, extents);
+    return work;
   }
 };
 

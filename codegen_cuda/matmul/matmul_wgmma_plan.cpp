@@ -47,6 +47,13 @@ class WgmmaKind final : public KernelKind {
     return seconds(inputs, WgmmaSchedule::from(schedule), matmul_extents(inputs, keys));
   }
 
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    const MatmulExtents extents = matmul_extents(inputs, keys);
+    return matmul_cycles(inputs.target, work_of(inputs, WgmmaSchedule::from(schedule), extents),
+                         extents);
+  }
+
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
     return matmul_edges(inputs);
   }
@@ -244,11 +251,12 @@ class WgmmaKind final : public KernelKind {
     return nullptr;
   }
 
-  static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule,
-                        const MatmulExtents& extents) {
+  static MatmulWork work_of(const PlanInputs& inputs, const WgmmaSchedule& schedule,
+                            const MatmulExtents& extents) {
     const CudaTarget& target = inputs.target;
     MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
-    if (schedule.whole == WholeRows::Cluster) work = in_cluster(inputs, work);
+    if (schedule.whole == WholeRows::Cluster)
+      work = in_cluster(inputs, work, number_of_parts(extents, schedule.block_columns));
     work.block_rows = schedule.swap_ab ? schedule.block_columns : schedule.block_rows;
     work.block_columns = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
     work.block_depth = schedule.block_depth;
@@ -262,16 +270,27 @@ class WgmmaKind final : public KernelKind {
       // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before
       // a block ends.
       constexpr double store_cycles = 0.75, box_latency = 500, box_latency_under_copies = 100;
-      constexpr double fragment_cycles = 1.7;  // counted on machine code
+      constexpr double fragment_cycles = 0.25;  // counted on machine code
       if (schedule.fragments) work.sum_cycles = fragment_cycles;
       else work.sum_cycles -= store_cycles;
       work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
     }
+    // Counted on machine code: of a warp's start, of one that copies a tile of depth and of each
+    // that multiplies it, of sums that are all put down and of a warp that meets others of its
+    // cluster.
+    constexpr double start = 75, copy = 62, multiply = 50, joined = 5.5, meeting_warp = 40,
+                     schedulers = 4;
+    const double warps = static_cast<double>(schedule.threads()) / 32,
+                 multiplying = static_cast<double>(schedule.block_rows) / 16;
+    work.block_issue = warps * (start + (schedule.split > 1 ? meeting_warp : 0)) / schedulers;
+    work.tile_issue = (copy + multiplying * multiply) / schedulers;
+    if (schedule.split > 1) work.sum_cycles = joined;
     work.blocks_per_multiprocessor = schedule.blocks;
     work.begins_early = target.has_dependent_launch();
     const BoxedOperands& operands = inputs.facts->boxed.value();
     if (inputs.region.is_weight(static_cast<std::size_t>(operands.right.buffer)))
       work.early_tiles = schedule.stages;
+    work.tensor_flops = target.tensor_flops;
     work.flops_per_clock = target.tensor_flops * target.costs.wgmma_share;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
     const double columns = static_cast<double>(schedule.block_columns),
@@ -283,6 +302,13 @@ class WgmmaKind final : public KernelKind {
                          std::max(columns / 2, 16 + columns / 4) * rows / 64;
     work.tile_latency = wait + multiplication + issue;
     work.multiplication_latency = issue;
+    return work;
+  }
+
+  static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule,
+                        const MatmulExtents& extents) {
+    const CudaTarget& target = inputs.target;
+    const MatmulWork work = work_of(inputs, schedule, extents);
     // A block's epilogue runs under the copies of its next tile, where it has one.
     double seconds = matmul_seconds(target, work, extents);
     if (schedule.persistent) {

@@ -92,6 +92,12 @@ class RowsKind : public KernelKind {
  public:
   std::string_view name() const override { return "rows"; }
   bool takes_segments() const override { return true; }
+  // Rows rather than the elements of one.
+  static bool lie_side_by_side(const PlanInputs& inputs, const RowForm& form) {
+    return !form.outer.empty() && contiguity(inputs, form, form.outer.back().variable) >
+                                      contiguity(inputs, form, form.inner.back().variable);
+  }
+
   bool accepts(const PlanInputs& inputs) const override {
     return std::holds_alternative<RowForm>(inputs.form.kind);
   }
@@ -126,8 +132,7 @@ class RowsKind : public KernelKind {
       const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
       return count * width * slots <= room ? std::max<std::int64_t>(count, 1) : 0;
     };
-    if (!form.outer.empty() && contiguity(inputs, form, form.outer.back().variable) >
-                                   contiguity(inputs, form, form.inner.back().variable)) {
+    if (lie_side_by_side(inputs, form)) {
       add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
     }
     // As many lanes as the row has vectors for.
@@ -163,6 +168,18 @@ class RowsKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
+    const double seconds = launch_seconds(inputs.target, work_of(inputs, schedule, keys));
+    constexpr double second_launch = 1.5e-6;
+    return fields_of(schedule).split > 1 ? seconds + second_launch : seconds;
+  }
+
+  LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
+                      std::span<const std::int64_t> keys) const override {
+    return launch_cycles(inputs.target, work_of(inputs, schedule, keys));
+  }
+
+  static StreamingWork work_of(const PlanInputs& inputs, const ir::Schedule& schedule,
+                               std::span<const std::int64_t> keys) {
     const auto& form = std::get<RowForm>(inputs.form.kind);
     const Fields fields = fields_of(schedule);
     const double rows = points_at(inputs, form.outer, keys);
@@ -170,7 +187,8 @@ class RowsKind : public KernelKind {
     if (form.segments)
       inner /= std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
     const auto threads = static_cast<double>(fields.threads);
-    double clocks = 0, passes = 0;
+    constexpr double row_start = 60;  // finding a row's place and its end
+    double clocks = rows * threads * row_start, passes = 0;
     for (const ir::RowStage& stage : form.stages) {
       const double turns =
           std::max(1.0, std::ceil(inner / (threads * static_cast<double>(fields.vector))));
@@ -178,29 +196,32 @@ class RowsKind : public KernelKind {
       // five more in a block.
       const double exchange = stage.reductions.empty() ? 0
                               : fields.across != 0     ? 20 + 4 * threads
-                              : threads > 32           ? 150
-                                                       : 60;
-      clocks +=
-          stage.per_row
-              ? rows * threads * point_clocks(stage.program)
-              : rows * threads *
-                    (turns * static_cast<double>(fields.vector) * point_clocks(stage.program) +
-                     exchange);
+                              : threads > 32           ? 50
+                                                       : 12;
+      const RowClocks of =
+          row_clocks(stage.program, form.inner, static_cast<double>(fields.vector));
+      clocks += rows * threads * of.row;
+      if (!stage.per_row)
+        clocks +=
+            rows * threads * (turns * static_cast<double>(fields.vector) * of.point + exchange);
       if (!stage.per_row) passes += 1;
     }
     const double once = traffic_bytes(inputs, rows * inner);
     // Passes that read again find their row in the nearest cache, at a quarter of the cost.
-    const double bytes = fields.items > 0 ? once : once * (1 + 0.25 * std::max(0.0, passes - 1));
+    double bytes = fields.items > 0 ? once : once * (1 + 0.25 * std::max(0.0, passes - 1));
+    // Lanes of a row that lie in other sectors of memory each have all of theirs brought.
+    constexpr double elements_of_sector = 8;
+    if (fields.across == 0 && lie_side_by_side(inputs, form)) bytes *= elements_of_sector;
     const std::int64_t block_threads = fields.across != 0     ? fields.threads * 32
                                        : fields.threads == 32 ? rows_of_block * 32
                                                               : fields.threads;
     const double rows_at_once = fields.across != 0 ? 32 : threads == 32 ? rows_of_block : 1;
     const double split = static_cast<double>(fields.split);
-    const double seconds = launch_seconds(
-        inputs.target, std::ceil(rows / rows_at_once) * split, static_cast<double>(block_threads),
-        static_cast<double>(streaming_blocks(inputs.target, block_threads)), bytes, clocks);
-    constexpr double second_launch = 1.5e-6;
-    return fields.split > 1 ? seconds + second_launch : seconds;
+    return {.blocks = std::ceil(rows / rows_at_once) * split,
+            .threads = static_cast<double>(block_threads),
+            .resident = static_cast<double>(streaming_blocks(inputs.target, block_threads)),
+            .bytes = bytes,
+            .clocks = clocks};
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
