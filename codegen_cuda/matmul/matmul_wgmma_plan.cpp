@@ -94,7 +94,13 @@ class WgmmaKind final : public KernelKind {
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
       if (schedule.stages < 2 || reason_against(inputs, operands, schedule)) return;
-      add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
+      add_with_splits(inputs, schedule, typical, [&](WgmmaSchedule one) {
+        // A block has fewer tiles of depth, and puts down its sums where stages were.
+        const std::int64_t share = (tiles + one.split - 1) / one.split,
+                           holding =
+                               (one.joined_bytes() + one.stage_bytes() - 1) / one.stage_bytes();
+        if (one.split > 1)
+          one.stages = std::min(one.stages, std::max({std::int64_t{2}, share, holding}));
         if (!reason_against(inputs, operands, one)) found.push_back(one);
       });
     };
@@ -248,7 +254,7 @@ class WgmmaKind final : public KernelKind {
     work.block_depth = schedule.block_depth;
     work.threads = 2 * schedule.block_rows;  // that finish a tile
     work.in_turn = schedule.pingpong;
-    work.stages = schedule.stages;
+    work.tiles_under_way = schedule.stages;
     work.split = schedule.split;
     work.shared_columns = schedule.multicast_columns;
     work.shared_rows = schedule.multicast_rows;
@@ -262,6 +268,10 @@ class WgmmaKind final : public KernelKind {
       work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
     }
     work.blocks_per_multiprocessor = schedule.blocks;
+    work.begins_early = target.has_dependent_launch();
+    const BoxedOperands& operands = inputs.facts->boxed.value();
+    if (inputs.region.is_weight(static_cast<std::size_t>(operands.right.buffer)))
+      work.early_tiles = schedule.stages;
     work.flops_per_clock = target.tensor_flops * target.costs.wgmma_share;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
     const double columns = static_cast<double>(schedule.block_columns),
@@ -269,10 +279,10 @@ class WgmmaKind final : public KernelKind {
     work.shared_bytes_per_tile = ((rows + columns * rows / 64) + rows + columns) *
                                  static_cast<double>(schedule.block_depth) * 2;
     constexpr double wait = 60, multiplication = 35;
-    const double copies = 900.0 / static_cast<double>(schedule.stages);
     const double issue = static_cast<double>(schedule.block_depth) / 16 *
                          std::max(columns / 2, 16 + columns / 4) * rows / 64;
-    work.tile_latency = std::max(wait + multiplication + issue, copies);
+    work.tile_latency = wait + multiplication + issue;
+    work.multiplication_latency = issue;
     // A block's epilogue runs under the copies of its next tile, where it has one.
     double seconds = matmul_seconds(target, work, extents);
     if (schedule.persistent) {
