@@ -65,6 +65,12 @@ class CpuBackend : public ir::Backend {
     return asked.kind.estimate(asked.inputs, schedule, keys);
   }
 
+  double code_size(const ir::Region& region, const ir::Bucket& bucket,
+                   const ir::Schedule& schedule) const override {
+    const Asked asked(*this, region);
+    return asked.kind.code_size(asked.inputs, bucket, schedule);
+  }
+
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     const Asked asked(*this, region);
     return asked.kind.key_edges(asked.inputs);

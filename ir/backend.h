@@ -187,6 +187,9 @@ class Backend {
   // s).
   virtual double estimate(const Region& region, const Schedule& schedule,
                           std::span<const std::int64_t> keys, int threads) const = 0;
+  // About how many instructions the schedule's kernel for a bucket has, which its compile time
+  // follows; schedules of one region are compared.
+  virtual double code_size(const Region&, const Bucket&, const Schedule&) const { return 1; }
   // Values where the best schedule may change (first value of the upper side, ascending), one list
   // a key; used to cut ranges into buckets.
   virtual std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const = 0;

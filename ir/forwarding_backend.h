@@ -32,6 +32,10 @@ class ForwardingBackend : public Backend {
                   std::span<const std::int64_t> keys, int threads) const override {
     return inner_->estimate(region, schedule, keys, threads);
   }
+  double code_size(const Region& region, const Bucket& bucket,
+                   const Schedule& schedule) const override {
+    return inner_->code_size(region, bucket, schedule);
+  }
   std::vector<std::vector<std::int64_t>> key_edges(const Region& region) const override {
     return inner_->key_edges(region);
   }

@@ -35,6 +35,8 @@ class KernelKind {
   // Seconds of one launch, by counting; without running anything.
   virtual double estimate(const Inputs& inputs, const Schedule& schedule,
                           std::span<const std::int64_t> keys) const = 0;
+  // As Backend::code_size; by default schedules do not differ.
+  virtual double code_size(const Inputs&, const Bucket&, const Schedule&) const { return 1; }
   // As Backend::key_edges; by default no key has any.
   virtual std::vector<std::vector<std::int64_t>> key_edges(const Inputs& inputs) const {
     return std::vector<std::vector<std::int64_t>>(inputs.region.keys.size());

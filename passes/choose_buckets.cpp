@@ -21,6 +21,9 @@ namespace {
 constexpr std::size_t maximum_cells = 64;
 // Samples of the open cell reach to this multiple of its lower edge.
 constexpr std::int64_t open_cell_factor = 4;
+// A general kernel that serves until its buckets' kernels are there may be this much slower where
+// it is sooner there itself.
+constexpr double stand_in_slower = 1.25;
 
 std::vector<BucketInterval> cut(const BucketInterval& range,
                                 const std::vector<std::int64_t>& edges) {
@@ -55,8 +58,11 @@ struct Chosen {
   double seconds = 0;
 };
 
+// The candidate with the least code among those that take at most `slower_for_less_code` times as
+// long as the fastest.
 Chosen best(const Region& region, const Bucket& bucket,
-            const std::vector<std::vector<std::int64_t>>& points, const PassContext& context) {
+            const std::vector<std::vector<std::int64_t>>& points, const PassContext& context,
+            double slower_for_less_code = 1) {
   std::vector<Schedule> candidates = context.backend->candidates(region, bucket);
   internal_check(!candidates.empty(), "a backend has a schedule for every region");
   // Relative to the best at each point, so that the slow end of a cell does not decide alone.
@@ -69,22 +75,25 @@ Chosen best(const Region& region, const Bucket& bucket,
       least[p] = std::min(least[p], seconds[c][p]);
     }
   }
-  std::size_t chosen = 0;
-  double chosen_ratio = std::numeric_limits<double>::infinity();
-  for (std::size_t c = 0; c < candidates.size(); ++c) {
-    double ratio = 0;
+  std::vector<double> ratios(candidates.size());
+  for (std::size_t c = 0; c < candidates.size(); ++c)
     for (std::size_t p = 0; p < points.size(); ++p)
-      ratio += least[p] > 0 ? seconds[c][p] / least[p] : 1;
-    if (ratio < chosen_ratio) {
-      chosen_ratio = ratio;
-      chosen = c;
-    }
+      ratios[c] += least[p] > 0 ? seconds[c][p] / least[p] : 1;
+  std::size_t chosen = static_cast<std::size_t>(std::ranges::min_element(ratios) - ratios.begin());
+  if (slower_for_less_code > 1) {
+    const double most = ratios[chosen] * slower_for_less_code;
+    const auto code_size = [&](std::size_t c) {
+      return context.backend->code_size(region, bucket, candidates[c]);
+    };
+    for (std::size_t c = 0; c < candidates.size(); ++c)
+      if (ratios[c] <= most && code_size(c) < code_size(chosen)) chosen = c;
   }
   return {candidates[chosen], seconds[chosen][points.size() / 2]};
 }
 
-// The whole range, with samples spread over its orders of magnitude.
-DispatchTable::Entry general_entry(const Region& region, const Bucket& whole,
+// The whole range, with samples spread over its orders of magnitude. `stands_in`: kernels of
+// buckets follow for all of it.
+DispatchTable::Entry general_entry(const Region& region, const Bucket& whole, bool stands_in,
                                    const PassContext& context) {
   std::vector<std::vector<std::int64_t>> points;
   for (std::int64_t size : {1, 16, 128, 1024}) {
@@ -93,7 +102,7 @@ DispatchTable::Entry general_entry(const Region& region, const Bucket& whole,
       point.push_back(interval.size_from(size));
     points.push_back(std::move(point));
   }
-  Chosen chosen = best(region, whole, points, context);
+  Chosen chosen = best(region, whole, points, context, stands_in ? stand_in_slower : 1);
   return {whole, chosen.schedule, chosen.seconds};
 }
 
@@ -213,10 +222,9 @@ DispatchTable choose(const Region& region, bool bucketed, const PassContext& con
   if (bucketed) table.entries = tuned_entries(region, whole, context);
   if (!table.entries.empty()) {
     if (!contains(table.entries.back().bucket, whole))
-      table.entries.push_back(general_entry(region, whole, context));
+      table.entries.push_back(general_entry(region, whole, false, context));
     return table;
   }
-  DispatchTable::Entry general = general_entry(region, whole, context);
   if (bucketed && !region.keys.empty()) {
     std::vector<std::vector<std::int64_t>> edges = context.backend->key_edges(region);
     internal_check(edges.size() == region.keys.size(), "a backend gives edges for every key");
@@ -239,7 +247,8 @@ DispatchTable choose(const Region& region, bool bucketed, const PassContext& con
     merge_neighbours(table.entries, region.keys.size());
   }
   if (table.entries.size() == 1 && table.entries[0].bucket == whole) return table;
-  table.entries.push_back(std::move(general));
+  const bool stands_in = !table.entries.empty();
+  table.entries.push_back(general_entry(region, whole, stands_in, context));
   return table;
 }
 

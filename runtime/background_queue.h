@@ -48,9 +48,8 @@ class BackgroundQueue {
   // Frees what is to be freed; the thread looks for more for a while.
   void expect_more();
   // Returns when every task has been carried out, and frees what was to be freed; the pool's
-  // threads
-  // help. Throws Error{Cancelled} where `cancellation` (null: none) asks for it; tasks then wait
-  // on.
+  // threads help. Throws Error{Cancelled} where `cancellation` (null: none) asks for it; tasks then
+  // wait on.
   void complete(WorkerPool& pool, const Cancellation* cancellation = nullptr);
 
   std::int64_t pending() const;  // waiting and at work

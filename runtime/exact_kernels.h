@@ -1,6 +1,5 @@
 // Kernels for single shapes, under the policy `exact`: compiled beside the calls when a shape is
-// met,
-// while its bucket's kernel answers.
+// met, while its bucket's kernel answers.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +31,7 @@ class ExactKernels {
   static constexpr std::int64_t most_bytes = std::int64_t{64} << 20;
 
   // All outlive this. `kernels`: which of the program's are specialised; may be empty. `threads`:
-  // that
-  // launches use, for estimates.
+  // that launches use, for estimates.
   ExactKernels(const ir::Program& program, std::vector<bool> kernels, KernelMaker& maker,
                BackgroundQueue& queue, int threads,
                std::int64_t most_bytes = ExactKernels::most_bytes);
@@ -45,9 +43,8 @@ class ExactKernels {
   // The row of the dispatch table that serves a shape.
   using BucketOf = std::function<const ir::DispatchTable::Entry&()>;
   // Any thread. Null where it isn't there; then it is compiled, with the schedule of `bucket`,
-  // which is
-  // asked once, where a tuning database chose that, else with the one that the backend expects most
-  // of. Code is never unmapped here.
+  // which is asked once, where a tuning database chose that, else with the one that the backend
+  // expects most of. Code is never unmapped here.
   std::shared_ptr<const ExactKernel> find(std::int32_t kernel, std::span<const std::int64_t> keys,
                                           const BucketOf& bucket);
   // The tables have changed: every kernel is made anew when its shape is met. Any thread.

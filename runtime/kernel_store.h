@@ -1,15 +1,12 @@
 // The kernels of one program: every region × compiled shapes × schedule that its tables name, and
-// those
-// for single shapes (runtime/exact_kernels.h).
+// those for single shapes (runtime/exact_kernels.h).
 //
 // load() brings in what the disk has, compiles one general kernel for each region (the last entry
-// of
-// its table) that the disk lacks, in parallel, and returns: the program can run. The rest of the
+// of its table) that the disk lacks, in parallel, and returns: the program can run. The rest of the
 // tables, and native shape programs, follow in the background, those first that calls have asked
-// for
-// most. Each arrival publishes a new set of tables; sets are immutable, and code is unmapped with
-// the
-// last set or caller that holds it. retune() replaces the dispatch tables behind running calls.
+// for most. Each arrival publishes a new set of tables; sets are immutable, and code is unmapped
+// with the last set or caller that holds it. retune() replaces the dispatch tables behind running
+// calls.
 #pragma once
 
 #include <atomic>
@@ -63,28 +60,24 @@ struct KernelProgress {
 class KernelStore {
  public:
   // `program`, `device`, `pool` and `cache` (null: nothing is kept) outlive the store. `exact`:
-  // which
-  // kernels of the program are specialised to the shapes met; may be empty. `timeline` (null: none)
-  // is told of kernels that come to be.
+  // which kernels of the program are specialised to the shapes met; may be empty. `timeline` (null:
+  // none) is told of kernels that come to be.
   KernelStore(const ir::Program& program, std::vector<bool> exact,
               std::shared_ptr<const ir::Backend> backend, Device& device, const KernelCache* cache,
               WorkerPool& pool, Warning warn, std::shared_ptr<Timeline> timeline = nullptr);
 
   // Once. Throws what the backend throws for a general kernel. Without `background`, the rest of
-  // the
-  // tables and kernels for single shapes wait for complete(). `cancellation` (null: none) is asked
-  // before each kernel: Error{Cancelled}.
+  // the tables and kernels for single shapes wait for complete(). `cancellation` (null: none) is
+  // asked before each kernel: Error{Cancelled}.
   void load(bool background, const Cancellation* cancellation = nullptr);
   // Other dispatch tables, one a kernel of the program, from the next call on. Code that both name
   // stays; the rest, and kernels for the single shapes met from then on, is brought in from disk or
   // compiled in the background (where load() was given one). Until a new general kernel is there,
-  // the
-  // one before it serves, so no call waits. Any thread.
+  // the one before it serves, so no call waits. Any thread.
   void retune(std::vector<ir::DispatchTable> tables);
   // Of a context that has newer tables. Code that these were the last to hold is unmapped in the
   // background (where load() was given one, else with the next change), not by the call that is
-  // about
-  // to begin. Any thread.
+  // about to begin. Any thread.
   void give_back(std::shared_ptr<const KernelTables> tables) {
     queue_.free_later(std::move(tables));
   }

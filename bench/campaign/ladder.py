@@ -163,6 +163,7 @@ FEATURES = [
     (("persistent",), ["matmul_wgmma persistent=1"]),
     (("tma_store",), ["matmul_wgmma tma_store>0"]),
     (("fragments",), ["matmul_wgmma fragments>0"]),
+    (("pingpong",), ["matmul_wgmma pingpong>0"]),
     (("split_k",), ["matmul_wgmma split>1"]),
     (("multicast_columns",), ["matmul_wgmma multicast_columns>1"]),
     (("multicast_rows",), ["matmul_wgmma multicast_rows>1"]),
@@ -234,6 +235,9 @@ def rungs(capability):
     yield "fragments", ["tma_store"], list(
         matmul_cases("fragments", "matmul_wgmma fragments>0",
                      [(m, n, 256) for m in (1, 65, 200) for n in (72, 256)]))
+    yield "pingpong", ["persistent"], list(
+        matmul_cases("pingpong", "matmul_wgmma pingpong>0",
+                     [(m, 384, 256) for m in (65, 1000, 20000)]))
     yield "cluster_mma", ["cluster", "rows_mma"], list(
         matmul_cases("cluster_mma", "matmul_mma whole=2", [(m, 256, 128) for m in (1, 17, 65)],
                      template=NORM_MATMUL))

@@ -1,6 +1,8 @@
 // Which matmul schedules to consider, and what they cost.
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_cost.h"
@@ -119,6 +121,17 @@ std::vector<Shape> all_shapes(const Target& target, const Product& product, std:
     }
   }
   return shapes;
+}
+
+// That the bucket's keys allow.
+ir::Interval rows_of(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  std::vector<std::int64_t> low, high;
+  for (const ir::BucketInterval& interval : bucket.intervals) {
+    low.push_back(interval.low);
+    high.push_back(interval.high);
+  }
+  const ir::Dim& rows = form_of(inputs).m.extent;
+  return {value_of(inputs, rows, low), value_of(inputs, rows, high)};
 }
 
 struct Sizes {
@@ -240,10 +253,15 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
       if (alone.batch == sizes.typical_extents.batch) break;
     }
     std::sort(ranked.begin(), ranked.end());
+    // The best, and the best of every other micro-kernel: of a bucket's own sizes, or where code
+    // must be small, it may be the better one.
     constexpr std::size_t most_candidates = 12;
-    if (ranked.size() > most_candidates) ranked.resize(most_candidates);
     std::vector<ir::Schedule> schedules;
-    for (const auto& [seconds, i] : ranked) schedules.push_back(found[i].schedule());
+    std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+    for (const auto& [seconds, i] : ranked) {
+      const bool fresh = shapes.insert({found[i].rows, found[i].columns}).second;
+      if (fresh || schedules.size() < most_candidates) schedules.push_back(found[i].schedule());
+    }
     return schedules;
   }
 
@@ -268,6 +286,21 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
                   std::span<const std::int64_t> extents) const override {
     return cost_model(inputs).seconds(MatmulSchedule::from(schedule), extents_at(inputs, extents),
                                       inputs.threads);
+  }
+
+  // Nearly all of it are micro-kernels, one for every number of rows.
+  double code_size(const PlanInputs& inputs, const ir::Bucket& bucket,
+                   const ir::Schedule& schedule) const override {
+    const auto matmul = MatmulSchedule::from(schedule);
+    constexpr double around = 300, of_kernel = 30, of_row = 4, of_vector = 3;
+    if (matmul.tiles) return around;
+    const int lanes = inputs.target.lanes(
+        static_cast<int>(ir::size_of(compute_dtype(form_of(inputs.form).accumulate))));
+    const auto vectors = static_cast<double>(matmul.columns / lanes);
+    double size = around;
+    for (const std::int64_t rows : matmul.row_counts(rows_of(inputs, bucket)))
+      size += of_kernel + static_cast<double>(rows) * (of_row + of_vector * vectors);
+    return size;
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {

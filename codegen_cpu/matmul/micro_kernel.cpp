@@ -19,8 +19,11 @@ namespace {
 // Enough multiply-adds in the loop's body that its counter and branch cost nothing, in small row
 // counts too. More would cost compile time; short loops get it, whose every start and end weighs.
 constexpr std::int64_t body_operations = 8;
-constexpr std::int64_t short_body_operations = 64;
+constexpr std::int64_t short_body_operations = 32;
 constexpr std::int64_t short_depth = 64;  // steps
+// A body of this many multiply-adds hides a fetch of each kind: every pass has them, and there is
+// one loop to compile.
+constexpr std::int64_t hiding_operations = 16;
 constexpr std::int64_t line_bytes = 64;
 constexpr unsigned first_fetched = 9;  // the argument behind ahead_step
 
@@ -70,9 +73,11 @@ class Emitter {
       const std::int64_t wanted =
           kernel_.depth && *kernel_.depth <= short_depth ? short_body_operations : body_operations;
       const std::int64_t steps = kernel_.depth ? steps_of(*kernel_.depth, wanted) : 1;
-      llvm::Value* start =
-          kernel_.depth && kernel_.fetches_early ? fetching_steps(steps, sums) : constant(0);
-      loop(start, depth_, steps, sums);
+      if (kernel_.depth && kernel_.fetches_early) {
+        fetching_loop(steps, sums);
+      } else {
+        loop(constant(0), depth_, steps, sums);
+      }
     }
     const std::int64_t stride =
         kernel_.tile_stride == 0 ? kernel_.vectors * kernel_.lanes : kernel_.tile_stride;
@@ -235,20 +240,23 @@ class Emitter {
     if (behind_ == nullptr && !fetches_beside_) return;
     auto* number = builder_.CreateAdd(k, constant(step), "", true, true);
     if (behind_ != nullptr)
-      fetch_line(builder_.CreateGEP(builder_.getInt8Ty(), behind_,
-                                    builder_.CreateMul(number, constant(line_bytes))));
+      fetch_line(builder_.CreateGEP(
+          builder_.getInt8Ty(), behind_,
+          builder_.CreateMul(
+              builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, last_behind_),
+              constant(line_bytes))));
     if (fetches_beside_)
       for (std::size_t i = 0; i < kernel_.beside.size(); ++i) fetch_beside(i, number);
   }
 
-  // The steps that fetch more than right operands, `steps` a pass of the loop; gives the first
-  // behind them. One loop for all that there is to fetch: every copy of the body takes time to
-  // compile.
-  llvm::Value* fetching_steps(std::int64_t steps, std::vector<llvm::Value*>& sums) {
+  // The loop over all steps, of which the first ones fetch more than right operands: in a loop of
+  // their own where fetches of every pass would cost time, else with the last lines fetched again
+  // and again.
+  void fetching_loop(std::int64_t steps, std::vector<llvm::Value*>& sums) {
     std::int64_t lines = 0;
     for (const FetchedRows& rows : kernel_.beside)
       lines = std::max(lines, kernel_.rows * lines_of(rows));
-    if (lines == 0 && !kernel_.fetches_behind) return constant(0);
+    if (lines == 0 && !kernel_.fetches_behind) return loop(constant(0), depth_, steps, sums);
     const auto in_passes = [&](llvm::Value* number) {
       auto* passes =
           builder_.CreateUDiv(builder_.CreateAdd(number, constant(steps - 1)), constant(steps));
@@ -258,14 +266,18 @@ class Emitter {
     fetches_beside_ = lines > 0;
     if (kernel_.fetches_behind) {
       behind_ = function_->getArg(first_fetched);
-      end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, end,
-                                           function_->getArg(first_fetched + 1));
+      auto* count = function_->getArg(first_fetched + 1);
+      last_behind_ = builder_.CreateSub(
+          builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, count, constant(1)), constant(1));
+      end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, end, count);
     }
+    if (steps * kernel_.rows * kernel_.vectors >= hiding_operations)
+      return loop(constant(0), depth_, steps, sums);
     end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, depth_, in_passes(end));
     loop(constant(0), end, steps, sums);
     fetches_beside_ = false;
     behind_ = nullptr;
-    return end;
+    loop(end, depth_, steps, sums);
   }
 
   std::int64_t lines_of(const FetchedRows& rows) const {
@@ -419,7 +431,7 @@ class Emitter {
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
   llvm::Value* first_ = nullptr;  // step of the run; null: 0
   // Of the loop being emitted: where lines behind are fetched from, counted from step 0 on.
-  llvm::Value* behind_ = nullptr;
+  llvm::Value *behind_ = nullptr, *last_behind_ = nullptr;
   bool fetches_beside_ = false;
 };
 

@@ -73,7 +73,8 @@ __device__ __forceinline__ void finish_fragments(const float (&sums)[1][columns 
     } else if (elected_lane()) {
       store_box(map, box, column, (int)place.row);
       commit_boxes();
-      wait_boxes_read<1>();  // the box before this one, where the next results go
+      // The box before this one, where the next results go.
+      if (boxes % 2 == 0 || number + 1 < boxes) wait_boxes_read<1>();
     }
   }
 }

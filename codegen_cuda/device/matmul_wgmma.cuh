@@ -1,10 +1,12 @@
 // A ring of tiles in shared memory between one thread that starts copies and the warpgroups that
 // multiply. Stage s has a barrier that is full when its bytes have arrived, and one that is empty
-// when every warp has read it: of all blocks of the cluster, where they bring tiles to each other.
+// when every warp that reads it has: of all blocks of the cluster, where they bring tiles to each
+// other. Where two warpgroups multiply in turn, each has a barrier that says when the other has
+// begun the last multiplication of its tile.
 
 template <class Tile>
 struct Ring {
-  unsigned memory;  // stages, then the full barriers, then the empty ones
+  unsigned memory;  // stages, then the full barriers, the empty ones, those of turns
 
   __device__ __forceinline__ unsigned stage(int step) const {
     return memory + (unsigned)(step % Tile::stages) * Tile::stage_bytes;
@@ -15,6 +17,9 @@ struct Ring {
   __device__ __forceinline__ unsigned empty(int step) const {
     return full(step) + Tile::stages * 8u;
   }
+  __device__ __forceinline__ unsigned turn(int group) const {
+    return memory + Tile::stages * (Tile::stage_bytes + 16u) + (unsigned)group * 8u;
+  }
   // Parity of the phase that the step's stage is in.
   __device__ __forceinline__ static unsigned parity(int step) {
     return (unsigned)(step / Tile::stages) & 1u;
@@ -24,7 +29,10 @@ struct Ring {
   __device__ __forceinline__ void initialise() const {
     for (int s = 0; s < Tile::stages; ++s) {
       initialise_barrier(full(s), 1);
-      initialise_barrier(empty(s), Tile::consumer_warps * Tile::sharing_blocks);
+      initialise_barrier(empty(s), Tile::reading_warps * Tile::sharing_blocks);
+    }
+    if constexpr (Tile::in_turn) {
+      for (int group = 0; group < 2; ++group) initialise_barrier(turn(group), Tile::reading_warps);
     }
     publish_barriers();
   }
@@ -36,6 +44,17 @@ struct Ring {
 #pragma unroll
       for (int rank = 0; rank < Tile::sharing_blocks; ++rank) arrive_at(empty(step), rank, elected);
     }
+  }
+  // Before the warpgroup's tile number `round`; the first one's first turn is free. Without turns a
+  // warpgroup could take a stage's earlier phase, which has the same parity, for its own.
+  __device__ __forceinline__ void begin_turn(int group, int round, KernelError* error) const {
+    wait_for<Tile::checked>(turn(group), (unsigned)(round + (group == 0)) & 1u, error,
+                            2 * Tile::stages + group, round);
+  }
+  // By one elected lane of each warp, as one that were slower to begin its turn than another to
+  // begin its next would miss it.
+  __device__ __forceinline__ void end_turn(int group, bool elected) const {
+    arrive(turn(1 - group), elected);
   }
   // Announces a whole stage of bytes, of a stage that may be overwritten.
   __device__ __forceinline__ void begin_free_stage(int step) const {
@@ -59,11 +78,13 @@ __device__ __forceinline__ unsigned long long operand_descriptor(unsigned addres
 }
 
 // sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. By
-// a warpgroup; `rows` is the offset in bytes of its 64 rows.
+// warpgroup `group` of those that multiply, of which each has 64 rows of the tile, or tiles of its
+// own.
 template <class Tile>
 __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8][4],
-                                              const Ring<Tile>& ring, unsigned rows, int step,
+                                              const Ring<Tile>& ring, int group, int step,
                                               int tiles, KernelError* error) {
+  const unsigned rows = Tile::in_turn ? 0u : (unsigned)group * (64u * Tile::depth * 2u);
   const bool elected = threadIdx.x % 32 == 0;
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile, ++step) {
@@ -86,6 +107,7 @@ __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8
     pin(sums[0]);
     ring.release(step - 1, tile > 0 && elected);
   }
+  if constexpr (Tile::in_turn) ring.end_turn(group, elected);
   wait_multiplications<0>();
   pin(sums[0]);
   if (Tile::persistent) ring.release(step - 1, elected);  // else nothing is copied there any more

@@ -78,8 +78,6 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   const double shared =
       depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
   const double split = number(work.split);
-  const double traffic = depth * (rows / beside + columns / below) * work.operand_bytes +
-                         rows * columns * work.depth_scale * work.output_bytes / split;
   const double epilogue = rows * columns * work.depth_scale *
                           (work.sum_cycles + work.epilogue_cycles / split) /
                           std::min(lanes, number(work.threads));
@@ -88,29 +86,53 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
       std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
   const double waves = ceiling(blocks, multiprocessors * together);
   const double active = std::min(multiprocessors, blocks);
+  // What a launch leaves of a multiprocessor the next one takes while it runs: a place for a block
+  // that none of its own is for. So it is with the launch ahead, as far as a model of one can tell.
+  const bool early = work.begins_early && together < number(work.blocks_per_multiprocessor);
+  const double late_columns_depth =
+      early ? depth - number(work.block_depth) * std::min(depth_tiles, number(work.early_tiles))
+            : depth;
+  const double traffic =
+      (depth * rows / beside + late_columns_depth * columns / below) * work.operand_bytes +
+      rows * columns * work.depth_scale * work.output_bytes / split;
+  const double first_bytes = costs.first_bytes_cycles - (early ? costs.setup_cycles : 0);
   const double throughput =
       together * std::max({flops / work.flops_per_clock, shared / shared_bytes_per_clock,
                            traffic / std::min(costs.l2_bytes_per_clock,
                                               costs.l2_total_bytes_per_clock / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are
   // filled.
-  double meeting = below * beside > 1 ? costs.split_latency : 0;
+  double waits = below * beside > 1 ? costs.split_latency : 0;
   if (work.split > 1) {
     constexpr double read_together = 4;  // sums, by a thread
     const double reads = ceiling(rows * columns, read_together * number(work.threads) * split),
                  meetings = number(work.meetings);
-    meeting +=
+    waits +=
         meetings * costs.split_latency + std::max(0.0, reads - meetings) * costs.remote_latency;
   }
-  const double alone = costs.first_bytes_cycles + depth_tiles * work.tile_latency +
-                       costs.epilogue_latency + meeting + work.end_latency;
-  const double wave = std::max(throughput + together * epilogue, alone + epilogue);
+  if (work.tiles_under_way > 0) {
+    // All tiles under way pass in the time that one takes from being asked for to the end of its
+    // multiplication.
+    const double arrival = costs.first_bytes_cycles - costs.setup_cycles,
+                 under_way = number(work.tiles_under_way),
+                 apart = (arrival + work.multiplication_latency) / under_way;
+    waits += std::max(0.0, depth_tiles - under_way) * std::max(0.0, apart - work.tile_latency);
+  }
+  const double alone = first_bytes + depth_tiles * work.tile_latency + costs.epilogue_latency +
+                       waits + work.end_latency;
+  double wave = std::max(throughput + together * epilogue, alone + epilogue), last = 0;
+  if (work.in_turn && waves > 1) {
+    // One tile is finished under the other's multiplications, all but the last.
+    wave = std::max({throughput, together * epilogue, (alone + epilogue) / 2});
+    last = together * epilogue;
+  }
   // The last wave of many is partly empty only once: what is left of waves is spread by the
   // scheduler.
   const double whole =
       waves <= 1
           ? wave
-          : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together)));
+          : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together))) +
+                last;
 
   const double unique = (number(extents.rows) * number(extents.depth) +
                          number(extents.depth) * number(extents.columns)) *

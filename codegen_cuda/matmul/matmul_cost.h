@@ -26,7 +26,10 @@ std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucke
 // What one way of computing does, told in numbers.
 struct MatmulWork {
   std::int64_t block_rows = 0, block_columns = 0, block_depth = 0;
-  std::int64_t threads = 0, stages = 1;
+  std::int64_t threads = 0;
+  // Tiles of depth that are copied before the first is multiplied, and that each later one follows
+  // when one has been; 0: what copies take is in `tile_latency`.
+  std::int64_t tiles_under_way = 0;
   std::int64_t split = 1;     // blocks that share the depth of one tile
   std::int64_t meetings = 1;  // of those, each followed by reads of each other's sums
   // blocks below each other that bring the columns' operand to each other
@@ -38,14 +41,21 @@ struct MatmulWork {
   double flops_per_clock = 0;                  // of a multiprocessor, in its main loop
   double shared_bytes_per_tile =
       0;                    // read from shared memory by the multiplication of one tile of depth
-  double tile_latency = 0;  // cycles that one tile of depth takes a block that is alone
-  double depth_scale = 1;   // a block passes over the depth this many times (whole rows: once for
-                            // each tile of columns)
+  double tile_latency = 0;  // cycles that one tile of depth takes a block that is alone, when it
+                            // is there; and its multiplication by itself
+  double multiplication_latency = 0;
+  double depth_scale = 1;  // a block passes over the depth this many times (whole rows: once for
+                           // each tile of columns)
   // stored for one element of the product, what the epilogue loads included
   double output_bytes = 2;
   // Of one lane, for one element: to bring its sum from the multiplication to the epilogue; of the
   // epilogue, which only one of the blocks that share a tile's depth computes.
   double sum_cycles = 0, epilogue_cycles = 0;
+  // A block sets itself up while the launch ahead still runs, where that leaves it room, and brings
+  // this many of its tiles of depth of the columns' operand.
+  bool begins_early = false;
+  std::int64_t early_tiles = 0;
+  bool in_turn = false;      // a block has two tiles: one is finished while the other is multiplied
   double end_latency = 0;    // cycles between a block's epilogue and its end
   double extra_seconds = 0;  // a second launch
 };

@@ -23,15 +23,15 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
 // The same where a cluster runs the row stages instead of a launch of its own.
 MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work);
 
-// The schedule itself, and where a device has clusters and few tiles meet a long depth, the same
-// with its depth split.
+// The schedule itself, and where a device has clusters the same with its depth split. What that is
+// worth is the model's to say.
 template <typename Schedule, typename Use>
 void add_with_splits(const PlanInputs& inputs, Schedule schedule, const MatmulExtents& typical,
                      const Use& use) {
   use(schedule);
-  // Less depth than this for each block doesn't pay for adding the sums.
-  constexpr std::int64_t least_depth = 256;
-  for (const std::int64_t split : {2, 4}) {
+  // With less depth for each block most of its time is the sums' way, split or not.
+  constexpr std::int64_t least_depth = 128;
+  for (const std::int64_t split : {2, 4, 8}) {
     if (inputs.target.capability() < 90 || typical.depth < least_depth * split) break;
     schedule.split = split;
     use(schedule);

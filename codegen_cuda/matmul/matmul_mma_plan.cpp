@@ -185,7 +185,7 @@ class MmaKind final : public KernelKind {
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;
     work.threads = schedule.threads();
-    work.stages = schedule.stages;
+    work.tiles_under_way = schedule.stages - 1;
     work.split = schedule.split;
     work.meetings =
         schedule.warp_rows() / 16 * (schedule.warp_columns() / schedule.piece_columns());
@@ -198,15 +198,12 @@ class MmaKind final : public KernelKind {
                              schedule.block_rows + schedule.block_columns) *
                             schedule.block_depth * schedule.element_bytes());
     constexpr double barrier = 60, fragment_load = 35;
-    const double copies =
-        800.0 / static_cast<double>(schedule.stages -
-                                    1);  // a copy's latency, shared by the tiles under way
+    work.multiplication_latency =
+        warp_flops / (rate / 4) * std::max(1.0, static_cast<double>(warps) / 4);
     work.tile_latency =
-        std::max(barrier +
-                     fragment_load *
-                         static_cast<double>(schedule.block_depth * schedule.element_bytes()) / 32 +
-                     warp_flops / (rate / 4) * std::max(1.0, static_cast<double>(warps) / 4),
-                 copies);
+        barrier +
+        fragment_load * static_cast<double>(schedule.block_depth * schedule.element_bytes()) / 32 +
+        work.multiplication_latency;
     if (!operands.left.direct || !operands.right.direct) work.tile_latency += 400;
     return matmul_seconds(inputs.target, work, extents);
   }

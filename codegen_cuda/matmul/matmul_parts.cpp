@@ -17,12 +17,13 @@ IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string
 
 void reserve_names(KernelWriter& kernel) {
   for (const char* name :
-       {"memory",     "shared", "depth_tiles",  "warp",         "thread_of_warp", "ring",
-        "pieces",     "step",   "warpgroup",    "split",        "rank",           "share",
-        "first_tile", "tiles",  "other",        "sums",         "piece",          "piece_of_warp",
-        "fetch",      "store",  "tile",         "to",           "place",          "row",
-        "chunk",      "line",   "chunk_number", "values",       "word",           "part",
-        "i",          "j",      "distance",     "row_of_block", "rows_of_block",  "first_depth"}) {
+       {"memory",        "shared",        "depth_tiles", "warp",  "thread_of_warp", "ring",
+        "pieces",        "step",          "warpgroup",   "split", "rank",           "share",
+        "first_tile",    "round",         "advance",     "tiles", "other",          "sums",
+        "piece",         "piece_of_warp", "fetch",       "store", "tile",           "to",
+        "place",         "row",           "chunk",       "line",  "chunk_number",   "values",
+        "word",          "part",          "i",           "j",     "distance",       "row_of_block",
+        "rows_of_block", "first_depth"}) {
     kernel.fresh(name);
   }
 }

@@ -45,7 +45,8 @@ std::int64_t WgmmaSchedule::pieces_bytes() const {
 std::int64_t WgmmaSchedule::pieces_offset() const {
   constexpr std::int64_t barrier_bytes = 8, alignment = 16;
   return stages * stage_bytes() +
-         (2 * stages * barrier_bytes + alignment - 1) / alignment * alignment;
+         (2 * (stages + (pingpong ? 1 : 0)) * barrier_bytes + alignment - 1) / alignment *
+             alignment;
 }
 
 std::int64_t WgmmaSchedule::box_alignment() const {

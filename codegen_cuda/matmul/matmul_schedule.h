@@ -103,6 +103,9 @@ struct WgmmaSchedule {
   // Results of 16 bits are finished in registers, where sums lie as fragments, and leave through
   // two boxes of each warp, one being stored while the other is filled; left out where false.
   bool fragments = false;
+  // Two warpgroups that multiply have tiles of 64 rows of their own, in turn: one finishes its tile
+  // while the other multiplies; left out where false.
+  bool pingpong = false;
 
   static constexpr std::int64_t block_depth = 64;
   static constexpr auto fields() {
@@ -118,7 +121,8 @@ struct WgmmaSchedule {
                       ir::ScheduleField{"multicast_rows", &WgmmaSchedule::multicast_rows, 1},
                       ir::ScheduleField{"tma_store", &WgmmaSchedule::tma_store, 0},
                       ir::ScheduleField{"whole", &WgmmaSchedule::whole, 0},
-                      ir::ScheduleField{"fragments", &WgmmaSchedule::fragments, 0}};
+                      ir::ScheduleField{"fragments", &WgmmaSchedule::fragments, 0},
+                      ir::ScheduleField{"pingpong", &WgmmaSchedule::pingpong, 0}};
   }
   static WgmmaSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<WgmmaSchedule>(schedule);
@@ -128,7 +132,7 @@ struct WgmmaSchedule {
   std::int64_t sharing() const {
     return multicast_columns * multicast_rows;
   }  // blocks that bring operands to each other
-  std::int64_t consumer_warpgroups() const { return block_rows / 64; }
+  std::int64_t consumer_warpgroups() const { return pingpong ? 2 : block_rows / 64; }
   std::int64_t threads() const { return 128 * (consumer_warpgroups() + 1); }
   std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
   std::int64_t piece_columns() const;

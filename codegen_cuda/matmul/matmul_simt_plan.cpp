@@ -112,7 +112,6 @@ class SimtKind final : public KernelKind {
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;
     work.threads = schedule.threads();
-    work.stages = 2;
     work.operand_bytes = static_cast<double>(value_bytes(form));
     work.blocks_per_multiprocessor = simt_resident_blocks(inputs, schedule);
     work.flops_per_clock = rate * 0.85;

@@ -177,7 +177,8 @@ class WgmmaEmitter {
                              {"columns", schedule_.block_columns},
                              {"depth", schedule_.block_depth},
                              {"stages", schedule_.stages},
-                             {"consumer_warps", 4 * schedule_.consumer_warpgroups()},
+                             {"reading_warps", schedule_.block_rows / 16},  // of a stage
+                             {"in_turn", schedule_.pingpong},
                              {"sharing_blocks", schedule_.sharing()},
                              {"checked", checked_},
                              {"persistent", schedule_.persistent},
@@ -216,6 +217,11 @@ class WgmmaEmitter {
     return place;
   }
 
+  // Tiles between two of a block.
+  std::string tiles_advance() const {
+    return shares() ? fmt::format("(int)(gridDim.x / {})", schedule_.sharing()) : "(int)gridDim.x";
+  }
+
   // `only`: where the block's tile lies, if it has one; else it walks along the tiles.
   void write_tiles(CodeScope& scope, const std::optional<TilePlace>& only,
                    const std::function<void(CodeScope&, const TilePlace&)>& body) {
@@ -224,12 +230,24 @@ class WgmmaEmitter {
       return body(scope, *only);
     }
     scope.line("int step = 0;");
-    const std::string advance =
-        shares() ? fmt::format("(int)(gridDim.x / {})", schedule_.sharing()) : "(int)gridDim.x";
     kernel_.block(scope,
                   fmt::format("for (int tile = {}; tile < {}; tile += {}, step += tiles)",
-                              first_tile_number_, tiles_.count, advance),
+                              first_tile_number_, tiles_.count, tiles_advance()),
                   [&](CodeScope& loop) { body(loop, write_place(loop, "tile")); });
+  }
+
+  // Every other one of the block's tiles, by each of two warpgroups.
+  void write_own_tiles(CodeScope& scope,
+                       const std::function<void(CodeScope&, const TilePlace&)>& body) {
+    scope.line(fmt::format("const int advance = {};", tiles_advance()));
+    scope.line("int step = (warpgroup - 1) * tiles, round = 0;");
+    kernel_.block(
+        scope,
+        fmt::format(
+            "for (int tile = {} + (warpgroup - 1) * advance; tile < {}; tile += 2 * advance, "
+            "step += 2 * tiles, ++round)",
+            first_tile_number_, tiles_.count),
+        [&](CodeScope& loop) { body(loop, write_place(loop, "tile")); });
   }
 
   // Starts the copies of one stage of an operand; `first`: its first row. Where blocks share it: of
@@ -323,16 +341,13 @@ class WgmmaEmitter {
     if (registers_.consumer != 0)
       scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
     kernel_.wait_for_earlier_launches(scope);
-    scope.line(
-        "const int warp = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 32) - 4, 0);  // among "
-        "those "
-        "that multiply");
+    scope.line("// Among those that multiply.");
+    scope.line("const int warp = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 32) - 4, 0);");
     if (schedule_.split == 1 && !schedule_.fragments) write_pieces_memory(scope);
-    write_tiles(scope, only, [&](CodeScope& loop, const TilePlace& place) {
+    const auto multiply = [&](CodeScope& loop, const TilePlace& place) {
       loop.line("float sums[1][Tile::columns / 8][4];");
-      loop.line(
-          "multiply_ring(sums, ring, (unsigned)(warpgroup - 1) * (64u * Tile::depth * 2u), step, "
-          "tiles, error);");
+      if (schedule_.pingpong) loop.line("ring.begin_turn(warpgroup - 1, round, error);");
+      loop.line("multiply_ring(sums, ring, warpgroup - 1, step, tiles, error);");
       std::optional<KeptRows> kept;
       if (cluster_rows()) kept = rows.kept_in_cluster(place, schedule_.block_columns);
       else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
@@ -341,8 +356,18 @@ class WgmmaEmitter {
       else write_pieces(loop, place, kept);
       if (schedule_.persistent && result_ != nullptr)
         loop.line("__syncwarp();  // one lane stores a box; products need all of them together");
-    });
-    if (result_ != nullptr) scope.line("if (threadIdx.x % 32 == 0) wait_boxes();");
+    };
+    if (schedule_.pingpong) write_own_tiles(scope, multiply);
+    else write_tiles(scope, only, multiply);
+    if (result_ != nullptr) {
+      const char* storing = schedule_.fragments ? "elected_lane()" : "threadIdx.x % 32 == 0";
+      scope.line(fmt::format("if ({}) wait_boxes();", storing));
+    }
+  }
+
+  // What a warp's first row lies behind the tile's.
+  std::string rows_of_warp() const {
+    return schedule_.pingpong ? " + warp % 4 * 16" : " + warp * 16";
   }
 
   void write_finished_fragments(CodeScope& scope, const TilePlace& place) {
@@ -352,7 +377,7 @@ class WgmmaEmitter {
                                           schedule_.boxes_offset(), fragment_bytes),
                      .map = "tensor_map2",
                      .columns = schedule_.block_columns,
-                     .first_row = place.first_row.name + " + warp * 16",
+                     .first_row = place.first_row.name + rows_of_warp(),
                      .first_column = place.first_column.name},
                     *result_);
   }
@@ -410,7 +435,7 @@ class WgmmaEmitter {
             body.line(
                 "if (threadIdx.x % 32 == 0) wait_boxes_read<0>();  // the warp's box is free");
           body.line("__syncwarp();");
-          const std::string down = " + warp * 16", across = fmt::format(" + piece * {}", columns);
+          const std::string down = rows_of_warp(), across = fmt::format(" + piece * {}", columns);
           const SumPiece piece{
               .base = "piece_of_warp",
               .rows = 16,

@@ -37,7 +37,7 @@ class WgmmaKind final : public KernelKind {
     const auto kind = [](const WgmmaSchedule& schedule) {
       return std::tuple(schedule.blocks, schedule.swap_ab, schedule.persistent, schedule.split,
                         schedule.multicast_columns, schedule.multicast_rows, schedule.tma_store,
-                        schedule.whole, schedule.fragments);
+                        schedule.whole, schedule.fragments, schedule.pingpong);
     };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
@@ -66,7 +66,7 @@ class WgmmaKind final : public KernelKind {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
            a.swap_ab == b.swap_ab && a.split == b.split &&
            a.multicast_columns == b.multicast_columns && a.multicast_rows == b.multicast_rows &&
-           a.whole == b.whole;
+           a.whole == b.whole && a.pingpong == b.pingpong;
   }
 
   static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs,
@@ -94,7 +94,13 @@ class WgmmaKind final : public KernelKind {
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
       if (schedule.stages < 2 || reason_against(inputs, operands, schedule)) return;
-      add_with_splits(inputs, schedule, typical, [&](const WgmmaSchedule& one) {
+      add_with_splits(inputs, schedule, typical, [&](WgmmaSchedule one) {
+        // A block has fewer tiles of depth, and puts down its sums where stages were.
+        const std::int64_t share = (tiles + one.split - 1) / one.split,
+                           holding =
+                               (one.joined_bytes() + one.stage_bytes() - 1) / one.stage_bytes();
+        if (one.split > 1)
+          one.stages = std::min(one.stages, std::max({std::int64_t{2}, share, holding}));
         if (!reason_against(inputs, operands, one)) found.push_back(one);
       });
     };
@@ -104,6 +110,16 @@ class WgmmaKind final : public KernelKind {
       if (schedule.tma_store != 0) add(schedule);
       schedule.fragments = true;
       if (schedule.tma_store != 0) add(schedule);
+    };
+    // Sharing an operand pays where wide tiles lie below or beside each other anyway.
+    const auto add_with_sharing = [&](WgmmaSchedule schedule) {
+      add_with_boxes(schedule);
+      if (schedule.block_columns < 64) return;
+      schedule.multicast_columns = 2;
+      if (typical.rows >= 4 * schedule.block_rows) add_with_boxes(schedule);
+      schedule.multicast_columns = 1;
+      schedule.multicast_rows = 2;
+      if (typical.columns >= 2 * schedule.block_columns) add_with_boxes(schedule);
     };
     for (const std::int64_t rows : {64, 128}) {
       for (std::int64_t columns = 16; columns <= 256; columns += 16) {
@@ -116,14 +132,10 @@ class WgmmaKind final : public KernelKind {
                                    .blocks = blocks,
                                    .persistent = persistent};
             if (rows < 2 * most.rows) {
-              add_with_boxes(schedule);
-              // Sharing an operand pays where wide tiles lie below or beside each other anyway.
-              schedule.multicast_columns = 2;
-              if (columns >= 64 && typical.rows >= 4 * rows) add_with_boxes(schedule);
-              schedule.multicast_columns = 1;
-              schedule.multicast_rows = 2;
-              if (columns >= 64 && typical.columns >= 2 * columns) add_with_boxes(schedule);
-              schedule.multicast_rows = 1;
+              add_with_sharing(schedule);
+              schedule.pingpong = true;
+              if (persistent && rows == 64) add_with_sharing(schedule);
+              schedule.pingpong = false;
               schedule.whole = WholeRows::Cluster;
               schedule.group = 1;
               if (!persistent && cluster_holds_rows(form, columns)) add(schedule);
@@ -185,6 +197,9 @@ class WgmmaKind final : public KernelKind {
           operands.result_bytes);
     if (schedule.fragments && (schedule.tma_store != 2 || schedule.block_columns % 64 != 0))
       return "fragments are of results with tma_store=2, and bn is a multiple of 64";
+    if (schedule.pingpong &&
+        (!schedule.persistent || schedule.block_rows != 64 || schedule.swap_ab))
+      return "warpgroups take turns at persistent tiles of 64 rows that are not swapped";
     const std::int64_t shared = wgmma_shared_bytes(form, schedule);
     if (shared > target.shared_per_block ||
         (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
@@ -237,8 +252,9 @@ class WgmmaKind final : public KernelKind {
     work.block_rows = schedule.swap_ab ? schedule.block_columns : schedule.block_rows;
     work.block_columns = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
     work.block_depth = schedule.block_depth;
-    work.threads = 128 * schedule.consumer_warpgroups();
-    work.stages = schedule.stages;
+    work.threads = 2 * schedule.block_rows;  // that finish a tile
+    work.in_turn = schedule.pingpong;
+    work.tiles_under_way = schedule.stages;
     work.split = schedule.split;
     work.shared_columns = schedule.multicast_columns;
     work.shared_rows = schedule.multicast_rows;
@@ -252,6 +268,10 @@ class WgmmaKind final : public KernelKind {
       work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
     }
     work.blocks_per_multiprocessor = schedule.blocks;
+    work.begins_early = target.has_dependent_launch();
+    const BoxedOperands& operands = inputs.facts->boxed.value();
+    if (inputs.region.is_weight(static_cast<std::size_t>(operands.right.buffer)))
+      work.early_tiles = schedule.stages;
     work.flops_per_clock = target.tensor_flops * target.costs.wgmma_share;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
     const double columns = static_cast<double>(schedule.block_columns),
@@ -259,10 +279,10 @@ class WgmmaKind final : public KernelKind {
     work.shared_bytes_per_tile = ((rows + columns * rows / 64) + rows + columns) *
                                  static_cast<double>(schedule.block_depth) * 2;
     constexpr double wait = 60, multiplication = 35;
-    const double copies = 900.0 / static_cast<double>(schedule.stages);
     const double issue = static_cast<double>(schedule.block_depth) / 16 *
                          std::max(columns / 2, 16 + columns / 4) * rows / 64;
-    work.tile_latency = std::max(wait + multiplication + issue, copies);
+    work.tile_latency = wait + multiplication + issue;
+    work.multiplication_latency = issue;
     // A block's epilogue runs under the copies of its next tile, where it has one.
     double seconds = matmul_seconds(target, work, extents);
     if (schedule.persistent) {

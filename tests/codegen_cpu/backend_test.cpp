@@ -55,6 +55,45 @@ TEST(Backend, AnswersForARegion) {
   EXPECT_EQ(backend->packed_layout(region.region, 0), std::nullopt);
 }
 
+// Micro-kernels of more rows, more of them where a bucket allows more numbers of rows.
+TEST(Backend, CodeSizesOfProductsAreInTheOrderOfTheirCode) {
+  const TestRegion region = make_region(R"(
+fn @main(%x: Tensor[(n, 96), f32], %w: Tensor[(96, 192), f32]) -> Tensor[(n, 192), f32]
+  where n in [0, 4096] {
+  %y = matmul(%x, %w)
+  return %y
+})");
+  const auto backend = make_cpu_backend({.level = "avx512"});
+  const auto product = [](std::int64_t rows, std::int64_t columns) {
+    return ir::Schedule{"matmul",
+                        {{"rows", rows},
+                         {"columns", columns},
+                         {"block_rows", 4 * rows},
+                         {"block_columns", 0},
+                         {"order", 1},
+                         {"split", 2}}};
+  };
+  const struct {
+    ir::Bucket bucket;
+    ir::Schedule schedule;
+  } ascending[] = {{bucket_of({{1, 1}}), product(1, 64)},
+                   {bucket_of({{7, 32}}), product(6, 64)},
+                   {bucket_of({{0, 4096}}), product(6, 64)},
+                   {bucket_of({{0, 4096}}), product(9, 48)},
+                   {bucket_of({{0, 4096}}), product(14, 32)}};
+  double estimated = 0;
+  std::size_t bytes = 0;
+  for (const auto& [bucket, schedule] : ascending) {
+    SCOPED_TRACE(ir::to_string(schedule) + " " + ir::to_string(bucket));
+    const double next = backend->code_size(region.region, bucket, schedule);
+    const std::size_t compiled = backend->compile(region.region, bucket, schedule).code.size();
+    EXPECT_GT(next, estimated);
+    EXPECT_GT(compiled, bytes);
+    estimated = next;
+    bytes = compiled;
+  }
+}
+
 // Schedules that only a search would try, spread over each kernel kind's space.
 TEST(Backend, WholeSpaceIsRight) {
   const struct {

@@ -1,9 +1,8 @@
 // Machine code of the kernels of two encoders, MiniLM (tests/models/minilm.onnx) and BERT-base (the
 // same export at its sizes), in bf16 and f32, packed and padded, for every bucket of their default
-// tables on three architectures: no spills, no local memory, no remark of the assembler,
-// registers and shared memory within what the schedule counts on, a trade of
-// registers that adds up; and the instructions that each is made for, where there is a
-// disassembler.
+// tables on three architectures: no spills, no local memory, no remark of the assembler, registers
+// and shared memory within what the schedule counts on, a trade of registers that adds up; and the
+// instructions that each is made for, where there is a disassembler.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -167,6 +167,12 @@ TEST(MatmulCode, Instructions) {
 
 // ---- Plans ----
 
+std::int64_t blocks_of(const WgmmaSchedule& schedule, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t down = schedule.swap_ab ? schedule.block_columns : schedule.block_rows,
+                     across = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
+  return (rows + down - 1) / down * ((columns + across - 1) / across) * schedule.split;
+}
+
 TEST(MatmulPlan, CandidatesFitAndReadBack) {
   for (const char* part : {"a100", "h200", "l40s", "b200"}) {
     const CudaTarget target = *target_named(part);
@@ -214,10 +220,9 @@ TEST(MatmulPlan, TilesFillAWave) {
   const PlanInputs inputs{target, region->region, region->form};
   const WgmmaSchedule middling =
       WgmmaSchedule::from(kind->candidates(inputs, bucket_of({{512, 512, 1}})).front());
-  const std::int64_t tiles =
-      (512 / middling.block_rows) * ((768 + middling.block_columns - 1) / middling.block_columns);
-  EXPECT_GE(tiles, 66);
-  EXPECT_LE(tiles, 132);
+  const std::int64_t blocks = blocks_of(middling, 512, 768);
+  EXPECT_GE(blocks, 66) << to_string(middling.schedule());
+  EXPECT_LE(blocks, 132 * middling.blocks) << to_string(middling.schedule());
   const WgmmaSchedule large =
       WgmmaSchedule::from(kind->candidates(inputs, bucket_of({{8192, 8192, 1}})).front());
   EXPECT_GE(large.block_rows * large.block_columns, 128 * 128);
@@ -226,6 +231,54 @@ TEST(MatmulPlan, TilesFillAWave) {
   EXPECT_EQ(large.tma_store, 2);
   EXPECT_TRUE(large.fragments);
   EXPECT_EQ(middling.tma_store, 0);
+}
+
+// Few rows and a long depth: blocks that share the depth spread over the multiprocessors, take the
+// stages that they use, and leave the next launch room to begin while they run.
+TEST(MatmulPlan, FewRowsLeaveRoomForTheNextLaunch) {
+  const CudaTarget target = *target_named("h200");
+  const auto kind = make_matmul_wgmma_kind();
+  const auto region_of = [](std::int64_t columns, std::int64_t depth) {
+    return make_region(matmul_text({.columns = static_cast<int>(columns),
+                                    .depth = static_cast<int>(depth),
+                                    .dtype = "bf16",
+                                    .result = "bf16",
+                                    .epilogue = MatmulEpilogue::Bias}),
+                       {1});
+  };
+  for (const auto& [columns, depth] : {std::pair(768, 768), {768, 3072}, {3072, 768}, {384, 384}}) {
+    const Region region = region_of(columns, depth);
+    const WgmmaSchedule best = WgmmaSchedule::from(
+        kind->candidates({target, region->region, region->form}, bucket_of({{1, 16, 1}})).front());
+    SCOPED_TRACE(to_string(best.schedule()));
+    EXPECT_GE(blocks_of(best, 16, columns), depth == 3072 ? 66 : columns / 64);
+    EXPECT_LE(best.stages, (depth / 64 + best.split - 1) / best.split);
+    EXPECT_GE(best.blocks, 2);
+    EXPECT_LE(2 * (best.shared_bytes() + 1024), target.shared_per_multiprocessor);
+    EXPECT_LE(2 * best.threads() * best.registers(target.registers_per_multiprocessor).launch,
+              target.registers_per_multiprocessor);
+  }
+  // Where a launch has blocks for both places none is left, and it begins when the one ahead ends.
+  const Region region = region_of(768, 768);
+  const PlanInputs inputs{target, region->region, region->form};
+  const auto gain = [&](std::int64_t rows) {
+    const auto seconds = [&](const char* stages) {
+      return kind->estimate(
+          inputs,
+          ir::parse_schedule(fmt::format("matmul_wgmma bm=64 bn=64 {} group=8 swap_ab=0 "
+                                         "persistent=0 split=1",
+                                         stages)),
+          std::array{rows});
+    };
+    return seconds("stages=6 blocks=1") / seconds("stages=6 blocks=2");
+  };
+  EXPECT_GT(gain(128), 1.03);  // 24 blocks
+  EXPECT_GT(gain(704), 1.03);  // 132
+  const auto twice = ir::parse_schedule(
+      "matmul_wgmma bm=64 bn=64 stages=6 blocks=2 group=8 swap_ab=0 persistent=0 split=1");
+  const double step = kind->estimate(inputs, twice, std::array<std::int64_t, 1>{768}) -
+                      kind->estimate(inputs, twice, std::array<std::int64_t, 1>{704});
+  EXPECT_GT(step, target.costs.setup_cycles / target.clock);
 }
 
 TEST(MatmulPlan, MisfitsSayWhy) {

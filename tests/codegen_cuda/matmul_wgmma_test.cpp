@@ -91,6 +91,12 @@ TEST(MatmulWgmma, ClustersThatSplitTheDepth) {
   }
   expect_right(
       {.part = "h200",
+       .schedule = "matmul_wgmma bm=64 bn=32 stages=2 blocks=3 group=2 swap_ab=1 persistent=0 "
+                   "split=8",
+       .region = matmul_text({.columns = 72, .depth = 1000, .epilogue = MatmulEpilogue::Residual}),
+       .shapes = rows({33})});
+  expect_right(
+      {.part = "h200",
        .schedule = "matmul_wgmma bm=128 bn=128 stages=3 blocks=1 group=2 swap_ab=0 persistent=0 "
                    "split=2",
        .region = matmul_text({.columns = 136, .depth = 200, .epilogue = MatmulEpilogue::LayerNorm}),
@@ -266,8 +272,7 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
       "multicast_rows=2"));  // one operand at a time
 }
 
-// Assembled without spills or remarks, as large products of an encoder
-// would ask for it.
+// Assembled without spills or remarks, as large products of an encoder would ask for it.
 TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
   const auto region = make_region(matmul_text({.columns = 1536,
                                                .depth = 384,

@@ -37,6 +37,24 @@ TEST(ChooseBuckets, CellsOfEqualSchedulesJoinAndAGeneralEntryEndsTheTable) {
             (Entries{"small [0, 127]", "large [128, 1000]", "small [0, 1000]"}));
 }
 
+TEST(ChooseBuckets, AGeneralKernelThatStandsInHasLittleCodeWhereItIsNotMuchSlower) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n), f32]) where n in [100, 1000] {
+  %y = relu(%x)
+  return %y
+})";
+  TableBackend backend;
+  backend.crossing = 220;  // over the whole range `small` takes 1.06 times as long as `large`
+  EXPECT_EQ(table(text, backend).back(), "large [100, 1000]");
+  backend.large_code = 2;
+  const Entries entries = table(text, backend);
+  EXPECT_EQ(entries.back(), "small [100, 1000]");
+  EXPECT_EQ(entries[entries.size() - 2], "large [128, 1000]");
+  EXPECT_EQ(table("policy symbolic" + text, backend), Entries{"large [100, 1000]"});
+  backend.crossing = 150;  // 1.9 times
+  EXPECT_EQ(table(text, backend).back(), "large [100, 1000]");
+}
+
 TEST(ChooseBuckets, OneScheduleEverywhereIsOneEntry) {
   TableBackend backend;
   backend.crossing = 1e9;

@@ -228,7 +228,7 @@ TEST(ControlFlow, warp_operations) {
   for (u32 lane = 0; lane < 32; ++lane) {
     const u32 up = lane >= 3 ? lane - 3 : 100, index = lane / 8 * 8 + 2,
               down = lane < 31 ? lane + 1 : lane;
-    EXPECT_EQ(got[lane], (up * 32 + index) * 32 + down + 8 + 496 + 31 + (lane == 0 ? 1 : 0) + 1)
+    EXPECT_EQ(got[lane], (up * 32 + index) * 32 + down + 8 + 496 + 31 + (lane == 31 ? 1 : 0) + 1)
         << lane;
   }
 }

@@ -181,7 +181,9 @@ Outcome execute_activemask(Warp& warp, const Instruction& instruction, LaneMask 
 }
 
 Outcome execute_elect(Warp& warp, const Instruction& instruction, LaneMask mask) {
-  const int leader = std::countr_zero(mask);
+  // Which lane is not said, only that it is the same each time: the last one, as code that took it
+  // for lane 0 would not notice were it that.
+  const int leader = 31 - std::countl_zero(mask);
   if (instruction.slot[0] >= 0)
     for_each_lane(mask, [&](int lane) {
       warp.lanes<u32>(instruction.slot[0])[lane] = static_cast<u32>(leader);

@@ -229,8 +229,9 @@ class OnTheInterpreter(unittest.TestCase):
         self.climb(
             "a100", 80, {
                 "tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent",
-                "tma_store", "fragments", "cluster_mma", "split_mma", "split_k", "tma_multicast",
-                "multicast_columns", "multicast_rows", "whole", "attention_wgmma"})
+                "tma_store", "fragments", "pingpong", "cluster_mma", "split_mma", "split_k",
+                "tma_multicast", "multicast_columns", "multicast_rows", "whole",
+                "attention_wgmma"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""

@@ -12,9 +12,9 @@
 namespace anydim::tests {
 
 // The form as its text gives it back. `inputs` are the region's parameters; its symbols are bound
-// from their dims. An index out of
-// range throws Error{Inputs}; an access outside a buffer, an element written twice or an element
-// never written throws std::logic_error: the form is wrong then.
+// from their dims. An index out of range throws Error{Inputs}; an access outside a buffer, an
+// element written twice or an element never written throws std::logic_error: the form is wrong
+// then.
 std::vector<ir::Tensor> run_loop_form(const ir::Region& region, const ir::LoopForm& form,
                                       std::span<const ir::Tensor> inputs,
                                       std::span<const std::int64_t> symbols);

@@ -9,11 +9,12 @@
 namespace anydim::tests {
 
 // `small` costs 1 a unit of the first key, `large` costs `crossing` whatever the size; `rare` is
-// for a search alone. Every key has an edge at each of `edges`. Weights of matrices are packed
-// where `packs` says so.
+// for a search alone. Code of `large` has `large_code` instructions, of the others one. Every key
+// has an edge at each of `edges`. Weights of matrices are packed where `packs` says so.
 struct TableBackend : ir::Backend {
   std::vector<std::int64_t> edges{16, 128};
   double crossing = 100;
+  double large_code = 1;
   bool packs = false;
   std::vector<std::size_t> overwritten{};  // parameters, of every region of one result
 
@@ -38,6 +39,10 @@ struct TableBackend : ir::Backend {
   double estimate(const ir::Region&, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys, int) const override {
     return schedule.name == "small" ? static_cast<double>(keys.empty() ? 1 : keys[0]) : crossing;
+  }
+  double code_size(const ir::Region&, const ir::Bucket&,
+                   const ir::Schedule& schedule) const override {
+    return schedule.name == "large" ? large_code : 1;
   }
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     return std::vector(region.keys.size(), edges);

@@ -214,6 +214,32 @@ TEST(Mutation, GeneratedMatmulOfClustersAndBoxes) {
   expect_95_percent(score);
 }
 
+// Two warpgroups that multiply in turn, an odd and an even number of the ring's steps a tile:
+// blocks with even and odd numbers of tiles, one and none. Eight tiles a block, as arrivals that
+// are counted wrong add up to a whole phase within three turns.
+TEST(Mutation, GeneratedMatmulOfWarpgroupsInTurn) {
+  Score score;
+  const auto kind = codegen_cuda::make_matmul_wgmma_kind();
+  for (const auto& [way, depth] : {std::pair("", 168), {" tma_store=2 fragments=1", 200}}) {
+    expect_caught({.name = fmt::format("matmul_wgmma pingpong{}", way),
+                   .part = "h200",
+                   .schedule = fmt::format("matmul_wgmma bm=64 bn=64 stages=2 blocks=1 group=2 "
+                                           "swap_ab=0 persistent=1 split=1{} pingpong=1",
+                                           way),
+                   .region = codegen_cuda::testing::matmul_text(
+                       {.columns = 136,
+                        .depth = depth,
+                        .dtype = "f16",
+                        .result = "f16",
+                        .epilogue = codegen_cuda::testing::MatmulEpilogue::Bias}),
+                   .shapes = {{{{"n", 150}}}, {{{"n", 300}}}, {{{"n", 1}}, {{"n", 200}}}},
+                   .weights = {1}},
+                  *kind, score);
+  }
+  EXPECT_LE(score.survivors * 50, score.mutants)
+      << score.survivors << " of " << score.mutants << " mutants survived";
+}
+
 // Blocks of a cluster that add their sums: unequal shares of depth, 2 * stages + 1 tiles and one
 // fewer.
 TEST(Mutation, GeneratedMatmulOfSharedDepth) {
