@@ -23,6 +23,29 @@ double moved_bytes(const AttentionSizes& sizes) {
          sizes.element_bytes;
 }
 
+// What a block does, of a batch point.
+struct BlockTiles {
+  double row_blocks = 0;
+  double tiles = 0;  // of keys that a block passes
+  double edges = 0;  // those of them in which it looks at each score whether its key is seen
+};
+BlockTiles block_tiles(const AttentionSizes& sizes, double block_rows, double block_keys) {
+  // A row block sees at least the keys beside itself.
+  const double beside = sizes.visible < 1 ? block_rows : 0;
+  const double seen = std::min(sizes.keys, sizes.visible * sizes.keys + beside);
+  const double tiles = std::ceil(seen / block_keys);
+  return {.row_blocks = std::ceil(sizes.rows / block_rows),
+          .tiles = tiles,
+          .edges = std::min(tiles, std::max(1.0, std::ceil(beside / block_keys)))};
+}
+
+// Issue cycles for the scores of one of the block's tiles, on average.
+double score_cycles(const CostConstants& costs, const BlockTiles& block, double scores) {
+  const double edges = block.edges / std::max(1.0, block.tiles);
+  return scores * (costs.operations_per_score + edges * costs.operations_per_edge_score) /
+         lanes_per_cycle;
+}
+
 // Blocks with `busy` cycles of a multiprocessor's work each, of which one alone takes `alone`
 // cycles.
 double launch_time(const CudaTarget& target, double blocks, double resident, double busy,
@@ -65,11 +88,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
              width = static_cast<std::int64_t>(sizes.width);
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
-  const double row_blocks = std::ceil(sizes.rows / block_rows);
-  // A row block sees at least the keys beside itself.
-  const double seen =
-      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
-  const double tiles = std::ceil(seen / block_keys);
+  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
   const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
@@ -81,19 +100,24 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
       passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle,
                rescaling = scores / block_keys * sizes.width / lanes_per_cycle;
-  const double issue = scores * costs.operations_per_score / lanes_per_cycle + rescaling;
+  // Instructions of whole warps, four a cycle: products of 16 x 8 x 16, which read 16 x 16 of keys
+  // or values at a time.
+  const double multiplications = scores * (sizes.depth + sizes.width) / (16 * 8 * 16) / 4;
+  const double reads = warps * block_keys * (sizes.depth + sizes.width) / (16 * 16) / 4;
+  const double issue = score_cycles(costs, block, scores) + rescaling + multiplications + reads;
   const double most = std::max({products, shared, exponentials, issue});
   const double busy =
-      tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
+      block.tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
   // One block alone keeps only its own warps in flight: four sub-processors share its work
   // unevenly.
   const double crowd = std::min(1.0, warps / 4);
   const double loads = schedule.stages == 1 ? costs.attention_block_latency / 3
                                             : 0;  // of a tile that is not fetched ahead
-  const double alone =
-      costs.attention_block_latency + tiles * (costs.attention_tile_latency + loads) + busy / crowd;
+  const double alone = costs.attention_block_latency +
+                       block.tiles * (costs.attention_tile_latency + loads) + busy / crowd;
   const auto resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
-  const double blocks = row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
+  const double blocks =
+      block.row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
   return launch_time(target, blocks, resident, busy + costs.attention_block_latency / 8, alone,
                      moved_bytes(sizes));
 }
@@ -107,28 +131,26 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
   const double groups = static_cast<double>(schedule.groups);
-  const double row_blocks = std::ceil(sizes.rows / block_rows);
-  const double seen =
-      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
-  const double tiles = std::ceil(seen / block_keys);
+  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
   const double scores = block_rows * block_keys;
   const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
   // Each warpgroup's multiplications read the tile, and the first product its queries.
   const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 /
                         shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle;
-  const double issue = scores * costs.operations_per_score / lanes_per_cycle +
-                       block_rows * sizes.width / lanes_per_cycle;
+  const double issue =
+      score_cycles(costs, block, scores) + block_rows * sizes.width / lanes_per_cycle;
   const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
   // Within a warpgroup the values of one tile are summed beside the weights of the next; other
   // warpgroups and blocks fill what is left.
   const double resident =
       static_cast<double>(schedule.resident_blocks(target, depth, width, column));
   const double hidden = groups * resident > 1 ? costs.overlap_loss : 0.5;
-  const double busy = tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
-  const double alone = costs.attention_block_latency + tiles * costs.attention_tile_latency +
-                       tiles * (multiply + weigh);
-  return launch_time(target, row_blocks * sizes.points, resident,
+  const double busy =
+      block.tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
+  const double alone = costs.attention_block_latency +
+                       block.tiles * (costs.attention_tile_latency + multiply + weigh);
+  return launch_time(target, block.row_blocks * sizes.points, resident,
                      busy + costs.attention_block_latency / 4, alone, moved_bytes(sizes));
 }
 
