@@ -16,7 +16,7 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
   }
   if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind)) {
     facts.attention = attention_operands(region, *attention, form.symbols);
-    facts.score = attention_score(*attention);
+    facts.score = attention_score(*attention, form.symbols);
     facts.key_range = key_range(*attention, form.symbols);
     facts.points = points_of(attention->batch);
   }

@@ -16,12 +16,16 @@ namespace {
 constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
 constexpr std::uint64_t inside_mask = open_bit - 1;
 
+int checked(int threads) {
+  internal_check(threads >= 1, "a pool has at least the calling thread");
+  return threads;
+}
+
 std::uint64_t generation_of(std::uint64_t gate) { return gate >> 32; }
 
 }  // namespace
 
-WorkerPool::WorkerPool(int threads) {
-  internal_check(threads >= 1, "a pool has at least the calling thread");
+WorkerPool::WorkerPool(int threads) : shares_(checked(threads)) {
   try {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
@@ -54,8 +58,8 @@ void WorkerPool::run_erased(std::int64_t tasks, Function function, void* state) 
     function(state, 0, tasks, 0);
     return;
   }
-  job_ = {function, state, tasks};
-  next_.store(0, std::memory_order_relaxed);
+  job_ = {function, state};
+  shares_.begin(tasks);
   const std::uint64_t generation = generation_of(gate_.load(std::memory_order_relaxed)) + 1;
   // Sequentially consistent against the sleepers' own order (announce, then look at the gate): one
   // of both sees the other.
@@ -91,16 +95,9 @@ bool WorkerPool::gather(std::chrono::microseconds limit) {
 }
 
 void WorkerPool::take_pieces(const Job& job, int participant) {
-  const std::int64_t share = 2 * static_cast<std::int64_t>(workers_.size() + 1);
-  std::int64_t begin = next_.load(std::memory_order_relaxed);
-  while (begin < job.tasks) {
-    // Pieces shrink with what is left: long ones keep neighbouring tasks on one thread, short ones
-    // at the end even out the finish.
-    const std::int64_t end = begin + std::max<std::int64_t>(1, (job.tasks - begin) / share);
-    if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
-    job.function(job.state, begin, end, participant);
-    begin = next_.load(std::memory_order_relaxed);
-  }
+  for (TaskShares::Piece piece = shares_.take(participant); !piece.empty();
+       piece = shares_.take(participant))
+    job.function(job.state, piece.begin, piece.end, participant);
 }
 
 void WorkerPool::work(int participant) {

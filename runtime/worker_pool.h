@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/task_shares.h"
+
 namespace anydim::runtime {
 
 class WorkerPool {
@@ -32,8 +34,9 @@ class WorkerPool {
   int sleeping() const { return sleepers_.load(std::memory_order_relaxed); }
 
   // Calls body(begin, end, participant) over pieces that together cover [0, tasks), each once, in
-  // no order; returns when all are done and their effects are visible. `participant` is in [0,
-  // threads()), and no two pieces run at once under one. Must not throw.
+  // no order, tasks of the same numbers mostly on the same thread (runtime/task_shares.h); returns
+  // when all are done and their effects are visible. `participant` is in [0, threads()), and no two
+  // pieces run at once under one. Must not throw.
   template <typename Body>
   void run(std::int64_t tasks, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -57,7 +60,6 @@ class WorkerPool {
   struct Job {
     Function function = nullptr;
     void* state = nullptr;
-    std::int64_t tasks = 0;
   };
 
   void run_erased(std::int64_t tasks, Function function, void* state);
@@ -70,8 +72,9 @@ class WorkerPool {
   // Generation of the job in the upper half; then whether it takes workers (bit 31), then how many
   // are inside it.
   alignas(64) std::atomic<std::uint64_t> gate_{0};
-  alignas(64) std::atomic<std::int64_t> next_{0};  // first task that nobody took
-  Job job_;  // written only while the gate is shut and nobody is inside
+  // Written only while the gate is shut and nobody is inside.
+  TaskShares shares_;
+  Job job_;
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

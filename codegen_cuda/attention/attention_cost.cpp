@@ -25,6 +25,54 @@ double moved_bytes(const AttentionSizes& sizes) {
          sizes.element_bytes;
 }
 
+// What a block does, of a batch point.
+struct BlockTiles {
+  double row_blocks = 0;
+  double tiles = 0;  // of keys that a block passes
+  double edges = 0;  // those of them in which it looks at each score whether its key is seen
+};
+BlockTiles block_tiles(const AttentionSizes& sizes, double block_rows, double block_keys) {
+  // A row block sees at least the keys beside itself.
+  const double beside = sizes.visible < 1 ? block_rows : 0;
+  const double seen = std::min(sizes.keys, sizes.visible * sizes.keys + beside);
+  const double tiles = std::ceil(seen / block_keys);
+  return {.row_blocks = std::ceil(sizes.rows / block_rows),
+          .tiles = tiles,
+          .edges = std::min(tiles, std::max(1.0, std::ceil(beside / block_keys)))};
+}
+
+// Issue cycles for the scores of one of the block's tiles, on average.
+double score_cycles(const CostConstants& costs, const BlockTiles& block, double scores) {
+  const double edges = block.edges / std::max(1.0, block.tiles);
+  return scores * (costs.operations_per_score + edges * costs.operations_per_edge_score) /
+         lanes_per_cycle;
+}
+
+// Of instructions of whole warps, four a cycle: products of 16 x 8 x 16, which read 16 x 16 of keys
+// or values at a time. `keys`: of a tile, by all warps.
+double fragment_cycles(const AttentionSizes& sizes, double scores, double keys) {
+  const double multiplications = scores * (sizes.depth + sizes.width) / (16 * 8 * 16) / 4;
+  const double reads = keys * (sizes.depth + sizes.width) / (16 * 16) / 4;
+  return multiplications + reads;
+}
+
+// Of `blocks`, each with `scores` of a tile that issue for `tile_issue` cycles, besides what the
+// special function unit's instructions take longer than others.
+LaunchCycles of_launch(const CudaTarget& target, const AttentionSizes& sizes,
+                       const BlockTiles& block, double blocks, double points, double block_rows,
+                       double block_keys, double setup, double tile_issue) {
+  constexpr double longer = 7.0 / 8;
+  const double share = blocks / static_cast<double>(target.multiprocessors);
+  const double scores = points * block_rows * block_keys;
+  const double bytes = points * (block_rows + block.tiles * block_keys) *
+                       (sizes.depth + sizes.width) * sizes.element_bytes;
+  return {.issue = share *
+                   (setup + block.tiles * (tile_issue + longer * scores / exponentials_per_cycle)),
+          .tensor =
+              share * block.tiles * 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops,
+          .memory = share * bytes / target.costs.l2_bytes_per_clock};
+}
+
 // Blocks with `busy` cycles of a multiprocessor's work each, of which one alone takes `alone`
 // cycles.
 double launch_time(const CudaTarget& target, double blocks, double resident, double busy,
@@ -60,38 +108,6 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
   return sizes;
 }
 
-namespace {
-
-// Blocks of a launch, and what one of them does.
-LaunchCycles of_launch(const CudaTarget& target, const AttentionSizes& sizes, double blocks,
-                       double block_rows, double points, double tiles, double block_keys,
-                       double setup, double operations) {
-  const double multiprocessors = target.multiprocessors, share = blocks / multiprocessors;
-  const double scores = points * block_rows * tiles * block_keys;
-  const double bytes = points * (block_rows + tiles * block_keys) * (sizes.depth + sizes.width) *
-                       sizes.element_bytes;
-  return {.issue = share * (setup + scores * operations / lanes_per_cycle +
-                            scores / exponentials_per_cycle),
-          .tensor = share * 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops,
-          .memory = share * bytes / target.costs.l2_bytes_per_clock};
-}
-
-double tiles_seen(const AttentionSizes& sizes, double block_rows, double block_keys) {
-  // A row block sees at least the keys beside itself.
-  const double seen =
-      std::min(sizes.keys, sizes.visible * sizes.keys + (sizes.visible < 1 ? block_rows : 0));
-  return std::ceil(seen / block_keys);
-}
-
-// Of a warp that multiplies fragments, for a score of a head of 64: loads and products.
-constexpr double fragment_operations = 3.4;
-
-double mma_operations(const CudaTarget& target, const AttentionSizes& sizes) {
-  return target.costs.operations_per_score + fragment_operations * (sizes.depth + sizes.width) / 64;
-}
-
-}  // namespace
-
 LaunchCycles attention_mma_cycles(const CudaTarget& target, const AttentionMmaSchedule& schedule,
                                   const AttentionSizes& sizes) {
   if (sizes.points == 0 || sizes.rows == 0) return {};
@@ -99,12 +115,14 @@ LaunchCycles attention_mma_cycles(const CudaTarget& target, const AttentionMmaSc
   const auto block_rows = static_cast<double>(schedule.block_rows()),
              block_keys = static_cast<double>(schedule.keys),
              points = static_cast<double>(schedule.points);
-  const double blocks = std::ceil(sizes.rows / block_rows) * std::ceil(sizes.points / points);
-  return of_launch(target, sizes, blocks, block_rows, points,
-                   tiles_seen(sizes, block_rows, block_keys), block_keys,
-                   (warp_setup + (sizes.ragged ? sequence_cycles : 0)) *
-                       static_cast<double>(schedule.warps) * points,
-                   mma_operations(target, sizes));
+  const double warps = static_cast<double>(schedule.warps) * points;
+  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
+  const double scores = points * block_rows * block_keys;
+  return of_launch(target, sizes, block, block.row_blocks * std::ceil(sizes.points / points),
+                   points, block_rows, block_keys,
+                   (warp_setup + (sizes.ragged ? sequence_cycles : 0)) * warps,
+                   score_cycles(target.costs, block, scores) +
+                       fragment_cycles(sizes, scores, warps * block_keys));
 }
 
 LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
@@ -113,13 +131,12 @@ LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
   if (sizes.points == 0 || sizes.rows == 0) return {};
   constexpr double group_setup = 518;  // as above
   const auto block_rows = static_cast<double>(schedule.block_rows()),
-             block_keys = static_cast<double>(schedule.keys);
-  return of_launch(
-      target, sizes, std::ceil(sizes.rows / block_rows) * sizes.points, block_rows, 1,
-      tiles_seen(sizes, block_rows, block_keys), block_keys,
-      group_setup * static_cast<double>(schedule.groups) +
-          (sizes.ragged ? 4 * (1 + static_cast<double>(schedule.groups)) * sequence_cycles : 0),
-      target.costs.operations_per_score);
+             block_keys = static_cast<double>(schedule.keys),
+             groups = static_cast<double>(schedule.groups);
+  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
+  return of_launch(target, sizes, block, block.row_blocks * sizes.points, 1, block_rows, block_keys,
+                   group_setup * groups + (sizes.ragged ? 4 * (1 + groups) * sequence_cycles : 0),
+                   score_cycles(target.costs, block, block_rows * block_keys));
 }
 
 double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
@@ -130,8 +147,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
              width = static_cast<std::int64_t>(sizes.width);
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
-  const double row_blocks = std::ceil(sizes.rows / block_rows);
-  const double tiles = tiles_seen(sizes, block_rows, block_keys);
+  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
   const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
@@ -143,19 +159,21 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
       passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle,
                rescaling = scores / block_keys * sizes.width / lanes_per_cycle;
-  const double issue = scores * mma_operations(target, sizes) / lanes_per_cycle + rescaling;
+  const double issue = score_cycles(costs, block, scores) + rescaling +
+                       fragment_cycles(sizes, scores, warps * block_keys);
   const double most = std::max({products, shared, exponentials, issue});
   const double busy =
-      tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
+      block.tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
   // One block alone keeps only its own warps in flight: four sub-processors share its work
   // unevenly.
   const double crowd = std::min(1.0, warps / 4);
   const double loads = schedule.stages == 1 ? costs.attention_block_latency / 3
                                             : 0;  // of a tile that is not fetched ahead
-  const double alone =
-      costs.attention_block_latency + tiles * (costs.attention_tile_latency + loads) + busy / crowd;
+  const double alone = costs.attention_block_latency +
+                       block.tiles * (costs.attention_tile_latency + loads) + busy / crowd;
   const auto resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
-  const double blocks = row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
+  const double blocks =
+      block.row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
   return launch_time(target, blocks, resident, busy + costs.attention_block_latency / 8, alone,
                      moved_bytes(sizes));
 }
@@ -169,26 +187,26 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
   const double groups = static_cast<double>(schedule.groups);
-  const double row_blocks = std::ceil(sizes.rows / block_rows);
-  const double tiles = tiles_seen(sizes, block_rows, block_keys);
+  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
   const double scores = block_rows * block_keys;
   const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
   // Each warpgroup's multiplications read the tile, and the first product its queries.
   const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 /
                         shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle;
-  const double issue = scores * costs.operations_per_score / lanes_per_cycle +
-                       block_rows * sizes.width / lanes_per_cycle;
+  const double issue =
+      score_cycles(costs, block, scores) + block_rows * sizes.width / lanes_per_cycle;
   const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
   // Within a warpgroup the values of one tile are summed beside the weights of the next; other
   // warpgroups and blocks fill what is left.
   const double resident =
       static_cast<double>(schedule.resident_blocks(target, depth, width, column));
   const double hidden = groups * resident > 1 ? costs.overlap_loss : 0.5;
-  const double busy = tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
-  const double alone = costs.attention_block_latency + tiles * costs.attention_tile_latency +
-                       tiles * (multiply + weigh);
-  return launch_time(target, row_blocks * sizes.points, resident,
+  const double busy =
+      block.tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
+  const double alone = costs.attention_block_latency +
+                       block.tiles * (costs.attention_tile_latency + multiply + weigh);
+  return launch_time(target, block.row_blocks * sizes.points, resident,
                      busy + costs.attention_block_latency / 4, alone, moved_bytes(sizes));
 }
 

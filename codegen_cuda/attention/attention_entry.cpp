@@ -49,11 +49,11 @@ std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows
 
 void reserve_attention_names(KernelWriter& kernel) {
   for (const char* name :
-       {"rows",    "keys",        "depth",         "width",    "row_blocks",   "width_blocks",
-        "place",   "point",       "first_row",     "last_row", "first_column", "first_key",
-        "end_key", "query",       "key",           "value",    "output",       "score",
-        "added",   "score_value", "write_element", "row",      "column",       "key_row",
-        "element", "product"})
+       {"rows",    "keys",    "depth",       "width",         "row_blocks",   "width_blocks",
+        "place",   "point",   "first_row",   "last_row",      "first_column", "first_key",
+        "end_key", "tiles",   "query",       "key",           "value",        "output",
+        "score",   "added",   "score_value", "write_element", "row",          "column",
+        "key_row", "element", "product"})
     kernel.fresh(name);
 }
 
@@ -74,8 +74,8 @@ void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::Attent
   }
 }
 
-void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
-                      const KeyRange& range, const BlockNames& names, bool wide) {
+BlockKeys block_keys(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                     const KeyRange& range, const BlockNames& names, bool wide) {
   const auto define = [&](const ir::DimLeaf& leaf, const std::string& name, const Dim& below) {
     declare_below(kernel, leaf, below);
     scope.define(leaf, {name, wide});
@@ -83,19 +83,19 @@ void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::Attentio
   };
   define(first_row_leaf, names.first_row, form.row.extent);
   define(last_row_leaf, names.last_row, form.row.extent);
-  Dim first = 0, last = form.key.extent;
+  Dim start = 0, last = form.key.extent;
   if (form.segments) {
-    first = define(ir::loop_leaf(ir::LoopRole::Bound, 2), names.first, form.key.extent + 1);
+    start = define(ir::loop_leaf(ir::LoopRole::Bound, 2), names.first, form.key.extent + 1);
     last = define(ir::loop_leaf(ir::LoopRole::Bound, 3), names.end, form.key.extent + 1);
   }
-  Dim end = last;
-  const Dim start = first;
-  for (const Dim& begin : range.begins) first = ir::max(first, begin);
-  for (const Dim& limit : range.ends) end = ir::min(end, limit);
-  if (!range.ends.empty()) end = ir::max(end, start);
-  if (!range.begins.empty()) first = ir::min(first, last);
-  scope.line(fmt::format("const {} first_key = {}, end_key = {};", index_type(wide),
-                         write_index(kernel, scope, first), write_index(kernel, scope, end)));
+  BlockKeys keys{start, last, start, last};
+  for (const Dim& begin : range.begins) keys.first = ir::max(keys.first, begin);
+  for (const Dim& end : range.ends) keys.end = ir::min(keys.end, end);
+  if (!range.ends.empty()) keys.end = ir::max(keys.end, start);
+  if (!range.begins.empty()) keys.first = ir::min(keys.first, last);
+  for (const Dim& begin : range.whole_begins) keys.whole_first = ir::max(keys.whole_first, begin);
+  for (const Dim& end : range.whole_ends) keys.whole_end = ir::min(keys.whole_end, end);
+  return keys;
 }
 
 void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
@@ -169,7 +169,7 @@ std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const Attention
 namespace {
 
 std::string name_of(ScoreForm form) {
-  static constexpr const char* names[] = {"scaled", "column", "element", "plain"};
+  static constexpr const char* names[] = {"scaled", "masked", "column", "element", "plain"};
   return fmt::format("ScoreForm::{}", names[static_cast<int>(form)]);
 }
 
@@ -180,14 +180,17 @@ std::string name_of(OutputForm form) {
 
 }  // namespace
 
-std::string form_members(const AttentionOperands& operands, const AttentionScore& score) {
+std::string form_members(const FormFacts& facts) {
   constexpr double log2_e = 1.4426950408889634;
+  const AttentionOperands& operands = *facts.attention;
+  const AttentionScore& score = facts.score;
   return members(
       {{"depth", operands.depth},  // of a head's queries and keys
        {"width", operands.width},  // of its values
        {"brain", operands.dtype == ir::DType::BF16},
        {"output_brain", operands.output_dtype == ir::DType::BF16},
        {"ScoreForm", "score", name_of(score.form)},
+       {"none_behind_row", facts.key_range.none_behind_row},  // no row sees keys behind its number
        {"float", "scale", fmt::format("{:.9g}f", score.scale * log2_e)},  // of a product, for exp2
        {"OutputForm", "output", name_of(operands.output_form)}});
 }
@@ -213,8 +216,14 @@ void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm
   const bool wide = !kernel.fits_int(count);
   scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
   define_batch_point(kernel, scope, form, {"point", wide});
-  define_key_range(kernel, scope, form, range,
-                   {"place.first_row", "place.last_row", "place.first", "place.end"}, false);
+  const BlockKeys seen =
+      block_keys(kernel, scope, form, range,
+                 {"place.first_row", "place.last_row", "place.first", "place.end"}, false);
+  std::string bounds;
+  for (const Dim& bound : {seen.first, seen.end, seen.whole_first, seen.whole_end})
+    bounds += (bounds.empty() ? "" : ", ") + write_index(kernel, scope, bound);
+  scope.line(fmt::format("const KeyTiles<Attention::keys> tiles = key_tiles<Attention::keys>({});",
+                         bounds));
 }
 
 void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
@@ -227,7 +236,7 @@ void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::Atten
   } else {
     scope.line("const auto added = [](int) { return 0.0f; };");
   }
-  if (score.form == ScoreForm::Element || score.form == ScoreForm::Plain) {
+  if (score.form != ScoreForm::Scaled && score.form != ScoreForm::Column) {
     const std::vector<ElementParameter> parameters{{form.row.variable, "row"},
                                                    {form.key.variable, "key"}};
     write_element_function(

@@ -8,6 +8,7 @@
 
 #include "codegen_cuda/attention/attention_operands.h"
 #include "codegen_cuda/attention/attention_score.h"
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/kernel_writer.h"
 #include "codegen_cuda/scalars/scalar_writer.h"
 
@@ -24,14 +25,18 @@ ir::Dim batch_points(const ir::AttentionForm& form);
 void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                         const IndexVariable& point);
 
-// Defines first_key and end_key: [first_key, end_key) lies within the block's sequence and holds
-// all that the block's rows may see. `wide`: they and the variables of `names` are long long.
+// [first, end) lies within the block's sequence and holds all keys that the block's rows may see;
+// all of them see those of [whole_first, whole_end), which need not lie within (KeyRange). `wide`:
+// the variables of `names` are long long.
 struct BlockNames {
   std::string first_row, last_row;  // of the block
   std::string first, end;           // of its sequence (forms with segments)
 };
-void define_key_range(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
-                      const KeyRange& range, const BlockNames& names, bool wide);
+struct BlockKeys {
+  ir::Dim first, end, whole_first, whole_end;
+};
+BlockKeys block_keys(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                     const KeyRange& range, const BlockNames& names, bool wide);
 
 // For forms with segments: reports offsets and a list of work that break their rules and defines
 // `place`; blocks without work return. `batch_points`, `block_rows`, `points`, `slot`: arguments of
@@ -68,8 +73,8 @@ std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const Attention
 // ---- Shared by the kernels on tensor cores (device/attention.cuh) ----
 
 // Members of struct Attention that say what is computed, not how.
-std::string form_members(const AttentionOperands& operands, const AttentionScore& score);
-// Defines rows, keys, place, the batch point, first_key and end_key; blocks without work return.
+std::string form_members(const FormFacts& facts);
+// Defines rows, keys, place, the batch point and the range of keys; blocks without work return.
 // `block_rows`, `points`, `slot`: arguments of place_block.
 void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                  const std::string& block_rows, const std::string& points, const std::string& slot);

@@ -114,9 +114,8 @@ std::optional<std::string> AttentionMma::misfit(const PlanInputs& inputs,
 }
 
 // The struct that the device function takes its numbers from.
-std::string numbers(const AttentionMmaSchedule& fields, const AttentionOperands& operands,
-                    const AttentionScore& score) {
-  return "struct Attention {\n" + form_members(operands, score) +
+std::string numbers(const AttentionMmaSchedule& fields, const FormFacts& facts) {
+  return "struct Attention {\n" + form_members(facts) +
          members({{"warps", fields.warps},    // of a batch point
                   {"points", fields.points},  // batch points of a block
                   {"tiles", fields.tiles},    // fragments of 16 queries of a warp
@@ -138,7 +137,7 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
   for (const char* piece :
        {"report", "tensor_cores", "attention_blocks", "attention", "attention_mma"})
     kernel.use(piece);
-  kernel.declare(numbers(fields, *operands, score));
+  kernel.declare(numbers(fields, *inputs.facts));
   reserve_attention_names(kernel);
   const EntryOptions options{
       .name = "attention",
@@ -156,8 +155,8 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
                     value = operand_rows(kernel, scope, operands->value);
   scope.line(fmt::format("const OperandRows query{}, key{}, value{};", query, key, value));
   scope.line(
-      "Kernel::run(place, query, key, value, output, rows, keys, first_key, end_key, added, "
-      "score_value, write_element);");
+      "Kernel::run(place, query, key, value, output, rows, keys, tiles, added, score_value, "
+      "write_element);");
   kernel.end_entry();
 
   ir::DeviceLaunch launch;

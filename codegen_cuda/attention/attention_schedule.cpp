@@ -33,10 +33,14 @@ std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64
   return queries + tiles + columns + barriers;
 }
 
-std::int64_t AttentionWgmmaSchedule::registers(std::int64_t, std::int64_t width) const {
+std::int64_t AttentionWgmmaSchedule::registers(std::int64_t width, ScoreForm form) const {
   const std::int64_t scores = keys / 2, weights = keys / 4, outputs = width / 2;
   constexpr std::int64_t addresses = 32;
-  return scores + weights + outputs + addresses;
+  // What is added is read ahead of the scores; that of elements has addresses of its own.
+  const bool column = form == ScoreForm::Column,
+             element = form == ScoreForm::Element || form == ScoreForm::Plain;
+  const std::int64_t added = (column || element ? keys / 4 : 0) + (element ? 8 : 0);
+  return scores + weights + outputs + addresses + added;
 }
 
 std::int64_t AttentionWgmmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth,

@@ -74,8 +74,8 @@ struct AttentionWgmmaSchedule {
   std::int64_t fetching_registers() const { return groups == 3 ? 32 : 24; }
   std::int64_t computing_registers() const { return groups == 1 ? 232 : groups == 2 ? 240 : 160; }
   std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
-  std::int64_t registers(std::int64_t depth,
-                         std::int64_t width) const;  // that a computing thread needs, about
+  // That a computing thread needs, about.
+  std::int64_t registers(std::int64_t width, ScoreForm form) const;
   std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width,
                                bool column) const;
 };

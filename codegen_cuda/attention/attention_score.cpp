@@ -113,9 +113,11 @@ using Condition = ScalarStep::Condition;
 struct Visibility {
   std::vector<Condition> conditions;
   bool complete = true;  // nothing else hides a key
+  bool bare = true;      // where they hold nothing is added but 0
   void join(Visibility other) {
     conditions.insert(conditions.end(), other.conditions.begin(), other.conditions.end());
     complete = complete && other.complete;
+    bare = bare && other.bare;
   }
 };
 
@@ -132,7 +134,7 @@ std::optional<Dim> integer_of(const ScalarProgram& program, std::int32_t step) {
 
 // What holds where the bool `step` is `wanted`.
 Visibility holds(const ScalarProgram& program, std::int32_t step, bool wanted) {
-  const Visibility unknown{.conditions = {}, .complete = false};
+  const Visibility unknown{.conditions = {}, .complete = false, .bare = false};
   const ScalarStep& here = at(program, step);
   if (!here.is<ir::step::Apply>()) return unknown;
   if (here.op() == Op::logical_not) return holds(program, here.operands[0], !wanted);
@@ -190,6 +192,10 @@ ScalarProgram with_choice_added(ScalarProgram program) {
   return program;
 }
 
+bool is_zero(const ScalarStep& step) {
+  return step.is<ir::step::Constant>() && step.as<ir::step::Constant>().real == 0;
+}
+
 // What holds where the added value `step` doesn't mask.
 Visibility visible(const ScalarProgram& program, std::int32_t step, double& weakest) {
   const ScalarStep& here = at(program, step);
@@ -199,17 +205,20 @@ Visibility visible(const ScalarProgram& program, std::int32_t step, double& weak
     if (masks(otherwise, weakest)) {
       Visibility found = holds(program, here.operands[0], true);
       found.complete = found.complete && then.is<ir::step::Constant>();
+      found.bare = is_zero(then);
       return found;
     }
     if (masks(then, weakest)) {
       Visibility found = holds(program, here.operands[0], false);
       found.complete = found.complete && otherwise.is<ir::step::Constant>();
+      found.bare = is_zero(otherwise);
       return found;
     }
   }
   if (here.is<ir::step::Guarded>() && masks(at(program, here.operands[1]), weakest)) {
-    Visibility found{.conditions = {},
-                     .complete = at(program, here.operands[0]).is<ir::step::Constant>()};
+    const ScalarStep& seen = at(program, here.operands[0]);
+    Visibility found{
+        .conditions = {}, .complete = seen.is<ir::step::Constant>(), .bare = is_zero(seen)};
     for (const Condition& condition : here.as<ir::step::Guarded>().conditions) {
       if (condition.comparison == ir::Comparison::Less ||
           condition.comparison == ir::Comparison::LessEqual)
@@ -218,7 +227,7 @@ Visibility visible(const ScalarProgram& program, std::int32_t step, double& weak
     }
     return found;
   }
-  return {.conditions = {}, .complete = here.is<ir::step::Constant>()};
+  return {.conditions = {}, .complete = here.is<ir::step::Constant>(), .bare = is_zero(here)};
 }
 
 // left - right, less one where equality is excluded too: the condition is that this isn't positive.
@@ -240,9 +249,56 @@ bool row_surely_sees(const std::vector<Condition>& conditions, const ir::Attenti
   });
 }
 
+// nullopt: keys that are masked may have weights. -infinity gives weight 0 beside anything; a
+// finite value does only beside a key that isn't masked too.
+std::optional<Visibility> visibility(const ScalarProgram& program, const Sum& sum,
+                                     const ir::AttentionForm& form,
+                                     const ir::SymbolTable& symbols) {
+  Visibility all;
+  double weakest = -infinity;
+  for (const Sum::Term& term : sum.added) {
+    if (term.factor == 1) all.join(visible(program, term.step, weakest));
+    else all.complete = false;
+  }
+  if (weakest != -infinity && !(all.complete && row_surely_sees(all.conditions, form, symbols)))
+    return std::nullopt;
+  return all;
+}
+
+// Where a condition puts the bound of the keys that rows first_row_leaf ... last_row_leaf may see.
+struct Bound {
+  bool end = false;            // keys lie below it, else not below it
+  std::int64_t row_slope = 0;  // by which it moves from row to row
+  Dim loosest, strictest;      // over the rows
+};
+
+std::optional<Bound> bound_of(const Condition& condition, const ir::AttentionForm& form) {
+  const auto along_key = ir::affine_in(excess(condition), form.key.variable);
+  if (!along_key) return std::nullopt;
+  const bool from_above = along_key->stride.is_constant(1);
+  if (!from_above && !along_key->stride.is_constant(-1)) return std::nullopt;
+  const auto along_row = ir::affine_in(along_key->base, form.row.variable);
+  if (!along_row || !along_row->stride.constant()) return std::nullopt;
+  // excess = +-key + slope * row + base <= 0
+  const std::int64_t slope = *along_row->stride.constant();
+  const auto limit = [&](bool last) {
+    const Dim at = Dim(slope) * Dim::of(last ? last_row_leaf : first_row_leaf) + along_row->base;
+    return from_above ? Dim(1) - at : at;
+  };
+  Bound bound{.end = from_above,
+              .row_slope = from_above ? -slope : slope,
+              .loosest = limit(slope < 0),
+              .strictest = limit(slope >= 0)};
+  const auto leaves = bound.loosest.leaves();
+  if (std::any_of(leaves.begin(), leaves.end(),
+                  [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); }))
+    return std::nullopt;
+  return bound;
+}
+
 }  // namespace
 
-AttentionScore attention_score(const ir::AttentionForm& form) {
+AttentionScore attention_score(const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
   const ScalarProgram program = with_choice_added(form.score);
   const auto sum = as_sum(program, last_step(program));
   if (!sum || !(sum->scale > 0))
@@ -251,7 +307,13 @@ AttentionScore attention_score(const ir::AttentionForm& form) {
   AttentionScore score{.form = ScoreForm::Column,
                        .scale = sum->scale,
                        .program = added_program(program, sum->added)};
-  if (ir::varies(score.program.steps, last_step(score.program), form.row.variable))
+  const auto seen = visibility(program, *sum, form, symbols);
+  if (seen && seen->complete && seen->bare &&
+      std::ranges::all_of(seen->conditions, [&](const Condition& condition) {
+        return bound_of(condition, form).has_value();
+      }))
+    score.form = ScoreForm::Masked;
+  else if (ir::varies(score.program.steps, last_step(score.program), form.row.variable))
     score.form = ScoreForm::Element;
   return score;
 }
@@ -260,40 +322,21 @@ KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols
   const ScalarProgram program = with_choice_added(form.score);
   const auto sum = as_sum(program, last_step(program));
   if (!sum) return {};
-  Visibility all;
-  double weakest = -infinity;
-  for (const Sum::Term& term : sum->added) {
-    if (term.factor == 1) all.join(visible(program, term.step, weakest));
-    else all.complete = false;
-  }
-  // -infinity gives weight 0 beside anything; a finite value does only beside a key that isn't
-  // masked too.
-  if (weakest != -infinity && !(all.complete && row_surely_sees(all.conditions, form, symbols)))
-    return {};
-
+  const auto seen = visibility(program, *sum, form, symbols);
+  if (!seen) return {};
   KeyRange range;
   std::set<ir::DimLeaf> batch;
   for (const ir::Iteration& iteration : form.batch) batch.insert(iteration.variable);
-  for (const Condition& condition : all.conditions) {
-    const auto along_key = ir::affine_in(excess(condition), form.key.variable);
-    if (!along_key) continue;
-    const bool from_above = along_key->stride.is_constant(1);
-    if (!from_above && !along_key->stride.is_constant(-1)) continue;
-    const auto along_row = ir::affine_in(along_key->base, form.row.variable);
-    if (!along_row || !along_row->stride.constant()) continue;
-    // excess = +-key + slope * row + base <= 0. The bound's loosest value over the rows counts.
-    const std::int64_t slope = *along_row->stride.constant();
-    const auto bound = [&](bool last) {
-      return Dim(slope) * Dim::of(last ? last_row_leaf : first_row_leaf) + along_row->base;
-    };
-    const Dim limit = from_above ? Dim(1) - bound(slope < 0) : bound(slope < 0);
-    const auto leaves = limit.leaves();
-    if (std::any_of(leaves.begin(), leaves.end(),
-                    [](const ir::DimLeaf& leaf) { return leaf.is_element() || leaf.is_step(); }))
-      continue;
-    for (const ir::DimLeaf& leaf : leaves)
+  for (const Condition& condition : seen->conditions) {
+    const auto bound = bound_of(condition, form);
+    if (!bound) continue;
+    for (const ir::DimLeaf& leaf : bound->loosest.leaves())
       range.depends_on_batch = range.depends_on_batch || batch.contains(leaf);
-    (from_above ? range.ends : range.begins).push_back(limit);
+    (bound->end ? range.ends : range.begins).push_back(bound->loosest);
+    (bound->end ? range.whole_ends : range.whole_begins).push_back(bound->strictest);
+    if (bound->end && bound->row_slope == 1 &&
+        ir::prove_less_equal(bound->loosest - Dim::of(last_row_leaf), 1, symbols) == ir::Proof::Yes)
+      range.none_behind_row = true;
   }
   return range;
 }

@@ -115,8 +115,11 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
                     "Kernel::block_rows : rows) - 1;",
                     index));
   define_batch_point(kernel, scope, form, {"point", wide_point});
-  define_key_range(kernel, scope, form, range,
-                   {"first_row", "last_row", "place.first", "place.end"}, wide);
+  const BlockKeys seen = block_keys(kernel, scope, form, range,
+                                    {"first_row", "last_row", "place.first", "place.end"}, wide);
+  scope.line(fmt::format("const {} first_key = {}, end_key = {};", index,
+                         write_index(kernel, scope, seen.first),
+                         write_index(kernel, scope, seen.end)));
   const auto element = [&](const char* name, const ElementParameter& row,
                            const ElementParameter& column, const ir::ScalarProgram& program) {
     write_element_function(kernel, scope,

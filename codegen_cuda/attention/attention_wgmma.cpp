@@ -125,8 +125,9 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
   if (fields.groups < 1 || fields.groups > 3 || fields.stages < 1 || fields.keys < 16 ||
       fields.keys > 256 || fields.keys % 16 != 0)
     return "groups are 1 to 3, stages at least 1, keys a multiple of 16 and at most 256";
-  if (fields.registers(depth, width) > fields.computing_registers())
-    return fmt::format("about {} registers a thread; {} are there", fields.registers(depth, width),
+  const std::int64_t registers = fields.registers(width, inputs.facts->score.form);
+  if (registers > fields.computing_registers())
+    return fmt::format("about {} registers a thread; {} are there", registers,
                        fields.computing_registers());
   const std::int64_t shared = fields.shared_bytes(depth, width, has_column(inputs));
   if (shared > inputs.target.shared_per_block)
@@ -136,10 +137,9 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
 }
 
 // The struct that the device function takes its numbers and multiplications from.
-std::string numbers(const AttentionWgmmaSchedule& fields, const AttentionOperands& operands,
-                    const AttentionScore& score, bool checked) {
-  const bool brain = operands.dtype == ir::DType::BF16;
-  return "struct Attention {\n" + form_members(operands, score) +
+std::string numbers(const AttentionWgmmaSchedule& fields, const FormFacts& facts, bool checked) {
+  const bool brain = facts.attention->dtype == ir::DType::BF16;
+  return "struct Attention {\n" + form_members(facts) +
          members({{"groups", fields.groups},  // warpgroups that compute 64 queries each
                   {"keys", fields.keys},      // of a tile
                   {"stages", fields.stages},
@@ -148,7 +148,7 @@ std::string numbers(const AttentionWgmmaSchedule& fields, const AttentionOperand
                   {"checked", checked}}) +
          member({.name = "multiply_keys", .columns = fields.keys, .brain = brain}) +
          member_of_registers({.name = "multiply_values",
-                              .columns = operands.width,
+                              .columns = facts.attention->width,
                               .brain = brain,
                               .right_by_rows = true}) +
          "};\nusing Kernel = AttentionWgmma<Attention>;\n";
@@ -168,7 +168,7 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
   for (const char* piece : {"report", "tensor_cores", "checked_wait", "barriers", "wgmma",
                             "attention_blocks", "attention", "attention_wgmma"})
     kernel.use(piece);
-  kernel.declare(numbers(fields, mapped->operands, score, checked));
+  kernel.declare(numbers(fields, *inputs.facts, checked));
   reserve_attention_names(kernel);
   const EntryOptions options{.name = "attention",
                              .threads = static_cast<int>(fields.threads()),
@@ -189,8 +189,7 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
   place("value", mapped->value);
   scope.line(
       "Kernel::run(place, tensor_map0, tensor_map1, tensor_map2, query, key, value, output, rows, "
-      "keys, first_key, end_key, error, added,");
-  scope.line("            score_value, write_element);");
+      "keys, tiles, error, added, score_value, write_element);");
   kernel.end_entry();
 
   ir::DeviceLaunch launch;

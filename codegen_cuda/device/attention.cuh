@@ -1,9 +1,9 @@
 // What the attention kernels share: scores, running sums of rows, and how finished rows leave the
 // registers of tensor cores.
 
-// How a product becomes a score. Column: something is added for each key. Element: something is
-// added for each query and key. Plain: computed.
-enum class ScoreForm { scaled, column, element, plain };
+// How a product becomes a score. Masked: only for keys that the row sees. Column: something is
+// added for each key. Element: something is added for each query and key. Plain: computed.
+enum class ScoreForm { scaled, masked, column, element, plain };
 // Narrow: rows of f16 or bf16. Wide: rows of f32. Program: element by element.
 enum class OutputForm { narrow, wide, program };
 
@@ -39,6 +39,14 @@ template <class Added>
 __device__ __forceinline__ float column_value(const Added& added, int key, int end_key) {
   return exponent_units(added(min(key, end_key - 1)));
 }
+
+// Whether keys of a tile may be hidden from rows (KeyTiles).
+template <bool is_edge>
+struct TileKind {
+  static constexpr bool edge = is_edge;
+};
+using EdgeTile = TileKind<true>;
+using WholeTile = TileKind<false>;
 
 // Over the four lanes that hold one row of a fragment.
 __device__ __forceinline__ float quad_max(float value) {
@@ -78,13 +86,13 @@ struct RowState {
 // Turns the scores of one half of a fragment (rows lane / 4, or lane / 4 + 8) into weights, over
 // fragments of 8 keys each. Returns the factor by which earlier sums of the row shrink. columns[c]:
 // what is added for key c of the tile (ScoreForm::column). score_value(key, product): see
-// ScoreForm. Keys from end_key on weigh nothing.
-template <class A, int fragments, class ScoreValue>
+// ScoreForm; of ScoreForm::masked below 0 where the row does not see the key. Keys from end_key on
+// weigh nothing; a whole tile has none.
+template <class A, class Tile, int fragments, class ScoreValue>
 __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, RowState& state,
                                        const float* columns, int tile_key, int end_key,
                                        const ScoreValue& score_value) {
   const int lane_column = 2 * (static_cast<int>(threadIdx.x) % 4);
-  const bool tail = tile_key + 8 * fragments > end_key;
   float maximum = state.maximum;
 #pragma unroll
   for (int n = 0; n < fragments; ++n) {
@@ -92,13 +100,16 @@ __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, 
     for (int i = 0; i < 2; ++i) {
       float& score = scores[n][2 * half + i];
       const int column = 8 * n + lane_column + i, key = tile_key + column;
+      const bool inside = !Tile::edge || A::none_behind_row || key < end_key;
+      const int present = inside ? key : end_key - 1;
       if constexpr (A::score == ScoreForm::column) score = fmaf(score, A::scale, columns[column]);
       if constexpr (A::score == ScoreForm::element)
-        score = fmaf(score, A::scale,
-                     exponent_units(score_value(key < end_key ? key : end_key - 1, score)));
-      if constexpr (A::score == ScoreForm::plain)
-        score = score_value(key < end_key ? key : end_key - 1, score);
-      if (tail && key >= end_key) score = negative_infinity();
+        score = fmaf(score, A::scale, exponent_units(score_value(present, score)));
+      if constexpr (A::score == ScoreForm::plain) score = score_value(present, score);
+      if constexpr (A::score == ScoreForm::masked && Tile::edge) {
+        if (score_value(key, score) < 0) score = negative_infinity();
+      }
+      if (!inside) score = negative_infinity();
       maximum = fmaxf(maximum, score);
     }
   }
@@ -106,9 +117,9 @@ __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, 
   // While every score is -infinity nothing may be subtracted from it: the weights are
   // exp(-infinity) = 0.
   const float base = maximum == negative_infinity() ? 0 : maximum;
-  constexpr float factor = A::score == ScoreForm::scaled  ? A::scale
-                           : A::score == ScoreForm::plain ? log2_e
-                                                          : 1.0f;
+  // Scores are compared as products where nothing is added to them.
+  constexpr bool product = A::score == ScoreForm::scaled || A::score == ScoreForm::masked;
+  constexpr float factor = product ? A::scale : A::score == ScoreForm::plain ? log2_e : 1.0f;
   const float shrink = exp2_fast((state.maximum - base) * factor);
   float sum = 0;
 #pragma unroll
@@ -116,8 +127,7 @@ __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float& score = scores[n][2 * half + i];
-      if constexpr (A::score == ScoreForm::scaled)
-        score = exp2_fast(fmaf(score, factor, -base * factor));
+      if constexpr (product) score = exp2_fast(fmaf(score, factor, -base * factor));
       else score = exp2_fast((score - base) * factor);
       sum += score;
     }

@@ -128,6 +128,28 @@ __device__ __forceinline__ void check_work(const long long* offsets, const long 
   }
 }
 
-__device__ __forceinline__ int tile_count(int first_key, int end_key, int tile_keys) {
-  return end_key > first_key ? (end_key - first_key + tile_keys - 1) / tile_keys : 0;
+// The tiles of a block's keys [first_key, end_key), in the order in which they pass: those in which
+// some row may not see some key, or that the keys do not fill ("edges", from the end and from the
+// beginning), then those that all rows see whole.
+template <int keys>
+struct KeyTiles {
+  int first_key, end_key;
+  int count, edges;  // how many pass, and the edges among them
+  int at_end;        // edges at the end
+
+  __device__ __forceinline__ int key_of(int step) const {
+    return first_key + (step < at_end ? count - 1 - step : step - at_end) * keys;
+  }
+};
+
+// All rows see the keys of [whole_first, whole_end).
+template <int keys>
+__device__ __forceinline__ KeyTiles<keys> key_tiles(int first_key, int end_key, int whole_first,
+                                                    int whole_end) {
+  const int count = (max(end_key - first_key, 0) + keys - 1) / keys;
+  const int whole = min(max(whole_end - first_key, 0) / keys, count);
+  const int at_end = count - whole;
+  const int at_begin =
+      whole_first > first_key ? min((whole_first - first_key + keys - 1) / keys, whole) : 0;
+  return {first_key, end_key, count, at_end + at_begin, at_end};
 }

@@ -25,9 +25,13 @@ struct AttentionMma {
     else __syncthreads();
   }
 
-  // Starts the copy of rows [first, first + keys) to shared memory; rows from `end` on become zeros
-  // and are not read.
-  template <int columns, int pitch>
+  // Whether a thread copies as many chunks of a tile as the others.
+  static constexpr bool equal_copies =
+      A::keys * A::depth / 8 % point_threads == 0 && A::keys * A::width / 8 % point_threads == 0;
+
+  // Starts the copy of rows [first, first + keys) to shared memory; rows from `end` on, which an
+  // edge may have, become zeros and are not read.
+  template <class Tile, int columns, int pitch>
   static __device__ __forceinline__ void copy_rows(unsigned to, const OperandRows& rows, int first,
                                                    int end) {
     constexpr int chunks = columns / 8, total = A::keys * chunks;
@@ -37,7 +41,7 @@ struct AttentionMma {
       const int item = i + thread;
       if (total % point_threads != 0 && item >= total) break;
       const int row = item / chunks, chunk = item % chunks;
-      const bool inside = first + row < end;
+      const bool inside = !Tile::edge || first + row < end;
       copy_async(to + row * pitch + chunk * 16,
                  rows.first + (inside ? first + row : first) * rows.stride + chunk * 8,
                  inside ? 16 : 0);
@@ -63,42 +67,43 @@ struct AttentionMma {
     }
   }
 
-  // The block's rows of its batch points. Keys [first_key, end_key) may be seen; `keys` is how many
-  // there are. added(key): what the score adds for a key; score_value(row, key, product);
-  // write_element(row, column, value).
+  // The block's rows of its batch points. `keys`: how many there are, whoever sees them.
+  // added(key): what the score adds for a key; score_value(row, key, product); write_element(row,
+  // column, value).
   template <class Added, class ScoreValue, class WriteElement>
   static __device__ __forceinline__ void run(const BlockPlace& place, const OperandRows& query,
                                              const OperandRows& key, const OperandRows& value,
                                              const OutputRows& output, int rows, int keys,
-                                             int first_key, int end_key, const Added& added,
+                                             const KeyTiles<A::keys>& tiles, const Added& added,
                                              const ScoreValue& score_value,
                                              const WriteElement& write_element) {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int slot = warp / A::warps, first_row = place.first_row + warp % A::warps * warp_rows;
-    const int tiles = tile_count(first_key, end_key, A::keys);
     const unsigned shared =
         static_cast<unsigned>(__cvta_generic_to_shared(shared_memory)) + slot * point_bytes;
     float* const columns =
         reinterpret_cast<float*>(shared_memory + slot * point_bytes + A::stages * stage_bytes);
 
     // Two groups of copies a tile, also where there is no such tile: waiting counts groups.
-    const auto copy_tile = [&](int tile) {
-      const unsigned to = shared + tile % A::stages * stage_bytes;
-      const int first = first_key + tile * A::keys;
-      if (tile < tiles) copy_rows<A::depth, key_pitch>(to, key, first, end_key);
+    const auto copy_tile = [&](auto kind, int step) {
+      const unsigned to = shared + step % A::stages * stage_bytes;
+      const int first = tiles.key_of(step);
+      if (step < tiles.count)
+        copy_rows<decltype(kind), A::depth, key_pitch>(to, key, first, tiles.end_key);
       commit_copies();
-      if (tile < tiles) {
-        copy_rows<A::width, value_pitch>(to + key_bytes, value, first, end_key);
+      if (step < tiles.count) {
+        copy_rows<decltype(kind), A::width, value_pitch>(to + key_bytes, value, first,
+                                                         tiles.end_key);
         if constexpr (has_column) {
           for (int i = threadIdx.x % point_threads; i < A::keys; i += point_threads)
-            columns[tile % A::stages * A::keys + i] = column_value(added, first + i, end_key);
+            columns[step % A::stages * A::keys + i] = column_value(added, first + i, tiles.end_key);
         }
       }
       commit_copies();
     };
 #pragma unroll
-    for (int tile = 0; tile < A::stages - 1; ++tile) copy_tile(tile);
+    for (int step = 0; step < A::stages - 1; ++step) copy_tile(EdgeTile(), step);
 
     unsigned queries[A::tiles][A::depth / 16][4];
     float outputs[A::tiles][A::width / 8][4] = {};
@@ -111,23 +116,22 @@ struct AttentionMma {
     const unsigned key_lane = (lane % 8 + lane / 16 * 8) * key_pitch + lane / 8 % 2 * 16;
     const unsigned value_lane = lane % 16 * value_pitch + lane / 16 * 16;
 
-#pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
+    const auto pass = [&](auto kind, int number) {
       if constexpr (A::stages == 1) {
-        if (tile > 0) barrier();  // everybody has read the tile before
-        copy_tile(tile);
+        if (number > 0) barrier();  // everybody has read the tile before
+        copy_tile(kind, number);
         wait_copies<1>();
         barrier();
       } else {
         wait_copies<2 * A::stages - 3>();
         barrier();  // the tile's keys are there for everybody, and everybody has read the tile
                     // before
-        copy_tile(tile + A::stages - 1);
-        __syncwarp();  // copying may have parted the lanes
+        // Only the first tile to pass may have more rows than there are keys.
+        copy_tile(WholeTile(), number + A::stages - 1);
+        if constexpr (has_column || !equal_copies) __syncwarp();  // copying has parted the lanes
       }
-      const unsigned key_tile = shared + tile % A::stages * stage_bytes,
+      const unsigned key_tile = shared + number % A::stages * stage_bytes,
                      value_tile = key_tile + key_bytes;
-      const int tile_key = first_key + tile * A::keys;
 
       float scores[A::tiles][A::keys / 8][4] = {};
 #pragma unroll
@@ -151,10 +155,10 @@ struct AttentionMma {
         for (int half = 0; half < 2; ++half) {
           const int row = first_row + 16 * part + lane / 4 + 8 * half,
                     present = row < rows ? row : rows - 1;
-          const float shrink =
-              weigh<A>(scores[part], half, states[part][half], columns + tile % A::stages * A::keys,
-                       tile_key, end_key,
-                       [&](int at, float product) { return score_value(present, at, product); });
+          const float shrink = weigh<A, decltype(kind)>(
+              scores[part], half, states[part][half], columns + number % A::stages * A::keys,
+              tiles.key_of(number), tiles.end_key,
+              [&](int at, float product) { return score_value(present, at, product); });
 #pragma unroll
           for (int n = 0; n < A::keys / 8; ++n)
             weights[part][n / 2][n % 2 * 2 + half] =
@@ -182,7 +186,12 @@ struct AttentionMma {
           }
         }
       }
-    }
+    };
+    int number = 0;
+#pragma unroll 1
+    for (; number < tiles.edges; ++number) pass(EdgeTile(), number);
+#pragma unroll 1
+    for (; number < tiles.count; ++number) pass(WholeTile(), number);
 
 #pragma unroll
     for (int part = 0; part < A::tiles; ++part) {

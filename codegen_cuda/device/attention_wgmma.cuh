@@ -78,17 +78,18 @@ struct AttentionWgmma {
   unsigned shared;
   KernelError* error;
   BlockPlace place;
-  int rows, keys, first_key, end_key, tiles;
+  int rows, keys;
+  KeyTiles<A::keys> tiles;
 
   __device__ __forceinline__ unsigned barrier(int number) const {
     return shared + barrier_offset + 8 * number;
   }
-  __device__ __forceinline__ void wait(int number, unsigned parity, int tile) const {
-    wait_for<A::checked>(barrier(number), parity, error, number, tile);
+  __device__ __forceinline__ void wait(int number, unsigned parity, int step) const {
+    wait_for<A::checked>(barrier(number), parity, error, number, step);
   }
-  // Parity of the phase that a tile's stage is in.
-  static __device__ __forceinline__ unsigned parity(int tile) {
-    return static_cast<unsigned>(tile / A::stages) & 1u;
+  // Parity of the phase that the stage is in of the tile that passes as number `step`.
+  static __device__ __forceinline__ unsigned parity(int step) {
+    return static_cast<unsigned>(step / A::stages) & 1u;
   }
 
   __device__ __forceinline__ void initialise() const {
@@ -111,27 +112,26 @@ struct AttentionWgmma {
     for (int group = 0; group < A::groups; ++group)
       QueryTile::fetch(shared + group * QueryTile::bytes, query_map, barrier(queries_there),
                        query.column, query.row + place.first_row + group * group_rows);
-    const auto fetch_keys = [&](int tile) {
-      const int stage = tile % A::stages;
+    const auto fetch_keys = [&](int step) {
+      const int stage = step % A::stages;
       arrive_expecting(barrier(keys_there + stage), KeyTile::bytes);
       KeyTile::fetch(shared + key_offset + stage * KeyTile::bytes, key_map,
-                     barrier(keys_there + stage), key.column, key.row + first_key + tile * A::keys);
+                     barrier(keys_there + stage), key.column, key.row + tiles.key_of(step));
     };
     // In the order in which they are needed: a tile's scores begin before the values of the tile
     // before are summed.
     fetch_keys(0);
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
-      if (tile + 1 < tiles) {
-        wait(keys_read + (tile + 1) % A::stages, parity(tile + 1) ^ 1u, tile + 1);
-        fetch_keys(tile + 1);
+    for (int step = 0; step < tiles.count; ++step) {
+      if (step + 1 < tiles.count) {
+        wait(keys_read + (step + 1) % A::stages, parity(step + 1) ^ 1u, step + 1);
+        fetch_keys(step + 1);
       }
-      const int stage = tile % A::stages;
-      wait(values_read + stage, parity(tile) ^ 1u, tile);
+      const int stage = step % A::stages;
+      wait(values_read + stage, parity(step) ^ 1u, step);
       arrive_expecting(barrier(values_there + stage), ValueTile::bytes);
       ValueTile::fetch(shared + value_offset + stage * ValueTile::bytes, value_map,
-                       barrier(values_there + stage), value.column,
-                       value.row + first_key + tile * A::keys);
+                       barrier(values_there + stage), value.column, value.row + tiles.key_of(step));
     }
   }
 
@@ -172,48 +172,47 @@ struct AttentionWgmma {
     RowState states[2];
     float shrink[2];
 
-    const auto start_scores = [&](int tile) {
-      const int stage = tile % A::stages;
-      wait(keys_there + stage, parity(tile), tile);
+    const auto start_scores = [&](int step) {
+      const int stage = step % A::stages;
+      wait(keys_there + stage, parity(step), step);
       pin(scores);
       begin_multiplications();
 #pragma unroll
-      for (int step = 0; step < A::depth / 16; ++step)
-        A::multiply_keys(scores, QueryTile::along_rows(query_tile, step),
-                         KeyTile::along_rows(shared + key_offset + stage * KeyTile::bytes, step),
-                         step > 0);
+      for (int part = 0; part < A::depth / 16; ++part)
+        A::multiply_keys(scores, QueryTile::along_rows(query_tile, part),
+                         KeyTile::along_rows(shared + key_offset + stage * KeyTile::bytes, part),
+                         part > 0);
       commit_multiplications();
     };
-    const auto start_values = [&](int tile, bool last) {
-      const int stage = tile % A::stages, offset = value_offset + stage * ValueTile::bytes;
-      wait(values_there + stage, parity(tile), tile);
-      if (last) {
-        const int present = end_key - (first_key + tile * A::keys);
-        if (present < A::keys) clear_values(memory + offset, present);
-      }
+    const auto start_values = [&](int step) {
+      const int stage = step % A::stages;
+      wait(values_there + stage, parity(step), step);
       pin(outputs);
       pin(weights);
       begin_multiplications();
 #pragma unroll
-      for (int step = 0; step < A::keys / 16; ++step)
-        A::multiply_values(outputs, weights[step], ValueTile::down_rows(shared + offset, step));
+      for (int part = 0; part < A::keys / 16; ++part)
+        A::multiply_values(
+            outputs, weights[part],
+            ValueTile::down_rows(shared + value_offset + stage * ValueTile::bytes, part));
       commit_multiplications();
     };
-    const auto make_columns = [&](int tile) {
+    const auto make_columns = [&](int step) {
       if constexpr (has_column) {
         for (int i = thread; i < A::keys; i += group_threads)
-          columns[tile % 2 * A::keys + i] =
-              column_value(added, first_key + tile * A::keys + i, end_key);
+          columns[step % 2 * A::keys + i] =
+              column_value(added, tiles.key_of(step) + i, tiles.end_key);
         group_barrier(group);
       }
     };
-    const auto weigh_tile = [&](int tile) {
+    const auto weigh_tile = [&](auto kind, int step) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int row = warp_row + lane / 4 + 8 * half, present = row < rows ? row : rows - 1;
-        shrink[half] = weigh<A>(
-            scores, half, states[half], columns + tile % 2 * A::keys, first_key + tile * A::keys,
-            end_key, [&](int key, float product) { return score_value(present, key, product); });
+        shrink[half] = weigh<A, decltype(kind)>(
+            scores, half, states[half], columns + step % 2 * A::keys, tiles.key_of(step),
+            tiles.end_key,
+            [&](int key, float product) { return score_value(present, key, product); });
       }
     };
     const auto pack_weights = [&] {
@@ -226,37 +225,49 @@ struct AttentionWgmma {
       }
     };
     const auto release = [&](int number) { arrive(barrier(number), lane == 0); };
+    const auto pass = [&](auto kind, int step) {
+      start_scores(step);
+      start_values(step - 1);
+      make_columns(step);
+      wait_multiplications<1>();
+      pin(scores);
+      release(keys_read + step % A::stages);
+      weigh_tile(kind, step);
+      wait_multiplications<0>();
+      pin(outputs);
+      pin(weights);
+      release(values_read + (step - 1) % A::stages);
+      pack_weights();
+#pragma unroll
+      for (int n = 0; n < A::width / 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) outputs[n][i] *= shrink[i / 2];
+      }
+    };
 
-    if (tiles > 0) {
+    if (tiles.count > 0) {
       wait(queries_there, 0, 0);
       start_scores(0);
       make_columns(0);
       wait_multiplications<0>();
       pin(scores);
       release(keys_read);
-      weigh_tile(0);
+      weigh_tile(EdgeTile(), 0);
       pack_weights();
-#pragma unroll 1
-      for (int tile = 1; tile < tiles; ++tile) {
-        start_scores(tile);
-        start_values(tile - 1, false);
-        make_columns(tile);
-        wait_multiplications<1>();
-        pin(scores);
-        release(keys_read + tile % A::stages);
-        weigh_tile(tile);
-        wait_multiplications<0>();
-        pin(outputs);
-        pin(weights);
-        release(values_read + (tile - 1) % A::stages);
-        pack_weights();
-#pragma unroll
-        for (int n = 0; n < A::width / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) outputs[n][i] *= shrink[i / 2];
-        }
+      // The tile that the keys do not fill passes first.
+      const int present = tiles.end_key - tiles.key_of(0);
+      if (present < A::keys) {
+        wait(values_there, 0, 0);
+        clear_values(memory + value_offset, present);
       }
-      start_values(tiles - 1, true);
+      int step = 1;
+      if constexpr (A::score == ScoreForm::masked) {
+#pragma unroll 1
+        for (; step < tiles.edges; ++step) pass(EdgeTile(), step);
+      }
+#pragma unroll 1
+      for (; step < tiles.count; ++step) pass(WholeTile(), step);
+      start_values(tiles.count - 1);
       wait_multiplications<0>();
       pin(outputs);
     }
@@ -269,15 +280,15 @@ struct AttentionWgmma {
     write_rows<A>(output, outputs, warp_row, rows, write_element);
   }
 
-  // The block's rows of its batch point. Keys [first_key, end_key) may be seen; `keys` is how many
-  // there are. added(key): what the score adds for a key; score_value(row, key, product);
+  // The block's rows of its batch point. `keys`: how many there are, whoever sees them. added(key):
+  // what the score adds for a key; score_value(row, key, product);
   // write_element(row, column, value).
   template <class Added, class ScoreValue, class WriteElement>
   static __device__ __forceinline__ void run(const BlockPlace& place, const TensorMap& query_map,
                                              const TensorMap& key_map, const TensorMap& value_map,
                                              MapPlace query, MapPlace key, MapPlace value,
                                              const OutputRows& output, int rows, int keys,
-                                             int first_key, int end_key, KernelError* error,
+                                             const KeyTiles<A::keys>& tiles, KernelError* error,
                                              const Added& added, const ScoreValue& score_value,
                                              const WriteElement& write_element) {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
@@ -286,14 +297,12 @@ struct AttentionWgmma {
                               place,
                               rows,
                               keys,
-                              first_key,
-                              end_key,
-                              tile_count(first_key, end_key, A::keys)};
+                              tiles};
     if (threadIdx.x == 0) self.initialise();
     __syncthreads();
     if (threadIdx.x < group_threads) {
       give_registers<A::fetching_registers>();
-      if (threadIdx.x == 0 && self.tiles > 0)
+      if (threadIdx.x == 0 && self.tiles.count > 0)
         self.fetch_all(query_map, key_map, value_map, query, key, value);
     } else {
       take_registers<A::computing_registers>();

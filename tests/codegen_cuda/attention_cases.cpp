@@ -15,6 +15,7 @@ std::string mask_parameter(AttentionMask mask, int heads) {
     case AttentionMask::None:
     case AttentionMask::Causal:
     case AttentionMask::CausalLowest:
+    case AttentionMask::Before:
     case AttentionMask::Window: return "";
   }
   return "";
@@ -31,7 +32,7 @@ constexpr const char* positions = R"(
 )";
 
 // Defines %bias, but for AttentionMask::None and Bias.
-std::string mask_text(AttentionMask mask) {
+std::string mask_text(AttentionMask mask, int window) {
   const std::string zero = "  %zero = constant(f32 () [0])\n";
   const std::string lowest = "  %low = constant(f32 () [-3.4028234663852886e38])\n",
                     infinite = "  %low = constant(f32 () [-inf])\n";
@@ -46,9 +47,12 @@ std::string mask_text(AttentionMask mask) {
       return zero + infinite + positions + "  %bias = where(%before, %zero, %low)\n";
     case AttentionMask::CausalLowest:
       return zero + lowest + positions + "  %bias = where(%before, %zero, %low)\n";
+    case AttentionMask::Before:
+      return zero + infinite + positions +
+             "  %earlier = less(%key_at, %row_at)\n  %bias = where(%earlier, %zero, %low)\n";
     case AttentionMask::Window:
-      return zero + infinite + positions + R"(
-  %far = constant(i64 () [20])
+      return zero + infinite + positions + fmt::format("  %far = constant(i64 () [{}])\n", window) +
+             R"(
   %reach = add(%key_at, %far)
   %near = greater_equal(%reach, %row_at)
   %keep = and(%before, %near)
@@ -82,7 +86,7 @@ std::string merged_attention(const AttentionCase& attention) {
         "(0, 2, 1, 3)}}\n",
         names[i]);
   }
-  text += mask_text(attention.mask);
+  text += mask_text(attention.mask, attention.window);
   text += fmt::format("  %a = attention(%q, %k, %v{}) {{scale = 0.2}}\n",
                       attention.mask == AttentionMask::None ? "" : ", %bias");
   text += fmt::format(

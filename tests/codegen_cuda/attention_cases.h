@@ -13,7 +13,8 @@ enum class AttentionMask {
   Padding,       // where(mask[b, j], 0, lowest float)
   Causal,        // where(j <= i, 0, -infinity)
   CausalLowest,  // where(j <= i, 0, lowest float)
-  Window,        // causal, and no further back than 20 keys
+  Before,        // where(j < i, 0, -infinity): the first row sees no key
+  Window,        // causal, and no further back than `window` keys
   Bias,          // an f32 operand of scores' shape
 };
 
@@ -23,6 +24,7 @@ struct AttentionCase {
   std::string dtype = "bf16";   // of queries, keys and values
   std::string result = "bf16";  // of the result
   AttentionMask mask = AttentionMask::None;
+  int window = 20;
 };
 
 // fn @main(%qkv: Tensor[(b, s, 3 * heads * depth), dtype], [mask]) -> Tensor[(b, s, heads * depth),

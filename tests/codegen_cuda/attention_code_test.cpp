@@ -4,9 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/attention/attention_schedule.h"
+#include "codegen_cuda/backend.h"
 #include "tests/codegen_cuda/attention_cases.h"
+#include "tests/codegen_cuda/cubin.h"
+#include "tests/support/attention_regions.h"
 
 namespace anydim::codegen_cuda::testing {
 namespace {
@@ -31,6 +36,63 @@ TEST(CudaAttentionCode, Instructions) {
         "cp.async.bulk.tensor.2d", "setmaxnreg.dec.sync.aligned.u32", "griddepcontrol.wait",
         "fence.proxy.async"})
     EXPECT_TRUE(holds(wide, instruction)) << instruction;
+}
+
+// Instructions of the loops in which the machine code multiplies, fewest first.
+std::vector<std::size_t> multiplying_loops(const std::string& part, const std::string& schedule,
+                                           const std::string& text) {
+  const auto region = make_region(text);
+  const auto backend = make_cuda_backend({.target = *target_named(part),
+                                          .output = CudaOutput::Cubin,
+                                          .checked = false,
+                                          .nvrtc_path = {}});
+  const ir::CompiledKernel kernel =
+      backend->compile(region->region, bucket_of({}), ir::parse_schedule(schedule));
+  EXPECT_EQ(kernel.resources.spills, 0);
+  std::vector<std::size_t> counts;
+  for (const auto& loop : loops_of(MachineCodeReader().read(kernel.code, true).text))
+    if (std::ranges::any_of(loop, [](const std::string& instruction) {
+          return instruction.find("HGMMA") != std::string::npos ||
+                 instruction.find("HMMA") != std::string::npos;
+        }))
+      counts.push_back(loop.size());
+  return counts;
+}
+
+// A tile that all rows see whole has no masks, whatever hides keys in others. Tensor cores take
+// 1,024 cycles for a tile of 128 x 128 and heads of 64; 470 instructions of eight warps are issued
+// in 940.
+TEST(CudaAttentionCode, WholeTilesHaveNoMasks) {
+  if (disassembler().empty()) GTEST_SKIP() << "no nvdisasm (ANYDIM_NVDISASM)";
+  constexpr std::size_t most = 470;
+  const auto text = [](AttentionMask mask) {
+    return merged_attention({.heads = 12, .depth = 64, .mask = mask, .window = 300});
+  };
+  const auto wgmma = [](const std::string& region) {
+    return multiplying_loops("h200", "attention_wgmma groups=2 keys=128 stages=2", region);
+  };
+  const auto plain = wgmma(text(AttentionMask::None)), causal = wgmma(text(AttentionMask::Causal)),
+             window = wgmma(text(AttentionMask::Window)),
+             packed = wgmma(tests::text_of({.dtype = "bf16", .work = true}));
+  for (const auto& loops : {plain, causal, window, packed}) {
+    ASSERT_FALSE(loops.empty());
+    EXPECT_LE(loops[0], most);
+  }
+  EXPECT_LE(causal[0], plain[0]);
+  // Tiles with a diagonal have a loop of their own.
+  EXPECT_TRUE(
+      std::ranges::any_of(causal, [&](std::size_t count) { return count > most && count <= 650; }));
+  EXPECT_LE(window[0], plain[0]);
+
+  const auto mma = [&](AttentionMask mask) {
+    return multiplying_loops("a100", "attention_mma warps=4 points=1 tiles=1 keys=64 stages=2",
+                             text(mask));
+  };
+  const auto plain_mma = mma(AttentionMask::None), causal_mma = mma(AttentionMask::Causal);
+  ASSERT_GE(plain_mma.size(), 2U);
+  EXPECT_LE(plain_mma[0], 390U);
+  EXPECT_LT(plain_mma[0] + 90, plain_mma[1]);
+  EXPECT_LE(causal_mma.at(0), plain_mma[0]);
 }
 
 // What a schedule says of itself holds for the kernel.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen_cuda/attention/attention_score.h"
 #include "tests/codegen_cuda/attention_cases.h"
 
 namespace anydim::codegen_cuda::testing {
@@ -69,9 +70,66 @@ TEST(CudaAttentionMasks, OfHeadDims80And96) {
   }
 }
 
+// Tiles that the keys do not fill, tiles with a diagonal at either end, and whole ones between, of
+// several warpgroups or warps that share a block.
+TEST(CudaAttentionMasks, EdgesAndWholeTiles) {
+  const Way two_groups{"h200", "attention_wgmma groups=2 keys=32 stages=3"},
+      narrow{"h200", "attention_wgmma groups=1 keys=16 stages=2"},
+      warps{"a100", "attention_mma warps=2 points=1 tiles=2 keys=16 stages=3"},
+      points{"a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1"};
+  for (const AttentionMask mask :
+       {AttentionMask::None, AttentionMask::Causal, AttentionMask::CausalLowest,
+        AttentionMask::Before, AttentionMask::Window}) {
+    const Region region =
+        make_region(merged_attention({.heads = 2, .depth = 32, .mask = mask, .window = 100}));
+    for (const Way& way : {two_groups, narrow, warps, points}) {
+      for (const std::int64_t length : {64, 171, 192}) {
+        if (length == 192 && mask != AttentionMask::Window) continue;
+        SCOPED_TRACE(
+            fmt::format("{} mask {} length {}", way.schedule, static_cast<int>(mask), length));
+        const Symbols symbols{{"b", 1}, {"s", length}};
+        const auto inputs = real_inputs(*region, symbols);
+        const CaseRun got = run(region, way, symbols, inputs);
+        EXPECT_EQ(got.findings, "");
+        EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
+      }
+    }
+  }
+}
+
+// Which masks are conditions on row and key alone, so that tiles within them have none.
+TEST(CudaAttentionMasks, OnlyConditionsLeaveWholeTilesBare) {
+  for (const auto& [mask, form] : std::vector<std::pair<AttentionMask, ScoreForm>>{
+           {AttentionMask::None, ScoreForm::Scaled},
+           {AttentionMask::Padding, ScoreForm::Column},
+           {AttentionMask::Causal, ScoreForm::Masked},
+           {AttentionMask::CausalLowest, ScoreForm::Masked},
+           {AttentionMask::Before, ScoreForm::Masked},
+           {AttentionMask::Window, ScoreForm::Masked},
+           {AttentionMask::Bias, ScoreForm::Element}}) {
+    const Region region = make_region(merged_attention({.mask = mask}));
+    const auto& attention = std::get<ir::AttentionForm>(region->form.kind);
+    EXPECT_EQ(attention_score(attention, region->form.symbols).form, form)
+        << static_cast<int>(mask);
+  }
+  // What is added to keys that are seen must be 0, and a finite fill needs a key that surely is.
+  const auto form_of = [](std::string text, const char* from, const char* to) {
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos);
+    const Region region = make_region(text.replace(at, std::string(from).size(), to));
+    return attention_score(std::get<ir::AttentionForm>(region->form.kind), region->form.symbols)
+        .form;
+  };
+  EXPECT_EQ(form_of(merged_attention({.mask = AttentionMask::Causal}), "f32 () [0]", "f32 () [1]"),
+            ScoreForm::Element);
+  EXPECT_EQ(form_of(merged_attention({.mask = AttentionMask::Before}), "f32 () [-inf]",
+                    "f32 () [-3.4e38]"),
+            ScoreForm::Element);
+}
+
 // Work follows what can be seen: half of the square under a causal mask, a band under a window.
 TEST(CudaAttentionMasks, TilesThatNobodySeesAreSkipped) {
-  const Symbols symbols{{"b", 1}, {"s", 256}};
+  const Symbols symbols{{"b", 1}, {"s", 512}};
   for (const Way& way : {mma, wgmma}) {
     SCOPED_TRACE(way.schedule);
     const auto instructions = [&](AttentionMask mask) {

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -158,6 +160,28 @@ MachineCodeReader::Code MachineCodeReader::read(std::span<const std::byte> cubin
     code.operations.insert(known->second.begin(), known->second.end());
   }
   return code;
+}
+
+std::vector<std::vector<std::string>> loops_of(const std::string& text) {
+  static const std::regex label(R"(^(\.L_\w+):)"), instruction(R"(/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;)"),
+      branch(R"(BRA.*`\((\.L_\w+)\))");
+  std::map<std::string, std::size_t> places;
+  std::vector<std::string> instructions;
+  std::vector<std::vector<std::string>> loops;
+  std::istringstream lines(text);
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line, match, label)) places[match[1]] = instructions.size();
+    if (!std::regex_search(line, match, instruction)) continue;
+    instructions.push_back(match[1]);
+    const std::string last = instructions.back();
+    if (!std::regex_search(last, match, branch)) continue;
+    if (const auto place = places.find(match[1]); place != places.end())
+      loops.emplace_back(instructions.begin() + static_cast<std::ptrdiff_t>(place->second),
+                         instructions.end());
+  }
+  std::ranges::sort(loops, {}, &std::vector<std::string>::size);
+  return loops;
 }
 
 }  // namespace anydim::codegen_cuda::testing

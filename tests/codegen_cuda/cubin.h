@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace anydim::codegen_cuda::testing {
 
@@ -36,5 +37,9 @@ class MachineCodeReader {
   std::mutex mutex_;
   std::map<std::uint16_t, std::set<std::string>> names_;  // of operations seen
 };
+
+// The instructions of each loop of a disassembly, from where its last one branches to on, innermost
+// loops first.
+std::vector<std::vector<std::string>> loops_of(const std::string& text);
 
 }  // namespace anydim::codegen_cuda::testing
