@@ -14,6 +14,7 @@
 #include "passes/fusion_graph.h"
 #include "passes/fusion_limits.h"
 #include "passes/outline.h"
+#include "passes/product_operands.h"
 #include "passes/rewrite.h"
 #include "passes/subgraph_key.h"
 #include "passes/views.h"
@@ -37,7 +38,8 @@ struct FunctionFacts {
 class BlockFuser {
  public:
   BlockFuser(FusedRegions& regions, Function& function, Block& block, const FunctionFacts& facts)
-      : known_(regions), function_(function), block_(block), facts_(facts) {}
+      : known_(regions), function_(function), block_(block), facts_(facts),
+        products_(function, block, facts.constants) {}
 
   void run() {
     if (block_.bindings.empty()) return;
@@ -403,7 +405,7 @@ class BlockFuser {
   // down to one at a time.
   void absorb(const FusionGraph& graph, Members& members, const std::vector<ValueId>& outputs) {
     add_literals(graph, members);
-    const std::set<ValueId> product_operands = operands_of_products(graph, members);
+    const std::set<ValueId> product_operands = products_.operands_of(graph, members);
     Growth grown{members, {}};
     for (std::size_t member : members) grown.frontier.open(graph, block_.bindings[member], member);
     Members refused;
@@ -456,39 +458,9 @@ class BlockFuser {
     const Binding& binding = block_.bindings[source];
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
     if (is_free(function_, binding)) return true;
-    if (makes_weight_real(graph, binding)) return true;
+    if (products_.makes_weight_real(graph, binding)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
     return is_read_only_in(graph, members, binding) || is_mask_arithmetic(members, binding);
-  }
-
-  // Bytes of a weight times their scales, both constants behind views, or their conversion: a
-  // product reads a fourth of what they would be in memory.
-  bool makes_weight_real(const FusionGraph& graph, const Binding& binding) const {
-    if (function_.tensor_type(binding.results[0]).dtype != DType::F32) return false;
-    if (binding.op == Op::cast) {
-      const DType from = function_.tensor_type(binding.operands[0]).dtype;
-      return (from == DType::I8 || from == DType::U8) &&
-             is_constant_behind_views(graph, binding.operands[0]);
-    }
-    if (binding.op != Op::mul) return false;
-    const auto is_real = [&](ValueId value) {
-      const std::ptrdiff_t source = graph.producer(value);
-      return source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::cast &&
-             makes_weight_real(graph, block_.bindings[static_cast<std::size_t>(source)]);
-    };
-    const ValueId a = binding.operands[0], b = binding.operands[1];
-    return (is_real(a) && is_constant_behind_views(graph, b)) ||
-           (is_real(b) && is_constant_behind_views(graph, a));
-  }
-
-  bool is_constant_behind_views(const FusionGraph& graph, ValueId value) const {
-    for (;;) {
-      if (facts_.constants[value]) return true;
-      const std::ptrdiff_t source = graph.producer(value);
-      if (source < 0 || !is_view(block_.bindings[static_cast<std::size_t>(source)].op))
-        return false;
-      value = block_.bindings[static_cast<std::size_t>(source)].operands[0];
-    }
   }
 
   // Views are taken in by all that read them, so a value that one group reads through a view may be
@@ -515,31 +487,11 @@ class BlockFuser {
     return is_cheap_arithmetic(binding);
   }
 
-  // Values that reach a product's matrix operands through views and widening conversions.
-  std::set<ValueId> operands_of_products(const FusionGraph& graph, const Members& members) const {
-    std::set<ValueId> found;
-    std::vector<ValueId> open;
-    for (std::size_t member : members) {
-      const Binding& binding = block_.bindings[member];
-      if (!is_product(binding.op)) continue;
-      std::size_t matrices = binding.op == Op::matmul ? 2 : 3;
-      for (std::size_t i = 0; i < matrices; ++i) open.push_back(binding.operands[i]);
-    }
-    while (!open.empty()) {
-      ValueId value = open.back();
-      open.pop_back();
-      if (!found.insert(value).second || graph.producer(value) < 0) continue;
-      auto source = static_cast<std::size_t>(graph.producer(value));
-      if (is_free(function_, block_.bindings[source]) && !block_.bindings[source].operands.empty())
-        open.push_back(block_.bindings[source].operands[0]);
-    }
-    return found;
-  }
-
   FusedRegions& known_;
   Function& function_;
   Block& block_;
   const FunctionFacts& facts_;
+  ProductOperands products_;
   std::vector<std::ptrdiff_t> owner_;
   std::ptrdiff_t groups_ = 0;
   std::unordered_set<ValueId> needed_;  // besides those that escape

@@ -89,15 +89,6 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
                 const TuneRules& rules, const TuneDevice& device, Database& database,
                 const TuneHooks& hooks);
 
-// What the search knows, as choose_kernels takes it: every region with those of its candidates that
-// may be used. `noise`: the 95 % spread of A against A at each region's points, within which a
-// challenger does not win. `measured`: false where times are predicted.
-std::vector<RegionLatencies> latencies_of(const Search& search,
-                                          const std::vector<RegionPoints>& points,
-                                          const TuneSubject& subject,
-                                          const std::vector<std::vector<double>>& noise,
-                                          bool measured);
-
 // A call of the least sizes that still have something to compute, where results are held against
 // the reference evaluator.
 Call small_call(const ModelShape& shape);

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "codegen_cpu/attention/attention_schedule.h"
+#include "codegen_cpu/attention/attention_weight.h"
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
@@ -10,7 +10,6 @@
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
-#include "codegen_cpu/scalars/math_f32.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_split.h"
@@ -23,25 +22,6 @@ namespace {
 
 using ir::Dim;
 using llvm::Value;
-
-// The positive number that every score is its product times, where it is nothing more.
-std::optional<double> factor_of(const ir::ScalarProgram& score) {
-  const auto step = [&](std::int32_t position) -> const ir::ScalarStep& {
-    return score.steps[static_cast<std::size_t>(position)];
-  };
-  const ir::ScalarStep& last = score.steps.back();
-  if (last.is<ir::step::Accumulated>()) return 1;
-  if (!last.applies(ir::Op::mul)) return std::nullopt;
-  for (const std::size_t side : {0U, 1U}) {
-    const ir::ScalarStep &product = step(last.operands[side]),
-                         &factor = step(last.operands[1 - side]);
-    const auto* number = std::get_if<ir::step::Constant>(&factor.kind);
-    if (product.is<ir::step::Accumulated>() && number && number->real > 0 &&
-        std::isfinite(number->real))
-      return number->real;
-  }
-  return std::nullopt;
-}
 
 class AttentionEmitter {
  public:
@@ -133,20 +113,11 @@ class AttentionEmitter {
   }
 
   void plan_multiply() {
-    MicroKernel micro{.multiply = multiply_of(kernel_.target(), product_),
-                      .depths = product_.depths(),
-                      .element = element_,
-                      .fused_multiply_add = kernel_.target().fused_multiply_add(),
-                      .lanes = lanes_,
-                      .rows = 0,
-                      .vectors = 0,
-                      .panel = panel_,
-                      .tile_stride = schedule_.block_keys,
-                      .fetches = 0,
-                      .left_stride = {},
-                      .panel_stride = {},
-                      .right_stride = panel_,
-                      .depth = steps_of(product_, form_.depth.extent).constant()};
+    MicroKernel micro = micro_kernel_of(kernel_.target(), product_, element_, lanes_);
+    micro.panel = panel_;
+    micro.tile_stride = schedule_.block_keys;
+    micro.right_stride = panel_;
+    micro.depth = steps_of(product_, form_.depth.extent).constant();
     if (query_) micro.left_stride = query_->row_stride.constant();
     else micro.left_stride = query_stride().constant();
     if (micro.depth) micro.panel_stride = *micro.depth * panel_;
@@ -308,13 +279,9 @@ class AttentionEmitter {
     });
   }
 
-  // Element `column` of panels with `depth` rows each.
   Value* panel_pointer(Value* panels, Value* column, Value* depth) {
-    auto& builder = kernel_.here();
-    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
-    return kernel_.element_pointer(
-        panels, dtype_,
-        builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), depth), within));
+    return kernel_.element_pointer(panels, dtype_,
+                                   first_step_of_column(kernel_, panel_, column, depth));
   }
 
   void multiply_keys(Scope& rows, const Share& share) {
@@ -372,7 +339,8 @@ class AttentionEmitter {
                 score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
             auto& b = kernel_.at(point);
             value = vectors_.splat(value);
-            if (Value* mask = point.lanes().mask) value = without_missing(value, mask);
+            if (Value* mask = point.lanes().mask)
+              value = without_missing(kernel_, vectors_, value, mask);
             vectors_.store(scores_, place, value);
             Value* maxima = b.CreateMul(r, kernel_.constant(lanes_));
             vectors_.store(row_maxima_, maxima,
@@ -400,7 +368,7 @@ class AttentionEmitter {
                     Value* place = b.CreateAdd(first, j);
                     Value* product = vectors_.load(scores_, place);
                     if (Value* mask = vectors.lanes().mask) {
-                      product = without_missing(product, mask);
+                      product = without_missing(kernel_, vectors_, product, mask);
                       vectors_.store(scores_, place, product);
                     }
                     b.CreateStore(vectors_.larger(b.CreateLoad(vectors_.type(), running), product),
@@ -432,7 +400,8 @@ class AttentionEmitter {
     });
     kernel_.loop(rows, kernel_.constant(0), share.count, lanes_, [&](Scope& vectors, Value* r) {
       kernel_.at(vectors);
-      vectors_.store(scales_, r, weight(vectors, vectors_.load(scales_, r)));
+      vectors_.store(scales_, r,
+                     emit_weight(kernel_, vectors, dtype_, vectors_.load(scales_, r), factor_));
     });
   }
 
@@ -449,7 +418,8 @@ class AttentionEmitter {
       kernel_.loop(row, kernel_.constant(0), block_keys_, lanes_, [&](Scope& vectors, Value* j) {
         auto& b = kernel_.at(vectors);
         Value* place = b.CreateAdd(first, j);
-        Value* weights = weight(vectors, b.CreateFSub(vectors_.load(scores_, place), bases));
+        Value* weights = emit_weight(kernel_, vectors, dtype_,
+                                     b.CreateFSub(vectors_.load(scores_, place), bases), factor_);
         if (pairs()) {
           Value* narrowed = narrow(kernel_, product_.left, weights);
           kernel_.here().CreateAlignedStore(
@@ -543,23 +513,6 @@ class AttentionEmitter {
                     for (const ir::Store& store : form_.stores) epilogue.store(vectors, store);
                   });
     });
-  }
-
-  // Keys that don't exist weigh nothing.
-  Value* without_missing(Value* scores, Value* mask) {
-    Value* none = vectors_.splat(llvm::ConstantFP::getInfinity(element_, true));
-    return kernel_.here().CreateSelect(mask, scores, none);
-  }
-
-  // exp of a difference to the maximum.
-  Value* weight(Scope& scope, Value* difference) {
-    if (dtype_ == ir::DType::F32)
-      return exp_nonpositive_f32(kernel_, difference, factor_.value_or(1));
-    if (factor_)
-      difference = kernel_.here().CreateFMul(
-          difference, llvm::ConstantFP::get(difference->getType(), *factor_));
-    const ir::ScalarStep step{dtype_, ir::step::Apply{ir::Op::exp}};
-    return emit_elementwise(kernel_, scope, step, dtype_, {difference}, nullptr);
   }
 
   KernelBuilder& kernel_;

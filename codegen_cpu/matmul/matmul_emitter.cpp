@@ -6,14 +6,13 @@
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/micro_kernel.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
+#include "codegen_cpu/matmul/tile_fetches.h"
 #include "codegen_cpu/matmul/tile_kernel.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
-#include "ir/dims/affine.h"
 #include "ir/error.h"
-#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -119,8 +118,8 @@ class MatmulEmitter {
   void plan_multiply() {
     std::vector<std::int64_t> widths{schedule_.columns};
     if (!whole_groups()) widths.push_back(panel_);
+    fetches_.emplace(kernel_, form_);
     if (schedule_.tiles) {
-      find_beside();
       TileKernel tiles{.product = product_,
                        .tile_stride = 0,
                        .left_stride = {},
@@ -132,21 +131,7 @@ class MatmulEmitter {
                                      schedule_.rows > tile_rows);
       return;
     }
-    MicroKernel micro{.multiply = multiply_of(kernel_.target(), product_),
-                      .depths = product_.depths(),
-                      .element = element_,
-                      .fused_multiply_add =
-                          kernel_.target().fused_multiply_add() && element_->isFloatingPointTy(),
-                      .lanes = lanes_,
-                      .rows = 0,
-                      .vectors = 0,
-                      .panel = panel_,
-                      .tile_stride = 0,
-                      .fetches = 0,
-                      .left_stride = {},
-                      .panel_stride = {},
-                      .right_stride = {},
-                      .depth = {}};
+    MicroKernel micro = micro_kernel_of(kernel_.target(), product_, element_, lanes_);
     micro.depth = steps_of(product_, form_.k.extent).constant();
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
@@ -158,10 +143,15 @@ class MatmulEmitter {
     else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
       const std::int64_t lines = schedule_.columns / panel_;
       const std::int64_t blocks = left_->fewest_blocks();
-      fetches_ = (lines + blocks - 1) / blocks;
-      micro.fetches = fetches_;
+      micro.fetches = right_fetches_ = (lines + blocks - 1) / blocks;
     }
-    plan_fetches(micro);
+    const auto stride = left_->known_stride();
+    const bool rows_follow = operands_.left && stride && form_.k.extent.is_constant(*stride) &&
+                             extent.high > schedule_.rows;
+    fetches_->plan(
+        micro, rows_follow
+                   ? std::optional(*stride * static_cast<std::int64_t>(ir::size_of(product_.left)))
+                   : std::nullopt);
     multiply_ = emit_multiply(kernel_.module(), kernel_.target(), "multiply", micro,
                               left_->row_counts(), widths);
   }
@@ -239,12 +229,12 @@ class MatmulEmitter {
       groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns),
                                                           kernel_.constant(panel_)));
 
-    if (fetches_ != 0) {
+    if (right_fetches_ != 0) {
       Value* blocks = left_->blocks(task, task_units_);
       constexpr std::int64_t line = 64;
       // Rounded up, so that nothing is left out.
       Value* all = kernel_.constant(line * (schedule_.columns / panel_));
-      Value* times = builder.CreateMul(blocks, kernel_.constant(fetches_));
+      Value* times = builder.CreateMul(blocks, kernel_.constant(right_fetches_));
       fetch_step_ = builder.CreateUDiv(
           builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);
     }
@@ -276,7 +266,8 @@ class MatmulEmitter {
       g.right = right_pointer(group, g.offset);
       if (operands_.scales) {
         Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
-        g.scales = place_in_panels(group, column, kernel_.constant(operands_.scales->blocks));
+        g.scales = first_step_of_column(kernel_, panel_, column,
+                                        kernel_.constant(operands_.scales->blocks));
       }
       const auto block = [&](Scope& scope, const Share& rows) {
         emit_block(scope, program, g, rows);
@@ -306,15 +297,9 @@ class MatmulEmitter {
                           point * (rounded(weight.columns) * weight.packed_steps));
     }
     return kernel_.element_pointer(base, step_dtype(),
-                                   place_in_panels(group, column, panel_steps_));
+                                   first_step_of_column(kernel_, panel_, column, panel_steps_));
   }
 
-  // Of a column's first step: whole panels, then columns within one.
-  Value* place_in_panels(Scope& group, Value* column, Value* steps) {
-    auto& builder = kernel_.at(group);
-    Value* within = builder.CreateURem(column, kernel_.constant(panel_));
-    return builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), steps), within);
-  }
   // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.
   ir::DType step_dtype() const { return operands_.scales ? product_.right : dtype_; }
 
@@ -324,7 +309,6 @@ class MatmulEmitter {
     Value* row = builder.CreateAdd(first_row_, before);
     block.define(form_.m.variable, row);
     Value *left = left_->pointer(block, share), *left_stride = left_->stride(block);
-    if (!fetches_beside_) prefetch_beside(block, row, rows, group);
     auto& b = kernel_.at(block);
     Value* panel_stride = b.CreateMul(panel_steps_, kernel_.constant(panel_));
     const Ahead fetch = ahead(group, share.number);
@@ -339,19 +323,19 @@ class MatmulEmitter {
                                   tile_,
                                   fetch.place,
                                   fetch.step};
-    if (fetches_behind_) {
-      const Ahead behind = rows_behind(group, left, left_stride, rows);
-      arguments.insert(arguments.end(), {behind.place, behind.step});
-    }
-    if (fetches_beside_) {
-      for (const Beside& beside : beside_)
-        arguments.push_back(place_beside(block, beside, row, group));
-    }
+    Value* first = b.CreateAdd(first_column_, group.offset);
+    fetches_->emit(block,
+                   {.row = row,
+                    .rows = rows,
+                    .column = first,
+                    .in_first_group = b.CreateICmpEQ(group.offset, kernel_.constant(0)),
+                    .left = left,
+                    .columns = schedule_.columns},
+                   arguments);
     kernel_.at(block).CreateCall(multiply_, arguments);
 
     if (turns_results_) return emit_turned(block, program, group, row, rows);
     const ir::DimLeaf& column = form_.n.variable;
-    Value* first = b.CreateAdd(first_column_, group.offset);
     const bool masks = !form_.n.extent.constant() || *form_.n.extent.constant() % lanes_ != 0;
     for_vectors(
         kernel_, block,
@@ -428,106 +412,15 @@ class MatmulEmitter {
       return {kernel_.element_pointer(scales, dtype_, group.scales),
               kernel_.constant(operands_.scales->blocks * panel_)};
     }
-    if (fetches_ == 0) return {group.right, kernel_.constant(0)};
+    if (right_fetches_ == 0) return {group.right, kernel_.constant(0)};
     auto& builder = kernel_.here();
     const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k
-    Value* part = builder.CreateMul(builder.CreateMul(block, steps_),
-                                    builder.CreateMul(fetch_step_, kernel_.constant(fetches_)));
+    Value* part =
+        builder.CreateMul(builder.CreateMul(block, steps_),
+                          builder.CreateMul(fetch_step_, kernel_.constant(right_fetches_)));
     Value* next = kernel_.element_pointer(
         group.right, dtype_, builder.CreateMul(panel_steps_, kernel_.constant(lines * panel_)));
     return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
-  }
-
-  // The rows that the next block reads, while the first group's columns are computed: later groups
-  // find them in the second-level cache.
-  Ahead rows_behind(const Group& group, Value* left, Value* left_stride, Value* rows) {
-    auto& builder = kernel_.here();
-    constexpr std::int64_t line = 64;
-    const std::int64_t bytes =
-        *form_.k.extent.constant() * static_cast<std::int64_t>(ir::size_of(product_.left));
-    Value* lines = builder.CreateUDiv(builder.CreateMul(rows, kernel_.constant(bytes)),
-                                      kernel_.constant(line));
-    Value* first = builder.CreateICmpEQ(group.offset, kernel_.constant(0));
-    Value* next =
-        kernel_.element_pointer(left, product_.left, builder.CreateMul(rows, left_stride));
-    return {next, builder.CreateSelect(first, lines, kernel_.constant(0))};
-  }
-
-  // What is read and written beside a tile, line after line of each row.
-  struct Beside {
-    Value* base;
-    ir::DType dtype;
-    Dim offset;
-    bool written;
-  };
-  void find_beside() {
-    const auto add = [&](Value* base, ir::DType dtype, const Dim& offset, bool written) {
-      const auto along = ir::affine_in(offset, form_.n.variable);
-      if (!along || !along->stride.is_constant(1) || !offset.mentions(form_.m.variable)) return;
-      beside_.push_back({base, dtype, offset, written});
-    };
-    for (const ir::Store& store : form_.stores) {
-      const auto output = static_cast<std::size_t>(store.output);
-      const ir::TensorType& type = kernel_.output_type(output);
-      add(kernel_.output(output), type.dtype,
-          ir::linear_offset(store.index, type.dims, kernel_.symbols()), true);
-    }
-    for (const ir::ScalarStep& step : form_.epilogue.steps) {
-      const auto at_step = [](const Dim& dim) { return !ir::steps_mentioned(dim).empty(); };
-      const auto* load = std::get_if<ir::step::Load>(&step.kind);
-      if (!load || std::ranges::any_of(load->index, at_step)) continue;
-      const auto buffer = static_cast<std::size_t>(load->buffer);
-      const ir::TensorType& type = kernel_.buffer_type(buffer);
-      add(kernel_.buffer(buffer), type.dtype,
-          ir::linear_offset(load->index, type.dims, kernel_.symbols()), false);
-    }
-  }
-
-  // What a micro-kernel fetches while it multiplies: lines of results and of what the epilogue
-  // reads would else be met one after the other, and rows of the left operand, which are read a
-  // line of each in turn, are no stream that a processor fetches by itself.
-  void plan_fetches(MicroKernel& micro) {
-    find_beside();
-    if (micro.block != 0 || micro.planes * micro.runs != 1 || !micro.depth) return;
-    const auto stride = left_->known_stride();
-    fetches_behind_ = operands_.left && stride && form_.k.extent.is_constant(*stride) &&
-                      kernel_.interval_of(form_.m.extent).high > schedule_.rows;
-    micro.fetches_behind = fetches_behind_;
-    for (const Beside& beside : beside_) {
-      const auto across = ir::affine_in(beside.offset, form_.m.variable);
-      const auto rows = across ? across->stride.constant() : std::nullopt;
-      if (!rows) return micro.beside.clear();
-      const auto bytes = static_cast<std::int64_t>(ir::size_of(beside.dtype));
-      micro.beside.push_back(
-          {.stride = *rows * bytes, .element_bytes = bytes, .written = beside.written});
-    }
-    fetches_beside_ = true;
-  }
-
-  Value* place_beside(Scope& block, const Beside& beside, Value* row, const Group& group) {
-    Scope point(block);
-    point.define(form_.m.variable, row);
-    point.define(form_.n.variable, kernel_.at(point).CreateAdd(first_column_, group.offset));
-    return emit_pointer(kernel_, point, beside.base, beside.dtype, beside.offset);
-  }
-
-  // Where the micro-kernel does not fetch it: in a burst before the tile is computed.
-  void prefetch_beside(Scope& block, Value* row, Value* rows, const Group& group) {
-    for (const Beside& beside : beside_) {
-      const std::int64_t bytes =
-          schedule_.columns * static_cast<std::int64_t>(ir::size_of(beside.dtype));
-      kernel_.loop(block, kernel_.constant(0), rows, 1, [&](Scope& point, Value* r) {
-        Value* place = place_beside(point, beside, kernel_.at(point).CreateAdd(row, r), group);
-        auto& inner = kernel_.at(point);
-        for (std::int64_t at = 0; at < bytes; at += 64) {
-          Value* line =
-              inner.CreateConstGEP1_64(inner.getInt8Ty(), place, static_cast<std::uint64_t>(at));
-          inner.CreateIntrinsic(
-              llvm::Intrinsic::prefetch, {inner.getPtrTy()},
-              {line, inner.getInt32(beside.written ? 1 : 0), inner.getInt32(3), inner.getInt32(1)});
-        }
-      });
-    }
   }
 
   void keep_row(Scope& point, ProgramEmitter& program, Value* row, Value* c, Value* group_offset) {
@@ -568,9 +461,9 @@ class MatmulEmitter {
   Product product_;
   ir::DType dtype_;  // sums
   llvm::Type* element_;
-  std::int64_t lanes_, panel_, fetches_ = 0;
-  bool fetches_behind_ = false, fetches_beside_ = false;  // the micro-kernel does
-  std::vector<Beside> beside_;
+  std::int64_t lanes_, panel_;
+  std::int64_t right_fetches_ = 0;  // lines that a step over k fetches of the next group's panels
+  std::optional<TileFetches> fetches_;
   bool turns_results_ = false;  // results lie next to each other along rows
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;

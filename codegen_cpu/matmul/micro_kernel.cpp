@@ -435,13 +435,25 @@ class Emitter {
   bool fetches_beside_ = false;
 };
 
-}  // namespace
-
 Multiply multiply_of(const Target& target, const Product& product) {
   if (product.depths() == 1) return Multiply::Elements;
   if (product.right == ir::DType::BF16)
     return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
   return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;
+}
+
+}  // namespace
+
+MicroKernel micro_kernel_of(const Target& target, const Product& product, llvm::Type* element,
+                            std::int64_t lanes) {
+  MicroKernel micro;
+  micro.multiply = multiply_of(target, product);
+  micro.depths = product.depths();
+  micro.element = element;
+  micro.fused_multiply_add = target.fused_multiply_add() && element->isFloatingPointTy();
+  micro.lanes = lanes;
+  micro.panel = panel_columns(product);
+  return micro;
 }
 
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,

@@ -40,7 +40,6 @@ enum class Multiply : std::uint8_t {
   IntegerPairs,  // the processor's sum of two products of 16-bit integers
   Bytes,         // the processor's dot product of four u8 and four i8, which keeps all bits
 };
-Multiply multiply_of(const Target& target, const Product& product);
 
 // As many rows and columns as the tile has, of a tensor in memory.
 struct FetchedRows {
@@ -76,6 +75,11 @@ struct MicroKernel {
   // Constants where known; they override the arguments.
   std::optional<std::int64_t> left_stride, panel_stride, right_stride, depth;
 };
+
+// For sums of `element`, with all that follows from what it multiplies; panels of the product's own
+// width.
+MicroKernel micro_kernel_of(const Target& target, const Product& product, llvm::Type* element,
+                            std::int64_t lanes);
 
 // An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile,
 // ahead, ahead_step), then with fetches_behind behind, behind_lines, then the first element of each

@@ -444,4 +444,11 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
   });
 }
 
+Value* first_step_of_column(KernelBuilder& kernel, std::int64_t panel, Value* column,
+                            Value* steps) {
+  auto& builder = kernel.here();
+  Value* within = builder.CreateURem(column, kernel.constant(panel));
+  return builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), steps), within);
+}
+
 }  // namespace anydim::codegen_cpu

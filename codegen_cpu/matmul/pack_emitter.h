@@ -60,6 +60,9 @@ struct PackPanels {
   bool transposed = false;
 };
 void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pack);
+// At here(): the step, of those from `to` on, where a column's first depths lie.
+llvm::Value* first_step_of_column(KernelBuilder& kernel, std::int64_t panel, llvm::Value* column,
+                                  llvm::Value* steps);
 
 // Of as many vectors as each has lanes, a power of two: rows become columns, at here().
 void transpose(KernelBuilder& kernel, std::vector<llvm::Value*>& rows);

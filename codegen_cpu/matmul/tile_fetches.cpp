@@ -1,0 +1,97 @@
+#include "codegen_cpu/matmul/tile_fetches.h"
+
+#include <algorithm>
+
+#include "codegen_cpu/scalars/index_emitter.h"
+#include "ir/dims/affine.h"
+#include "ir/loops/scalar_program.h"
+
+namespace anydim::codegen_cpu {
+
+namespace {
+
+using llvm::Value;
+
+constexpr std::int64_t line = 64;  // bytes
+
+}  // namespace
+
+TileFetches::TileFetches(KernelBuilder& kernel, const ir::MatmulForm& form)
+    : kernel_(kernel), form_(form) {
+  const auto add = [&](Value* base, ir::DType dtype, const ir::Dim& offset, bool written) {
+    const auto along = ir::affine_in(offset, form_.n.variable);
+    if (!along || !along->stride.is_constant(1) || !offset.mentions(form_.m.variable)) return;
+    beside_.push_back({base, dtype, offset, written});
+  };
+  for (const ir::Store& store : form_.stores) {
+    const auto output = static_cast<std::size_t>(store.output);
+    const ir::TensorType& type = kernel_.output_type(output);
+    add(kernel_.output(output), type.dtype,
+        ir::linear_offset(store.index, type.dims, kernel_.symbols()), true);
+  }
+  for (const ir::ScalarStep& step : form_.epilogue.steps) {
+    const auto at_step = [](const ir::Dim& dim) { return !ir::steps_mentioned(dim).empty(); };
+    const auto* load = std::get_if<ir::step::Load>(&step.kind);
+    if (!load || std::ranges::any_of(load->index, at_step)) continue;
+    const auto buffer = static_cast<std::size_t>(load->buffer);
+    const ir::TensorType& type = kernel_.buffer_type(buffer);
+    add(kernel_.buffer(buffer), type.dtype,
+        ir::linear_offset(load->index, type.dims, kernel_.symbols()), false);
+  }
+}
+
+void TileFetches::plan(MicroKernel& micro, std::optional<std::int64_t> left_row) {
+  if (micro.block != 0 || micro.planes * micro.runs != 1 || !micro.depth) return;
+  left_row_ = left_row;
+  micro.fetches_behind = left_row.has_value();
+  for (const Beside& beside : beside_) {
+    const auto across = ir::affine_in(beside.offset, form_.m.variable);
+    const auto rows = across ? across->stride.constant() : std::nullopt;
+    if (!rows) return micro.beside.clear();
+    const auto bytes = static_cast<std::int64_t>(ir::size_of(beside.dtype));
+    micro.beside.push_back(
+        {.stride = *rows * bytes, .element_bytes = bytes, .written = beside.written});
+  }
+  in_micro_kernel_ = true;
+}
+
+void TileFetches::emit(Scope& block, const Tile& tile, std::vector<Value*>& arguments) {
+  auto& builder = kernel_.at(block);
+  // The rows that the next block reads, while the first group's columns are computed: later groups
+  // find them in the second-level cache.
+  if (left_row_) {
+    Value* bytes = builder.CreateMul(tile.rows, kernel_.constant(*left_row_));
+    Value* lines = builder.CreateUDiv(bytes, kernel_.constant(line));
+    arguments.push_back(builder.CreateGEP(builder.getInt8Ty(), tile.left, bytes));
+    arguments.push_back(builder.CreateSelect(tile.in_first_group, lines, kernel_.constant(0)));
+  }
+  if (!in_micro_kernel_) return burst(block, tile);
+  for (const Beside& beside : beside_)
+    arguments.push_back(place(block, beside, tile.row, tile.column));
+}
+
+Value* TileFetches::place(Scope& block, const Beside& beside, Value* row, Value* column) {
+  Scope point(block);
+  point.define(form_.m.variable, row);
+  point.define(form_.n.variable, column);
+  return emit_pointer(kernel_, point, beside.base, beside.dtype, beside.offset);
+}
+
+void TileFetches::burst(Scope& block, const Tile& tile) {
+  for (const Beside& beside : beside_) {
+    const std::int64_t bytes = tile.columns * static_cast<std::int64_t>(ir::size_of(beside.dtype));
+    kernel_.loop(block, kernel_.constant(0), tile.rows, 1, [&](Scope& point, Value* r) {
+      Value* first = place(point, beside, kernel_.at(point).CreateAdd(tile.row, r), tile.column);
+      auto& inner = kernel_.at(point);
+      for (std::int64_t at = 0; at < bytes; at += line) {
+        Value* fetched =
+            inner.CreateConstGEP1_64(inner.getInt8Ty(), first, static_cast<std::uint64_t>(at));
+        inner.CreateIntrinsic(llvm::Intrinsic::prefetch, {inner.getPtrTy()},
+                              {fetched, inner.getInt32(beside.written ? 1 : 0), inner.getInt32(3),
+                               inner.getInt32(1)});
+      }
+    });
+  }
+}
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,58 @@
+#include "passes/product_operands.h"
+
+#include "passes/fusible.h"
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+bool ProductOperands::makes_weight_real(const FusionGraph& graph, const Binding& binding) const {
+  if (function_.tensor_type(binding.results[0]).dtype != DType::F32) return false;
+  if (binding.op == Op::cast) {
+    const DType from = function_.tensor_type(binding.operands[0]).dtype;
+    return (from == DType::I8 || from == DType::U8) &&
+           is_constant_behind_views(graph, binding.operands[0]);
+  }
+  if (binding.op != Op::mul) return false;
+  const auto is_real = [&](ValueId value) {
+    const std::ptrdiff_t source = graph.producer(value);
+    return source >= 0 && block_.bindings[static_cast<std::size_t>(source)].op == Op::cast &&
+           makes_weight_real(graph, block_.bindings[static_cast<std::size_t>(source)]);
+  };
+  const ValueId a = binding.operands[0], b = binding.operands[1];
+  return (is_real(a) && is_constant_behind_views(graph, b)) ||
+         (is_real(b) && is_constant_behind_views(graph, a));
+}
+
+bool ProductOperands::is_constant_behind_views(const FusionGraph& graph, ValueId value) const {
+  for (;;) {
+    if (constants_[value]) return true;
+    const std::ptrdiff_t source = graph.producer(value);
+    if (source < 0 || !is_view(block_.bindings[static_cast<std::size_t>(source)].op)) return false;
+    value = block_.bindings[static_cast<std::size_t>(source)].operands[0];
+  }
+}
+
+std::set<ValueId> ProductOperands::operands_of(const FusionGraph& graph,
+                                               const std::set<std::size_t>& members) const {
+  std::set<ValueId> found;
+  std::vector<ValueId> open;
+  for (std::size_t member : members) {
+    const Binding& binding = block_.bindings[member];
+    if (!is_product(binding.op)) continue;
+    std::size_t matrices = binding.op == Op::matmul ? 2 : 3;
+    for (std::size_t i = 0; i < matrices; ++i) open.push_back(binding.operands[i]);
+  }
+  while (!open.empty()) {
+    ValueId value = open.back();
+    open.pop_back();
+    if (!found.insert(value).second || graph.producer(value) < 0) continue;
+    auto source = static_cast<std::size_t>(graph.producer(value));
+    if (is_free(function_, block_.bindings[source]) && !block_.bindings[source].operands.empty())
+      open.push_back(block_.bindings[source].operands[0]);
+  }
+  return found;
+}
+
+}  // namespace anydim::passes

@@ -1,0 +1,37 @@
+// What fusion asks of the operands of products in a block.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "passes/fusion_graph.h"
+
+namespace anydim::passes {
+
+// All that it is given outlives it; bindings of the block may be put in another order between
+// questions.
+class ProductOperands {
+ public:
+  // `constants`: of each value of the function, whether a `constant` gives it.
+  ProductOperands(const ir::Function& function, const ir::Block& block,
+                  const std::vector<bool>& constants)
+      : function_(function), block_(block), constants_(constants) {}
+
+  // Values that reach a matrix operand of the members' products through views and widening
+  // conversions.
+  std::set<ir::ValueId> operands_of(const FusionGraph& graph,
+                                    const std::set<std::size_t>& members) const;
+  // Bytes of a weight times their scales, both constants behind views, or their conversion: a
+  // product reads a fourth of what they would be in memory.
+  bool makes_weight_real(const FusionGraph& graph, const ir::Binding& binding) const;
+
+ private:
+  bool is_constant_behind_views(const FusionGraph& graph, ir::ValueId value) const;
+
+  const ir::Function& function_;
+  const ir::Block& block_;
+  const std::vector<bool>& constants_;
+};
+
+}  // namespace anydim::passes
