@@ -275,14 +275,14 @@ TEST(CudaAttention, SegmentsInTheOrderOfAList) {
   }
 }
 
-// A block finds its sequence among one, 32, 33 or 70, many of them short or empty.
+// A block finds its sequence among one, 32, 33 or 63, many of them short or empty.
 TEST(CudaAttention, ManySequences) {
   const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
   for (const std::size_t way : {0, 2}) {
     const auto& [part, schedule] = segment_schedules[way];
     const KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-    for (const std::int64_t sequences : {1, 32, 33, 70}) {
+    for (const std::int64_t sequences : {1, 32, 33, 63}) {
       SCOPED_TRACE(fmt::format("{} sequences={}", schedule, sequences));
       std::vector<std::int64_t> offsets{0};
       for (std::int64_t s = 0; s < sequences; ++s)

@@ -13,7 +13,7 @@ std::string text_of(const SegmentedAttention& attention) {
   return "fn @main(%x: Tensor[(t, 192), " + attention.dtype + "], %offsets: Tensor[(n), i64]" +
          (attention.bias ? ", %bias: Tensor[(2, t, t), f32]" : "") +
          (attention.work ? ", %work: Tensor[(n - 1, 2), i64]" : "") + R"() -> Tensor[(t, 64), f32]
-  where t in [0, 4096], n in [1, 128] {
+  where t in [0, 4096], n in [1, 64] {
 )" +
          (widened ? "  %w = cast(%x) {to = f32}\n  %xq, %xk, %xv = split(%w) {axis = 1}"
                   : "  %xq, %xk, %xv = split(%x) {axis = 1}") +
