@@ -36,16 +36,17 @@ __device__ __forceinline__ BlockPlace place_block(int rows, long long batch_poin
 // first, so that no long one is left to run alone at the end), each with the rows of those before
 // it; nullptr: as they lie. The blocks of the sequence at place p of that order, before which
 // `begin` rows come, are numbered from groups * (begin / block_rows + p) on, which leaves at least
-// as many numbers as it has blocks and only ever rises: a block finds its sequence by bisection of
-// these sums, for any block_rows. Within a sequence, row blocks of a batch point follow each other.
-// Offsets and lists that break the rule lead to no row outside of the buffers.
+// as many numbers as it has blocks and only ever rises: a block searches its sequence in these
+// sums, for any block_rows. By all threads of a block. Within a sequence, row blocks of a batch
+// point follow each other. Offsets and lists that break the rule lead to no row outside of the
+// buffers.
 __device__ __forceinline__ BlockPlace place_segment_block(const long long* offsets,
                                                           const long long* work, int segments,
                                                           int rows, long long batch_points,
                                                           int block_rows, int points, int slot,
                                                           bool later_rows_first) {
   const auto within = [](long long value, int most) {
-    return static_cast<int>(value < 0 ? 0 : value > most ? most : value);
+    return static_cast<int>(min(max(value, 0LL), static_cast<long long>(most)));
   };
   const auto begin_of = [&](int place) {
     if (place == 0 || place == segments) return place == 0 ? 0 : rows;
@@ -56,11 +57,16 @@ __device__ __forceinline__ BlockPlace place_segment_block(const long long* offse
   if (segments == 0 || groups == 0) return {};
   const long long wanted = blockIdx.x / groups;
   if (wanted >= number_of(segments)) return {};
+  // Each lane of a warp looks at one place: a search among 32 sequences is one load, among 1,024
+  // two.
   int place = 0;
   for (int end = segments; end - place > 1;) {
-    const int middle = place + (end - place) / 2;
-    if (number_of(middle) <= wanted) place = middle;
-    else end = middle;
+    const int stride = (end - place + 31) / 32;
+    const unsigned at = place + (threadIdx.x % 32 + 1) * stride;
+    const unsigned begun = __ballot_sync(
+        0xffffffffu, at < static_cast<unsigned>(end) && number_of(static_cast<int>(at)) <= wanted);
+    place += __clz(__brev(~begun)) * stride;  // up to the first that has not begun
+    end = min(place + stride, end);
   }
   const int segment = work == nullptr ? place : within(work[2 * place], segments - 1);
   const int first = within(offsets[segment], rows), end = within(offsets[segment + 1], rows);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -270,6 +271,30 @@ TEST(CudaAttention, SegmentsInTheOrderOfAList) {
         EXPECT_EQ(got.error.check, -1);
         EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
       }
+    }
+  }
+}
+
+// A block finds its sequence among one, 32, 33 or 63, many of them short or empty.
+TEST(CudaAttention, ManySequences) {
+  const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
+  for (const std::size_t way : {0, 2}) {
+    const auto& [part, schedule] = segment_schedules[way];
+    const KernelCase kernel = attention_kernel(region, part, schedule);
+    const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    for (const std::int64_t sequences : {1, 32, 33, 63}) {
+      SCOPED_TRACE(fmt::format("{} sequences={}", schedule, sequences));
+      std::vector<std::int64_t> offsets{0};
+      for (std::int64_t s = 0; s < sequences; ++s)
+        offsets.push_back(offsets.back() + (s % 20 == 3 ? 19 : s % 3));
+      const Symbols symbols{{"t", offsets.back()}, {"n", sequences + 1}};
+      auto inputs = real_inputs(*region, symbols);
+      tests::fill(inputs[1], offsets);
+      tests::fill(inputs[2], runtime::work_list(offsets));
+      const CaseRun got = run_case(kernel, module, symbols, inputs, machine_of(part));
+      EXPECT_EQ(got.findings, "");
+      EXPECT_EQ(got.error.check, -1);
+      EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
     }
   }
 }
