@@ -187,7 +187,8 @@ class RowsKind : public KernelKind {
     if (form.segments)
       inner /= std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
     const auto threads = static_cast<double>(fields.threads);
-    constexpr double row_start = 60;  // finding a row's place and its end
+    constexpr double row_start = 60;    // finding a row's place and its end
+    constexpr double skipped_item = 6;  // looking whether the row reaches as far
     double clocks = rows * threads * row_start, passes = 0;
     for (const ir::RowStage& stage : form.stages) {
       const double turns =
@@ -201,9 +202,12 @@ class RowsKind : public KernelKind {
       const RowClocks of =
           row_clocks(stage.program, form.inner, static_cast<double>(fields.vector));
       clocks += rows * threads * of.row;
-      if (!stage.per_row)
-        clocks +=
-            rows * threads * (turns * static_cast<double>(fields.vector) * of.point + exchange);
+      if (!stage.per_row) {
+        const double idle = std::max(0.0, static_cast<double>(fields.items) - turns);
+        clocks += rows * threads *
+                  (turns * static_cast<double>(fields.vector) * of.point + exchange +
+                   idle * skipped_item);
+      }
       if (!stage.per_row) passes += 1;
     }
     const double once = traffic_bytes(inputs, rows * inner);
