@@ -62,6 +62,23 @@ inline void expect_right(const Trial& trial) {
   }
 }
 
+// A large product of an encoder (x 384 by 384 x 1536, bf16, bias and GELU), assembled for an H200:
+// expects no spills, no remark and no stack.
+inline ir::CompiledKernel assembled_encoder_product(const std::string& schedule) {
+  const auto region = make_region(matmul_text({.columns = 1536,
+                                               .depth = 384,
+                                               .dtype = "bf16",
+                                               .result = "bf16",
+                                               .epilogue = MatmulEpilogue::BiasGelu}));
+  ir::CompiledKernel kernel =
+      make_cuda_backend({.target = *target_named("h200")})
+          ->compile(region->region, bucket_of({{1, 8192, 1}}), ir::parse_schedule(schedule));
+  EXPECT_EQ(kernel.resources.spills, 0) << schedule;
+  EXPECT_EQ(kernel.resources.remarks, "") << schedule;
+  EXPECT_EQ(kernel.resources.stack_bytes, 0) << schedule;
+  return kernel;
+}
+
 inline std::vector<Symbols> rows(const std::vector<std::int64_t>& values) {
   std::vector<Symbols> result;
   for (const std::int64_t value : values) result.push_back({{"n", value}});

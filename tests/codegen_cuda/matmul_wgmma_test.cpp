@@ -274,24 +274,14 @@ TEST(MatmulWgmma, WhatSharesAnOperand) {
 
 // Assembled without spills or remarks, as large products of an encoder would ask for it.
 TEST(MatmulWgmma, MachineCodeOfClustersThatShareAnOperand) {
-  const auto region = make_region(matmul_text({.columns = 1536,
-                                               .depth = 384,
-                                               .dtype = "bf16",
-                                               .result = "bf16",
-                                               .epilogue = MatmulEpilogue::BiasGelu}));
-  const auto backend = make_cuda_backend({.target = *target_named("h200")});
   for (
       const char* shape :
       {"bm=128 bn=128 stages=5 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast_columns=2",
        "bm=128 bn=256 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast_columns=2",
        "bm=128 bn=192 stages=4 blocks=1 group=8 swap_ab=0 persistent=1 split=1 multicast_rows=2 "
        "tma_store=2"}) {
-    const ir::Schedule schedule = ir::parse_schedule(fmt::format("matmul_wgmma {}", shape));
     const ir::CompiledKernel kernel =
-        backend->compile(region->region, bucket_of({{1, 8192, 1}}), schedule);
-    EXPECT_EQ(kernel.resources.spills, 0) << shape;
-    EXPECT_EQ(kernel.resources.remarks, "") << shape;
-    EXPECT_EQ(kernel.resources.stack_bytes, 0) << shape;
+        assembled_encoder_product(fmt::format("matmul_wgmma {}", shape));
     EXPECT_EQ(kernel.cuda().launches.front().cluster[0], 2) << shape;
   }
 }
