@@ -82,11 +82,12 @@ Chosen best(const Region& region, const Bucket& bucket,
   std::size_t chosen = static_cast<std::size_t>(std::ranges::min_element(ratios) - ratios.begin());
   if (slower_for_less_code > 1) {
     const double most = ratios[chosen] * slower_for_less_code;
-    const auto code_size = [&](std::size_t c) {
-      return context.backend->code_size(region, bucket, candidates[c]);
-    };
-    for (std::size_t c = 0; c < candidates.size(); ++c)
-      if (ratios[c] <= most && code_size(c) < code_size(chosen)) chosen = c;
+    double least_code = context.backend->code_size(region, bucket, candidates[chosen]);
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      if (ratios[c] > most) continue;
+      const double code = context.backend->code_size(region, bucket, candidates[c]);
+      if (code < least_code) least_code = code, chosen = c;
+    }
   }
   return {candidates[chosen], seconds[chosen][points.size() / 2]};
 }
