@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
+#include <vector>
 
 #include "ir/error.h"
 #include "ir/loops/kernel_program.h"
@@ -71,13 +73,7 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
 
 namespace {
 
-// A scratch vector's element is one of the inner point.
-bool reads_scratch(std::span<const ScalarStep> steps, std::int32_t position) {
-  const ScalarStep& step = steps[static_cast<std::size_t>(position)];
-  return step.is<ir::step::Scratch>() ||
-         std::ranges::any_of(step.operands,
-                             [&](std::int32_t operand) { return reads_scratch(steps, operand); });
-}
+constexpr double lanes = 128;  // of a multiprocessor
 
 double step_clocks(const ScalarStep& step, double together) {
   // Addresses and loads, by a thread, serve all its neighbours.
@@ -97,14 +93,13 @@ double point_clocks(const ir::ScalarProgram& program, double together) {
 
 RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Iteration> inner,
                      double together) {
+  std::set<ir::DimLeaf> variables;
+  for (const ir::Iteration& loop : inner) variables.insert(loop.variable);
   RowClocks clocks{.point = 1};
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const auto position = static_cast<std::int32_t>(i);
-    const bool varies = std::ranges::any_of(inner, [&](const ir::Iteration& loop) {
-      return ir::varies(program.steps, position, loop.variable);
-    });
-    (varies || reads_scratch(program.steps, position) ? clocks.point : clocks.row) +=
-        step_clocks(program.steps[i], together);
+  std::vector<bool> varies;
+  for (const ScalarStep& step : program.steps) {
+    varies.push_back(ir::varies_in_row(step, variables, varies));
+    (varies.back() ? clocks.point : clocks.row) += step_clocks(step, together);
   }
   return clocks;
 }
@@ -125,32 +120,25 @@ std::int64_t vector_elements(const PlanInputs& inputs) {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
-double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident,
-                      double bytes, double clocks) {
+double launch_seconds(const CudaTarget& target, const StreamingWork& work) {
   constexpr double l2_speedup = 2.5;  // bandwidth of the L2 cache over the memory's
-  constexpr double lanes = 128;       // of a multiprocessor
   // threads of a multiprocessor that keep its share of the bandwidth busy
   constexpr double saturating = 1024;
-  const double at_once = std::max(1.0, static_cast<double>(target.multiprocessors) * resident);
-  const double waves = std::max(1.0, std::ceil(blocks / at_once));
+  const double at_once = std::max(1.0, static_cast<double>(target.multiprocessors) * work.resident);
+  const double waves = std::max(1.0, std::ceil(work.blocks / at_once));
   const double busy =
-      std::clamp(blocks * threads / (target.multiprocessors * saturating), 0.02, 1.0);
+      std::clamp(work.blocks * work.threads / (target.multiprocessors * saturating), 0.02, 1.0);
   const double bandwidth =
       target.memory_bandwidth *
-      (bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
+      (work.bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
   // Blocks of the last wave take as long as those of a full one; few are spread over all.
   const double multiprocessors =
-      std::clamp(blocks / waves, 1.0, static_cast<double>(target.multiprocessors));
-  const double computing = clocks / (lanes * target.clock * multiprocessors);
-  return target.costs.start_seconds + std::max(bytes / bandwidth, computing);
-}
-
-double launch_seconds(const CudaTarget& target, const StreamingWork& work) {
-  return launch_seconds(target, work.blocks, work.threads, work.resident, work.bytes, work.clocks);
+      std::clamp(work.blocks / waves, 1.0, static_cast<double>(target.multiprocessors));
+  const double computing = work.clocks / (lanes * target.clock * multiprocessors);
+  return target.costs.start_seconds + std::max(work.bytes / bandwidth, computing);
 }
 
 LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work) {
-  constexpr double lanes = 128;  // of a multiprocessor
   const double multiprocessors = target.multiprocessors;
   return {.issue = work.clocks / (lanes * multiprocessors),
           .memory = work.bytes / (multiprocessors * target.costs.l2_bytes_per_clock)};

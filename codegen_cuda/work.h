@@ -38,15 +38,13 @@ RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Itera
 // of the widest and 256 of all buffers together, so that they fit the registers. A power of two.
 std::int64_t vector_elements(const PlanInputs& inputs);
 
-// Seconds of one launch of `blocks` blocks of `threads` threads, `resident` of them on a
-// multiprocessor at once, that moves `bytes` and computes for `clocks` thread-clocks in all (as
-// point_clocks counts): waves, bandwidth (of the L2 cache where what is moved fits it), launch.
+// One launch of `blocks` blocks of `threads` threads, `resident` of them on a multiprocessor at
+// once, that moves `bytes` and computes for `clocks` thread-clocks in all (as point_clocks counts).
 struct StreamingWork {
   double blocks = 0, threads = 0, resident = 0, bytes = 0, clocks = 0;
 };
+// By waves, bandwidth (of the L2 cache where what is moved fits it) and start.
 double launch_seconds(const CudaTarget& target, const StreamingWork& work);
 LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work);
-double launch_seconds(const CudaTarget& target, double blocks, double threads, double resident,
-                      double bytes, double clocks);
 
 }  // namespace anydim::codegen_cuda

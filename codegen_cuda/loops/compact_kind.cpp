@@ -236,9 +236,12 @@ class CompactKind : public KernelKind {
     // counts.
     constexpr double loaded = 400, exchange = 100;
     const auto launch = [&](double of_point, double of_tile) {
-      return std::max(
-          launch_seconds(inputs.target, split, threads, resident, bytes, points * of_point),
-          2e-6 + tiles * of_tile / inputs.target.clock);
+      return std::max(launch_seconds(inputs.target, {.blocks = split,
+                                                     .threads = threads,
+                                                     .resident = resident,
+                                                     .bytes = bytes,
+                                                     .clocks = points * of_point}),
+                      2e-6 + tiles * of_tile / inputs.target.clock);
     };
     const double places = launch(clocks + 6, loaded + exchange);
     return fields.split > 1 ? launch(clocks, loaded) + places : places;

@@ -106,9 +106,13 @@ class OrderedKernel : public KernelKind {
       const double bytes = traffic_bytes(inputs, points);
       // A chain of `steps` that wait for each other takes its time however many others there are.
       const auto launch = [&](double blocks, double work, double steps, double wait) {
-        seconds += std::max(launch_seconds(inputs.target, std::max(1.0, std::ceil(blocks)), threads,
-                                           resident, bytes, work),
-                            2e-6 + steps * wait / inputs.target.clock);
+        seconds +=
+            std::max(launch_seconds(inputs.target, {.blocks = std::max(1.0, std::ceil(blocks)),
+                                                    .threads = threads,
+                                                    .resident = resident,
+                                                    .bytes = bytes,
+                                                    .clocks = work}),
+                     2e-6 + steps * wait / inputs.target.clock);
       };
       switch (kind_of(form, stage)) {
         case OrderedKind::Points:

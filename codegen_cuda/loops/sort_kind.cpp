@@ -365,17 +365,24 @@ class SortKind : public KernelKind {
     const double per_merge = own + std::log2(tile);
     constexpr double turn = 60;  // of a step that reads shared memory
     double seconds = std::max(
-        launch_seconds(inputs.target, blocks, threads, resident,
-                       traffic_bytes(inputs, points) + points * entry.bytes,
-                       blocks * threads * (own * own / 4 + merges * per_merge) * comparison),
+        launch_seconds(
+            inputs.target,
+            {.blocks = blocks,
+             .threads = threads,
+             .resident = resident,
+             .bytes = traffic_bytes(inputs, points) + points * entry.bytes,
+             .clocks = blocks * threads * (own * own / 4 + merges * per_merge) * comparison}),
         2e-6 + merges * per_merge * turn / inputs.target.clock);
     for (double run = tile; run < items; run *= 2) {
       constexpr double loaded = 500;  // of a step of the search in memory
-      seconds +=
-          std::max(launch_seconds(inputs.target, blocks, threads, resident,
-                                  points * 2 * static_cast<double>(entry.bytes),
-                                  blocks * threads * (per_merge + 2 * std::log2(run)) * comparison),
-                   2e-6 + (2 * std::log2(run) * loaded + per_merge * turn) / inputs.target.clock);
+      seconds += std::max(
+          launch_seconds(inputs.target, {.blocks = blocks,
+                                         .threads = threads,
+                                         .resident = resident,
+                                         .bytes = points * 2 * static_cast<double>(entry.bytes),
+                                         .clocks = blocks * threads *
+                                                   (per_merge + 2 * std::log2(run)) * comparison}),
+          2e-6 + (2 * std::log2(run) * loaded + per_merge * turn) / inputs.target.clock);
     }
     return seconds;
   }

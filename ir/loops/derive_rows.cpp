@@ -2,6 +2,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/derive.h"
+#include "ir/loops/kernel_program.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::ir::derive {
@@ -182,26 +183,13 @@ class RowPlanner {
     std::vector<bool> varies(builder.steps().size());
     for (std::size_t i = before; i < builder.steps().size(); ++i) {
       const ScalarStep& step = builder.steps()[i];
-      varies[i] = varies_in_row(step, varies);
+      // What is the same for a whole row is computed once, before the loop.
+      varies[i] = varies_in_row(step, inner_, varies);
       if (!varies[i]) continue;
       if (!is_cheap(step)) return true;
       if (step.is<step::Load>()) ++loads;
     }
     return loads > 1;
-  }
-
-  // What is the same for a whole row is computed once, before the loop.
-  bool varies_in_row(const ScalarStep& step, const std::vector<bool>& varies) const {
-    const auto dim_varies = [&](const Dim& dim) {
-      return mentions(dim, inner_) ||
-             std::ranges::any_of(steps_mentioned(dim), [&](std::int32_t index) {
-               return varies[static_cast<std::size_t>(index)];
-             });
-    };
-    if (step.is<step::Scratch>() || any_dim(step, dim_varies)) return true;
-    return std::any_of(step.operands.begin(), step.operands.end(), [&](std::int32_t operand) {
-      return varies[static_cast<std::size_t>(operand)];
-    });
   }
 
   void provide_up_to(ProgramBuilder& builder, int level, bool include_same_level) const {

@@ -104,4 +104,18 @@ bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimL
                              [&](std::int32_t operand) { return varies(steps, operand, leaf); });
 }
 
+bool varies_in_row(const ScalarStep& step, const std::set<DimLeaf>& inner,
+                   const std::vector<bool>& earlier) {
+  const auto at = [&](std::int32_t position) {
+    return earlier[static_cast<std::size_t>(position)];
+  };
+  const auto dim_varies = [&](const Dim& dim) {
+    return std::ranges::any_of(dim.leaves(),
+                               [&](const DimLeaf& leaf) { return inner.contains(leaf); }) ||
+           std::ranges::any_of(steps_mentioned(dim), at);
+  };
+  return step.is<step::Scratch>() || any_dim(step, dim_varies) ||
+         std::ranges::any_of(step.operands, at);
+}
+
 }  // namespace anydim::ir

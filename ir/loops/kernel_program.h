@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -72,5 +73,10 @@ class KernelProgram {
 // Whether a step of a program, an operand of it or a checked index that it reads at mentions the
 // leaf.
 bool varies(std::span<const ScalarStep> steps, std::int32_t position, const DimLeaf& leaf);
+// Whether a step differs between points of a row, which `inner` runs over: it, an operand or a
+// checked index that it reads at mentions one of them, or is an element kept of the row. `earlier`:
+// the answers for all steps before it.
+bool varies_in_row(const ScalarStep& step, const std::set<DimLeaf>& inner,
+                   const std::vector<bool>& earlier);
 
 }  // namespace anydim::ir
