@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the tree's structure: layering of includes, file sizes, tests for every op and pass,
-explicit file lists, leftover notes, machine paths, READMEs. Prints one line a finding (file:line:
+explicit file lists, leftover notes, machine paths, links of pages, READMEs. Prints one line a finding (file:line:
 what is wrong) and exits 1 if there is any.
 
 usage: check_tree.py [FOLDER]   (default: the repository that holds this script)
@@ -35,6 +35,7 @@ TEXT = {".h", ".hpp", ".cpp", ".c", ".def", ".py", ".sh", ".cmake", ".md", ".txt
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 NOTE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home)/")
+LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
 ROW = re.compile(r'^\s*ANYDIM_\w+\(\s*(\w+)\s*(?:,\s*"([\w.]+)")?', re.MULTILINE)
 
 
@@ -88,6 +89,21 @@ def check_text(path, text, allowed_large):
             yield number, "a note of unfinished work"
         if MACHINE_PATH.search(line):
             yield number, "a path of one machine"
+
+
+def check_links(root, path, text):
+    """Links of a page to files: the target must exist, and a page of the site (docs/) can only link
+    to another one."""
+    if path.suffix != ".md":
+        return
+    site = root / "docs"
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
+            file = (path.parent / target).resolve()
+            if not file.exists():
+                yield number, f"a link to {target}, which does not exist"
+            elif site in path.parents and site not in file.parents:
+                yield number, f"a link to {target}, which is not part of the site: name the file without a link"
 
 
 def large_files(root):
@@ -155,6 +171,7 @@ def main():
         text = path.read_text(encoding="utf8", errors="replace")
         faults += [(path, *fault) for fault in check_text(path, text, allowed_large)]
         faults += [(path, *fault) for fault in check_layering(root, path, text)]
+        faults += [(path, *fault) for fault in check_links(root, path, text)]
     faults += check_tables(root)
     faults += check_lists(root, files)
     folders = {root / path.relative_to(root).parts[0] for path in files if path.parent != root}

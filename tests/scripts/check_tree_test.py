@@ -52,6 +52,17 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(check({"ir/dim.cpp": '#include "dim.h"\n'}),
                          ['ir/dim.cpp:1: "dim.h" does not start at the repository root'])
 
+    def test_link_to_nothing(self):
+        self.assertEqual(
+            check({"ir/README.md": "See [here](https://x.org/a), [dims](dim.h#L2), `a[0](b)`.\n\n[x](y.md)\n"}),
+            ["ir/README.md:3: a link to y.md, which does not exist"])
+
+    def test_link_out_of_the_site(self):
+        self.assertEqual(
+            check({"docs/README.md": "# docs\n", "docs/a.md": "[b](README.md), [dims](../ir/dim.h)\n"}), [
+                "docs/a.md:1: a link to ../ir/dim.h, which is not part of the site: name the file without a link"
+            ])
+
     def test_large_file(self):
         large = {"ir/dim.h": "\n" * 601}
         self.assertEqual(check(large), [
