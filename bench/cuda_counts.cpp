@@ -2,9 +2,10 @@
 // packed, in bf16 and f32, at a size that its bucket is ranked at, with the cycles that the cost
 // model takes it for.
 //
-//   cuda_counts MODEL PART FOLDER
+//   cuda_counts MODEL PART FOLDER [WORD]
 //
-// Writes FOLDER/N.cubin for each kernel and prints a line of JSON about it.
+// Writes FOLDER/N.cubin for each kernel whose schedule has the word and prints a line of JSON about
+// it.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,6 +22,7 @@
 #include "codegen_cuda/backend.h"
 #include "codegen_cuda/kernel_kind.h"
 #include "ir/error.h"
+#include "ir/loops/placed_kernel.h"
 #include "passes/remove_padding.h"
 
 namespace {
@@ -35,11 +37,15 @@ std::int64_t value_of(const ir::Dim& dim, const Symbols& symbols) {
 }
 
 // Sequences and their rows, where a form runs over rows laid end to end.
-std::optional<std::pair<ir::Dim, ir::Dim>> segments_of(const ir::LoopForm& form) {
+struct Sequences {
+  ir::Segments segments;
+  ir::Dim rows;
+};
+std::optional<Sequences> sequences_of(const ir::LoopForm& form) {
   if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind))
-    if (attention->segments) return std::pair(attention->segments->count, attention->row.extent);
+    if (attention->segments) return Sequences{*attention->segments, attention->row.extent};
   if (const auto* rows = std::get_if<ir::RowForm>(&form.kind))
-    if (rows->segments) return std::pair(rows->segments->count, rows->inner.front().extent);
+    if (rows->segments) return Sequences{*rows->segments, rows->inner.front().extent};
   return std::nullopt;
 }
 
@@ -48,7 +54,10 @@ std::optional<std::pair<ir::Dim, ir::Dim>> segments_of(const ir::LoopForm& form)
 std::optional<Symbols> sizes_in(const ir::Region& region, const ir::LoopForm& form,
                                 const ir::Bucket& bucket) {
   const std::vector<std::string> names = region.body.symbols.names();
-  const auto segments = segments_of(form);
+  std::set<std::string> in_keys;
+  for (const ir::Dim& key : region.keys)
+    for (const ir::DimLeaf& leaf : key.leaves()) in_keys.insert(leaf.symbol);
+  const auto sequences = sequences_of(form);
   constexpr std::int64_t most = 8192;
   std::optional<Symbols> best;
   double nearest = 0;
@@ -58,8 +67,8 @@ std::optional<Symbols> sizes_in(const ir::Region& region, const ir::LoopForm& fo
     for (const ir::Dim& key : region.keys) keys.push_back(value_of(key, symbols));
     if (!bucket.contains(keys)) return;
     // As many sequences as there are rows for.
-    if (segments &&
-        value_of(segments->second, symbols) != value_of(segments->first, symbols) * length)
+    if (sequences &&
+        value_of(sequences->rows, symbols) != value_of(sequences->segments.count, symbols) * length)
       return;
     double distance = 0;
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -69,6 +78,11 @@ std::optional<Symbols> sizes_in(const ir::Region& region, const ir::LoopForm& fo
       distance += std::abs(std::log(static_cast<double>(std::max<std::int64_t>(keys[i], 1)) /
                                     std::sqrt(low * high)));
     }
+    // Of what no key tells, a text's length.
+    constexpr double little = 0.01;
+    for (const auto& [name, size] : symbols)
+      if (!in_keys.contains(name))
+        distance += little * std::abs(std::log(static_cast<double>(size) / length));
     if (best && distance >= nearest) return;
     best = symbols;
     nearest = distance;
@@ -107,13 +121,54 @@ nlohmann::json launches_of(const codegen_cuda::EmittedKernel& emitted, const Sym
   return list;
 }
 
-nlohmann::json buffers_of(const ir::Region& region, const Symbols& symbols) {
+// Of buffers whose elements are indices, by position: the least extent that they index.
+std::map<std::int32_t, std::int64_t> indexed_by(const ir::LoopForm& form, const Symbols& symbols) {
+  std::map<std::int32_t, std::int64_t> extents;
+  std::map<ir::KernelValue, std::int32_t>
+      loaded;  // values that come from a buffer, converted or not
+  const std::function<void(const ir::KernelBlock&)> look = [&](const ir::KernelBlock& block) {
+    for (const ir::KernelStatement& statement : block) {
+      if (const auto* loop = std::get_if<ir::KernelLoop>(&statement.kind)) look(loop->body);
+      if (const auto* section = std::get_if<ir::KernelSection>(&statement.kind))
+        look(section->body);
+      const auto* placed = std::get_if<ir::PlacedStep>(&statement.kind);
+      if (placed == nullptr) continue;
+      const ir::KernelValue value{ir::KernelValue::Kind::Step, placed->program, placed->number};
+      if (const auto* load = std::get_if<ir::step::Load>(&placed->step.kind))
+        loaded[value] = load->buffer;
+      if (placed->operands.empty() || !loaded.contains(placed->operands.front())) continue;
+      const std::int32_t buffer = loaded.at(placed->operands.front());
+      if (placed->step.applies(ir::Op::cast)) loaded[value] = buffer;
+      if (const auto* index = std::get_if<ir::step::CheckedIndex>(&placed->step.kind)) {
+        const std::int64_t extent = value_of(index->extent, symbols);
+        extents[buffer] = extents.contains(buffer) ? std::min(extents[buffer], extent) : extent;
+      }
+    }
+  };
+  look(ir::place_kernel(form).body);
+  return extents;
+}
+
+nlohmann::json segments_of(const ir::LoopForm& form, const Symbols& symbols) {
+  const auto sequences = sequences_of(form);
+  if (!sequences) return nullptr;
+  return {{"offsets", sequences->segments.offsets},
+          {"work", sequences->segments.work},
+          {"count", value_of(sequences->segments.count, symbols)}};
+}
+
+nlohmann::json buffers_of(const ir::Region& region, const ir::LoopForm& form,
+                          const Symbols& symbols) {
   nlohmann::json list = nlohmann::json::array();
+  const std::map<std::int32_t, std::int64_t> indexed = indexed_by(form, symbols);
   const auto add = [&](ir::ValueId value) {
     const ir::TensorType& type = region.body.tensor_type(value);
     nlohmann::json dims = nlohmann::json::array();
     for (const ir::Dim& dim : type.dims) dims.push_back(value_of(dim, symbols));
-    list.push_back({{"dtype", std::string(ir::name_of(type.dtype))}, {"dims", dims}});
+    const auto found = indexed.find(static_cast<std::int32_t>(list.size()));
+    list.push_back({{"dtype", std::string(ir::name_of(type.dtype))},
+                    {"dims", dims},
+                    {"below", found == indexed.end() ? 0 : found->second}});
   };
   for (const ir::ValueId value : region.body.body.parameters) add(value);
   for (const ir::ValueId value : region.body.body.results) add(value);
@@ -122,8 +177,8 @@ nlohmann::json buffers_of(const ir::Region& region, const Symbols& symbols) {
 
 class Counts {
  public:
-  Counts(const codegen_cuda::CudaTarget& part, std::filesystem::path folder)
-      : part_(part), folder_(std::move(folder)),
+  Counts(const codegen_cuda::CudaTarget& part, std::filesystem::path folder, std::string word)
+      : part_(part), folder_(std::move(folder)), word_(std::move(word)),
         backend_(codegen_cuda::make_cuda_backend({.target = part, .nvrtc_path = {}})) {}
 
   const std::shared_ptr<const ir::Backend>& backend() const { return backend_; }
@@ -139,6 +194,7 @@ class Counts {
  private:
   void add(const ir::Region& region, const ir::LoopForm& form,
            const ir::DispatchTable::Entry& entry, const std::string& precision, bool packed) {
+    if (to_string(entry.schedule).find(word_) == std::string::npos) return;
     const codegen_cuda::EmittedKernel emitted =
         codegen_cuda::cuda_kernel(part_, region, entry.compiled_for(), entry.schedule);
     const std::optional<Symbols> symbols = sizes_in(region, form, entry.bucket);
@@ -172,13 +228,15 @@ class Counts {
         {"tensor_flops", part_.tensor_flops},
         {"cubin", file},
         {"extents", extents},
-        {"buffers", buffers_of(region, *symbols)},
+        {"buffers", buffers_of(region, form, *symbols)},
+        {"segments", segments_of(form, *symbols)},
         {"launches", launches_of(emitted, *symbols)}};
     fmt::print("{}\n", line.dump());
   }
 
   const codegen_cuda::CudaTarget part_;
   std::filesystem::path folder_;
+  std::string word_;  // of the schedules that are wanted
   std::shared_ptr<const ir::Backend> backend_;
   std::set<std::string> seen_;  // sources: tables share kernels
   int number_ = 0;
@@ -188,13 +246,14 @@ class Counts {
 
 int main(int count, char** arguments) {
   try {
-    const auto part = count == 4 ? codegen_cuda::target_named(arguments[2]) : std::nullopt;
+    const auto part =
+        count == 4 || count == 5 ? codegen_cuda::target_named(arguments[2]) : std::nullopt;
     if (!part) {
-      fmt::print(stderr, "usage: cuda_counts MODEL PART FOLDER\n");
+      fmt::print(stderr, "usage: cuda_counts MODEL PART FOLDER [WORD]\n");
       return 2;
     }
     std::filesystem::create_directories(arguments[3]);
-    Counts counts(*part, arguments[3]);
+    Counts counts(*part, arguments[3], count == 5 ? arguments[4] : "");
     const CompileTarget target{.backend = counts.backend(), .device = nullptr};
     for (const char* precision : {"bf16", "f32"}) {
       CompileOptions options;

@@ -4,10 +4,11 @@ cache are busy for, as the model has them and as the machine code and its traffi
 
   cuda_counts.py MODEL [--part h200] [--program build/release/bin/cuda_counts]
 
-Counted: warps of a few blocks of each launch are followed through the kernel's SASS (sass.py), at a
+Counted: warps of a few blocks of each launch are followed through the kernel's SASS (lanes.py), at a
 size in the middle of its bucket. Issue: instructions, a quarter of a cycle each (the special function
 unit's keep a scheduler's lanes for 8 cycles, and count so). Tensor: multiplications at the data
-sheet's rate. Memory: bytes of loads, boxes and stores, of all lanes, at the cost model's rate."""
+sheet's rate. Memory: bytes of loads, boxes and stores, of all lanes that take part (once where all
+have the same address, by sectors of 32 bytes where they lie apart), at the cost model's rate."""
 import argparse
 import json
 import os
@@ -18,20 +19,37 @@ import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
+import lanes
 import sass
 
 SPECIAL = 8  # cycles that an instruction of the special function unit keeps a scheduler's lanes
 SEQUENCE = 64  # rows of each, as cuda_counts.cpp has them
 SAMPLES = 5  # clusters of blocks of a launch that are followed
-SIZES = {"bool": 1, "i8": 1, "u8": 1, "f16": 2, "bf16": 2, "i64": 8, "f64": 8}
+# Bytes of an element, and its bits where it is a number: 1.
+ELEMENTS = {"bool": (1, 0), "i8": (1, 0), "u8": (1, 0), "i16": (2, 0), "u16": (2, 0), "i32": (4, 0),
+            "u32": (4, 0), "i64": (8, 0), "u64": (8, 0), "f16": (2, 0x3C00), "bf16": (2, 0x3F80),
+            "f32": (4, 0x3F800000), "f64": (8, 0x3FF << 52)}
+SPREAD = 7919  # a prime: of neighbouring indices, so that they choose rows apart from each other
 BUFFER = 1 << 36  # address of the first, and between two
 NEAR = 0.15
 SMALL = 0.1  # of a kernel's longest: less is not looked at
 
 
 def memory_of(kernel):
-    """What is read of buffers: extents, offsets of sequences and the order of their work; 0 elsewhere."""
+    """What is read of buffers: extents, offsets of sequences and the order of their work, indices spread
+    over what they choose from; numbers are 1, and anything else 0."""
     buffers = kernel["buffers"]
+    segments = kernel["segments"]
+
+    def element(number, at):
+        buffer = buffers[number]
+        if segments and number == segments["offsets"]:
+            return min(at, segments["count"]) * SEQUENCE
+        if segments and number == segments["work"]:
+            return at // 2 if at % 2 == 0 else at // 2 * SEQUENCE
+        if buffer["below"]:
+            return at * SPREAD % buffer["below"]
+        return ELEMENTS[buffer["dtype"]][1]
 
     def memory(address, size):
         number, offset = address // BUFFER - 1, address % BUFFER
@@ -40,26 +58,25 @@ def memory_of(kernel):
             extents = kernel["extents"]
             value = extents[at] if at < len(extents) else 0
             return value >> offset % 8 * 8
-        if not 0 <= number < len(buffers) or buffers[number]["dtype"] != "i64":
+        if not 0 <= number < len(buffers):
             return 0
-        dims, at = buffers[number]["dims"], offset // 8
-        if not kernel["sequences"]:
-            return 0
-        count = kernel["sequences"]
-        if dims == [count + 1]:
-            return min(at, count) * SEQUENCE
-        if dims == [count, 2]:
-            first = at // 2 if at % 2 == 0 else at // 2 * SEQUENCE
-            return first | (at // 2 * SEQUENCE << 64 if at % 2 == 0 and size == 16 else 0)
-        return 0
+        item = ELEMENTS[buffers[number]["dtype"]][0]
+        first = offset // item
+        value = sum(element(number, first + i) << 8 * item * i
+                    for i in range(max(1, size // item)))
+        return value >> offset % item * 8
 
     return memory
 
 
-def warps_of(threads):
+def warps_of(kernel, threads):
     """Warps that are followed, each with how many it stands for: of each warpgroup the first, which
-    may do what others do not, and the next."""
+    may do what others do not, and the next; of kernels that stream, whose last warps may have
+    nothing to do, all."""
     warps = threads // 32
+    if kernel["schedule"].split()[0] in ("map", "rows"):
+        yield from ((warp, 1) for warp in range(warps))
+        return
     for first in range(0, warps, 4):
         last = min(first + 4, warps)
         yield first, 1
@@ -96,10 +113,10 @@ def counted(kernel, launch, code):
     for number in chosen:
         for rank in range(cluster):
             read = set()
-            for warp, stands_for in warps_of(threads):
+            for warp, stands_for in warps_of(kernel, threads):
                 place = {"SR_TID.X": 32 * warp, "SR_CTAID.X": number * cluster + rank,
-                         "SR_CgaCtaId": rank, "SR_LANEID": 0}
-                counts = sass.Warp(code, place, constants, memory, boxes, read).walk()
+                         "SR_CgaCtaId": rank}
+                counts = lanes.follow(code, place, constants, memory, boxes, read)
                 for name, count in counts.items():
                     total[name] += count * stands_for
     scale = clusters / len(chosen)
@@ -137,16 +154,9 @@ def main():
     options = parser.parse_args()
     disassembler = os.environ.get("ANYDIM_NVDISASM", "nvdisasm")
     with tempfile.TemporaryDirectory() as folder:
-        lines = subprocess.run([options.program, options.model, options.part, folder],
+        lines = subprocess.run([options.program, options.model, options.part, folder, options.only],
                                stdout=subprocess.PIPE, text=True, check=True).stdout
         kernels = [json.loads(line) for line in lines.splitlines()]
-        kernels = [each for each in kernels if options.only in each["schedule"]]
-        for kernel in kernels:
-            counts = [each["dims"][0] for each in kernel["buffers"]
-                      if each["dtype"] == "i64" and len(each["dims"]) == 2 and each["dims"][1] == 2]
-            offsets = [each["dims"][0] - 1 for each in kernel["buffers"]
-                       if each["dtype"] == "i64" and len(each["dims"]) == 1 and each["dims"][0] > 1]
-            kernel["sequences"] = (counts or offsets or [0])[0]
         with ProcessPoolExecutor(2) as pool:
             results = list(pool.map(cycles_of, [(each, disassembler) for each in kernels]))
     print("| kernel | rows | schedule | issue: model, counted | tensor | memory | off |")
@@ -163,7 +173,8 @@ def main():
         longest = max(*cycles.values(), *kernel["model"].values())
         for name in ("issue", "tensor", "memory"):
             model, found = kernel["model"][name], cycles[name]
-            cells.append(f"{model:.0f}, {found:.0f}")
+            digits = 1 if longest < 100 else 0
+            cells.append(f"{model:.{digits}f}, {found:.{digits}f}")
             if max(model, found) > SMALL * longest and abs(model - found) > NEAR * found:
                 off.append(f"{name} {model / found if found else float('inf'):.2f}")
         far += bool(off)

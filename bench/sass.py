@@ -1,7 +1,7 @@
 """Follows a warp through the machine code of a kernel for sm_90 (nvdisasm's text): which instructions it
 issues, what they move and multiply. Integers, predicates and addresses are computed; numbers that
-kernels compute with are not (they are 0, and comparisons of them fail), nor are waits (what is
-waited for is there). One lane, the first, stands for its warp."""
+kernels compute with are not (they are 1, and comparisons of them fail), nor are waits (what is
+waited for is there). The walk is one lane's (lanes.py has the warp's)."""
 import re
 import struct
 from collections import Counter
@@ -9,6 +9,7 @@ from collections import Counter
 MASK = 0xFFFFFFFF
 WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 MOST = 1_000_000  # instructions of a warp: more is a loop that does not end
+ONE = 0x3F800000  # 1.0f
 # Of constant bank 0: where parameters begin, and where it holds their address.
 CONSTANTS, BASE = 0x210, 0x198
 
@@ -77,16 +78,20 @@ class Code:
 class Warp:
     """One warp's walk. `place`: tid, ctaid, cluster rank and so on by special register; `constants`: bytes
     of bank 0 by offset; `memory(address, width)`: what a load of global memory gives; `boxes(map)`: bytes
-    of a box of the tensor map at an address; `read`: where warps of the block have loaded, which the
-    nearest cache still has."""
+    of a box of the tensor map at an address. `accesses`: of global memory by the lane, as (loaded,
+    stored or copied, address, bytes) by the instruction's position and how often it came there."""
 
-    def __init__(self, code, place, constants, memory, boxes, read):
+    def __init__(self, code, place, constants, memory, boxes):
         self.instructions, self.labels, self.addresses = code
         self.place, self.constants, self.memory, self.boxes = place, constants, memory, boxes
-        self.read = read
         self.registers, self.uniform, self.predicates = {}, {}, {}
         self.counts = Counter()
+        self.accesses, self.visits = {}, Counter()
         self.position = 0
+
+    def touch(self, kind, address, size):
+        self.visits[self.position] += 1
+        self.accesses[self.position, self.visits[self.position]] = kind, address, size
 
     # ---- operands ----
 
@@ -404,18 +409,45 @@ def to_integer(warp, modifiers, operands):
     warp.set(operands[0], whole, 2 if "U64" in modifiers or "S64" in modifiers else 1)
 
 
+def byte_shift(text):
+    found = re.search(r"\.?B([1-3])$", text)
+    return 8 * int(found.group(1)) if found else 0
+
+
+def from_predicates(warp, modifiers, operands):
+    bits = sum(warp.predicates.get(f"P{i}", False) << i for i in range(7))
+    mask, shift = int(operands[3], 0), byte_shift(".".join(modifiers))
+    warp.set(operands[0], warp.value(operands[2]) & ~(mask << shift) | (bits & mask) << shift)
+
+
+def to_predicates(warp, modifiers, operands):
+    value = warp.value(operands[1]) >> byte_shift(operands[1])
+    for i in range(7):
+        if int(operands[2], 0) >> i & 1:
+            warp.let(f"P{i}", value >> i & 1)
+
+
 def mufu(warp, modifiers, operands):
     warp.counts["special"] += 1
     if modifiers[0] == "RCP":
         number = number_of(warp.value(operands[1]))
         warp.set(operands[0], bits_of(1 / number) if number else 0x7F800000)
     else:
-        warp.set(operands[0], 0)
+        warp.set(operands[0], ONE)
 
 
 def real(warp, modifiers, operands):
     if not is_predicate(operands[0]):
-        warp.set(operands[0], 0)
+        warp.set(operands[0], ONE)
+
+
+def halves(warp, modifiers, operands):
+    """Halves added to -0 * 0 are a constant, most often an integer."""
+    if modifiers[:1] == ["MMA"] and operands[1:3] == ["-RZ", "RZ"]:
+        high, low = (struct.unpack("<H", struct.pack("<e", float(each)))[0]
+                     for each in operands[3:5])
+        return warp.set(operands[0], high << 16 | low)
+    real(warp, modifiers, operands)
 
 
 def shuffle(warp, modifiers, operands):
@@ -461,9 +493,7 @@ def load(warp, modifiers, operands):
     where = operands[-1] if operands[-1][0] != "P" else operands[-2]
     found = re.search(r"\[([^\[\]]+)\]$", where)
     address = warp.wide_address(found.group(1))
-    if address not in warp.read:
-        warp.read.add(address)
-        warp.counts["loaded"] += 32 * size
+    warp.touch("loaded", address, size)
     to = next(each for each in operands if not is_predicate(each))
     value = warp.memory(address, size)
     if "S8" in modifiers or "S16" in modifiers:
@@ -492,11 +522,13 @@ def local_load(warp, modifiers, operands):
 
 
 def store(warp, modifiers, operands):
-    warp.counts["stored"] += 32 * width(modifiers)
+    found = re.search(r"\[([^\[\]]+)\]$", operands[0])
+    warp.touch("stored", warp.wide_address(found.group(1)), width(modifiers))
 
 
 def copy_asynchronously(warp, modifiers, operands):
-    warp.counts["loaded"] += 32 * width(modifiers)
+    found = re.search(r"\[([^\[\]]+)\]$", next(each for each in reversed(operands) if each[-1] == "]"))
+    warp.touch("copied", warp.wide_address(found.group(1)), width(modifiers))
 
 
 def load_box(warp, modifiers, operands):
@@ -528,11 +560,12 @@ HANDLERS = {
     "USEL": sel, "VIMNMX": extreme, "IMNMX": extreme, "UVIMNMX": extreme,
     "VIADDMNMX": add_extreme, "MOV": move, "UMOV": move, "CS2R": pair, "S2R": special,
     "S2UR": special, "LDC": constant_load, "ULDC": constant_load, "R2UR": to_uniform,
-    "PRMT": prmt, "UPRMT": prmt, "I2F": to_real, "I2FP": to_real, "F2I": to_integer,
+    "P2R": from_predicates, "R2P": to_predicates, "PRMT": prmt, "UPRMT": prmt, "I2F": to_real, "I2FP": to_real, "F2I": to_integer,
     "MUFU": mufu, "IABS": lambda w, m, o: w.set(o[0], abs(signed(w.value(o[1])))),
     "SHFL": shuffle, "VOTE": vote, "VOTEU": vote, "ELECT": elect, "SYNCS": sync, "LDG": load,
     "LD": local_load, "LDS": local_load, "LDL": local_load, "STG": store,
     "LDGSTS": copy_asynchronously, "UTMALDG": load_box, "UTMASTG": store_box, "HGMMA": hgmma,
     "HMMA": hmma, "ATOMG": local_load, "USETMAXREG": registers,
-    **{name: real for name in ("FADD", "FMUL", "FFMA", "FSEL", "FMNMX", "F2F", "F2FP", "HFMA2",
-                               "HADD2", "HMUL2", "FSET", "FRND")}}
+    "HFMA2": halves,
+    **{name: real for name in ("FADD", "FMUL", "FFMA", "FSEL", "FMNMX", "F2F", "F2FP", "HADD2",
+                               "HMUL2", "FSET", "FRND")}}

@@ -4,6 +4,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import lanes
 import sass
 
 HEAD = ".text.kernel:\n"
@@ -21,11 +22,18 @@ def listing(lines):
     return text
 
 
+def code_of(lines):
+    return sass.Code(listing(lines)).entries["kernel"]
+
+
 def walk(lines, place=None, constants=None, memory=lambda address, size: 0,
          boxes=lambda address: 0):
-    warp = sass.Warp(sass.Code(listing(lines)).entries["kernel"], place or {}, constants or {},
-                     memory, boxes, set())
+    warp = sass.Warp(code_of(lines), place or {}, constants or {}, memory, boxes)
     return warp, warp.walk()
+
+
+def follow(lines, place=None, memory=lambda address, size: 0, boxes=lambda address: 0):
+    return lanes.follow(code_of(lines), place or {}, {}, memory, boxes, set())
 
 
 class Walk(unittest.TestCase):
@@ -39,9 +47,23 @@ class Walk(unittest.TestCase):
         self.assertEqual(counts["special"], 7)
 
     def test_instructions_that_are_not_executed_are_issued(self):
-        _, counts = walk(["ISETP.NE.AND P0, PT, RZ, RZ, PT", "@P0 STG.E.128 desc[UR4][R2.64], R8",
-                          "STG.E.64 desc[UR4][R2.64], R8", "EXIT"])
-        self.assertEqual((counts["issued"], counts["stored"]), (4, 32 * 8))
+        counts = follow(["S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x8, RZ",
+                         "ISETP.NE.AND P0, PT, RZ, RZ, PT", "@P0 STG.E.128 desc[UR4][R2.64], R8",
+                         "STG.E.64 desc[UR4][R2.64], R8", "EXIT"])
+        self.assertEqual((counts["issued"], counts["stored"]), (6, 32 * 8))
+
+    def test_predicates_are_kept_in_registers(self):
+        warp, _ = walk(["ISETP.EQ.AND P2, PT, RZ, RZ, PT", "P2R R5, PR, RZ, 0x4",
+                        "P2R.B1 R5, PR, R5, 0x7f", "ISETP.NE.AND P2, PT, RZ, RZ, PT",
+                        "R2P PR, R5.B1, 0x4", "EXIT"])
+        self.assertEqual((warp.registers[5], warp.predicates["P2"]), (0x404, True))
+
+    def test_numbers_are_one(self):
+        """So that functions take the way that they take of numbers, and constants are what they are."""
+        warp, _ = walk(["FADD R9, R8, 9.99e-13", "MUFU.RSQ R10, R9", "HFMA2.MMA R4, -RZ, RZ, 0, 0",
+                        "HFMA2.MMA R5, -RZ, RZ, 0.8955078125, -0.052093505859375", "EXIT"])
+        self.assertEqual([warp.registers[i] for i in (9, 10, 4, 5)],
+                         [sass.ONE, sass.ONE, 0, 0x3B2AAAAB])
 
     def test_sums_carry_into_the_upper_word(self):
         warp, _ = walk(["MOV R2, 0xffffffff", "MOV R3, 0x1", "IADD3 R4, P0, R2, 0x2, RZ",
@@ -62,16 +84,30 @@ class Walk(unittest.TestCase):
 
     def test_what_is_moved_and_multiplied(self):
         read = []
-        _, counts = walk([
+        counts = follow([
             "S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x8, RZ", "LDG.E.64 R4, desc[UR4][R2.64+0x10]",
             "LDG.E.64 R4, desc[UR4][R2.64+0x10]", "UMOV UR6, 0x250", "UTMALDG.2D [UR8], [UR6]",
             "HGMMA.64x32x16.F32.BF16 R24, gdesc[UR8], R24", "HMMA.16816.F32.BF16 R8, R4, R6, R8",
             "EXIT"
         ], place={"SR_TID.X": 32}, memory=lambda address, size: read.append((address, size)) or 5,
            boxes={0x250: 4096}.get)
-        self.assertEqual(read, [(32 * 8 + 16, 8)] * 2)
+        self.assertEqual(read, [(32 * 8 + 16, 8)] * 2 + [(63 * 8 + 16, 8)] * 2)
         self.assertEqual(counts["loaded"], 32 * 8 + 4096)  # again from the nearest cache
         self.assertEqual(counts["flops"], 2 * 64 * 32 * 16 / 4 + 2 * 16 * 8 * 16)
+
+    def test_lanes_share_bytes(self):
+        """All the same element, their own sectors, half of them, one of them."""
+        place = ["S2R R0, SR_TID.X", "IMAD.WIDE R2, R0, 0x100, RZ", "IMAD.WIDE R6, R0, 0x4, RZ"]
+        loads = {
+            "LDG.E R4, desc[UR4][R10.64]": 32, "LDG.E.U16 R4, desc[UR4][R2.64]": 32 * 32,
+            "STG.E desc[UR4][R6.64], R4": 32 * 4, "LDGSTS.E.128 [R9], desc[UR4][R2.64]": 32 * 32}
+        for load, moved in loads.items():
+            counts = follow(place + [load, "EXIT"])
+            self.assertEqual(counts["loaded"] + counts["stored"], moved, load)
+        for most, moved in (("0x10", 17 * 4), ("0x0", 4)):
+            counts = follow(place + [f"ISETP.GT.AND P0, PT, R0, {most}, PT",
+                                     "@!P0 STG.E desc[UR4][R6.64], R4", "EXIT"])
+            self.assertEqual(counts["stored"], moved)
 
     def test_a_loop_that_does_not_end_is_told(self):
         with self.assertRaisesRegex(sass.Unknown, "instructions and no end"):
