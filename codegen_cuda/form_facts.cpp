@@ -1,5 +1,6 @@
 #include "codegen_cuda/form_facts.h"
 
+#include "codegen_cuda/rows/row_passes.h"
 #include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
@@ -20,6 +21,17 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     facts.key_range = key_range(*attention, form.symbols);
     facts.points = points_of(attention->batch);
   }
+  const auto place = [&](auto kind) {
+    ir::LoopForm one = form;
+    one.kind = std::move(kind);
+    facts.placed.push_back(ir::place_kernel(one));
+  };
+  if (const auto* rows = std::get_if<ir::RowForm>(&form.kind)) {
+    place(with_kept_loads(*rows));
+    place(without_scratch(*rows));
+  }
+  if (const auto* map = std::get_if<ir::MapForm>(&form.kind))
+    for (const ir::MapPart& part : map->parts) place(ir::MapForm{{part}});
   return std::make_shared<const FormFacts>(std::move(facts));
 }
 

@@ -9,6 +9,7 @@
 #include "codegen_cuda/kernel_kind.h"
 #include "codegen_cuda/matmul/matmul_operands.h"
 #include "codegen_cuda/matmul/matmul_wgmma.h"
+#include "ir/loops/placed_kernel.h"
 
 namespace anydim::codegen_cuda {
 
@@ -25,6 +26,9 @@ struct FormFacts {
   KeyRange key_range;
   // Batch points of either.
   ir::Dim points = 1;
+  // Of rows: as they stand where a row's values stay in registers, and where they are read again.
+  // Of a map: each part.
+  std::vector<ir::PlacedKernel> placed;
 };
 
 }  // namespace anydim::codegen_cuda

@@ -19,11 +19,11 @@ double operation_clocks(const ScalarStep& step) {
   switch (ir::info(step.op()).cost) {
     case ir::Cost::simple: return is_f64 ? 16 : 1;
     case ir::Cost::division:
-    case ir::Cost::remainder: return ir::is_float(step.dtype) ? 16 * slow : 40;
+    case ir::Cost::remainder: return ir::is_float(step.dtype) ? 17 * slow : 40;
     case ir::Cost::root:
-    case ir::Cost::exponential: return 12 * slow;
-    case ir::Cost::logistic:
-    case ir::Cost::tangent: return 24 * slow;
+    case ir::Cost::exponential: return 17 * slow;
+    case ir::Cost::logistic: return 34 * slow;
+    case ir::Cost::tangent: return 31 * slow;
     case ir::Cost::error_function: return 28 * slow;
     case ir::Cost::periodic: return 40 * slow;
     case ir::Cost::power: return 80 * slow;
@@ -36,12 +36,14 @@ double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
   if (const auto constant = extent.constant()) return static_cast<double>(*constant);
   for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
     if (inputs.region.keys[i] == extent) return static_cast<double>(keys[i]);
-    // Keys leave constants out: an extent may be a multiple of one.
-    const ir::Dim rest =
-        ir::simplify(ir::floor_div(extent, inputs.region.keys[i]), inputs.form.symbols);
-    if (const auto factor = rest.constant(); factor && rest * inputs.region.keys[i] == extent) {
+    // Keys leave constants out: an extent may be a multiple of one. Or a key a multiple of it.
+    const ir::Dim& key = inputs.region.keys[i];
+    const ir::Dim rest = ir::simplify(ir::floor_div(extent, key), inputs.form.symbols);
+    if (const auto factor = rest.constant(); factor && rest * key == extent)
       return static_cast<double>(*factor) * static_cast<double>(keys[i]);
-    }
+    const ir::Dim times = ir::simplify(ir::floor_div(key, extent), inputs.form.symbols);
+    if (const auto factor = times.constant(); factor && times * extent == key && *factor > 0)
+      return static_cast<double>(keys[i]) / static_cast<double>(*factor);
   }
   return middling;
 }
@@ -120,6 +122,25 @@ std::int64_t vector_elements(const PlanInputs& inputs) {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
+std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
+                               std::span<const std::int64_t> keys) {
+  constexpr double unknown = -1, text = 64;
+  std::vector<double> extents;
+  double rest = points_at(inputs, space, keys);
+  for (const ir::Iteration& loop : space) {
+    extents.push_back(extent_at(inputs, loop.extent, keys, unknown));
+    if (extents.back() > 0) rest /= extents.back();
+  }
+  const std::size_t outermost =
+      static_cast<std::size_t>(std::ranges::find(extents, unknown) - extents.begin());
+  for (std::size_t i = extents.size(); i-- > 0;) {
+    if (extents[i] != unknown) continue;
+    extents[i] = i == outermost ? rest : std::min(rest, text);
+    if (extents[i] > 0) rest /= extents[i];
+  }
+  return extents;
+}
+
 double launch_seconds(const CudaTarget& target, const StreamingWork& work) {
   constexpr double l2_speedup = 2.5;  // bandwidth of the L2 cache over the memory's
   // threads of a multiprocessor that keep its share of the bandwidth busy
@@ -128,20 +149,23 @@ double launch_seconds(const CudaTarget& target, const StreamingWork& work) {
   const double waves = std::max(1.0, std::ceil(work.blocks / at_once));
   const double busy =
       std::clamp(work.blocks * work.threads / (target.multiprocessors * saturating), 0.02, 1.0);
-  const double bandwidth =
-      target.memory_bandwidth *
-      (work.bytes <= static_cast<double>(target.l2_bytes) * 0.6 ? l2_speedup : 1.0) * busy;
+  const bool stays = work.bytes <= static_cast<double>(target.l2_bytes) * 0.6;
+  const double moving =
+      std::max(std::max(work.cached, work.bytes) / (target.memory_bandwidth * l2_speedup),
+               stays ? 0 : work.bytes / target.memory_bandwidth) /
+      busy;
   // Blocks of the last wave take as long as those of a full one; few are spread over all.
   const double multiprocessors =
       std::clamp(work.blocks / waves, 1.0, static_cast<double>(target.multiprocessors));
   const double computing = work.clocks / (lanes * target.clock * multiprocessors);
-  return target.costs.start_seconds + std::max(work.bytes / bandwidth, computing);
+  return target.costs.start_seconds + std::max(moving, computing);
 }
 
 LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work) {
   const double multiprocessors = target.multiprocessors;
   return {.issue = work.clocks / (lanes * multiprocessors),
-          .memory = work.bytes / (multiprocessors * target.costs.l2_bytes_per_clock)};
+          .memory = (work.cached > 0 ? work.cached : work.bytes) /
+                    (multiprocessors * target.costs.l2_bytes_per_clock)};
 }
 
 }  // namespace anydim::codegen_cuda

@@ -38,12 +38,19 @@ RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Itera
 // of the widest and 256 of all buffers together, so that they fit the registers. A power of two.
 std::int64_t vector_elements(const PlanInputs& inputs);
 
+// Values of a space's extents. Where keys tell only products of several, the inner ones are taken
+// for a text's length.
+std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
+                               std::span<const std::int64_t> keys);
+
 // One launch of `blocks` blocks of `threads` threads, `resident` of them on a multiprocessor at
-// once, that moves `bytes` and computes for `clocks` thread-clocks in all (as point_clocks counts).
+// once, that needs `bytes` of memory, moves `cached` bytes between its multiprocessors and the L2
+// cache (0: as many) and computes for `clocks` thread-clocks in all (as point_clocks counts).
 struct StreamingWork {
-  double blocks = 0, threads = 0, resident = 0, bytes = 0, clocks = 0;
+  double blocks = 0, threads = 0, resident = 0, bytes = 0, clocks = 0, cached = 0;
 };
-// By waves, bandwidth (of the L2 cache where what is moved fits it) and start.
+// By waves, bandwidth of memory (where what it needs does not fit the L2 cache) and of the L2
+// cache, and start.
 double launch_seconds(const CudaTarget& target, const StreamingWork& work);
 LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work);
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen_cuda/form_facts.h"
+#include "codegen_cuda/instruction_count.h"
 #include "codegen_cuda/loops/map_part.h"
 #include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/work.h"
@@ -49,24 +51,45 @@ class MapKind : public KernelKind {
   static StreamingWork work_of(const PlanInputs& inputs, const ir::Schedule& schedule,
                                std::span<const std::int64_t> keys) {
     const auto& form = std::get<ir::MapForm>(inputs.form.kind);
-    const auto vector = static_cast<double>(schedule.field("vector")),
-               threads = static_cast<double>(schedule.field("threads"));
-    double points = 0, clocks = 0;
-    for (const ir::MapPart& part : form.parts) {
-      const double part_points = points_at(inputs, part.space, keys);
-      // Finding a vector's place costs a division or two.
-      constexpr double place = 24;
-      clocks += part_points * (point_clocks(part.program, vector) + place / vector);
+    const auto threads = static_cast<double>(schedule.field("threads"));
+    const double resident = static_cast<double>(
+                     std::min(schedule.field("blocks"),
+                              streaming_blocks(inputs.target, schedule.field("threads")))),
+                 at_most = resident * inputs.target.multiprocessors;
+    double points = 0, blocks = 0, instructions = 0, start = 0, cached = 0;
+    for (std::size_t i = 0; i < form.parts.size(); ++i) {
+      const ir::MapPart& part = form.parts[i];
+      const std::int64_t width = vector_width(part, schedule.field("vector"), inputs.form.symbols);
+      const KernelCount count =
+          count_kernel(inputs.facts->placed.at(i),
+                       {.outer = 0,
+                        .width = width,
+                        .lanes = part.space.empty() ? ir::DimLeaf{} : part.space.back().variable});
+      const double part_points = points_at(inputs, part.space, keys),
+                   vectors = std::ceil(part_points / static_cast<double>(width)),
+                   turns = std::ceil(vectors / threads);
+      // Counted on machine code: whether a vector is whole, and what the points behind the last
+      // whole one need.
+      constexpr double is_whole = 4, rest = 10, warp = 32;
+      const bool ends = ir::divisor(points_of(part.space), inputs.form.symbols) % width != 0;
+      instructions +=
+          std::ceil(vectors / warp) * warp *
+          ((ends ? is_whole + rest : 0) + (count.sections.empty() ? 0 : count.sections[0].vector));
+      start += count.block;
       points += part_points;
+      blocks = std::max(blocks, turns);
+      const std::vector<double> extents = extents_at(inputs, part.space, keys);
+      for (const AccessCount& access : count.accesses)
+        cached += turns * access.bytes *
+                  touched(part.space, extents, access.loops, part_points / std::max(turns, 1.0));
     }
-    const auto resident = static_cast<double>(std::min(
-        schedule.field("blocks"), streaming_blocks(inputs.target, schedule.field("threads"))));
-    const double blocks = std::ceil(points / (vector * threads));
-    return {.blocks = std::min(blocks, resident * inputs.target.multiprocessors),
+    blocks = std::min(blocks, at_most);
+    return {.blocks = blocks,
             .threads = threads,
             .resident = resident,
             .bytes = traffic_bytes(inputs, points),
-            .clocks = clocks};
+            .clocks = instructions + blocks * threads * start,
+            .cached = cached};
   }
 
   std::optional<std::string> misfit(const PlanInputs&,

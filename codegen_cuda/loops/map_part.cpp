@@ -23,11 +23,8 @@ Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& par
                   std::int64_t wanted_width, int threads) {
   const ir::Iteration none{ir::loop_leaf(ir::LoopRole::Made), Dim(1)};
   const ir::Iteration run = part.space.empty() ? none : part.space.back();
-  const bool flat = part.space.size() <= 1;
-  const std::int64_t multiple = ir::divisor(run.extent, kernel.symbols());
-  std::int64_t width = wanted_width;
-  while (!flat && width > 1 && multiple % width != 0) width /= 2;
-  const bool whole = multiple % width == 0;
+  const std::int64_t width = vector_width(part, wanted_width, kernel.symbols());
+  const bool whole = ir::divisor(run.extent, kernel.symbols()) % width == 0;
   std::vector<ir::Iteration> vectors(part.space.begin(), part.space.end());
   if (vectors.empty()) vectors.push_back(none);
   // The last loop counts vectors.
@@ -68,6 +65,15 @@ Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& par
 }
 
 }  // namespace
+
+std::int64_t vector_width(const ir::MapPart& part, std::int64_t wanted,
+                          const ir::SymbolTable& symbols) {
+  if (part.space.size() <= 1) return wanted;
+  const std::int64_t multiple = ir::divisor(part.space.back().extent, symbols);
+  std::int64_t width = wanted;
+  while (width > 1 && multiple % width != 0) width /= 2;
+  return width;
+}
 
 Dim write_map_part(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part,
                    std::int64_t width, int threads) {

@@ -8,6 +8,10 @@
 
 namespace anydim::codegen_cuda {
 
+// Neighbours that a thread computes at a time, of `wanted` at most: lines of several loops are made
+// of whole vectors.
+std::int64_t vector_width(const ir::MapPart& part, std::int64_t wanted,
+                          const ir::SymbolTable& symbols);
 // Writes all points of the part into an entry of `threads` threads a block, `width` neighbours at a
 // time where the extents allow it, or by tiles in shared memory where operands run along another
 // loop than results. Gives the blocks that it keeps busy; any number of blocks computes all.

@@ -12,6 +12,7 @@
 #include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/rows/row_passes.h"
 #include "codegen_cuda/rows/row_stages.h"
+#include "codegen_cuda/rows/rows_cost.h"
 #include "codegen_cuda/work.h"
 #include "ir/dims/affine.h"
 
@@ -22,10 +23,8 @@ namespace {
 using ir::Dim;
 using ir::RowForm;
 
-constexpr int rows_of_block = 4;  // warps of a block where each has a row
 // values of one thread that all kept slots together may take
 constexpr std::int64_t registers_of_row = 32;
-constexpr std::int64_t longest_of_warp = 1024;
 
 Dim inner_points(const RowForm& form) {
   Dim points(1);
@@ -69,10 +68,7 @@ int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf&
   return balance;
 }
 
-struct Fields {
-  std::int64_t threads, across, vector, items, split;
-};
-ir::Schedule schedule_of(const Fields& fields) {
+ir::Schedule schedule_of(const RowFields& fields) {
   return {.name = "rows",
           .fields = {{"threads", fields.threads},
                      {"across", fields.across},
@@ -80,14 +76,6 @@ ir::Schedule schedule_of(const Fields& fields) {
                      {"items", fields.items},
                      {"split", fields.split}}};
 }
-Fields fields_of(const ir::Schedule& schedule) {
-  return {.threads = schedule.field("threads"),
-          .across = schedule.field("across"),
-          .vector = schedule.field("vector"),
-          .items = schedule.field("items"),
-          .split = schedule.field("split")};
-}
-
 class RowsKind : public KernelKind {
  public:
   std::string_view name() const override { return "rows"; }
@@ -119,7 +107,7 @@ class RowsKind : public KernelKind {
         static_cast<std::int64_t>(std::max<std::size_t>(1, with_kept_loads(form).scratch.size()));
 
     std::vector<ir::Schedule> schedules;
-    const auto add = [&](const Fields& fields) {
+    const auto add = [&](const RowFields& fields) {
       const ir::Schedule schedule = schedule_of(fields);
       if (std::find(schedules.begin(), schedules.end(), schedule) == schedules.end())
         schedules.push_back(schedule);
@@ -168,64 +156,15 @@ class RowsKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    const double seconds = launch_seconds(inputs.target, work_of(inputs, schedule, keys));
+    const double seconds =
+        launch_seconds(inputs.target, rows_work(inputs, fields_of(schedule), keys));
     constexpr double second_launch = 1.5e-6;
     return fields_of(schedule).split > 1 ? seconds + second_launch : seconds;
   }
 
   LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
                       std::span<const std::int64_t> keys) const override {
-    return launch_cycles(inputs.target, work_of(inputs, schedule, keys));
-  }
-
-  static StreamingWork work_of(const PlanInputs& inputs, const ir::Schedule& schedule,
-                               std::span<const std::int64_t> keys) {
-    const auto& form = std::get<RowForm>(inputs.form.kind);
-    const Fields fields = fields_of(schedule);
-    const double rows = points_at(inputs, form.outer, keys);
-    double inner = points_at(inputs, form.inner, keys);
-    if (form.segments)
-      inner /= std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
-    const auto threads = static_cast<double>(fields.threads);
-    constexpr double row_start = 60;    // finding a row's place and its end
-    constexpr double skipped_item = 6;  // looking whether the row reaches as far
-    double clocks = rows * threads * row_start, passes = 0;
-    for (const ir::RowStage& stage : form.stages) {
-      const double turns =
-          std::max(1.0, std::ceil(inner / (threads * static_cast<double>(fields.vector))));
-      // Lanes without a point wait; a reduction takes five exchanges in a warp, and a barrier and
-      // five more in a block.
-      const double exchange = stage.reductions.empty() ? 0
-                              : fields.across != 0     ? 20 + 4 * threads
-                              : threads > 32           ? 50
-                                                       : 12;
-      const RowClocks of =
-          row_clocks(stage.program, form.inner, static_cast<double>(fields.vector));
-      clocks += rows * threads * of.row;
-      if (!stage.per_row) {
-        const double idle = std::max(0.0, static_cast<double>(fields.items) - turns);
-        clocks += rows * threads *
-                  (turns * static_cast<double>(fields.vector) * of.point + exchange +
-                   idle * skipped_item);
-      }
-      if (!stage.per_row) passes += 1;
-    }
-    const double once = traffic_bytes(inputs, rows * inner);
-    // Passes that read again find their row in the nearest cache, at a quarter of the cost.
-    double bytes = fields.items > 0 ? once : once * (1 + 0.25 * std::max(0.0, passes - 1));
-    // Lanes of a row that lie in other sectors of memory each have all of theirs brought.
-    constexpr double elements_of_sector = 8;
-    if (fields.across == 0 && lie_side_by_side(inputs, form)) bytes *= elements_of_sector;
-    const std::int64_t block_threads = fields.across != 0     ? fields.threads * 32
-                                       : fields.threads == 32 ? rows_of_block * 32
-                                                              : fields.threads;
-    const double rows_at_once = fields.across != 0 ? 32 : threads == 32 ? rows_of_block : 1;
-    const double split = static_cast<double>(fields.split);
-    return {.blocks = std::ceil(rows / rows_at_once) * split,
-            .threads = static_cast<double>(block_threads),
-            .resident = static_cast<double>(streaming_blocks(inputs.target, block_threads)),
-            .bytes = bytes,
-            .clocks = clocks};
+    return launch_cycles(inputs.target, rows_work(inputs, fields_of(schedule), keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
@@ -248,7 +187,7 @@ class RowsKind : public KernelKind {
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override {
     const auto& form = std::get<RowForm>(inputs.form.kind);
-    const Fields fields = fields_of(schedule);
+    const RowFields fields = fields_of(schedule);
     if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty()
                            : threads_misfit(fields.threads).has_value()) {
       return "a row has 32 to 1024 threads in whole warps, or across rows 1 to 32";
@@ -263,7 +202,7 @@ class RowsKind : public KernelKind {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
     const auto& given = std::get<RowForm>(inputs.form.kind);
-    const Fields fields = fields_of(schedule);
+    const RowFields fields = fields_of(schedule);
     const RowForm form = fields.items > 0 ? with_kept_loads(given) : without_scratch(given);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     Emission emission{
@@ -283,7 +222,7 @@ class RowsKind : public KernelKind {
   struct Emission {
     KernelWriter& kernel;
     const RowForm& form;
-    Fields fields;
+    RowFields fields;
     std::vector<ir::DeviceLaunch> launches;
     Dim workspace;
   };
@@ -367,7 +306,7 @@ class RowsKind : public KernelKind {
     emission.launches.push_back(
         {.entry = "rows",
          .grid = {limited(kernel, blocks_for(emission.form, ir::ceil_div(rows.points, together)),
-                          warps ? 16 : 2048 / threads),
+                          most_blocks(emission.fields)),
                   Dim(1), Dim(1)},
          .block = {threads * together, 1, 1}});
   }
@@ -416,7 +355,7 @@ class RowsKind : public KernelKind {
     emission.launches.push_back(
         {.entry = "rows",
          .grid = {limited(kernel, blocks_for(emission.form, ir::ceil_div(rows.points, 32)),
-                          64 / threads),
+                          most_blocks(emission.fields)),
                   Dim(1), Dim(1)},
          .block = {threads * 32, 1, 1}});
   }
@@ -497,7 +436,8 @@ class RowsKind : public KernelKind {
       kernel.end_entry();
       emission.launches.push_back(
           {.entry = "parts",
-           .grid = {limited(kernel, rows.points * split, 2048 / threads), Dim(1), Dim(1)},
+           .grid = {limited(kernel, rows.points * split, most_blocks(emission.fields)), Dim(1),
+                    Dim(1)},
            .block = {threads, 1, 1}});
     }
     {

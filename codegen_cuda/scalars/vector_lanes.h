@@ -22,8 +22,8 @@ struct LaneRange {
 
 // Whether `offset` runs along the variable by ones and starts at a multiple of the width: one
 // aligned access covers the lanes. Symbols of checked indices count as constants.
-bool is_contiguous(const ir::SymbolTable& symbols, const ir::Dim& offset, const std::string& symbol,
-                   const ir::Dim& extent, int width);
+bool is_contiguous(const ir::SymbolTable& symbols, const ir::Dim& offset,
+                   const ir::DimLeaf& variable, const ir::Dim& extent, int width);
 
 // Writes vector loads, then a loop over the lanes, then vector stores:
 //
