@@ -220,8 +220,7 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
   const ir::MatmulForm& form = form_of(inputs);
   MatmulWork work;
   work.output_bytes = streamed_bytes(form);
-  constexpr double piece_cycles = 9;  // counted on machine code: through shared memory, as pieces
-  work.sum_cycles = piece_cycles;
+  work.sum_cycles = inputs.target.costs.piece_instructions;
   work.epilogue_cycles = program_cycles(form.epilogue);
   if (form.rows.empty()) return work;
   double stages = 0;
@@ -256,14 +255,16 @@ MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t b
 
 MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work, double holding) {
   const ir::MatmulForm& form = form_of(inputs);
-  // Counted on machine code: a warp's instructions for a row, of a stage and of each block's part.
-  constexpr double stage_instructions = 65, part_instructions = 16, schedulers = 4;
+  const CostConstants& costs = inputs.target.costs;
+  constexpr double schedulers = 4;
   const double stages = static_cast<double>(form.rows.size());
-  work.row_cycles = (stage_instructions * stages + part_instructions * holding) / schedulers;
+  work.row_cycles =
+      (costs.cluster_stage_instructions * stages + costs.cluster_part_instructions * holding) /
+      schedulers;
   work.output_bytes -= static_cast<double>(ir::size_of(form.scratch.front()));
   work.second = {};
   // A meeting of the cluster and a walk over the block's rows for each stage.
-  work.extra_seconds = stages * inputs.target.costs.split_latency / inputs.target.clock;
+  work.extra_seconds = stages * costs.split_latency / inputs.target.clock;
   return work;
 }
 

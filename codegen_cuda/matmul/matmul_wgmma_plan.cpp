@@ -254,6 +254,8 @@ class WgmmaKind final : public KernelKind {
   static MatmulWork work_of(const PlanInputs& inputs, const WgmmaSchedule& schedule,
                             const MatmulExtents& extents) {
     const CudaTarget& target = inputs.target;
+    const CostConstants& costs = target.costs;
+    constexpr double schedulers = 4;
     MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
     if (schedule.whole == WholeRows::Cluster)
       work = in_cluster(inputs, work, number_of_parts(extents, schedule.block_columns));
@@ -269,38 +271,35 @@ class WgmmaKind final : public KernelKind {
     if (schedule.tma_store != 0) {
       // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before
       // a block ends.
-      constexpr double store_cycles = 0.75, box_latency = 500, box_latency_under_copies = 100;
-      constexpr double fragment_cycles = 0.25;  // counted on machine code
-      if (schedule.fragments) work.sum_cycles = fragment_cycles;
-      else work.sum_cycles -= store_cycles;
-      work.end_latency = schedule.persistent ? box_latency_under_copies : box_latency;
+      if (schedule.fragments) work.sum_cycles = costs.fragment_instructions;
+      else work.sum_cycles -= costs.box_store_instructions;
+      work.end_latency = schedule.persistent ? costs.box_latency_under_copies : costs.box_latency;
     }
-    // Counted on machine code: of a warp's start, of one that copies a tile of depth and of each
-    // that multiplies it, of sums that are all put down and of a warp that meets others of its
-    // cluster.
-    constexpr double start = 75, copy = 62, multiply = 50, joined = 5.5, meeting_warp = 40,
-                     schedulers = 4;
     const double warps = static_cast<double>(schedule.threads()) / 32,
                  multiplying = static_cast<double>(schedule.block_rows) / 16;
-    work.block_issue = warps * (start + (schedule.split > 1 ? meeting_warp : 0)) / schedulers;
-    work.tile_issue = (copy + multiplying * multiply) / schedulers;
-    if (schedule.split > 1) work.sum_cycles = joined;
+    work.block_issue = warps *
+                       (costs.wgmma_start_instructions +
+                        (schedule.split > 1 ? costs.wgmma_meeting_instructions : 0)) /
+                       schedulers;
+    work.tile_issue =
+        (costs.wgmma_copy_instructions + multiplying * costs.wgmma_multiply_instructions) /
+        schedulers;
+    if (schedule.split > 1) work.sum_cycles = costs.joined_instructions;
     work.blocks_per_multiprocessor = schedule.blocks;
     work.begins_early = target.has_dependent_launch();
     const BoxedOperands& operands = inputs.facts->boxed.value();
     if (inputs.region.is_weight(static_cast<std::size_t>(operands.right.buffer)))
       work.early_tiles = schedule.stages;
     work.tensor_flops = target.tensor_flops;
-    work.flops_per_clock = target.tensor_flops * target.costs.wgmma_share;
+    work.flops_per_clock = target.tensor_flops * costs.wgmma_share;
     // m64nNk16 reads its 64 rows and all columns, for each warpgroup; copies write both once.
     const double columns = static_cast<double>(schedule.block_columns),
                  rows = static_cast<double>(schedule.block_rows);
     work.shared_bytes_per_tile = ((rows + columns * rows / 64) + rows + columns) *
                                  static_cast<double>(schedule.block_depth) * 2;
-    constexpr double wait = 60, multiplication = 35;
     const double issue = static_cast<double>(schedule.block_depth) / 16 *
                          std::max(columns / 2, 16 + columns / 4) * rows / 64;
-    work.tile_latency = wait + multiplication + issue;
+    work.tile_latency = costs.wgmma_wait + costs.wgmma_latency + issue;
     work.multiplication_latency = issue;
     return work;
   }
@@ -312,14 +311,13 @@ class WgmmaKind final : public KernelKind {
     // A block's epilogue runs under the copies of its next tile, where it has one.
     double seconds = matmul_seconds(target, work, extents);
     if (schedule.persistent) {
-      constexpr double start_saved = 0.25e-6;
       const double tiles =
           static_cast<double>(extents.batch) *
           std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
           std::ceil(static_cast<double>(extents.columns) / static_cast<double>(work.block_columns));
       const double waves =
           std::ceil(tiles / static_cast<double>(target.multiprocessors * schedule.blocks));
-      seconds -= std::max(0.0, waves - 1) * start_saved;
+      seconds -= std::max(0.0, waves - 1) * target.costs.persistent_saving;
     }
     return seconds;
   }
