@@ -1,4 +1,5 @@
 // matmul_wgmma on the PTX interpreter.
+#include "codegen_cuda/matmul/matmul_schedule.h"
 #include "tests/codegen_cuda/matmul_trial.h"
 
 namespace anydim::codegen_cuda::testing {
@@ -240,6 +241,29 @@ TEST(MatmulWgmma, WhatHoldsWholeRows) {
   EXPECT_FALSE(
       fits(MatmulEpilogue::LayerNorm,
            "bm=128 bn=256 group=1 persistent=0 split=1 whole=2"));  // registers would be traded
+}
+
+// Of two stages none is fetched ahead, and a block that holds rows has nothing else to do meanwhile.
+TEST(MatmulWgmma, RowsOfAClusterHaveThreeStages) {
+  const CudaTarget target = *target_named("h200");
+  for (const int depth : {96, 3072}) {
+    const auto region = make_region(matmul_text({.columns = 768,
+                                                 .depth = depth,
+                                                 .dtype = "bf16",
+                                                 .result = "bf16",
+                                                 .epilogue = MatmulEpilogue::LayerNorm}),
+                                    {1});
+    std::size_t whole = 0;
+    for (const ir::Schedule& schedule : make_matmul_wgmma_kind()->space(
+             {.target = target, .region = region->region, .form = region->form},
+             bucket_of({{2049, 100000, 1}}))) {
+      const auto fields = WgmmaSchedule::from(schedule);
+      if (fields.whole != WholeRows::Cluster) continue;
+      ++whole;
+      EXPECT_GE(fields.stages, depth == 96 ? 2 : 3) << to_string(schedule);
+    }
+    EXPECT_GT(whole, 0U);
+  }
 }
 
 TEST(MatmulWgmma, WhatSharesAnOperand) {
