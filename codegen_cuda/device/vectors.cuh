@@ -22,28 +22,27 @@ template <typename Element, int count>
 __device__ inline void load_vector(Element (&to)[count], const Element* from) {
   constexpr int bytes = count * sizeof(Element), access = bytes < 16 ? bytes : 16;
   typedef typename Words<access>::type Word;
-  if constexpr (sizeof(Element) == 2 && count == 2) {
-    // Taken apart by shifts, which the compiler joins with what widens them.
-    const unsigned word = *reinterpret_cast<const unsigned*>(from);
+  union {
+    Word words[bytes / access];
+    unsigned pairs[(bytes + 3) / 4];
+    Element elements[count];
+  } all;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < bytes / access; ++i) all.words[i] = reinterpret_cast<const Word*>(from)[i];
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    if constexpr (sizeof(Element) == 2 && count > 1) {
+      // Taken apart by shifts, which the compiler joins with what widens them.
       union {
         unsigned short bits;
         Element element;
       } half;
-      half.bits = (unsigned short)(word >> 16 * i);
+      half.bits = (unsigned short)(all.pairs[i / 2] >> 16 * (i % 2));
       to[i] = half.element;
+    } else {
+      to[i] = all.elements[i];
     }
-    return;
   }
-  union {
-    Word words[bytes / access];
-    Element elements[count];
-  } both;
-#pragma unroll
-  for (int i = 0; i < bytes / access; ++i) both.words[i] = reinterpret_cast<const Word*>(from)[i];
-#pragma unroll
-  for (int i = 0; i < count; ++i) to[i] = both.elements[i];
 }
 
 template <typename Element, int count>
