@@ -169,6 +169,7 @@ FEATURES = [
     (("multicast_rows",), ["matmul_wgmma multicast_rows>1"]),
     (("whole",), ["matmul_wgmma whole>0"]),
     (("attention_wgmma",), ["attention_wgmma"]),
+    (("attention_turns",), ["attention_wgmma pingpong>0"]),
 ]
 # Rungs whose schedules wait for barriers, and so have a checked form that gives up: what may use them is
 # run as its checked form first.
@@ -258,6 +259,8 @@ def rungs(capability):
                      template=NORM_MATMUL))
     yield "attention_wgmma", ["ring", "attention_mma"], list(
         attention_cases("attention_wgmma", "attention_wgmma", (1, 65, 200), (64, 128)))
+    yield "attention_turns", ["attention_wgmma"], list(
+        attention_cases("attention_turns", "attention_wgmma pingpong>0", (65, 600), (64, 128)))
     yield "dependent", ["map", "reduce", "matmul_simt"], [
         program(f"dependent/{m}", CHAIN, {"x": rows(m, 64)}, passes=1) for m in (1, 65, 1000)]
     yield "graph", ["map", "reduce", "matmul_mma"], [

@@ -48,6 +48,11 @@ double score_cycles(const CostConstants& costs, const BlockTiles& block, double 
          lanes_per_cycle;
 }
 
+// Of the four warps of each group, for a tile.
+double turn_cycles(const CostConstants& costs, const AttentionWgmmaSchedule& schedule) {
+  return schedule.pingpong ? static_cast<double>(schedule.groups) * costs.turn_instructions : 0;
+}
+
 // Of instructions of whole warps, four a cycle: products of 16 x 8 x 16, which read 16 x 16 of keys
 // or values at a time. `keys`: of a tile, by all warps.
 double fragment_cycles(const AttentionSizes& sizes, double scores, double keys) {
@@ -136,7 +141,8 @@ LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
   const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
   return of_launch(target, sizes, block, block.row_blocks * sizes.points, 1, block_rows, block_keys,
                    group_setup * groups + (sizes.ragged ? 4 * (1 + groups) * sequence_cycles : 0),
-                   score_cycles(target.costs, block, block_rows * block_keys));
+                   score_cycles(target.costs, block, block_rows * block_keys) +
+                       turn_cycles(target.costs, schedule));
 }
 
 double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
@@ -194,18 +200,29 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 /
                         shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle;
-  const double issue =
-      score_cycles(costs, block, scores) + block_rows * sizes.width / lanes_per_cycle;
+  const double issue = score_cycles(costs, block, scores) +
+                       block_rows * sizes.width / lanes_per_cycle + turn_cycles(costs, schedule);
   const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
   // Within a warpgroup the values of one tile are summed beside the weights of the next; other
   // warpgroups and blocks fill what is left.
   const double resident =
       static_cast<double>(schedule.resident_blocks(target, depth, width, column));
   const double hidden = groups * resident > 1 ? costs.overlap_loss : 0.5;
-  const double busy =
-      block.tiles * (std::max(multiply, weigh) + hidden * std::min(multiply, weigh));
-  const double alone = costs.attention_block_latency +
-                       block.tiles * (costs.attention_tile_latency + multiply + weigh);
+  const double in_order = costs.attention_tile_latency + multiply + weigh;
+  double tile = std::max(multiply, weigh) + hidden * std::min(multiply, weigh),
+         next_tile = in_order;
+  if (schedule.pingpong) {
+    // Of its own tile a warpgroup waits for the scores before it makes weights; all else lies under
+    // what the others do.
+    const double scores_share = sizes.depth / (sizes.depth + sizes.width);
+    const double own = (multiply * scores_share + weigh) / groups + costs.attention_tile_latency +
+                       costs.turn_latency;
+    tile = next_tile = std::max({multiply, weigh, own});
+  }
+  const double busy = block.tiles * tile;
+  // The first tile has nobody's to lie under.
+  const double alone =
+      costs.attention_block_latency + in_order + std::max(0.0, block.tiles - 1) * next_tile;
   return launch_time(target, block.row_blocks * sizes.points, resident,
                      busy + costs.attention_block_latency / 4, alone, moved_bytes(sizes));
 }

@@ -48,16 +48,19 @@ struct AttentionMmaSchedule {
 // `attention_wgmma groups=2 keys=128 stages=2`
 //
 // A block computes `groups` times 64 queries of one batch point, a warpgroup each; another
-// warpgroup fetches keys and values, `keys` at a time, into a ring of `stages`.
+// warpgroup fetches keys and values, `keys` at a time, into a ring of `stages`. With `pingpong=1`
+// the warpgroups begin their multiplications in turn.
 struct AttentionWgmmaSchedule {
   std::int64_t groups = 2;  // 1 to 3
   std::int64_t keys = 128;  // a multiple of 16, at most 256
   std::int64_t stages = 2;
+  bool pingpong = false;  // of two groups or more
 
   static constexpr auto fields() {
     return std::tuple{ir::ScheduleField{"groups", &AttentionWgmmaSchedule::groups},
                       ir::ScheduleField{"keys", &AttentionWgmmaSchedule::keys},
-                      ir::ScheduleField{"stages", &AttentionWgmmaSchedule::stages}};
+                      ir::ScheduleField{"stages", &AttentionWgmmaSchedule::stages},
+                      ir::ScheduleField{"pingpong", &AttentionWgmmaSchedule::pingpong, 0}};
   }
   static AttentionWgmmaSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<AttentionWgmmaSchedule>(schedule);

@@ -108,9 +108,13 @@ std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,
   for (const std::int64_t groups : {2, 1, 3}) {
     for (const std::int64_t keys : {128, 64, 176, 192}) {
       for (const std::int64_t stages : {2, 3}) {
-        ir::Schedule schedule =
-            AttentionWgmmaSchedule{.groups = groups, .keys = keys, .stages = stages}.schedule();
-        if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+        for (const bool pingpong : {false, true}) {
+          ir::Schedule schedule =
+              AttentionWgmmaSchedule{
+                  .groups = groups, .keys = keys, .stages = stages, .pingpong = pingpong}
+                  .schedule();
+          if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+        }
       }
     }
   }
@@ -125,6 +129,7 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
   if (fields.groups < 1 || fields.groups > 3 || fields.stages < 1 || fields.keys < 16 ||
       fields.keys > 256 || fields.keys % 16 != 0)
     return "groups are 1 to 3, stages at least 1, keys a multiple of 16 and at most 256";
+  if (fields.pingpong && fields.groups < 2) return "one group has nobody to take turns with";
   const std::int64_t registers = fields.registers(width, inputs.facts->score.form);
   if (registers > fields.computing_registers())
     return fmt::format("about {} registers a thread; {} are there", registers,
@@ -143,6 +148,7 @@ std::string numbers(const AttentionWgmmaSchedule& fields, const FormFacts& facts
          members({{"groups", fields.groups},  // warpgroups that compute 64 queries each
                   {"keys", fields.keys},      // of a tile
                   {"stages", fields.stages},
+                  {"pingpong", fields.pingpong},  // they begin multiplications in turn
                   {"fetching_registers", fields.fetching_registers()},  // of a thread
                   {"computing_registers", fields.computing_registers()},
                   {"checked", checked}}) +

@@ -1,6 +1,7 @@
 // Attention on wgmma (sm_90a): one warpgroup fetches queries, keys and values by tensor memory
 // access, the others compute 64 queries each. While the scores of a tile are turned into weights
-// the values of the tile before are summed.
+// the values of the tile before are summed. In turn, the others begin their multiplications one
+// after the other, so that one's weights are made while another's tile is multiplied.
 // `A` (struct Attention of the kernel) holds the schedule, the numbers of the form and the two
 // multiplications.
 
@@ -143,6 +144,24 @@ struct AttentionWgmma {
     else named_barrier<3>(group_threads);
   }
 
+  // A warpgroup that begins its multiplications waits until the one before it has begun its own, of
+  // the same turn or, before the first, of the turn before. Turns are one a tile's scores but the
+  // first's, and one for the values of the last tile.
+  static __device__ __forceinline__ void begin_turn(int group) {
+    if constexpr (A::pingpong) {
+      if (group == 0) named_barrier<5>(2 * group_threads);
+      else if (A::groups == 2 || group == 1) named_barrier<6>(2 * group_threads);
+      else named_barrier<7>(2 * group_threads);
+    }
+  }
+  static __device__ __forceinline__ void end_turn(int group) {
+    if constexpr (A::pingpong) {
+      if (group == A::groups - 1) arrive_at_named_barrier<5>(2 * group_threads);
+      else if (A::groups == 2 || group == 0) arrive_at_named_barrier<6>(2 * group_threads);
+      else arrive_at_named_barrier<7>(2 * group_threads);
+    }
+  }
+
   // Rows of values from `present` on may hold anything, also NaN, which weight 0 does not silence:
   // they become zeros before any warpgroup reads them.
   static __device__ __forceinline__ void clear_values(unsigned char* tile, int present) {
@@ -226,8 +245,10 @@ struct AttentionWgmma {
     };
     const auto release = [&](int number) { arrive(barrier(number), lane == 0); };
     const auto pass = [&](auto kind, int step) {
+      begin_turn(group);
       start_scores(step);
       start_values(step - 1);
+      end_turn(group);
       make_columns(step);
       wait_multiplications<1>();
       pin(scores);
@@ -260,6 +281,7 @@ struct AttentionWgmma {
         wait(values_there, 0, 0);
         clear_values(memory + value_offset, present);
       }
+      if (group == A::groups - 1) end_turn(group);  // the first turn is the first warpgroup's
       int step = 1;
       if constexpr (A::score == ScoreForm::masked) {
 #pragma unroll 1
@@ -267,7 +289,9 @@ struct AttentionWgmma {
       }
 #pragma unroll 1
       for (; step < tiles.count; ++step) pass(WholeTile(), step);
+      begin_turn(group);
       start_values(tiles.count - 1);
+      if (group < A::groups - 1) end_turn(group);  // nobody waits for the last turn's last
       wait_multiplications<0>();
       pin(outputs);
     }

@@ -34,6 +34,11 @@ template <int id>
 __device__ __forceinline__ void named_barrier(int threads) {
   asm volatile("bar.sync %0, %1;" ::"n"(id), "r"(threads) : "memory");
 }
+// Arrives there without waiting.
+template <int id>
+__device__ __forceinline__ void arrive_at_named_barrier(int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"n"(id), "r"(threads) : "memory");
+}
 
 // True for one lane of a whole warp, always the same.
 __device__ __forceinline__ bool elected_lane() {

@@ -100,8 +100,8 @@ class WgmmaKind final : public KernelKind {
                                     (schedule.tma_store != 0 ? schedule.box_alignment() : 0)) /
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
-      // A stage is free again one tile after it was multiplied: of two, none is fetched ahead. Blocks
-      // that hold rows in a cluster have no next tile whose copies could begin meanwhile.
+      // A stage is free again one tile after it was multiplied: of two, none is fetched ahead.
+      // Blocks that hold rows in a cluster have no next tile whose copies could begin meanwhile.
       const std::int64_t least = schedule.whole == WholeRows::Cluster && tiles > 2 ? 3 : 2;
       if (schedule.stages < least || reason_against(inputs, operands, schedule)) return;
       add_with_splits(inputs, schedule, typical, [&](WgmmaSchedule one) {

@@ -68,13 +68,15 @@ TEST(CudaAttentionCode, WholeTilesHaveNoMasks) {
   const auto text = [](AttentionMask mask) {
     return merged_attention({.heads = 12, .depth = 64, .mask = mask, .window = 300});
   };
-  const auto wgmma = [](const std::string& region) {
-    return multiplying_loops("h200", "attention_wgmma groups=2 keys=128 stages=2", region);
+  const auto wgmma = [](const std::string& region, const char* turns = "") {
+    return multiplying_loops(
+        "h200", std::string("attention_wgmma groups=2 keys=128 stages=2") + turns, region);
   };
   const auto plain = wgmma(text(AttentionMask::None)), causal = wgmma(text(AttentionMask::Causal)),
              window = wgmma(text(AttentionMask::Window)),
-             packed = wgmma(tests::text_of({.dtype = "bf16", .work = true}));
-  for (const auto& loops : {plain, causal, window, packed}) {
+             packed = wgmma(tests::text_of({.dtype = "bf16", .work = true})),
+             in_turn = wgmma(text(AttentionMask::None), " pingpong=1");
+  for (const auto& loops : {plain, causal, window, packed, in_turn}) {
     ASSERT_FALSE(loops.empty());
     EXPECT_LE(loops[0], most);
   }

@@ -243,7 +243,8 @@ TEST(MatmulWgmma, WhatHoldsWholeRows) {
            "bm=128 bn=256 group=1 persistent=0 split=1 whole=2"));  // registers would be traded
 }
 
-// Of two stages none is fetched ahead, and a block that holds rows has nothing else to do meanwhile.
+// Of two stages none is fetched ahead, and a block that holds rows has nothing else to do
+// meanwhile.
 TEST(MatmulWgmma, RowsOfAClusterHaveThreeStages) {
   const CudaTarget target = *target_named("h200");
   for (const int depth : {96, 3072}) {

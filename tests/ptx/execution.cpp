@@ -257,8 +257,19 @@ std::uint64_t Execution::special(const Warp& warp, Special which, int lane) cons
   }
 }
 
-// A block's shared memory ends with it: what others do there must come before.
+// Who arrives at a named barrier means somebody to wait for it. And a block's shared memory ends
+// with it: what others do there must come before.
 void Execution::check_end(const Block& block) {
+  for (std::size_t number = 0; number < block.barriers.size(); ++number) {
+    if (const NamedBarrier& barrier = block.barriers[number]; barrier.arrived != 0) {
+      Agent agent;
+      agent.block = block.slot;
+      report(
+          FindingKind::InvalidUse, agent,
+          fmt::format("the block ends with {} of {} threads at barrier {}, for whom nobody waits",
+                      barrier.arrived, barrier.expected, number));
+    }
+  }
   if (!block.shadow || block.cluster->blocks.size() == 1) return;
   Knowledge known;
   for (const std::unique_ptr<Warp>& warp : block.warps)

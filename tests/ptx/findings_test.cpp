@@ -256,6 +256,7 @@ TEST(Findings, invalid_use) {
                            "FIRST: bar.sync 1, 96; END: mov.u32 %r0, 0;",
                    .threads = 96}),
               FindingKind::InvalidUse);
+  expect_only(run({.body = "bar.arrive 1, 64;", .threads = 32}), FindingKind::InvalidUse);
   expect_only(run({.body = "setp.lt.u32 %q0, %t, 3; @%q0 shfl.sync.idx.b32 %r0, %t, 5, 31, 7;",
                    .threads = 32}),
               FindingKind::InvalidUse);

@@ -231,7 +231,7 @@ class OnTheInterpreter(unittest.TestCase):
                 "tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent",
                 "tma_store", "fragments", "pingpong", "cluster_mma", "split_mma", "split_k",
                 "tma_multicast", "multicast_columns", "multicast_rows", "whole",
-                "attention_wgmma"})
+                "attention_wgmma", "attention_turns"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""

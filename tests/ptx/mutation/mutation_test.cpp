@@ -363,5 +363,26 @@ TEST(Mutation, GeneratedAttention) {
   expect_95_percent(score);
 }
 
+// Warpgroups that begin their multiplications in turn: odd and even numbers of turns, as arrivals
+// that are counted wrong add up to a whole phase within two.
+TEST(Mutation, GeneratedAttentionInTurn) {
+  Score score;
+  const auto kind = codegen_cuda::make_attention_wgmma_kind();
+  for (const int groups : {2, 3}) {
+    expect_caught(
+        {.name = fmt::format("attention_wgmma pingpong groups={}", groups),
+         .part = "h200",
+         .schedule = fmt::format("attention_wgmma groups={} keys=32 stages=2 pingpong=1", groups),
+         .region = padded_attention(1, 64),
+         .shapes = texts({88, 130}),
+         .tolerance = 1.2e-2,
+         .keys = 0,
+         .fill = fill_mask},
+        *kind, score);
+  }
+  EXPECT_LE(score.survivors * 50, score.mutants)
+      << score.survivors << " of " << score.mutants << " mutants survived";
+}
+
 }  // namespace
 }  // namespace anydim::ptx
