@@ -30,6 +30,8 @@ struct RowStages {
   const ir::Segments* segments = nullptr;
   ir::DimLeaf segment_variable{};
 };
+// Partial results of a reduction whose lanes are rows; their latencies overlap.
+std::int64_t chains_across(const std::vector<ir::Iteration>& inner);
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
 
 }  // namespace anydim::codegen_cpu

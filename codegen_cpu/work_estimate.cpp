@@ -93,7 +93,8 @@ std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::Scalar
 }
 
 double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
-                    const std::vector<ir::Store>& stores, const ir::DimLeaf& variable, int lanes) {
+                    const std::vector<ir::Store>& stores, const ir::DimLeaf& variable, int lanes,
+                    Guards guards) {
   const std::vector<Stride> strides = inputs.strides.of(inputs, program, stores, variable);
   auto stride = strides.begin();
   double cycles = 1;
@@ -101,7 +102,9 @@ double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
     if (step.is<ir::step::Load>()) cycles += access_cycles(*stride++, lanes);
     if (step.is<ir::step::Scratch>()) cycles += 1;
     if (step.is<ir::step::Apply>()) cycles += operation_cycles(step);
-    if (step.is<ir::step::CheckedIndex>() || step.is<ir::step::Guarded>()) cycles += 2;
+    if (step.is<ir::step::CheckedIndex>() ||
+        (step.is<ir::step::Guarded>() && guards == Guards::Asked))
+      cycles += 2;
   }
   for (; stride != strides.end(); ++stride) cycles += access_cycles(*stride, lanes);
   return cycles / lanes;
@@ -115,13 +118,25 @@ int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
   return balance;
 }
 
-double traffic_bytes(const PlanInputs& inputs, double points) {
+namespace {
+
+std::optional<double> known_at(const PlanInputs& inputs, const Dim& dim,
+                               std::span<const std::int64_t> keys) {
+  if (const auto constant = dim.constant()) return static_cast<double>(*constant);
+  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
+    if (inputs.region.keys[i] == dim) return static_cast<double>(keys[i]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+double traffic_bytes(const PlanInputs& inputs, double points, std::span<const std::int64_t> keys) {
   double bytes = 0;
   const auto add = [&](const ir::TensorType& type) {
     // A buffer of unknown size is as large as the iteration space.
-    const auto elements = ir::product(type.dims).constant();
-    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
-             static_cast<double>(ir::size_of(type.dtype));
+    const double elements = known_at(inputs, ir::product(type.dims), keys).value_or(points);
+    bytes += std::min(elements, points) * static_cast<double>(ir::size_of(type.dtype));
   };
   const ir::Block& body = inputs.region.body.body;
   for (const ir::ValueId value : body.parameters) add(inputs.region.body.tensor_type(value));
@@ -157,12 +172,8 @@ double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys) {
   Dim points(1);
   for (const ir::Iteration& iteration : space) points = points * iteration.extent;
-  if (const auto constant = points.constant()) return static_cast<double>(*constant);
-  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
-    if (inputs.region.keys[i] == points) return static_cast<double>(keys[i]);
-  }
   // A region that was not cut into buckets has no keys: a middling size.
-  return 4096;
+  return known_at(inputs, points, keys).value_or(4096);
 }
 
 }  // namespace anydim::codegen_cpu

@@ -40,16 +40,21 @@ const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t positio
 // Cycles of one vector operation of an Apply step, roughly: throughput on recent processors.
 double operation_cycles(const ir::ScalarStep& step);
 
+// Whether the conditions of Guarded steps are asked at each point, or at few enough to be left out
+// of the work (ir/loops/row_interior.h).
+enum class Guards : std::uint8_t { Asked, Rare };
+
 // Work of one point of a program whose lanes run along `variable`, in cycles of one core:
 // arithmetic spread over `lanes`, accesses that aren't contiguous one by one.
 double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
-                    const std::vector<ir::Store>& stores, const ir::DimLeaf& variable, int lanes);
+                    const std::vector<ir::Store>& stores, const ir::DimLeaf& variable, int lanes,
+                    Guards guards = Guards::Asked);
 // Accesses (loads and stores) that are contiguous along the variable, less those that are strided.
 int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
                const std::vector<ir::Store>& stores, const ir::DimLeaf& variable);
 // Bytes that one launch must read and write at least: every buffer the programs touch, once, but no
 // more than `points` elements of each.
-double traffic_bytes(const PlanInputs& inputs, double points);
+double traffic_bytes(const PlanInputs& inputs, double points, std::span<const std::int64_t> keys);
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 

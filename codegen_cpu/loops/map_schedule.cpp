@@ -89,7 +89,7 @@ class MapKind final : public KindOf<ir::MapForm> {
                                  part_cycles(inputs, part, static_cast<int>(lanes)));
       points += part_points;
     }
-    return launch_seconds(cycles, traffic_bytes(inputs, points),
+    return launch_seconds(cycles, traffic_bytes(inputs, points, keys),
                           points / static_cast<double>(schedule.field("grain")), inputs.threads);
   }
 

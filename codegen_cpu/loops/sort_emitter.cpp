@@ -177,7 +177,7 @@ class SortKind final : public KindOf<ir::SortForm> {
                                                                            form.item.variable, 1));
     const double tasks =
         std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0, std::max(rows, 1.0));
-    return launch_seconds(cycles, traffic_bytes(inputs, points), tasks, inputs.threads);
+    return launch_seconds(cycles, traffic_bytes(inputs, points, keys), tasks, inputs.threads);
   }
 
  protected:

@@ -18,6 +18,14 @@ using ir::DType;
 constexpr std::int64_t most_unrolled = 8;
 constexpr std::int64_t most_chains = 4;  // of their additions
 
+// Points of the innermost iteration that are emitted one after the other, where lanes are rows: of
+// a small window, so that what depends on a place in it alone is found outside of the loops around
+// it. 1: a loop.
+std::int64_t unrolled_places(const std::vector<ir::Iteration>& inner) {
+  const std::int64_t places = inner.back().extent.constant().value_or(1);
+  return places <= most_unrolled ? std::max<std::int64_t>(places, 1) : 1;
+}
+
 // What an empty row gives.
 llvm::Constant* identity(KernelBuilder& kernel, ir::Reduce reduce, DType dtype) {
   llvm::Type* type = kernel.value_type(dtype);
@@ -179,9 +187,8 @@ class StageEmitter {
 
   void emit_pass(const ir::RowStage& stage) {
     const unsigned width = lanes_are_rows_ ? row_.lanes().width : stages_.width;
-    const unsigned copies = lanes_are_rows_
-                                ? static_cast<unsigned>(std::min(unrolled_places(), most_chains))
-                                : stages_.unroll;
+    const unsigned copies =
+        lanes_are_rows_ ? static_cast<unsigned>(std::min(places(), most_chains)) : stages_.unroll;
     std::vector<Accumulator> accumulators;
     for (const auto& reduction : stage.reductions) {
       const DType from = stage.program.steps.at(static_cast<std::size_t>(reduction.step)).dtype;
@@ -218,13 +225,8 @@ class StageEmitter {
     }
   }
 
-  // Points of the innermost iteration that are emitted one after the other, where lanes are rows:
-  // of a small window, so that what depends on a place in it alone is found outside of the loops
-  // around it. 1: a loop.
-  std::int64_t unrolled_places() const {
-    if (!lanes_are_rows_ || stages_.segments != nullptr) return 1;
-    const std::int64_t places = stages_.inner.back().extent.constant().value_or(1);
-    return places <= most_unrolled ? std::max<std::int64_t>(places, 1) : 1;
+  std::int64_t places() const {
+    return lanes_are_rows_ && stages_.segments == nullptr ? unrolled_places(stages_.inner) : 1;
   }
 
   void emit_loops(Scope& scope, std::size_t depth,
@@ -250,8 +252,8 @@ class StageEmitter {
       emit_vector_range(kernel_, scope, range, body);
       return;
     }
-    if (depth + 1 == stages_.inner.size() && unrolled_places() > 1) {
-      for (std::int64_t place = 0; place < unrolled_places(); ++place) {
+    if (depth + 1 == stages_.inner.size() && places() > 1) {
+      for (std::int64_t place = 0; place < places(); ++place) {
         Scope point(scope);
         point.define(iteration.variable, kernel_.constant(place));
         body(point, static_cast<unsigned>(place % most_chains));
@@ -277,6 +279,10 @@ class StageEmitter {
 };
 
 }  // namespace
+
+std::int64_t chains_across(const std::vector<ir::Iteration>& inner) {
+  return std::min(unrolled_places(inner), most_chains);
+}
 
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages) {
   StageEmitter(kernel, row, stages).emit();

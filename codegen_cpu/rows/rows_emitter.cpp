@@ -1,12 +1,52 @@
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
+#include "ir/loops/row_interior.h"
 
 namespace anydim::codegen_cpu {
 
 using ir::Dim;
+
+namespace {
+
+// Rows of whole vectors that lie in the interior, of those in [first, last).
+struct InnerVectors {
+  llvm::Value *first, *last;
+};
+
+InnerVectors inner_vectors(KernelBuilder& kernel, Scope& task, const ir::RowInterior& interior,
+                           llvm::Value* first, llvm::Value* last, std::int64_t width) {
+  llvm::Value* begin = emit_index(kernel, task, interior.begin);
+  llvm::Value* end = emit_index(kernel, task, interior.end);
+  llvm::Value* some = nullptr;
+  for (const Dim& dim : interior.not_negative) {
+    llvm::Value* value = emit_index(kernel, task, dim);
+    auto& at = kernel.at(task);
+    llvm::Value* holds = at.CreateICmpSGE(value, kernel.constant(0));
+    some = some == nullptr ? holds : at.CreateAnd(some, holds);
+  }
+  auto& at = kernel.at(task);
+  const auto smaller = [&](llvm::Value* a, llvm::Value* b) {
+    return at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+  };
+  const auto distance = [&](llvm::Value* from, llvm::Value* to) {
+    return at.CreateBinaryIntrinsic(llvm::Intrinsic::smax, at.CreateSub(to, from),
+                                    kernel.constant(0));
+  };
+  const auto whole = [&](llvm::Value* count) {  // vectors' elements, not more than count
+    return at.CreateSub(count, at.CreateURem(count, kernel.constant(width)));
+  };
+  llvm::Value* before = whole(at.CreateAdd(distance(first, begin), kernel.constant(width - 1)));
+  llvm::Value* from = smaller(at.CreateAdd(first, before), last);
+  llvm::Value* to = at.CreateAdd(from, whole(distance(from, smaller(end, last))));
+  if (some == nullptr) return {from, to};
+  return {at.CreateSelect(some, from, last), at.CreateSelect(some, to, last)};
+}
+
+}  // namespace
 
 EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
                         const ir::Schedule& schedule) {
@@ -19,20 +59,26 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   Dim inner_count(1);
   for (const ir::Iteration& iteration : form.inner) inner_count = inner_count * iteration.extent;
   ScratchLayout layout;
-  RowStages stages{.inner = form.inner,
-                   .stages = form.stages,
-                   .scratch = form.scratch,
-                   .accumulators = form.accumulators,
-                   .scratch_bases = {},
-                   .width = lanes_are_rows ? 1 : width,
-                   .unroll = lanes_are_rows ? 1 : unroll,
-                   .segments = form.segments ? &*form.segments : nullptr,
-                   .segment_variable = form.segments ? form.outer.front().variable : ir::DimLeaf()};
+  std::vector<llvm::Value*> scratch;
   for (const ir::DType dtype : form.scratch) {
     const auto bytes =
         static_cast<std::int64_t>(ir::size_of(dtype)) * (lanes_are_rows ? std::int64_t{width} : 1);
-    stages.scratch_bases.push_back(layout.reserve(kernel, inner_count * bytes));
+    scratch.push_back(layout.reserve(kernel, inner_count * bytes));
   }
+
+  const auto with = [&](const std::vector<ir::RowStage>& stages) {
+    return RowStages{
+        .inner = form.inner,
+        .stages = stages,
+        .scratch = form.scratch,
+        .accumulators = form.accumulators,
+        .scratch_bases = scratch,
+        .width = lanes_are_rows ? 1 : width,
+        .unroll = lanes_are_rows ? 1 : unroll,
+        .segments = form.segments ? &*form.segments : nullptr,
+        .segment_variable = form.segments ? form.outer.front().variable : ir::DimLeaf()};
+  };
+  const RowStages stages = with(form.stages);
 
   if (form.segments) check_offsets(kernel, *form.segments, form.inner.front().extent);
   std::span<const ir::Iteration> outer(form.outer);
@@ -48,17 +94,34 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   outer = outer.first(outer.size() - 1);
   const TaskPlan plan = plan_tasks(outer, across.extent, grain, width, false);
   const bool whole = ir::divisor(across.extent, kernel.symbols()) % width == 0;
+  const auto emit_range = [&](Scope& scope, llvm::Value* first, llvm::Value* last,
+                              bool whole_vectors, const RowStages& computed) {
+    const VectorRange range{.variable = across.variable,
+                            .first = first,
+                            .last = last,
+                            .width = width,
+                            .unroll = 1,
+                            .whole = whole_vectors};
+    emit_vector_range(kernel, scope, range,
+                      [&](Scope& row, unsigned) { emit_row_stages(kernel, row, computed); });
+  };
+  const std::optional<ir::RowInterior> interior =
+      width > 1 ? ir::row_interior(form, kernel.symbols()) : std::nullopt;
   emit_tasks(kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
              [&](Scope& task, llvm::Value* first, llvm::Value* last) {
-               const VectorRange range{.variable = across.variable,
-                                       .first = first,
-                                       .last = last,
-                                       .width = width,
-                                       .unroll = 1,
-                                       .whole = whole};
-               emit_vector_range(kernel, task, range, [&](Scope& row, unsigned) {
-                 emit_row_stages(kernel, row, stages);
-               });
+               if (!interior) return emit_range(task, first, last, whole, stages);
+               const InnerVectors inner =
+                   inner_vectors(kernel, task, *interior, first, last, width);
+               // Both sides in one loop: their code is long.
+               kernel.loop(task, kernel.constant(0), kernel.constant(2), 1,
+                           [&](Scope& side, llvm::Value* number) {
+                             auto& at = kernel.at(side);
+                             llvm::Value* left = at.CreateICmpEQ(number, kernel.constant(0));
+                             llvm::Value* from = at.CreateSelect(left, first, inner.last);
+                             llvm::Value* to = at.CreateSelect(left, inner.first, last);
+                             emit_range(side, from, to, whole, stages);
+                           });
+               emit_range(task, inner.first, inner.last, true, with(interior->stages));
              });
   return {plan.tasks, layout.bytes()};
 }

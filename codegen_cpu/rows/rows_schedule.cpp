@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/work_estimate.h"
 
@@ -77,9 +78,9 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const int gain = contiguity_along(inputs, form, last.variable) -
                      contiguity_along(inputs, form, inner.variable);
     if (gain > 0 && side > 1) return {columns, rows};
-    // A run along the row that is shorter than a vector, as of a window, may take longer than one
-    // along the rows.
-    if (side > along) return {rows, columns};
+    // A run along the row that fills no two vectors, as of a window, may take longer than one along
+    // the rows.
+    if (side > along || (side > 1 && highest(inputs, inner) < 2 * lanes)) return {rows, columns};
     return {rows};
   }
 
@@ -120,21 +121,23 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const double length =
         only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
     const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
-    double cycles = rows * 10;
+    double cycles = rows * 10 / (across ? lanes : 1);
     for (const ir::RowStage& stage : form.stages) {
       const double point =
-          point_cycles(inputs, stage.program, stage.stores, run.variable, static_cast<int>(lanes));
+          point_cycles(inputs, stage.program, stage.stores, run.variable, static_cast<int>(lanes),
+                       across ? Guards::Rare : Guards::Asked);
       // A horizontal sum at the end of every row, and the latency of the chain of additions.
-      const double reduction =
-          stage.reductions.empty() ? 0
-          : across                 ? 4 * inner / lanes
-                   : 20 + 4 * inner / lanes / static_cast<double>(schedule.field("unroll"));
+      const double chain = 4 * inner / lanes;
+      const double reduction = stage.reductions.empty() ? 0
+                               : across
+                                   ? chain / static_cast<double>(chains_across(form.inner))
+                                   : 20 + chain / static_cast<double>(schedule.field("unroll"));
       cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
     }
     const double tasks =
         std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain"))
                              : rows * inner / static_cast<double>(schedule.field("grain")));
-    return launch_seconds(cycles, traffic_bytes(inputs, rows * inner), std::min(tasks, rows),
+    return launch_seconds(cycles, traffic_bytes(inputs, rows * inner, keys), std::min(tasks, rows),
                           inputs.threads);
   }
 

@@ -446,6 +446,48 @@ fn @main(%x: Tensor[(n, h, w), f32]) -> Tensor[(n, ceil_div(h, 2), ceil_div(w, 2
                   {{"n", 2}, {"h", 7}, {"w", 9}},
                   {{"n", 1}, {"h", 4}, {"w", 70}}},
        .interpreted = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 3}, {"w", 9}}}},
+      // Windows as wide as a vector, most of which reach over a border in small images.
+      {.name = "SumOfLargeWindows",
+       .text = R"(
+fn @main(%x: Tensor[(c, h, w), f32], %k: Tensor[(c, 1, 1, 7, 7), f32]) -> Tensor[(c, h, w), f32]
+  where c in [0, 50], h in [0, 200], w in [0, 200] {
+  %p = pad(%x) {before = (3, 3), after = (3, 3), axes = (1, 2)}
+  %v = windows(%p) {axes = (1, 2), sizes = (7, 7)}
+  %m = mul(%v, %k)
+  %y = reduce_sum(%m) {axes = (3, 4)}
+  return %y
+})",
+       .shapes = {{{"c", 3}, {"h", 2}, {"w", 6}},
+                  {{"c", 1}, {"h", 9}, {"w", 8}},
+                  {{"c", 2}, {"h", 8}, {"w", 23}},
+                  {{"c", 1}, {"h", 10}, {"w", 41}},
+                  {{"c", 2}, {"h", 7}, {"w", 56}}},
+       .interpreted = {{{"c", 1}, {"h", 8}, {"w", 9}}}},
+      {.name = "SumOfWindowsApart",
+       .text = R"(
+fn @main(%x: Tensor[(h, w), f32]) -> Tensor[(floor_div(h - 1, 2) + 1, floor_div(w, 3) + 1), f32]
+  where h in [1, 200], w in [1, 200] {
+  %p = pad(%x) {before = (2, 2), after = (2, 3), axes = (0, 1)}
+  %v = windows(%p) {axes = (0, 1), sizes = (3, 3), strides = (2, 3), dilations = (2, 2)}
+  %y = reduce_sum(%v) {axes = (2, 3)}
+  return %y
+})",
+       .shapes = {{{"h", 1}, {"w", 1}},
+                  {{"h", 9}, {"w", 29}},
+                  {{"h", 6}, {"w", 100}},
+                  {{"h", 12}, {"w", 173}}},
+       .interpreted = {{{"h", 5}, {"w", 29}}}},
+      {.name = "MeanOfWindowsOfKnownSize",
+       .text = R"(
+fn @main(%x: Tensor[(n, 9, 50), f32]) -> Tensor[(n, 9, 50), f32]
+  where n in [0, 50] {
+  %p = pad(%x) {before = (1, 1), after = (1, 1), axes = (1, 2)}
+  %v = windows(%p) {axes = (1, 2), sizes = (3, 3)}
+  %y = reduce_mean(%v) {axes = (3, 4)}
+  return %y
+})",
+       .shapes = {{{"n", 0}}, {{"n", 3}}},
+       .interpreted = {{{"n", 1}}}},
   };
 }
 
