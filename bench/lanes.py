@@ -5,12 +5,14 @@ import sass
 LANES, SECTOR = 32, 32  # lanes of a warp, bytes that the L2 cache hands out at least
 
 
-def bytes_of_lanes(first, last, size, lane):
-    """Bytes that lanes 0 to `lane` bring, whose accesses begin at `first` and `last`."""
+def bytes_of_lanes(first, second, last, size, lane):
+    """Bytes that lanes 0 to `lane` bring, whose accesses begin at `first`, `second` (of lane 1) and `last`:
+    lanes a fixed way apart, else beside each other."""
     if last == first:
         return max(SECTOR, size)
-    step, rest = divmod(abs(last - first), lane)
-    return (lane + 1) * (size if rest else min(max(step, size), max(SECTOR, size)))
+    step = abs(second - first)
+    steady = step * lane == abs(last - first)
+    return (lane + 1) * (min(max(step, size), max(SECTOR, size)) if steady else size)
 
 
 def follow(code, place, constants, memory, boxes, read):
@@ -27,18 +29,20 @@ def follow(code, place, constants, memory, boxes, read):
     lanes = {}
     if warp.accesses:
         lanes[LANES - 1] = walk(LANES - 1).accesses
+        lanes[1] = walk(1).accesses
         if not warp.accesses.keys() <= lanes[LANES - 1].keys():
-            lanes.update((lane, walk(lane).accesses) for lane in (24, 16, 8, 4, 2, 1))
+            lanes.update((lane, walk(lane).accesses) for lane in (24, 16, 8, 4, 2))
     for key, (kind, address, size) in warp.accesses.items():
         if kind == "loaded":
             if address // SECTOR in read:
                 continue
             read.add(address // SECTOR)
-        lane = next((each for each, accesses in lanes.items() if key in accesses), 0)
-        last = lanes[lane][key][1] if lane else address
+        lane = max((each for each, accesses in lanes.items() if key in accesses), default=0)
+        second, last = (lanes[each][key][1] if key in lanes.get(each, ()) else address
+                        for each in (1, lane))
         if kind == "stored" and not lane:
             warp.counts["stored"] += size
             continue
         warp.counts["stored" if kind == "stored" else "loaded"] += bytes_of_lanes(
-            address, last, size, lane)
+            address, second, last, size, lane)
     return warp.counts

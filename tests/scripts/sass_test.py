@@ -91,7 +91,7 @@ class Walk(unittest.TestCase):
             "EXIT"
         ], place={"SR_TID.X": 32}, memory=lambda address, size: read.append((address, size)) or 5,
            boxes={0x250: 4096}.get)
-        self.assertEqual(read, [(32 * 8 + 16, 8)] * 2 + [(63 * 8 + 16, 8)] * 2)
+        self.assertEqual(read, [(lane * 8 + 16, 8) for lane in (32, 32, 63, 63, 33, 33)])
         self.assertEqual(counts["loaded"], 32 * 8 + 4096)  # again from the nearest cache
         self.assertEqual(counts["flops"], 2 * 64 * 32 * 16 / 4 + 2 * 16 * 8 * 16)
 
@@ -108,6 +108,13 @@ class Walk(unittest.TestCase):
             counts = follow(place + [f"ISETP.GT.AND P0, PT, R0, {most}, PT",
                                      "@!P0 STG.E desc[UR4][R6.64], R4", "EXIT"])
             self.assertEqual(counts["stored"], moved)
+
+    def test_lanes_of_rows_lie_beside_each_other(self):
+        """Four lanes a row: the last lane's place tells nothing of what lies between."""
+        counts = follow(["S2R R0, SR_TID.X", "LOP3.LUT R4, R0, 0x3, RZ, 0xc0, !PT",
+                         "SHF.R.U32.HI R5, RZ, 0x2, R0", "IMAD R5, R5, 0x80, RZ",
+                         "LEA R2, R4, R5, 0x2", "LDG.E R6, desc[UR4][R2.64]", "EXIT"])
+        self.assertEqual(counts["loaded"], 32 * 4)
 
     def test_a_loop_that_does_not_end_is_told(self):
         with self.assertRaisesRegex(sass.Unknown, "instructions and no end"):
