@@ -23,6 +23,7 @@
 #include "codegen_cuda/kernel_kind.h"
 #include "ir/error.h"
 #include "ir/loops/placed_kernel.h"
+#include "ir/loops/segment_rows.h"
 #include "passes/remove_padding.h"
 
 namespace {
@@ -30,7 +31,7 @@ namespace {
 using namespace anydim;
 using Symbols = std::map<std::string, std::int64_t>;
 
-constexpr std::int64_t length = 64;  // of each sequence, where rows of several lie end to end
+constexpr std::int64_t length = 64;  // of a text where no key tells it
 
 std::int64_t value_of(const ir::Dim& dim, const Symbols& symbols) {
   return dim.evaluate([&](const ir::DimLeaf& leaf) { return symbols.at(leaf.symbol); });
@@ -58,6 +59,10 @@ std::optional<Symbols> sizes_in(const ir::Region& region, const ir::LoopForm& fo
   for (const ir::Dim& key : region.keys)
     for (const ir::DimLeaf& leaf : key.leaves()) in_keys.insert(leaf.symbol);
   const auto sequences = sequences_of(form);
+  const bool keyed =
+      sequences &&
+      std::ranges::find(region.keys, ir::mean_segment_rows(sequences->segments, sequences->rows)) !=
+          region.keys.end();
   constexpr std::int64_t most = 8192;
   std::optional<Symbols> best;
   double nearest = 0;
@@ -66,10 +71,11 @@ std::optional<Symbols> sizes_in(const ir::Region& region, const ir::LoopForm& fo
     std::vector<std::int64_t> keys;
     for (const ir::Dim& key : region.keys) keys.push_back(value_of(key, symbols));
     if (!bucket.contains(keys)) return;
-    // As many sequences as there are rows for.
-    if (sequences &&
-        value_of(sequences->rows, symbols) != value_of(sequences->segments.count, symbols) * length)
-      return;
+    if (sequences) {  // equal ones, as many as there are rows for
+      const std::int64_t rows = value_of(sequences->rows, symbols),
+                         count = value_of(sequences->segments.count, symbols);
+      if (keyed ? count < 1 || rows % count != 0 : rows != count * length) return;
+    }
     double distance = 0;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const ir::BucketInterval& interval = bucket.intervals[i];
@@ -152,9 +158,11 @@ std::map<std::int32_t, std::int64_t> indexed_by(const ir::LoopForm& form, const 
 nlohmann::json segments_of(const ir::LoopForm& form, const Symbols& symbols) {
   const auto sequences = sequences_of(form);
   if (!sequences) return nullptr;
+  const std::int64_t count = value_of(sequences->segments.count, symbols);
   return {{"offsets", sequences->segments.offsets},
           {"work", sequences->segments.work},
-          {"count", value_of(sequences->segments.count, symbols)}};
+          {"count", count},
+          {"rows", value_of(sequences->rows, symbols) / count}};
 }
 
 nlohmann::json buffers_of(const ir::Region& region, const ir::LoopForm& form,

@@ -23,8 +23,9 @@ import lanes
 import sass
 
 SPECIAL = 8  # cycles that an instruction of the special function unit keeps a scheduler's lanes
-SEQUENCE = 64  # rows of each, as cuda_counts.cpp has them
 SAMPLES = 5  # clusters of blocks of a launch that are followed
+SEQUENCE_SAMPLES = 48  # where rows of several sequences lie end to end: some blocks have no work
+GOLDEN = (5**0.5 - 1) / 2
 # Bytes of an element, and its bits where it is a number: 1.
 ELEMENTS = {"bool": (1, 0), "i8": (1, 0), "u8": (1, 0), "i16": (2, 0), "u16": (2, 0), "i32": (4, 0),
             "u32": (4, 0), "i64": (8, 0), "u64": (8, 0), "f16": (2, 0x3C00), "bf16": (2, 0x3F80),
@@ -44,9 +45,9 @@ def memory_of(kernel):
     def element(number, at):
         buffer = buffers[number]
         if segments and number == segments["offsets"]:
-            return min(at, segments["count"]) * SEQUENCE
+            return min(at, segments["count"]) * segments["rows"]
         if segments and number == segments["work"]:
-            return at // 2 if at % 2 == 0 else at // 2 * SEQUENCE
+            return at // 2 if at % 2 == 0 else at // 2 * segments["rows"]
         if buffer["below"]:
             return at * SPREAD % buffer["below"]
         return ELEMENTS[buffer["dtype"]][1]
@@ -109,7 +110,10 @@ def counted(kernel, launch, code):
 
     total = Counter()
     clusters = grid // cluster
-    chosen = sorted({(2 * i + 1) * clusters // (2 * SAMPLES) for i in range(SAMPLES)})
+    if kernel["segments"]:  # whether a block has work follows a pattern: no equal distances
+        chosen = sorted({int((i + 0.5) * GOLDEN % 1 * clusters) for i in range(SEQUENCE_SAMPLES)})
+    else:
+        chosen = sorted({(2 * i + 1) * clusters // (2 * SAMPLES) for i in range(SAMPLES)})
     for number in chosen:
         for rank in range(cluster):
             read = set()

@@ -2,7 +2,7 @@
 tell which bytes of global memory lanes share."""
 import sass
 
-LANES, SECTOR = 32, 32  # lanes of a warp, bytes that the L2 cache hands out at least
+SECTOR = 32  # bytes that the L2 cache hands out at least
 
 
 def bytes_of_lanes(first, second, last, size, lane):
@@ -19,19 +19,20 @@ def follow(code, place, constants, memory, boxes, read):
     """What a warp of the block issues, moves and multiplies. `read`: where warps of the block have loaded,
     which the nearest cache still has."""
 
-    def walk(lane):
-        own = {"SR_TID.X": place.get("SR_TID.X", 0) + lane, "SR_LANEID": lane}
-        warp = sass.Warp(code, {**place, **own}, constants, memory, boxes)
-        warp.walk()
-        return warp
+    warp = sass.Warp(code, place, constants, memory, boxes)
+    warp.walk()
 
-    warp = walk(0)
+    def accesses(lane):
+        other = warp.lane(lane, list(warp.votes))
+        other.walk()
+        return other.accesses
+
     lanes = {}
     if warp.accesses:
-        lanes[LANES - 1] = walk(LANES - 1).accesses
-        lanes[1] = walk(1).accesses
-        if not warp.accesses.keys() <= lanes[LANES - 1].keys():
-            lanes.update((lane, walk(lane).accesses) for lane in (24, 16, 8, 4, 2))
+        lanes[sass.LANES - 1] = accesses(sass.LANES - 1)
+        lanes[1] = accesses(1)
+        if not warp.accesses.keys() <= lanes[sass.LANES - 1].keys():
+            lanes.update((lane, accesses(lane)) for lane in (24, 16, 8, 4, 2))
     for key, (kind, address, size) in warp.accesses.items():
         if kind == "loaded":
             if address // SECTOR in read:

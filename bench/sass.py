@@ -2,14 +2,19 @@
 issues, what they move and multiply. Integers, predicates and addresses are computed; numbers that
 kernels compute with are not (they are 1, and comparisons of them fail), nor are waits (what is
 waited for is there). The walk is one lane's (lanes.py has the warp's)."""
+import functools
+import operator
 import re
 import struct
 from collections import Counter
+
+from sass_code import Code
 
 MASK = 0xFFFFFFFF
 WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 MOST = 1_000_000  # instructions of a warp: more is a loop that does not end
 ONE = 0x3F800000  # 1.0f
+LANES = 32
 # Of constant bank 0: where parameters begin, and where it holds their address.
 CONSTANTS, BASE = 0x210, 0x198
 
@@ -37,57 +42,55 @@ def number_of(bits):
     return struct.unpack("<f", struct.pack("<I", bits))[0]
 
 
-def split(text):
-    """Operands between commas that are in no brackets."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        if c in "([":
-            depth += 1
-        elif c in ")]":
-            depth -= 1
-        elif c == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    last = text[start:].strip()
-    return parts + [last] if last else parts
-
-
-class Code:
-    """Entries of a module and their instructions: (guard, opcode, operands)."""
-
-    def __init__(self, text):
-        self.entries = {}
-        instructions, labels, addresses = None, None, None
-        for line in text.splitlines():
-            section = re.match(r"\.text\.(\S+):", line)
-            if section:
-                instructions, labels, addresses = [], {}, {}
-                self.entries[section.group(1)] = (instructions, labels, addresses)
-                continue
-            label = re.match(r"(\S+):\s*$", line)
-            if label and instructions is not None:
-                labels[label.group(1)] = len(instructions)
-                continue
-            found = re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;", line)
-            if found and instructions is not None:
-                addresses[int(found.group(1), 16)] = len(instructions)
-                operands = [each.replace(".reuse", "") for each in split(found.group(4))]
-                instructions.append((found.group(2), found.group(3), operands))
+class Asked(Exception):
+    """What a lane says in the next vote."""
 
 
 class Warp:
     """One warp's walk. `place`: tid, ctaid, cluster rank and so on by special register; `constants`: bytes
     of bank 0 by offset; `memory(address, width)`: what a load of global memory gives; `boxes(map)`: bytes
     of a box of the tensor map at an address. `accesses`: of global memory by the lane, as (loaded,
-    stored or copied, address, bytes) by the instruction's position and how often it came there."""
+    stored or copied, address, bytes) by the instruction's position and how often it came there. `votes`:
+    what the lanes said each time that they exchanged something; those of `known` another lane's walk has
+    found, and with `asked` this one ends at the next."""
 
-    def __init__(self, code, place, constants, memory, boxes):
+    def __init__(self, code, place, constants, memory, boxes, known=(), asked=False):
         self.instructions, self.labels, self.addresses = code
         self.place, self.constants, self.memory, self.boxes = place, constants, memory, boxes
         self.registers, self.uniform, self.predicates = {}, {}, {}
         self.counts = Counter()
         self.accesses, self.visits = {}, Counter()
         self.position = 0
+        self.known, self.asked, self.votes = known, asked, []
+
+    def lane(self, number, known, asked=False):
+        """The walk of another lane of this one's warp."""
+        first = self.place.get("SR_TID.X", 0) - self.place.get("SR_LANEID", 0)
+        place = {**self.place, "SR_TID.X": first + number, "SR_LANEID": number}
+        return Warp((self.instructions, self.labels, self.addresses), place, self.constants,
+                    self.memory, self.boxes, known, asked)
+
+    def said(self, value):
+        """What each lane says, of those that come here after the same votes; None of others."""
+        number, own = len(self.votes), self.place.get("SR_LANEID", 0)
+        if number >= len(self.known) and self.asked:
+            raise Asked(self.position, value)
+        if number < len(self.known):
+            values = self.known[number]
+        else:
+            values = [None] * LANES
+            values[own] = value
+            for lane in range(LANES):
+                if lane == own:
+                    continue
+                try:
+                    self.lane(lane, list(self.votes), True).walk()
+                except Asked as asked:
+                    position, value = asked.args
+                    if position == self.position:
+                        values[lane] = value
+        self.votes.append(values)
+        return values
 
     def touch(self, kind, address, size):
         self.visits[self.position] += 1
@@ -456,13 +459,38 @@ def shuffle(warp, modifiers, operands):
 
 
 def vote(warp, modifiers, operands):
-    outs = [each for each in operands[:-1] if is_predicate(each)]
     value = warp.truth(operands[-1])
-    for out in outs:
-        warp.let(out, value)
+    constant = operands[-1].lstrip("!") in ("PT", "UPT")
+    lanes = [value] * LANES if constant else warp.said(value)
+    bits = sum(bool(each) << lane for lane, each in enumerate(lanes))
     for each in operands[:-1]:
-        if not is_predicate(each):
-            warp.set(each, MASK if value else 0)
+        if is_predicate(each):
+            warp.let(each, bits == MASK if "ALL" in modifiers else bits != 0)
+        else:
+            warp.set(each, bits)
+
+
+def reduce(warp, modifiers, operands):
+    values = [each for each in warp.said(warp.value(operands[1])) if each is not None]
+    if modifiers[0] != "OR":
+        raise Unknown(f"REDUX.{modifiers[0]}")
+    warp.set(operands[0], functools.reduce(operator.or_, values))
+
+
+def reverse(warp, modifiers, operands):
+    warp.set(operands[0], int(f"{warp.value(operands[1]):032b}"[::-1], 2))
+
+
+def leading(warp, modifiers, operands):
+    """The place of the highest bit, or with SH how far it is from the top; -1 of 0."""
+    if is_predicate(operands[1]):
+        operands = [operands[0], *operands[2:]]
+    place = warp.value(operands[1]).bit_length() - 1
+    warp.set(operands[0], 31 - place if "SH" in modifiers and place >= 0 else place)
+
+
+def population(warp, modifiers, operands):
+    warp.set(operands[0], warp.value(operands[1]).bit_count())
 
 
 def elect(warp, modifiers, operands):
@@ -562,7 +590,8 @@ HANDLERS = {
     "S2UR": special, "LDC": constant_load, "ULDC": constant_load, "R2UR": to_uniform,
     "P2R": from_predicates, "R2P": to_predicates, "PRMT": prmt, "UPRMT": prmt, "I2F": to_real, "I2FP": to_real, "F2I": to_integer,
     "MUFU": mufu, "IABS": lambda w, m, o: w.set(o[0], abs(signed(w.value(o[1])))),
-    "SHFL": shuffle, "VOTE": vote, "VOTEU": vote, "ELECT": elect, "SYNCS": sync, "LDG": load,
+    "BREV": reverse, "UBREV": reverse, "FLO": leading, "UFLO": leading, "POPC": population,
+    "UPOPC": population, "REDUX": reduce, "SHFL": shuffle, "VOTE": vote, "VOTEU": vote, "ELECT": elect, "SYNCS": sync, "LDG": load,
     "LD": local_load, "LDS": local_load, "LDL": local_load, "STG": store,
     "LDGSTS": copy_asynchronously, "UTMALDG": load_box, "UTMASTG": store_box, "HGMMA": hgmma,
     "HMMA": hmma, "ATOMG": local_load, "USETMAXREG": registers,

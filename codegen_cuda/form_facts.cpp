@@ -2,6 +2,7 @@
 
 #include "codegen_cuda/rows/row_passes.h"
 #include "codegen_cuda/work.h"
+#include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cuda {
 
@@ -20,6 +21,8 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     facts.score = attention_score(*attention, form.symbols);
     facts.key_range = key_range(*attention, form.symbols);
     facts.points = points_of(attention->batch);
+    if (attention->segments)
+      facts.sequence_rows = ir::mean_segment_rows(*attention->segments, attention->row.extent);
   }
   const auto place = [&](auto kind) {
     ir::LoopForm one = form;

@@ -24,6 +24,7 @@ struct FormFacts {
   std::optional<AttentionOperands> attention;
   AttentionScore score;
   KeyRange key_range;
+  ir::Dim sequence_rows = 0;  // of sequences laid end to end, on average
   // Batch points of either.
   ir::Dim points = 1;
   // Of rows: as they stand where a row's values stay in registers, and where they are read again.

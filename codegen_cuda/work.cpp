@@ -34,8 +34,10 @@ double operation_clocks(const ScalarStep& step) {
 double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
                  std::span<const std::int64_t> keys, double middling) {
   if (const auto constant = extent.constant()) return static_cast<double>(*constant);
-  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
+  const std::size_t count = std::min(inputs.region.keys.size(), keys.size());
+  for (std::size_t i = 0; i < count; ++i)
     if (inputs.region.keys[i] == extent) return static_cast<double>(keys[i]);
+  for (std::size_t i = 0; i < count; ++i) {
     // Keys leave constants out: an extent may be a multiple of one. Or a key a multiple of it.
     const ir::Dim& key = inputs.region.keys[i];
     const ir::Dim rest = ir::simplify(ir::floor_div(extent, key), inputs.form.symbols);

@@ -15,36 +15,53 @@ constexpr double shared_bytes_per_cycle = 128;
 constexpr double exponentials_per_cycle = 16;
 constexpr double lanes_per_cycle = 128;
 constexpr double simt_efficiency = 0.23;  // of the f32 rate, in the fallback: counted
-// Cycles of all schedulers until a warp has found its sequence, of those laid end to end.
-constexpr double sequence_cycles = 120;
+// Instructions of a warp, counted on machine code (bench/cuda_counts.py), as those below.
+constexpr double per_cycle = 4;            // of all schedulers
+constexpr double sequence_search = 75;     // until its sequence is found, of those laid end to end
+constexpr double idle_instructions = 135;  // of a block that finds no rows
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
 
 double moved_bytes(const AttentionSizes& sizes) {
-  return sizes.points * (sizes.rows + sizes.keys) * (sizes.depth + sizes.width) *
+  return sizes.points * sizes.sequences * (sizes.rows + sizes.keys) * (sizes.depth + sizes.width) *
          sizes.element_bytes;
 }
 
-// What a block does, of a batch point.
+// A launch's blocks, and what each does for a batch point.
 struct BlockTiles {
-  double row_blocks = 0;
-  double tiles = 0;  // of keys that a block passes
-  double edges = 0;  // those of them in which it looks at each score whether its key is seen
+  double blocks = 0;  // with rows
+  double idle = 0;    // that find none, as many as search
+  double tiles = 0;   // of keys that a block passes
+  double edges = 0;   // those of them in which it looks at each score whether its key is seen
+  double read = 0;    // its rows and their keys, as far as they are there
 };
-BlockTiles block_tiles(const AttentionSizes& sizes, double block_rows, double block_keys) {
+// Blocks with `block_rows` rows of `points` batch points.
+BlockTiles block_tiles(const AttentionSizes& sizes, double block_rows, double block_keys,
+                       double points) {
   // A row block sees at least the keys beside itself.
   const double beside = sizes.visible < 1 ? block_rows : 0;
   const double seen = std::min(sizes.keys, sizes.visible * sizes.keys + beside);
   const double tiles = std::ceil(seen / block_keys);
-  return {.row_blocks = std::ceil(sizes.rows / block_rows),
+  const double groups = std::ceil(sizes.points / points),
+               row_blocks = std::ceil(sizes.rows / block_rows) * sizes.sequences;
+  // As row_blocks in attention_entry.cpp counts them.
+  const double numbers = std::floor(sizes.rows * sizes.sequences / block_rows) + sizes.sequences;
+  constexpr double behind = 0.25;  // of a search: the last block sees that it is behind all rows
+  const bool partial = std::fmod(sizes.keys, block_keys) != 0;
+  return {.blocks = groups * row_blocks,
+          .idle = sizes.ragged ? groups * (std::max(0.0, numbers - row_blocks) + behind) : 0,
           .tiles = tiles,
-          .edges = std::min(tiles, std::max(1.0, std::ceil(beside / block_keys)))};
+          .edges = std::min(tiles, std::max(partial ? 1.0 : 0.0, std::ceil(beside / block_keys))),
+          .read = std::min(sizes.rows, block_rows) + seen};
 }
 
 // Issue cycles for the scores of one of the block's tiles, on average.
-double score_cycles(const CostConstants& costs, const BlockTiles& block, double scores) {
+double score_cycles(const CostConstants& costs, const AttentionSizes& sizes,
+                    const BlockTiles& block, double scores) {
   const double edges = block.edges / std::max(1.0, block.tiles);
-  return scores * (costs.operations_per_score + edges * costs.operations_per_edge_score) /
+  return scores *
+         (costs.operations_per_score + sizes.added_per_score +
+          edges * costs.operations_per_edge_score) /
          lanes_per_cycle;
 }
 
@@ -61,29 +78,39 @@ double fragment_cycles(const AttentionSizes& sizes, double scores, double keys) 
   return multiplications + reads;
 }
 
-// Of `blocks`, each with `scores` of a tile that issue for `tile_issue` cycles, besides what the
+// What a block issues, in cycles of a multiprocessor.
+struct BlockIssue {
+  double setup = 0;  // besides its tiles
+  double tile = 0;
+  double idle = 0;  // of a block that finds no rows
+};
+
+// Of blocks with `scores` of a tile each, and rows of `points` batch points, besides what the
 // special function unit's instructions take longer than others.
 LaunchCycles of_launch(const CudaTarget& target, const AttentionSizes& sizes,
-                       const BlockTiles& block, double blocks, double points, double block_rows,
-                       double block_keys, double setup, double tile_issue) {
+                       const BlockTiles& block, const BlockIssue& issue, double points,
+                       double block_rows, double block_keys) {
   constexpr double longer = 7.0 / 8;
-  const double share = blocks / static_cast<double>(target.multiprocessors);
+  const double share = block.blocks / static_cast<double>(target.multiprocessors),
+               idle_share = block.idle / static_cast<double>(target.multiprocessors);
   const double scores = points * block_rows * block_keys;
-  const double bytes = points * (block_rows + block.tiles * block_keys) *
-                       (sizes.depth + sizes.width) * sizes.element_bytes;
-  return {.issue = share *
-                   (setup + block.tiles * (tile_issue + longer * scores / exponentials_per_cycle)),
+  const double bytes = points * block.read * (sizes.depth + sizes.width) * sizes.element_bytes;
+  return {.issue = share * (issue.setup +
+                            block.tiles * (issue.tile + longer * scores / exponentials_per_cycle)) +
+                   idle_share * issue.idle,
           .tensor =
               share * block.tiles * 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops,
           .memory = share * bytes / target.costs.l2_bytes_per_clock};
 }
 
 // Blocks with `busy` cycles of a multiprocessor's work each, of which one alone takes `alone`
-// cycles.
-double launch_time(const CudaTarget& target, double blocks, double resident, double busy,
-                   double alone, double bytes) {
-  const double share = std::ceil(blocks / target.multiprocessors);
-  const double cycles = std::max(share * busy, std::ceil(share / resident) * alone);
+// cycles; those that find no rows come and go in `idle` cycles.
+double launch_time(const CudaTarget& target, const BlockTiles& block, double resident, double busy,
+                   double alone, double idle, double bytes) {
+  const double share = std::ceil(block.blocks / target.multiprocessors),
+               idle_share = block.idle / target.multiprocessors;
+  const double cycles =
+      std::max(share * busy, std::ceil(share / resident) * alone) + idle_share / resident * idle;
   return target.costs.start_seconds +
          std::max(cycles / target.clock, bytes / target.memory_bandwidth);
 }
@@ -99,61 +126,111 @@ AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::in
                        .depth = extent_at(inputs, form.depth.extent, keys, middling),
                        .width = extent_at(inputs, form.width.extent, keys, middling)};
   if (form.segments) {
-    // As many sequences of a typical length as there are rows for.
-    constexpr double typical = 64;
-    const double length = std::min(typical, sizes.rows);
+    // Cells of buckets may have a mean that their rows do not reach.
+    const double length =
+        std::min(extent_at(inputs, inputs.facts->sequence_rows, keys, middling), sizes.rows);
     sizes.ragged = true;
-    sizes.points *= length > 0 ? sizes.rows / length : 0;
+    sizes.sequences = length > 0 ? sizes.rows / length : 0;
     sizes.rows = sizes.keys = length;
   }
   const KeyRange& range = inputs.facts->key_range;
   if (!range.begins.empty() || !range.ends.empty()) sizes.visible = 0.5;
+  const AttentionScore& score = inputs.facts->score;
+  if (score.form == ScoreForm::Column) {
+    sizes.added_per_score = 1.2;
+    sizes.added_per_tile = 50;  // what is added is made for all rows at once
+  } else if (score.form == ScoreForm::Element || score.form == ScoreForm::Plain) {
+    sizes.added_per_score = point_clocks(score.program);
+  }
   const ir::DType stored = form.k.steps.front().dtype;
   sizes.element_bytes = ir::is_float(stored) ? static_cast<double>(ir::size_of(stored)) : 4;
   return sizes;
 }
 
+namespace {
+
+bool is_empty(const AttentionSizes& sizes) {
+  return sizes.points == 0 || sizes.sequences == 0 || sizes.rows == 0;
+}
+
+BlockTiles tiles_of(const AttentionMmaSchedule& schedule, const AttentionSizes& sizes) {
+  return block_tiles(sizes, static_cast<double>(schedule.block_rows()),
+                     static_cast<double>(schedule.keys), static_cast<double>(schedule.points));
+}
+BlockTiles tiles_of(const AttentionWgmmaSchedule& schedule, const AttentionSizes& sizes) {
+  const double block_rows = static_cast<double>(schedule.block_rows()),
+               block_keys = static_cast<double>(schedule.keys);
+  BlockTiles tiles = block_tiles(sizes, block_rows, block_keys, 1);
+  // Boxes are whole, and where nothing hides keys an edge is no other tile than the first.
+  tiles.read = block_rows + tiles.tiles * block_keys;
+  if (sizes.visible == 1) tiles.edges = 0;
+  return tiles;
+}
+
+BlockIssue issue_of(const CudaTarget& target, const AttentionMmaSchedule& schedule,
+                    const AttentionSizes& sizes, const BlockTiles& block) {
+  // Of a warp, of one that fetches ahead, of each 16 rows besides, of these in a tile, and of an
+  // edge's copies.
+  constexpr double setup = 310, ahead = 70, rows_setup = 110, rows_tile = 34, edge = 40;
+  const double warps = static_cast<double>(schedule.warps * schedule.points),
+               tiles = static_cast<double>(schedule.tiles);
+  const double scores =
+      static_cast<double>(schedule.points * schedule.block_rows() * schedule.keys);
+  const double first = setup + (schedule.stages > 1 ? ahead : 0) + (tiles - 1) * rows_setup +
+                       (sizes.ragged ? sequence_search : 0);
+  const double of_rows = tiles * (rows_tile + sizes.width / 2) + sizes.added_per_tile +
+                         edge * block.edges / std::max(1.0, block.tiles);
+  return {.setup = warps * first / per_cycle,
+          .tile = score_cycles(target.costs, sizes, block, scores) +
+                  fragment_cycles(sizes, scores, warps * static_cast<double>(schedule.keys)) +
+                  warps * of_rows / per_cycle,
+          .idle = warps * idle_instructions / per_cycle};
+}
+
+BlockIssue issue_of(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
+                    const AttentionSizes& sizes, const BlockTiles& block) {
+  // Of the warpgroup that fetches and for each tile, of a warp that computes and for each tile.
+  constexpr double fetching = 560, fetching_tile = 35, setup = 400, rows_tile = 43;
+  const double groups = static_cast<double>(schedule.groups), warps = 4 * (1 + groups);
+  const double first = fetching + 4 * groups * setup + (sizes.ragged ? warps * sequence_search : 0);
+  const double of_rows = rows_tile + sizes.width / 2 + sizes.added_per_tile;
+  return {.setup = first / per_cycle,
+          .tile = score_cycles(target.costs, sizes, block,
+                               static_cast<double>(schedule.block_rows() * schedule.keys)) +
+                  (4 * groups * of_rows + fetching_tile) / per_cycle +
+                  turn_cycles(target.costs, schedule),
+          .idle = warps * idle_instructions / per_cycle};
+}
+
+}  // namespace
+
 LaunchCycles attention_mma_cycles(const CudaTarget& target, const AttentionMmaSchedule& schedule,
                                   const AttentionSizes& sizes) {
-  if (sizes.points == 0 || sizes.rows == 0) return {};
-  constexpr double warp_setup = 120;  // counted on machine code, cycles of all schedulers
-  const auto block_rows = static_cast<double>(schedule.block_rows()),
-             block_keys = static_cast<double>(schedule.keys),
-             points = static_cast<double>(schedule.points);
-  const double warps = static_cast<double>(schedule.warps) * points;
-  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
-  const double scores = points * block_rows * block_keys;
-  return of_launch(target, sizes, block, block.row_blocks * std::ceil(sizes.points / points),
-                   points, block_rows, block_keys,
-                   (warp_setup + (sizes.ragged ? sequence_cycles : 0)) * warps,
-                   score_cycles(target.costs, block, scores) +
-                       fragment_cycles(sizes, scores, warps * block_keys));
+  if (is_empty(sizes)) return {};
+  const BlockTiles block = tiles_of(schedule, sizes);
+  return of_launch(target, sizes, block, issue_of(target, schedule, sizes, block),
+                   static_cast<double>(schedule.points), static_cast<double>(schedule.block_rows()),
+                   static_cast<double>(schedule.keys));
 }
 
 LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
                                     const AttentionWgmmaSchedule& schedule,
                                     const AttentionSizes& sizes) {
-  if (sizes.points == 0 || sizes.rows == 0) return {};
-  constexpr double group_setup = 518;  // as above
-  const auto block_rows = static_cast<double>(schedule.block_rows()),
-             block_keys = static_cast<double>(schedule.keys),
-             groups = static_cast<double>(schedule.groups);
-  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
-  return of_launch(target, sizes, block, block.row_blocks * sizes.points, 1, block_rows, block_keys,
-                   group_setup * groups + (sizes.ragged ? 4 * (1 + groups) * sequence_cycles : 0),
-                   score_cycles(target.costs, block, block_rows * block_keys) +
-                       turn_cycles(target.costs, schedule));
+  if (is_empty(sizes)) return {};
+  const BlockTiles block = tiles_of(schedule, sizes);
+  return of_launch(target, sizes, block, issue_of(target, schedule, sizes, block), 1,
+                   static_cast<double>(schedule.block_rows()), static_cast<double>(schedule.keys));
 }
 
 double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedule& schedule,
                              const AttentionSizes& sizes, bool column) {
-  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  if (is_empty(sizes)) return 0;
   const CostConstants& costs = target.costs;
   const auto depth = static_cast<std::int64_t>(sizes.depth),
              width = static_cast<std::int64_t>(sizes.width);
-  const double block_rows = static_cast<double>(schedule.block_rows()),
-               block_keys = static_cast<double>(schedule.keys);
-  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
+  const double block_keys = static_cast<double>(schedule.keys);
+  const BlockTiles block = tiles_of(schedule, sizes);
+  const BlockIssue issued = issue_of(target, schedule, sizes, block);
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
   const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
@@ -163,10 +240,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const double passes = warps + static_cast<double>(schedule.points);
   const double shared =
       passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
-  const double exponentials = scores / exponentials_per_cycle,
-               rescaling = scores / block_keys * sizes.width / lanes_per_cycle;
-  const double issue = score_cycles(costs, block, scores) + rescaling +
-                       fragment_cycles(sizes, scores, warps * block_keys);
+  const double exponentials = scores / exponentials_per_cycle, issue = issued.tile;
   const double most = std::max({products, shared, exponentials, issue});
   const double busy =
       block.tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
@@ -178,31 +252,28 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const double alone = costs.attention_block_latency +
                        block.tiles * (costs.attention_tile_latency + loads) + busy / crowd;
   const auto resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
-  const double blocks =
-      block.row_blocks * std::ceil(sizes.points / static_cast<double>(schedule.points));
-  return launch_time(target, blocks, resident, busy + costs.attention_block_latency / 8, alone,
+  return launch_time(target, block, resident, busy + issued.setup, alone, issued.idle,
                      moved_bytes(sizes));
 }
 
 double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
                                const AttentionSizes& sizes, bool column) {
-  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  if (is_empty(sizes)) return 0;
   const CostConstants& costs = target.costs;
   const auto depth = static_cast<std::int64_t>(sizes.depth),
              width = static_cast<std::int64_t>(sizes.width);
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
   const double groups = static_cast<double>(schedule.groups);
-  const BlockTiles block = block_tiles(sizes, block_rows, block_keys);
+  const BlockTiles block = tiles_of(schedule, sizes);
   const double scores = block_rows * block_keys;
   const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
   // Each warpgroup's multiplications read the tile, and the first product its queries.
   const double shared = groups * (block_keys * (sizes.depth + sizes.width) + 64 * sizes.depth) * 2 /
                         shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle;
-  const double issue = score_cycles(costs, block, scores) +
-                       block_rows * sizes.width / lanes_per_cycle + turn_cycles(costs, schedule);
-  const double multiply = std::max(products, shared), weigh = std::max(exponentials, issue);
+  const BlockIssue issued = issue_of(target, schedule, sizes, block);
+  const double multiply = std::max(products, shared), weigh = std::max(exponentials, issued.tile);
   // Within a warpgroup the values of one tile are summed beside the weights of the next; other
   // warpgroups and blocks fill what is left.
   const double resident =
@@ -223,47 +294,55 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   // The first tile has nobody's to lie under.
   const double alone =
       costs.attention_block_latency + in_order + std::max(0.0, block.tiles - 1) * next_tile;
-  return launch_time(target, block.row_blocks * sizes.points, resident,
-                     busy + costs.attention_block_latency / 4, alone, moved_bytes(sizes));
+  return launch_time(target, block, resident, busy + issued.setup, alone, issued.idle,
+                     moved_bytes(sizes));
 }
 
 namespace {
 
-double simt_tile_cycles(const AttentionSizes& sizes, double width_blocks) {
-  constexpr double scores = 16.0 * 32;
-  return scores * (rounded(sizes.depth, 32) + rounded(sizes.width, 32) / width_blocks) /
-             (lanes_per_cycle * simt_efficiency) +
-         scores / exponentials_per_cycle;
+constexpr double simt_rows = 16, simt_keys = 32, simt_width = 128;  // of a block
+
+// Blocks that differ in the columns of values have the same rows.
+BlockTiles simt_tiles(const AttentionSizes& sizes) {
+  AttentionSizes blocks = sizes;
+  blocks.points *= std::ceil(sizes.width / simt_width);
+  return block_tiles(blocks, simt_rows, simt_keys, 1);
+}
+
+BlockIssue simt_issue(const AttentionSizes& sizes) {
+  constexpr double setup = 2800, warps = 4;
+  constexpr double scores = simt_rows * simt_keys;
+  const double width_blocks = std::ceil(sizes.width / simt_width);
+  return {.setup = (setup + (sizes.ragged ? warps * sequence_search : 0)) / per_cycle,
+          .tile = scores * (rounded(sizes.depth, 32) + rounded(sizes.width, 32) / width_blocks) /
+                  (lanes_per_cycle * simt_efficiency),
+          .idle = warps * idle_instructions / per_cycle};
 }
 
 }  // namespace
 
 LaunchCycles attention_simt_cycles(const CudaTarget& target, const AttentionSizes& sizes) {
-  if (sizes.points == 0 || sizes.rows == 0) return {};
-  constexpr double setup = 700, warps = 4;  // counted on machine code
-  const double width_blocks = std::ceil(sizes.width / 128),
-               blocks = sizes.points * std::ceil(sizes.rows / 16) * width_blocks,
-               tiles = std::ceil(std::max(1.0, sizes.visible * sizes.keys) / 32);
-  const double multiprocessors = target.multiprocessors, share = blocks / multiprocessors;
-  return {.issue = share * (setup + (sizes.ragged ? warps * sequence_cycles : 0) +
-                            tiles * simt_tile_cycles(sizes, width_blocks)),
-          .memory = share * (16 + tiles * 32) * (sizes.depth + sizes.width / width_blocks) *
-                    sizes.element_bytes / target.costs.l2_bytes_per_clock};
+  if (is_empty(sizes)) return {};
+  AttentionSizes of_block = sizes;
+  of_block.width /= std::ceil(sizes.width / simt_width);
+  LaunchCycles cycles =
+      of_launch(target, of_block, simt_tiles(sizes), simt_issue(sizes), 1, simt_rows, simt_keys);
+  cycles.tensor = 0;
+  return cycles;
 }
 
 double attention_simt_seconds(const CudaTarget& target, const AttentionSizes& sizes) {
-  if (sizes.points == 0 || sizes.rows == 0) return 0;
+  if (is_empty(sizes)) return 0;
   const CostConstants& costs = target.costs;
-  const double row_blocks = std::ceil(sizes.rows / 16), width_blocks = std::ceil(sizes.width / 128);
-  const double tiles = std::ceil(std::max(1.0, sizes.visible * sizes.keys) / 32);
-  const double work = simt_tile_cycles(sizes, width_blocks);
-  const double busy = tiles * work;
+  const BlockTiles block = simt_tiles(sizes);
+  const BlockIssue issued = simt_issue(sizes);
+  const double busy = block.tiles * (issued.tile + simt_rows * simt_keys / exponentials_per_cycle);
   constexpr std::int64_t threads = 128;
   const auto resident = static_cast<double>(streaming_blocks(target, threads));
   return launch_time(
-      target, sizes.points * row_blocks * width_blocks, resident, busy,
-      costs.attention_block_latency + tiles * 2 * costs.attention_block_latency + busy,
-      moved_bytes(sizes));
+      target, block, resident, busy + issued.setup,
+      costs.attention_block_latency + block.tiles * 2 * costs.attention_block_latency + busy,
+      issued.idle, moved_bytes(sizes));
 }
 
 std::vector<ir::Schedule> AttentionKind::candidates(const PlanInputs& inputs,
@@ -302,7 +381,10 @@ std::vector<std::vector<std::int64_t>> AttentionKind::key_edges(const PlanInputs
   const std::int64_t processors = inputs.target.multiprocessors;
   std::vector<std::vector<std::int64_t>> edges;
   for (const ir::Dim& key : inputs.region.keys) {
-    if (key == form.row.extent || key == form.key.extent)
+    if (form.segments && key == inputs.facts->sequence_rows)
+      edges.push_back({9, 17, 33, 65, 129, 257});
+    else if (form.segments && key == form.row.extent) edges.push_back({129, 513, 2049, 8193});
+    else if (key == form.row.extent || key == form.key.extent)
       edges.push_back({17, 33, 65, 129, 257, 513, 1025});
     else if (key == inputs.facts->points)
       edges.push_back(

@@ -25,5 +25,7 @@ class AttentionKind : public KernelKind {
 // the form's symbols say.
 ir::Interval extent_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket,
                               const ir::Dim& extent);
+// The same of the rows of one sequence, on average where several lie end to end.
+ir::Interval rows_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket);
 
 }  // namespace anydim::codegen_cuda

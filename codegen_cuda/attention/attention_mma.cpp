@@ -49,10 +49,11 @@ class AttentionMma final : public AttentionKind {
 
 std::vector<ir::Schedule> AttentionMma::space(const PlanInputs& inputs,
                                               const ir::Bucket& bucket) const {
-  ir::Interval rows = extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent);
-  const ir::Interval keys = extent_in_bucket(inputs, bucket, attention_form(inputs).key.extent);
-  if (attention_form(inputs).segments)
-    rows.low = std::min<std::int64_t>(rows.low, 1);  // of a sequence, whatever they are in all
+  const ir::Interval rows = rows_in_bucket(inputs, bucket),
+                     keys =
+                         attention_form(inputs).segments
+                             ? rows
+                             : extent_in_bucket(inputs, bucket, attention_form(inputs).key.extent);
   std::vector<AttentionMmaSchedule> schedules{
       {.warps = 4, .points = 1, .tiles = 1, .keys = 64, .stages = 2},  // the safe one
       {.warps = 8, .points = 1, .tiles = 1, .keys = 64, .stages = 2},

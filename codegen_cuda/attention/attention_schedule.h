@@ -85,13 +85,17 @@ struct AttentionWgmmaSchedule {
 
 // Concrete sizes of one launch.
 struct AttentionSizes {
-  double points = 0, rows = 0, keys = 0;
+  double points = 0, rows = 0, keys = 0;  // of sequences laid end to end: rows and keys of each
+  double sequences = 1;                   // laid end to end, equally long
   double depth = 0, width = 0;
   double visible = 1;        // share of the keys that lie in a row's key range
   double element_bytes = 2;  // of an operand's element
   bool ragged = false;       // over sequences laid end to end
+  // Instructions of a warp for what scores add: for each of a lane's scores, and once a tile.
+  double added_per_score = 0, added_per_tile = 0;
 };
-// At values of the region's keys. Extents that are no key count as a middling size.
+// At values of the region's keys. Extents that are no key count as a middling size; sequences laid
+// end to end count as equal ones, since their mean is all that a call's sizes tell.
 AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys);
 
 // Seconds of one launch.

@@ -163,6 +163,12 @@ ir::Interval extent_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket
   return interval;
 }
 
+ir::Interval rows_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket) {
+  const ir::AttentionForm& form = attention_form(inputs);
+  return extent_in_bucket(inputs, bucket,
+                          form.segments ? inputs.facts->sequence_rows : form.row.extent);
+}
+
 std::unique_ptr<KernelKind> make_attention_simt_kind() { return std::make_unique<AttentionSimt>(); }
 
 }  // namespace anydim::codegen_cuda

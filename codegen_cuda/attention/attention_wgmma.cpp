@@ -103,7 +103,7 @@ class AttentionWgmma final : public AttentionKind {
 std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,
                                                 const ir::Bucket& bucket) const {
   // Shorter sequences leave most of 64 queries idle.
-  if (extent_in_bucket(inputs, bucket, attention_form(inputs).row.extent).high <= 32) return {};
+  if (rows_in_bucket(inputs, bucket).high <= 32) return {};
   std::vector<ir::Schedule> schedules;
   for (const std::int64_t groups : {2, 1, 3}) {
     for (const std::int64_t keys : {128, 64, 176, 192}) {

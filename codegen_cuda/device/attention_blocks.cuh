@@ -31,61 +31,67 @@ __device__ __forceinline__ BlockPlace place_block(int rows, long long batch_poin
           rows};
 }
 
+// An element of a list of numbers from 0 to `most`, or one of those where the list is wrong.
+__device__ __forceinline__ unsigned listed(const long long* list, int at, int most) {
+  return min(static_cast<unsigned>(list[at]), static_cast<unsigned>(most));
+}
+
+// The last of `count` places that has begun; the first has, and none behind one that has not.
+// begun(place). By whole warps, of which each lane looks at one place: a search among 32 is one
+// load, among 1,024 two.
+template <class Begun>
+__device__ __forceinline__ int last_begun(int count, const Begun& begun) {
+  int place = 0;
+  for (int end = count; end - place > 1;) {
+    const int stride = (end - place + 31) / 32;
+    const unsigned at = place + (threadIdx.x % 32 + 1) * stride;
+    const unsigned lanes =
+        __ballot_sync(0xffffffffu, at < static_cast<unsigned>(end) && begun(static_cast<int>(at)));
+    place += __clz(__brev(~lanes)) * stride;  // up to the first that has not begun
+    end = min(place + stride, end);
+  }
+  return place;
+}
+
 // The same over sequences laid end to end: sequence s has rows offsets[s] to offsets[s + 1] - 1 of
 // `rows`. `work` lists the sequences in the order in which they are begun (ir/ops.def: longest
 // first, so that no long one is left to run alone at the end), each with the rows of those before
-// it; nullptr: as they lie. The blocks of the sequence at place p of that order, before which
-// `begin` rows come, are numbered from groups * (begin / block_rows + p) on, which leaves at least
-// as many numbers as it has blocks and only ever rises: a block searches its sequence in these
-// sums, for any block_rows. By all threads of a block. Within a sequence, row blocks of a batch
-// point follow each other. Offsets and lists that break the rule lead to no row outside of the
-// buffers.
+// it; nullptr: as they lie. The row blocks of the sequence at place p of that order, before which
+// `begin` rows come, are numbered from begin / block_rows + p on, which leaves at least as many
+// numbers as it has blocks and only ever rises: a block searches its sequence in these sums, for
+// any block_rows. By all threads of a block. Blocks with the same rows follow each other. Offsets
+// and lists that break the rule lead to no row outside of the buffers.
 __device__ __forceinline__ BlockPlace place_segment_block(const long long* offsets,
                                                           const long long* work, int segments,
                                                           int rows, long long batch_points,
-                                                          int block_rows, int points, int slot,
+                                                          unsigned block_rows, int points, int slot,
                                                           bool later_rows_first) {
-  const auto within = [](long long value, int most) {
-    return static_cast<int>(min(max(value, 0LL), static_cast<long long>(most)));
+  const auto number_of = [&](int place) {
+    const unsigned begin =
+        work == nullptr ? listed(offsets, place, rows) : listed(work, 2 * place + 1, rows);
+    return begin / block_rows + place;
   };
-  const auto begin_of = [&](int place) {
-    if (place == 0 || place == segments) return place == 0 ? 0 : rows;
-    return within(work == nullptr ? offsets[place] : work[2 * place + 1], rows);
-  };
-  const auto number_of = [&](int place) { return begin_of(place) / block_rows + place; };
   const unsigned groups = static_cast<unsigned>((batch_points + points - 1) / points);
   if (segments == 0 || groups == 0) return {};
-  const long long wanted = blockIdx.x / groups;
-  if (wanted >= number_of(segments)) return {};
-  // Each lane of a warp looks at one place: a search among 32 sequences is one load, among 1,024
-  // two.
-  int place = 0;
-  for (int end = segments; end - place > 1;) {
-    const int stride = (end - place + 31) / 32;
-    const unsigned at = place + (threadIdx.x % 32 + 1) * stride;
-    const unsigned begun = __ballot_sync(
-        0xffffffffu, at < static_cast<unsigned>(end) && number_of(static_cast<int>(at)) <= wanted);
-    place += __clz(__brev(~begun)) * stride;  // up to the first that has not begun
-    end = min(place + stride, end);
-  }
-  const int segment = work == nullptr ? place : within(work[2 * place], segments - 1);
-  const int first = within(offsets[segment], rows), end = within(offsets[segment + 1], rows);
-  const int length = end > first ? end - first : 0,
-            row_blocks = length / block_rows + (length % block_rows != 0);
-  const unsigned numbers = static_cast<unsigned>(number_of(place + 1) - number_of(place));
-  const unsigned number = blockIdx.x - groups * static_cast<unsigned>(number_of(place));
-  int row_block = static_cast<int>(number % numbers);
+  const unsigned wanted = blockIdx.x / groups;
+  if (wanted >= static_cast<unsigned>(rows) / block_rows + segments) return {};
+  const int place = last_begun(segments, [&](int at) { return number_of(at) <= wanted; });
+  const int segment = work == nullptr ? place : listed(work, 2 * place, segments - 1);
+  const unsigned first = listed(offsets, segment, rows), end = listed(offsets, segment + 1, rows);
+  const unsigned length = end > first ? end - first : 0,
+                 row_blocks = (length + block_rows - 1) / block_rows;
+  unsigned row_block = wanted - number_of(place);
   if (row_block >= row_blocks) return {};
   if (later_rows_first) row_block = row_blocks - 1 - row_block;
-  const long long point = static_cast<long long>(number / numbers) * points + slot;
-  const int first_row = first + row_block * block_rows, left = end - first_row;
+  const long long point = static_cast<long long>(blockIdx.x % groups) * points + slot;
+  const unsigned first_row = first + row_block * block_rows;
   return {true,
           point < batch_points,
           point < batch_points ? point : batch_points - 1,
-          first_row,
-          first_row + (left < block_rows ? left : block_rows) - 1,
-          first,
-          end};
+          static_cast<int>(first_row),
+          static_cast<int>(min(first_row + block_rows, end)) - 1,
+          static_cast<int>(first),
+          static_cast<int>(end)};
 }
 
 // Reports the first offset that breaks the rule: they start with 0, never fall and end with `rows`.

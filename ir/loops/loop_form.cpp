@@ -8,6 +8,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/derive.h"
+#include "ir/loops/segment_rows.h"
 
 namespace anydim::ir {
 
@@ -183,8 +184,10 @@ std::vector<Dim> extents_of(const MatmulForm& form) {
   return {points(form.batch), form.m.extent, form.n.extent, form.k.extent};
 }
 std::vector<Dim> extents_of(const AttentionForm& form) {
-  return {points(form.batch), form.row.extent, form.key.extent, form.depth.extent,
-          form.width.extent};
+  std::vector<Dim> keys{points(form.batch), form.row.extent, form.key.extent};
+  if (form.segments) keys.push_back(mean_segment_rows(*form.segments, form.row.extent));
+  keys.insert(keys.end(), {form.depth.extent, form.width.extent});
+  return keys;
 }
 std::vector<Dim> extents_of(const OrderedForm& form) {
   std::vector<Dim> keys{points(form.outer)};
@@ -197,6 +200,12 @@ std::vector<Dim> extents_of(const SortForm& form) {
 }
 
 }  // namespace
+
+Dim mean_segment_rows(const Segments& segments, const Dim& rows) {
+  // Not ceil_div, which holds for divisors of either sign and is no smaller than the rows then.
+  const Dim count = max(segments.count, 1);
+  return floor_div(rows + count - 1, count);
+}
 
 std::vector<Dim> bucket_keys(const LoopForm& form) {
   std::vector<Dim> keys;

@@ -372,9 +372,9 @@ LoopForm derive_loop_form(const Region& region);
 // What decides which schedule is best, over the form's symbols: every varying extent of the
 // iteration space, neighbouring loops multiplied together, without constants and repetitions. Map:
 // points of each part. Rows: rows, inner points. Matmul: product of batch, m, n, k. Attention:
-// product of batch, queries, keys, depth, width. Ordered: outer points, inner points of each stage.
-// Compact: points. Sort: outer points, items, points of the depth. Buckets are intervals over
-// these, and so are a backend's edges and estimates.
+// product of batch, queries, keys, mean rows of segments, depth, width. Ordered: outer points,
+// inner points of each stage. Compact: points. Sort: outer points, items, points of the depth.
+// Buckets are intervals over these, and so are a backend's edges and estimates.
 std::vector<Dim> bucket_keys(const LoopForm& form);
 
 // The kernel kind's name: "map", "rows", "matmul", "attention", "ordered", "compact", "sort".

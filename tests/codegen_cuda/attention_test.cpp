@@ -419,6 +419,28 @@ TEST(CudaAttention, WrongOffsetsAreReported) {
   }
 }
 
+// The mean of a sequence's rows is a key, and decides between schedules for as many rows in all.
+TEST(CudaAttention, SchedulesFollowTheMeanOfRows) {
+  const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
+  ASSERT_EQ(region->region.keys.size(), 2U);
+  for (const auto& [symbols, mean] : std::vector<std::pair<Symbols, std::int64_t>>{
+           {{{"t", 0}, {"n", 1}}, 0}, {{{"t", 9}, {"n", 4}}, 3}, {{{"t", 10}, {"n", 4}}, 4}})
+    EXPECT_EQ(tests::value_at(region->region.keys[1], symbols), mean);
+  const CudaTarget target = small_target("h200");
+  const auto kind = make_attention_mma_kind();
+  const auto seconds = [&](const char* schedule, std::int64_t mean) {
+    const std::vector<std::int64_t> keys{4096, mean};
+    return kind->estimate({target, region->region, region->form}, ir::parse_schedule(schedule),
+                          keys);
+  };
+  const char* small = "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1";
+  const char* large = "attention_mma warps=4 points=1 tiles=1 keys=64 stages=2";
+  EXPECT_LT(2 * seconds(small, 8), seconds(large, 8));
+  EXPECT_GT(seconds(small, 512), 1.5 * seconds(large, 512));
+  // Twice the rows of a sequence are half as many sequences, each with four times the scores.
+  EXPECT_GT(seconds(large, 1024), 1.5 * seconds(large, 512));
+}
+
 TEST(CudaAttention, AcceptsAndOrdersSchedules) {
   const Region narrow = make_region(merged_attention({.heads = 2, .depth = 64}));
   const Region wide =

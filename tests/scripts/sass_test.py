@@ -82,6 +82,18 @@ class Walk(unittest.TestCase):
         ])
         self.assertEqual(warp.registers[2], 100 // 7)
 
+    def test_lanes_vote_each_for_itself(self):
+        warp, counts = walk([
+            "S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x5, PT", "VOTE.ANY R1, PT, !P0",
+            "LOP3.LUT R2, RZ, R1, RZ, 0x33, !PT", "BREV R2, R2", "FLO.U32.SH R3, R2",
+            "ISETP.GE.AND P1, PT, R0, R3, PT", "VOTE.ALL P2, P1", "VOTE.ANY R4, P3, P1",
+            "POPC R5, R4", "REDUX.OR UR4, R0", "EXIT"
+        ])
+        self.assertEqual([warp.registers[i] for i in (1, 3, 4, 5)], [0b11111, 5, 0xFFFFFFE0, 27])
+        self.assertEqual([warp.predicates[f"P{i}"] for i in (2, 3)], [False, True])
+        self.assertEqual(warp.uniform[4], 31)
+        self.assertEqual(counts["issued"], 12)
+
     def test_what_is_moved_and_multiplied(self):
         read = []
         counts = follow([
