@@ -120,30 +120,35 @@ llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
 // Distances up to which reading what lies between is less work than a gather.
 constexpr std::int64_t most_interleaved = 4;
 
-// Elements 0, step, 2 step, ... from `pointer`, read as whole vectors in which only those lanes are
-// touched. At here().
+// Elements 0, step, 2 step, ... from `pointer`, read as whole vectors of at least `step` lanes.
+// Without a mask the last of these ends with the last element, so that nothing behind it is read;
+// with one, only lanes of those elements are touched. At here().
 llvm::Value* load_every(KernelBuilder& kernel, llvm::Type* element, llvm::Value* pointer,
                         unsigned width, unsigned step, llvm::Align alignment, llvm::Value* mask) {
   auto& at = kernel.here();
   auto* type = llvm::FixedVectorType::get(element, width);
   auto* none = llvm::Constant::getNullValue(type);
-  if (mask == nullptr)
-    mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), width));
-  auto* no_lane = llvm::Constant::getNullValue(mask->getType());
   llvm::Value* result = none;
   for (unsigned part = 0; part < step; ++part) {
-    // Lane j of this vector is element part * width + j; of the result, lane l comes from element l
-    // * step.
+    const unsigned begin = mask == nullptr && part + 1 == step ? part * (width - 1) : part * width;
+    // Lane j of this vector is element begin + j; of the result, lane l comes from element l *
+    // step.
     std::vector<int> wanted(width, static_cast<int>(width)), order(width);
     for (unsigned lane = 0; lane < width; ++lane) {
       const unsigned from = lane * step;
       const bool here = from / width == part;
-      if (here) wanted[from % width] = static_cast<int>(lane);
-      order[lane] = static_cast<int>(here ? width + from % width : lane);
+      if (here) wanted[from - begin] = static_cast<int>(lane);
+      order[lane] = static_cast<int>(here ? width + from - begin : lane);
     }
-    llvm::Value* touched = at.CreateShuffleVector(mask, no_lane, wanted);
-    llvm::Value* place = at.CreateConstGEP1_64(element, pointer, std::uint64_t{part} * width);
-    llvm::Value* loaded = at.CreateMaskedLoad(type, place, alignment, touched, none);
+    llvm::Value* place = at.CreateConstGEP1_64(element, pointer, begin);
+    llvm::Value* loaded = nullptr;
+    if (mask == nullptr) {
+      loaded = at.CreateAlignedLoad(type, place, alignment);
+    } else {
+      auto* no_lane = llvm::Constant::getNullValue(mask->getType());
+      loaded = at.CreateMaskedLoad(type, place, alignment,
+                                   at.CreateShuffleVector(mask, no_lane, wanted), none);
+    }
     result = at.CreateShuffleVector(result, loaded, order);
   }
   return result;
@@ -223,7 +228,7 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
   }
   if (stride && kernel.target().level != Level::Baseline && ir::size_of(dtype) == 4) {
     const std::int64_t step = stride->constant().value_or(0);
-    if (step >= 2 && step <= most_interleaved) {
+    if (step >= 2 && step <= std::min<std::int64_t>(most_interleaved, width)) {
       llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
       kernel.at(scope);
       return finish(load_every(kernel, element, pointer, width, static_cast<unsigned>(step),
