@@ -31,7 +31,7 @@ struct RowStages {
   ir::DimLeaf segment_variable{};
 };
 // Partial results of a reduction whose lanes are rows; their latencies overlap.
-std::int64_t chains_across(const std::vector<ir::Iteration>& inner);
+std::int64_t chains_across(const std::vector<ir::Iteration>& inner, bool segments);
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
 
 }  // namespace anydim::codegen_cpu

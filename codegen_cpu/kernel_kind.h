@@ -92,6 +92,12 @@ ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopFo
 // What cost models take for the rows of a segment (ir::Segments): only the run tells.
 inline constexpr std::int64_t typical_segment_rows = 64;
 
+// A dim at values of the region's keys: a constant, or what a key is; nullopt: neither.
+std::optional<std::int64_t> known_at(const PlanInputs& inputs, const ir::Dim& dim,
+                                     std::span<const std::int64_t> keys);
+// The same of an extent of a product or of attention, which always are one of the two.
+std::int64_t extent_at(const PlanInputs& inputs, const ir::Dim& extent,
+                       std::span<const std::int64_t> keys);
 // Value of a product of extents (of a loop form's iteration space, in order): constants are
 // themselves, the others the region's keys, and a middling size where the region has no keys.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,

@@ -118,25 +118,28 @@ int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
   return balance;
 }
 
-namespace {
-
-std::optional<double> known_at(const PlanInputs& inputs, const Dim& dim,
-                               std::span<const std::int64_t> keys) {
-  if (const auto constant = dim.constant()) return static_cast<double>(*constant);
+std::optional<std::int64_t> known_at(const PlanInputs& inputs, const Dim& dim,
+                                     std::span<const std::int64_t> keys) {
+  if (const auto constant = dim.constant()) return constant;
   for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
-    if (inputs.region.keys[i] == dim) return static_cast<double>(keys[i]);
+    if (inputs.region.keys[i] == dim) return keys[i];
   }
   return std::nullopt;
 }
 
-}  // namespace
+std::int64_t extent_at(const PlanInputs& inputs, const Dim& extent,
+                       std::span<const std::int64_t> keys) {
+  if (const auto known = known_at(inputs, extent, keys)) return *known;
+  internal_error("every varying extent of a product or of attention is a key of its region");
+}
 
 double traffic_bytes(const PlanInputs& inputs, double points, std::span<const std::int64_t> keys) {
   double bytes = 0;
   const auto add = [&](const ir::TensorType& type) {
     // A buffer of unknown size is as large as the iteration space.
-    const double elements = known_at(inputs, ir::product(type.dims), keys).value_or(points);
-    bytes += std::min(elements, points) * static_cast<double>(ir::size_of(type.dtype));
+    const auto elements = known_at(inputs, ir::product(type.dims), keys);
+    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
+             static_cast<double>(ir::size_of(type.dtype));
   };
   const ir::Block& body = inputs.region.body.body;
   for (const ir::ValueId value : body.parameters) add(inputs.region.body.tensor_type(value));
@@ -173,7 +176,7 @@ double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
   Dim points(1);
   for (const ir::Iteration& iteration : space) points = points * iteration.extent;
   // A region that was not cut into buckets has no keys: a middling size.
-  return known_at(inputs, points, keys).value_or(4096);
+  return static_cast<double>(known_at(inputs, points, keys).value_or(4096));
 }
 
 }  // namespace anydim::codegen_cpu

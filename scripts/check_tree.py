@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the tree's structure: layering of includes, file sizes, tests for every op and pass,
-explicit file lists, leftover notes, machine paths, links of pages, READMEs. Prints one line a finding (file:line:
-what is wrong) and exits 1 if there is any.
+explicit file lists, leftover notes, machine paths, links of pages, READMEs. Prints one line a
+finding (file:line: what is wrong) and exits 1 if there is any.
 
 usage: check_tree.py [FOLDER]   (default: the repository that holds this script)
 """

@@ -5,7 +5,6 @@
 #include "codegen_cpu/attention/attention_schedule.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
-#include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 
@@ -16,15 +15,6 @@ constexpr double row_overhead = 60;  // cycles: reductions, rescaling of one row
 constexpr double task_overhead = 300;
 constexpr double softmax_cycles = 14;  // of a vector of scores
 constexpr double pack_cycles = 6;      // of a vector of keys or values
-
-std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent,
-                      std::span<const std::int64_t> keys) {
-  if (const auto constant = extent.constant()) return *constant;
-  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i) {
-    if (inputs.region.keys[i] == extent) return keys[i];
-  }
-  internal_error("every varying extent of attention is a key of its region");
-}
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
 
@@ -83,7 +73,7 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const ir::AttentionForm& form = form_of(inputs.form);
     const AttentionSchedule fields = AttentionSchedule::from(schedule);
     const auto extent = [&](const ir::Dim& dim) {
-      return static_cast<double>(value_of(inputs, dim, extents));
+      return static_cast<double>(extent_at(inputs, dim, extents));
     };
     ir::Dim points = 1;
     for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;

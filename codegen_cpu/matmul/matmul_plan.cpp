@@ -19,24 +19,14 @@ const ir::MatmulForm& form_of(const PlanInputs& inputs) {
   return std::get<ir::MatmulForm>(inputs.form.kind);
 }
 
-// The extent where it is constant, else its key's value.
-std::int64_t value_of(const PlanInputs& inputs, const ir::Dim& extent,
-                      std::span<const std::int64_t> keys) {
-  if (const auto constant = extent.constant()) return *constant;
-  for (std::size_t i = 0; i < inputs.region.keys.size() && i < keys.size(); ++i) {
-    if (inputs.region.keys[i] == extent) return keys[i];
-  }
-  internal_error("every varying extent of a matmul is a key of its region");
-}
-
 MatmulExtents extents_at(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::MatmulForm& form = form_of(inputs);
   ir::Dim batch = 1;
   for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
-  return {.batch = value_of(inputs, batch, keys),
-          .rows = value_of(inputs, form.m.extent, keys),
-          .columns = value_of(inputs, form.n.extent, keys),
-          .depth = value_of(inputs, form.k.extent, keys)};
+  return {.batch = extent_at(inputs, batch, keys),
+          .rows = extent_at(inputs, form.m.extent, keys),
+          .columns = extent_at(inputs, form.n.extent, keys),
+          .depth = extent_at(inputs, form.k.extent, keys)};
 }
 
 // Shapes of micro-kernels, as rows and vectors. Accumulators, one vector of the right operand each
@@ -131,7 +121,7 @@ ir::Interval rows_of(const PlanInputs& inputs, const ir::Bucket& bucket) {
     high.push_back(interval.high);
   }
   const ir::Dim& rows = form_of(inputs).m.extent;
-  return {value_of(inputs, rows, low), value_of(inputs, rows, high)};
+  return {extent_at(inputs, rows, low), extent_at(inputs, rows, high)};
 }
 
 struct Sizes {

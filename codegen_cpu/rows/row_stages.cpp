@@ -21,7 +21,8 @@ constexpr std::int64_t most_chains = 4;  // of their additions
 // Points of the innermost iteration that are emitted one after the other, where lanes are rows: of
 // a small window, so that what depends on a place in it alone is found outside of the loops around
 // it. 1: a loop.
-std::int64_t unrolled_places(const std::vector<ir::Iteration>& inner) {
+std::int64_t unrolled_places(const std::vector<ir::Iteration>& inner, bool segments) {
+  if (segments) return 1;
   const std::int64_t places = inner.back().extent.constant().value_or(1);
   return places <= most_unrolled ? std::max<std::int64_t>(places, 1) : 1;
 }
@@ -187,8 +188,10 @@ class StageEmitter {
 
   void emit_pass(const ir::RowStage& stage) {
     const unsigned width = lanes_are_rows_ ? row_.lanes().width : stages_.width;
-    const unsigned copies =
-        lanes_are_rows_ ? static_cast<unsigned>(std::min(places(), most_chains)) : stages_.unroll;
+    const bool segments = stages_.segments != nullptr;
+    const unsigned copies = lanes_are_rows_
+                                ? static_cast<unsigned>(chains_across(stages_.inner, segments))
+                                : stages_.unroll;
     std::vector<Accumulator> accumulators;
     for (const auto& reduction : stage.reductions) {
       const DType from = stage.program.steps.at(static_cast<std::size_t>(reduction.step)).dtype;
@@ -225,10 +228,6 @@ class StageEmitter {
     }
   }
 
-  std::int64_t places() const {
-    return lanes_are_rows_ && stages_.segments == nullptr ? unrolled_places(stages_.inner) : 1;
-  }
-
   void emit_loops(Scope& scope, std::size_t depth,
                   const std::function<void(Scope&, unsigned)>& body) {
     if (depth == stages_.inner.size()) {
@@ -252,8 +251,10 @@ class StageEmitter {
       emit_vector_range(kernel_, scope, range, body);
       return;
     }
-    if (depth + 1 == stages_.inner.size() && places() > 1) {
-      for (std::int64_t place = 0; place < places(); ++place) {
+    const std::int64_t places =
+        lanes_are_rows_ ? unrolled_places(stages_.inner, stages_.segments != nullptr) : 1;
+    if (depth + 1 == stages_.inner.size() && places > 1) {
+      for (std::int64_t place = 0; place < places; ++place) {
         Scope point(scope);
         point.define(iteration.variable, kernel_.constant(place));
         body(point, static_cast<unsigned>(place % most_chains));
@@ -280,8 +281,8 @@ class StageEmitter {
 
 }  // namespace
 
-std::int64_t chains_across(const std::vector<ir::Iteration>& inner) {
-  return std::min(unrolled_places(inner), most_chains);
+std::int64_t chains_across(const std::vector<ir::Iteration>& inner, bool segments) {
+  return std::min(unrolled_places(inner, segments), most_chains);
 }
 
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages) {

@@ -128,10 +128,11 @@ class RowsKind final : public KindOf<ir::RowForm> {
                        across ? Guards::Rare : Guards::Asked);
       // A horizontal sum at the end of every row, and the latency of the chain of additions.
       const double chain = 4 * inner / lanes;
-      const double reduction = stage.reductions.empty() ? 0
-                               : across
-                                   ? chain / static_cast<double>(chains_across(form.inner))
-                                   : 20 + chain / static_cast<double>(schedule.field("unroll"));
+      const double reduction =
+          stage.reductions.empty() ? 0
+          : across
+              ? chain / static_cast<double>(chains_across(form.inner, form.segments.has_value()))
+              : 20 + chain / static_cast<double>(schedule.field("unroll"));
       cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
     }
     const double tasks =
