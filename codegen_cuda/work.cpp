@@ -126,7 +126,7 @@ std::int64_t vector_elements(const PlanInputs& inputs) {
 
 std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                                std::span<const std::int64_t> keys) {
-  constexpr double unknown = -1, text = 64;
+  constexpr double unknown = -1;
   std::vector<double> extents;
   double rest = points_at(inputs, space, keys);
   for (const ir::Iteration& loop : space) {
@@ -137,7 +137,7 @@ std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Ite
       static_cast<std::size_t>(std::ranges::find(extents, unknown) - extents.begin());
   for (std::size_t i = extents.size(); i-- > 0;) {
     if (extents[i] != unknown) continue;
-    extents[i] = i == outermost ? rest : std::min(rest, text);
+    extents[i] = i == outermost ? rest : std::min(rest, typical_text);
     if (extents[i] > 0) rest /= extents[i];
   }
   return extents;

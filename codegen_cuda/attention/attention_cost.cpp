@@ -251,7 +251,8 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
                                             : 0;  // of a tile that is not fetched ahead
   const double alone = costs.attention_block_latency +
                        block.tiles * (costs.attention_tile_latency + loads) + busy / crowd;
-  const auto resident = static_cast<double>(schedule.resident_blocks(target, depth, width, column));
+  const auto resident =
+      static_cast<double>(schedule.resident_blocks(target, depth, width, column, sizes.ragged));
   return launch_time(target, block, resident, busy + issued.setup, alone, issued.idle,
                      moved_bytes(sizes));
 }

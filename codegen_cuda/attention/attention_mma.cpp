@@ -140,13 +140,13 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
     kernel.use(piece);
   kernel.declare(numbers(fields, *inputs.facts));
   reserve_attention_names(kernel);
-  const EntryOptions options{
-      .name = "attention",
-      .threads = static_cast<int>(fields.threads()),
-      .blocks = static_cast<int>(fields.resident_blocks(
-          inputs.target, operands->depth, operands->width, score.form == ScoreForm::Column)),
-      .tensor_maps = 0,
-      .dependent = true};
+  const EntryOptions options{.name = "attention",
+                             .threads = static_cast<int>(fields.threads()),
+                             .blocks = static_cast<int>(fields.resident_blocks(
+                                 inputs.target, operands->depth, operands->width,
+                                 score.form == ScoreForm::Column, form.segments.has_value())),
+                             .tensor_maps = 0,
+                             .dependent = true};
   CodeScope& scope = kernel.begin_entry(options);
   begin_block(kernel, scope, form, "Kernel::block_rows", "Attention::points",
               fields.points == 1 ? "0" : "threadIdx.x / Kernel::point_threads");

@@ -21,11 +21,12 @@ std::int64_t AttentionMmaSchedule::registers(std::int64_t depth, std::int64_t wi
 }
 
 std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std::int64_t depth,
-                                                   std::int64_t width, bool column) const {
+                                                   std::int64_t width, bool column,
+                                                   bool ragged) const {
   // A warp of few keys would be bounded so tightly that finding its sequence spills.
   constexpr std::int64_t finding = 16;
   return codegen_cuda::resident_blocks(target, threads(), shared_bytes(depth, width, column),
-                                       registers(depth, width) + finding);
+                                       registers(depth, width) + (ragged ? finding : 0));
 }
 
 std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width,

@@ -40,9 +40,10 @@ struct AttentionMmaSchedule {
   std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
   // Of a thread, from above for what the accumulators and fragments take.
   std::int64_t registers(std::int64_t depth, std::int64_t width) const;
-  // Blocks that one multiprocessor holds at a time, at least 1.
+  // Blocks that one multiprocessor holds at a time, at least 1; `ragged`: over sequences laid end
+  // to end.
   std::int64_t resident_blocks(const CudaTarget& target, std::int64_t depth, std::int64_t width,
-                               bool column) const;
+                               bool column, bool ragged) const;
 };
 
 // `attention_wgmma groups=2 keys=128 stages=2`

@@ -70,9 +70,8 @@ StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
   double sequences = 0;
   if (form.segments) {
     // Buckets are ranked at sizes whose sequences may be of any length: no longer than a text's.
-    constexpr double text = 64;
     sequences = std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
-    inner = std::min(text, all / sequences);
+    inner = std::min(typical_text, all / sequences);
     if (inner > 0) rows *= all / inner / sequences;
   }
   const bool kept = fields.items > 0, across = fields.across != 0;
