@@ -46,7 +46,8 @@ struct Blocks {
                       .rows = static_cast<double>(rows),
                       .keys = keys,
                       .depth = depth,
-                      .width = depth});
+                      .width = depth,
+                      .ragged = true});
     };
     return waves(2) - waves(1);
   }
@@ -56,8 +57,9 @@ Blocks blocks_of(const ir::Schedule& schedule, const codegen_cuda::CudaTarget& t
                  std::int64_t head) {
   if (schedule.name == "attention_mma") {
     const auto fields = AttentionMmaSchedule::from(schedule);
-    return {fields.block_rows(), fields.points, fields.resident_blocks(target, head, head, false),
-            target.multiprocessors, [=](const AttentionSizes& sizes) {
+    return {fields.block_rows(), fields.points,
+            fields.resident_blocks(target, head, head, false, true), target.multiprocessors,
+            [=](const AttentionSizes& sizes) {
               return attention_mma_seconds(target, fields, sizes, false);
             }};
   }
