@@ -89,13 +89,7 @@ EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
 // The loop form of `region` as this folder's plans and emitters read it.
 ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopForm form);
 
-// What cost models take for the rows of a segment (ir::Segments): only the run tells.
-inline constexpr std::int64_t typical_segment_rows = 64;
-
-// A dim at values of the region's keys: a constant, or what a key is; nullopt: neither.
-std::optional<std::int64_t> known_at(const PlanInputs& inputs, const ir::Dim& dim,
-                                     std::span<const std::int64_t> keys);
-// The same of an extent of a product or of attention, which always are one of the two.
+// ir::known_at of an extent of a product or of attention, which always is a constant or a key.
 std::int64_t extent_at(const PlanInputs& inputs, const ir::Dim& extent,
                        std::span<const std::int64_t> keys);
 // Value of a product of extents (of a loop form's iteration space, in order): constants are

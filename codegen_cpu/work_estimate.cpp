@@ -5,6 +5,7 @@
 
 #include "ir/dims/affine.h"
 #include "ir/error.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -118,18 +119,9 @@ int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
   return balance;
 }
 
-std::optional<std::int64_t> known_at(const PlanInputs& inputs, const Dim& dim,
-                                     std::span<const std::int64_t> keys) {
-  if (const auto constant = dim.constant()) return constant;
-  for (std::size_t i = 0; i < std::min(inputs.region.keys.size(), keys.size()); ++i) {
-    if (inputs.region.keys[i] == dim) return keys[i];
-  }
-  return std::nullopt;
-}
-
 std::int64_t extent_at(const PlanInputs& inputs, const Dim& extent,
                        std::span<const std::int64_t> keys) {
-  if (const auto known = known_at(inputs, extent, keys)) return *known;
+  if (const auto known = ir::known_at(inputs.region, extent, keys)) return *known;
   internal_error("every varying extent of a product or of attention is a key of its region");
 }
 
@@ -137,7 +129,7 @@ double traffic_bytes(const PlanInputs& inputs, double points, std::span<const st
   double bytes = 0;
   const auto add = [&](const ir::TensorType& type) {
     // A buffer of unknown size is as large as the iteration space.
-    const auto elements = known_at(inputs, ir::product(type.dims), keys);
+    const auto elements = ir::known_at(inputs.region, ir::product(type.dims), keys);
     bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
              static_cast<double>(ir::size_of(type.dtype));
   };
@@ -176,7 +168,7 @@ double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
   Dim points(1);
   for (const ir::Iteration& iteration : space) points = points * iteration.extent;
   // A region that was not cut into buckets has no keys: a middling size.
-  return static_cast<double>(known_at(inputs, points, keys).value_or(4096));
+  return static_cast<double>(ir::known_at(inputs.region, points, keys).value_or(4096));
 }
 
 }  // namespace anydim::codegen_cpu

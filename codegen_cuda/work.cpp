@@ -8,6 +8,8 @@
 
 #include "ir/error.h"
 #include "ir/loops/kernel_program.h"
+#include "ir/loops/segment_rows.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cuda {
 
@@ -33,10 +35,9 @@ double operation_clocks(const ScalarStep& step) {
 
 double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
                  std::span<const std::int64_t> keys, double middling) {
-  if (const auto constant = extent.constant()) return static_cast<double>(*constant);
+  if (const auto known = ir::known_at(inputs.region, extent, keys))
+    return static_cast<double>(*known);
   const std::size_t count = std::min(inputs.region.keys.size(), keys.size());
-  for (std::size_t i = 0; i < count; ++i)
-    if (inputs.region.keys[i] == extent) return static_cast<double>(keys[i]);
   for (std::size_t i = 0; i < count; ++i) {
     // Keys leave constants out: an extent may be a multiple of one. Or a key a multiple of it.
     const ir::Dim& key = inputs.region.keys[i];
@@ -137,7 +138,7 @@ std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Ite
       static_cast<std::size_t>(std::ranges::find(extents, unknown) - extents.begin());
   for (std::size_t i = extents.size(); i-- > 0;) {
     if (extents[i] != unknown) continue;
-    extents[i] = i == outermost ? rest : std::min(rest, typical_text);
+    extents[i] = i == outermost ? rest : std::min<double>(rest, ir::typical_segment_rows);
     if (extents[i] > 0) rest /= extents[i];
   }
   return extents;

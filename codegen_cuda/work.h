@@ -38,9 +38,6 @@ RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Itera
 // of the widest and 256 of all buffers together, so that they fit the registers. A power of two.
 std::int64_t vector_elements(const PlanInputs& inputs);
 
-// Rows of a text, where sizes do not tell them.
-inline constexpr double typical_text = 64;
-
 // Values of a space's extents. Where keys tell only products of several, the inner ones are taken
 // for a text's length.
 std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,

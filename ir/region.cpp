@@ -1,5 +1,7 @@
 #include "ir/region.h"
 
+#include <algorithm>
+
 #include "ir/text/print.h"
 
 namespace anydim::ir {
@@ -20,6 +22,15 @@ ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions) {
     program.leaves.push_back({.symbol = name});
   program.expressions = std::move(expressions);
   return program;
+}
+
+std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
+                                     std::span<const std::int64_t> keys) {
+  if (const auto constant = dim.constant()) return constant;
+  for (std::size_t i = 0; i < std::min(region.keys.size(), keys.size()); ++i) {
+    if (region.keys[i] == dim) return keys[i];
+  }
+  return std::nullopt;
 }
 
 }  // namespace anydim::ir

@@ -1,6 +1,9 @@
 // What makes two regions one kernel.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,5 +26,10 @@ void seal(Region& region);
 // Dims over the region's symbols; the symbols' values in their order are the leaves, as kernels get
 // them.
 ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions);
+
+// A dim at values of the region's keys, in order: a constant, or what a key is; nullopt: neither.
+// Fewer values than keys leave the last ones unknown.
+std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
+                                     std::span<const std::int64_t> keys);
 
 }  // namespace anydim::ir

@@ -5,6 +5,7 @@
 #include "codegen_cpu/attention/attention_schedule.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
+#include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cpu {
 
@@ -81,7 +82,8 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
                  all_keys = extent(form.key.extent), depth = extent(form.depth.extent),
                  width = extent(form.width.extent);
     if (batch == 0 || rows == 0) return 0;
-    const double keys = form.segments ? std::min<double>(all_keys, typical_segment_rows) : all_keys;
+    const double keys =
+        form.segments ? std::min<double>(all_keys, ir::typical_segment_rows) : all_keys;
     const ir::DType dtype = compute_dtype(form.score.steps.back().dtype);
     const double lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
                  panel = static_cast<double>(panel_columns(Product::of(dtype)));

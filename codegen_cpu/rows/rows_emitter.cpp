@@ -5,6 +5,7 @@
 #include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
 #include "ir/loops/row_interior.h"
+#include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cpu {
 
@@ -83,8 +84,8 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   if (form.segments) check_offsets(kernel, *form.segments, form.inner.front().extent);
   std::span<const ir::Iteration> outer(form.outer);
   if (!lanes_are_rows) {
-    const TaskPlan plan =
-        plan_tasks(outer, form.segments ? Dim(typical_segment_rows) : inner_count, grain, 1, true);
+    const TaskPlan plan = plan_tasks(
+        outer, form.segments ? Dim(ir::typical_segment_rows) : inner_count, grain, 1, true);
     emit_tasks(
         kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
         [&](Scope& row, llvm::Value*, llvm::Value*) { emit_row_stages(kernel, row, stages); });

@@ -8,6 +8,7 @@
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/work_estimate.h"
+#include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cpu {
 
@@ -116,7 +117,7 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const ir::Iteration& run = across ? form.outer.back() : form.inner.back();
     const double rows = points_at(inputs, form.outer, keys),
                  all = points_at(inputs, form.inner, keys);
-    const double inner = form.segments ? std::min<double>(all, typical_segment_rows) : all;
+    const double inner = form.segments ? std::min<double>(all, ir::typical_segment_rows) : all;
     const bool only = across ? form.outer.size() == 1 : form.inner.size() == 1;
     const double length =
         only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));

@@ -7,6 +7,7 @@
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/instruction_count.h"
 #include "codegen_cuda/occupancy.h"
+#include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cuda {
 
@@ -71,7 +72,7 @@ StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
   if (form.segments) {
     // Buckets are ranked at sizes whose sequences may be of any length: no longer than a text's.
     sequences = std::max(1.0, points_at(inputs, std::span(form.outer).first(1), keys));
-    inner = std::min(typical_text, all / sequences);
+    inner = std::min<double>(ir::typical_segment_rows, all / sequences);
     if (inner > 0) rows *= all / inner / sequences;
   }
   const bool kept = fields.items > 0, across = fields.across != 0;
