@@ -176,9 +176,10 @@ class Tune(TuneTest):
         """What the command writes to standard error where that is a terminal of so many columns."""
         terminal, end = pty.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        # A database of its own, so that no earlier run has tried all there is.
         command = [
             os.environ["ANYDIM"], "tune", "model.anydim", "--distribution", "uniform(4, 60)",
-            "--db", "t.db", "--threads", "1", "--points", "2", "--json", *words]
+            "--db", f"terminal_{columns}.db", "--threads", "1", "--points", "2", "--json", *words]
         running = subprocess.Popen(command, cwd=self.folder, env=self.environment,
                                    stdout=subprocess.PIPE, stderr=end)
         self.addCleanup(running.kill)
