@@ -327,6 +327,32 @@ TEST(Findings, a_try_wait_that_gave_up_is_not_believed) {
   EXPECT_TRUE(found(once, Timing::Random));
 }
 
+// Who has waited for a phase may end the barrier: its arrivals are over. Who has not may not.
+TEST(Findings, an_arrival_comes_before_those_that_wait_for_it) {
+  const auto run_ended = [](std::string_view wait) {
+    return run({.body = fmt::format(R"(
+  setp.eq.u32 %q0, %t, 0;
+  @%q0 mbarrier.init.shared.b64 [barrier], 32;
+  bar.sync 0;
+  setp.lt.u32 %q1, %t, 32;
+  @%q1 bra WAIT;
+  mbarrier.arrive.shared::cta.b64 _, [barrier];
+  bra.uni END;
+WAIT:
+  mov.u32 %r0, 0;
+  {}
+  bar.warp.sync -1;
+  @%q0 mbarrier.inval.shared.b64 [barrier];
+END:
+  mov.u32 %r0, 0;)",
+                                    wait),
+                .module_scope = ".shared .align 8 .b64 barrier;"});
+  };
+  expect_ok(run_ended(
+      "TRY: mbarrier.try_wait.parity.shared::cta.b64 %q2, [barrier], 0; @!%q2 bra TRY;"));
+  EXPECT_FALSE(run_ended("").ok());
+}
+
 // A wait that nothing ends, bounded by tries and by time.
 TEST(Findings, a_bounded_wait_ends_after_time_not_after_tries) {
   const auto run_bounded = [&](std::string_view counts, std::string_view asks) {

@@ -64,8 +64,8 @@ Outcome run_inval(Warp& warp, const Instruction& instruction, LaneMask mask) {
   const auto& detail = instruction.get<MbarrierDetail>();
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
-    find_mbarrier(warp, detail.space, address, lane);
     std::byte* const word = warp.access(AccessKind::Write, detail.space, address, 8, 8, lane);
+    accessed_mbarrier(warp, detail.space, address, lane);
     std::memset(word, 0, 8);
     const SharedPlace place = shared_place(warp, detail.space, address, lane);
     place.block->extension<MbarrierObjects>().objects.erase(place.address);
@@ -82,8 +82,12 @@ void gather_knowledge(Warp& warp, const MbarrierDetail& detail, LaneMask mask) {
       if (warp.address(detail.address, lane) == warp.address(detail.address, first))
         same |= LaneMask{1} << lane;
     });
+    // The arrival itself is part of what those who wait for its phase come after.
+    for_each_lane(same, [&](int lane) {
+      find_mbarrier(warp, detail.space, warp.address(detail.address, lane), lane);
+    });
     MbarrierObject& object =
-        find_mbarrier(warp, detail.space, warp.address(detail.address, first), first);
+        accessed_mbarrier(warp, detail.space, warp.address(detail.address, first), first);
     if (detail.relaxed) {
       for_each_lane(same, [&](int lane) {
         object.gathered.join(warp.fence_published[static_cast<std::size_t>(lane)]);
@@ -117,7 +121,9 @@ Outcome run_arrive(Warp& warp, const Instruction& instruction, LaneMask mask) {
   if (arrives) gather_knowledge(warp, detail, mask);
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
-    MbarrierObject& object = find_mbarrier(warp, detail.space, address, lane);
+    MbarrierObject& object = arrives
+                                 ? accessed_mbarrier(warp, detail.space, address, lane)
+                                 : find_mbarrier(warp, detail.space, address, lane);
     if (detail.state >= 0)
       warp.lanes<std::uint64_t>(detail.state)[lane] = encode_mbarrier(object.state);
     const std::int64_t count =

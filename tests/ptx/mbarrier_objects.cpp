@@ -20,6 +20,10 @@ std::string check_word(const MbarrierObject& object) {
 MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane,
                               AccessKind kind) {
   warp.access(kind, space, address, 8, 8, lane, true);
+  return accessed_mbarrier(warp, space, address, lane);
+}
+
+MbarrierObject& accessed_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane) {
   const SharedPlace place = shared_place(warp, space, address, lane);
   auto& objects = place.block->extension<MbarrierObjects>().objects;
   const auto found = objects.find(place.address);

@@ -36,6 +36,8 @@ struct MbarrierObjects {
 // race otherwise); stops the launch where there is none.
 MbarrierObject& find_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane,
                               AccessKind kind = AccessKind::Atomic);
+// The same of an operation whose access has been checked.
+MbarrierObject& accessed_mbarrier(Warp& warp, Space space, std::uint64_t address, int lane);
 
 // For asynchronous work that the author issued: its block may have ended and its word been
 // overwritten. Empty or what is wrong.
