@@ -119,6 +119,11 @@ class CudaBackend : public ir::Backend {
         .estimate(inputs_of(region, *known), schedule, keys);
   }
 
+  // Measured on an H200 (bench/results/gpu_h200.md): a block or cluster that holds whole rows takes
+  // longer than a product whose results leave from registers and a kernel that streams them, at
+  // every size.
+  bool joins_rows_to_products() const override { return false; }
+
   std::vector<std::vector<std::int64_t>> key_edges(const ir::Region& region) const override {
     const auto known = known_form(region);
     const PlanInputs inputs = inputs_of(region, *known);

@@ -22,7 +22,8 @@ struct CudaOptions {
 };
 
 // Safe to share between threads. compile() throws Error{Resource} where NVRTC is missing,
-// Error{Unsupported} for a region that no kernel kind computes on this device.
+// Error{Unsupported} for a region that no kernel kind computes on this device. So does everything
+// that is asked about a product with row stages, which joins_rows_to_products() keeps apart.
 std::unique_ptr<ir::Backend> make_cuda_backend(const CudaOptions& options);
 
 // The code generator `backend`, one of make_cuda_backend's, for its target as `change` leaves it:

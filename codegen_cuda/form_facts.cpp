@@ -1,7 +1,10 @@
 #include "codegen_cuda/form_facts.h"
 
+#include <fmt/format.h>
+
 #include "codegen_cuda/rows/row_passes.h"
 #include "codegen_cuda/work.h"
+#include "ir/error.h"
 #include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cuda {
@@ -10,6 +13,14 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
                                               const ir::LoopForm& form) {
   FormFacts facts;
   if (const auto* matmul = std::get_if<ir::MatmulForm>(&form.kind)) {
+    if (!matmul->rows.empty())
+      throw Error(
+          ErrorKind::Unsupported,
+          fmt::format("the region {} computes a product and what needs its rows whole (a layer "
+                      "norm, a softmax of the result) in one kernel, as CPUs do; on CUDA those are "
+                      "kernels of their own: compile the model, or a text of it from before the "
+                      "pass `fuse`, for the GPU",
+                      region.name));
     facts.tensor = tensor_operands(region, *matmul, form.symbols);
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
     if (target.has_wgmma() && facts.tensor)
@@ -30,7 +41,9 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     facts.placed.push_back(ir::place_kernel(one));
   };
   if (const auto* rows = std::get_if<ir::RowForm>(&form.kind)) {
-    place(with_kept_loads(*rows));
+    const ir::RowForm kept = with_kept_loads(*rows);
+    for (const ir::DType dtype : kept.scratch) facts.kept_registers += ir::size_of(dtype) > 4 ? 2 : 1;
+    place(kept);
     place(without_scratch(*rows));
   }
   if (const auto* map = std::get_if<ir::MapForm>(&form.kind))

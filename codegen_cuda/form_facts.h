@@ -30,6 +30,8 @@ struct FormFacts {
   // Of rows: as they stand where a row's values stay in registers, and where they are read again.
   // Of a map: each part.
   std::vector<ir::PlacedKernel> placed;
+  // Of rows: registers of a thread for each element that it keeps from one stage to the next.
+  std::int64_t kept_registers = 0;
 };
 
 }  // namespace anydim::codegen_cuda

@@ -18,7 +18,8 @@
 
 namespace anydim::codegen_cuda {
 
-// What kernel kinds derive from a form whatever the schedule and the shape (form_facts.h).
+// What kernel kinds derive from a form whatever the schedule and the shape (form_facts.h). Throws
+// Error{Unsupported} for a product with row stages (ir::MatmulForm::rows), which no kind computes.
 struct FormFacts;
 std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir::Region& region,
                                               const ir::LoopForm& form);

@@ -170,13 +170,15 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
   entry_ = std::make_unique<CodeScope>();
   const bool streams = options.blocks == 0;
   const std::int64_t blocks =
-      streams ? streaming_blocks(target(), options.threads) : options.blocks;
+      streams ? streaming_blocks(target(), options.threads, options.kept) : options.blocks;
   const std::int64_t left = registers_left(target(), options.threads, blocks);
   plans_.push_back({.name = options.name,
                     .threads = options.threads,
                     .blocks = blocks,
-                    .registers = streams ? std::min(streaming_registers(target()), left) : left});
-  const std::string bounds = streams && !streaming_is_bound(target())
+                    .registers = streams
+                                     ? std::min(streaming_registers(target(), options.kept), left)
+                                     : left});
+  const std::string bounds = streams && !streaming_is_bound(target(), options.kept)
                                  ? std::to_string(options.threads)
                                  : fmt::format("{}, {}", options.threads, blocks);
   std::string parameters;

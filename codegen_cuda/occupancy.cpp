@@ -20,15 +20,24 @@ std::int64_t registers_left(const CudaTarget& target, std::int64_t threads, std:
   return std::min(most, target.registers_per_multiprocessor / (threads * blocks) / 8 * 8);
 }
 
-bool streaming_is_bound(const CudaTarget& target) { return target.capability() >= 100; }
+namespace {
 
-std::int64_t streaming_registers(const CudaTarget& target) {
-  return streaming_is_bound(target) ? 128 : 64;
+bool takes_all_registers(const CudaTarget& target) { return target.capability() >= 100; }
+
+}  // namespace
+
+bool streaming_is_bound(const CudaTarget& target, std::int64_t kept) {
+  return kept > 0 || takes_all_registers(target);
 }
 
-std::int64_t streaming_blocks(const CudaTarget& target, std::int64_t threads,
-                              std::int64_t shared_bytes) {
-  return resident_blocks(target, threads, shared_bytes, streaming_registers(target));
+std::int64_t streaming_registers(const CudaTarget& target, std::int64_t kept) {
+  // Beside the values: addresses, sums, and vectors on their way (counted on machine code).
+  constexpr std::int64_t beside = 56;
+  return takes_all_registers(target) ? 128 : std::max<std::int64_t>(64, beside + kept);
+}
+
+std::int64_t streaming_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t kept) {
+  return resident_blocks(target, threads, 0, streaming_registers(target, kept));
 }
 
 }  // namespace anydim::codegen_cuda

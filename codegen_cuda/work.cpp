@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <set>
 #include <vector>
 
 #include "ir/error.h"
-#include "ir/loops/kernel_program.h"
 #include "ir/loops/segment_rows.h"
 #include "ir/region.h"
 
@@ -93,19 +91,6 @@ double step_clocks(const ScalarStep& step, double together) {
 double point_clocks(const ir::ScalarProgram& program, double together) {
   double clocks = 1;
   for (const ScalarStep& step : program.steps) clocks += step_clocks(step, together);
-  return clocks;
-}
-
-RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Iteration> inner,
-                     double together) {
-  std::set<ir::DimLeaf> variables;
-  for (const ir::Iteration& loop : inner) variables.insert(loop.variable);
-  RowClocks clocks{.point = 1};
-  std::vector<bool> varies;
-  for (const ScalarStep& step : program.steps) {
-    varies.push_back(ir::varies_in_row(step, variables, varies));
-    (varies.back() ? clocks.point : clocks.row) += step_clocks(step, together);
-  }
   return clocks;
 }
 

@@ -28,12 +28,6 @@ double operation_clocks(const ir::ScalarStep& step);
 // Clocks of one thread for one point of a program, at the rate of its multiprocessor's four
 // schedulers with 32 lanes each; a thread has `together` neighbours at a time.
 double point_clocks(const ir::ScalarProgram& program, double together = 1);
-// The same of the steps that vary along `inner`, and of the others, which a row has once.
-struct RowClocks {
-  double point = 0, row = 0;
-};
-RowClocks row_clocks(const ir::ScalarProgram& program, std::span<const ir::Iteration> inner,
-                     double together);
 // Neighbouring elements that suit a thread: 16 bytes of the narrowest buffer, but no more than 32
 // of the widest and 256 of all buffers together, so that they fit the registers. A power of two.
 std::int64_t vector_elements(const PlanInputs& inputs);

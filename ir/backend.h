@@ -173,8 +173,13 @@ class Backend {
   // it. One of them at a time, and where no other parameter lies there.
   virtual std::vector<std::size_t> overwritable(const Region&) const { return {}; }
 
+  // Whether one kernel is the best way to compute a product and what needs its rows whole (a layer
+  // norm, a softmax of the result); else those are kernels of their own, which read the rows from
+  // memory, and a region of both throws Error{Unsupported} whatever is asked about it.
+  virtual bool joins_rows_to_products() const { return true; }
+
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a
-  // region that derive_loop_form accepts.
+  // region that derive_loop_form accepts, but for what joins_rows_to_products() keeps apart.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;
   // Every schedule that makes a right kernel for the bucket, for a search by measurement: the
   // candidates first, then what the cost model leaves out. What is not among them must not be

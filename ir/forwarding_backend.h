@@ -22,6 +22,7 @@ class ForwardingBackend : public Backend {
               const Tensor& weight, const Allocate& allocate) const override {
     return inner_->pack(region, parameter, layout, weight, allocate);
   }
+  bool joins_rows_to_products() const override { return inner_->joins_rows_to_products(); }
   std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override {
     return inner_->candidates(region, bucket);
   }

@@ -33,6 +33,7 @@ constexpr std::size_t most_members = 512;
 struct FunctionFacts {
   std::vector<bool> constants;  // results of `constant`
   std::unordered_set<ValueId> in_types;
+  bool joins_rows = true;  // Backend::joins_rows_to_products()
 };
 
 class BlockFuser {
@@ -90,6 +91,11 @@ class BlockFuser {
     }
   }
 
+  bool multiplies(const Members& members) const {
+    return std::ranges::any_of(
+        members, [&](std::size_t member) { return is_product(block_.bindings[member].op); });
+  }
+
   std::optional<std::size_t> next_user(const FusionGraph& graph, const Members& members,
                                        ValueId frontier) const {
     // What is kept anyway is read back by whoever needs it; going on would only write a second
@@ -100,6 +106,7 @@ class BlockFuser {
     const Binding& user = block_.bindings[users[0]];
     if (user.results.size() != 1 || is_product(user.op) || stays_outside(user)) return std::nullopt;
     if (!is_pointwise(user) && !is_anchor(user.op)) return std::nullopt;
+    if (!facts_.joins_rows && is_anchor(user.op) && multiplies(members)) return std::nullopt;
     // Products read the narrow value and widen it themselves.
     if (is_widening(function_, user) && feeds_product(graph, user.results[0])) return std::nullopt;
     if (graph.path_around(members, users[0])) return std::nullopt;
@@ -144,12 +151,10 @@ class BlockFuser {
   void add_extremes(const FusionGraph& graph, Members& members, ValueId frontier) const {
     // A product whose rows no one needs whole is computed in blocks of columns too, which share its
     // weights among few rows.
-    const bool multiplies = std::ranges::any_of(
-        members, [&](std::size_t member) { return is_product(block_.bindings[member].op); });
     const bool whole_rows = std::ranges::any_of(members, [&](std::size_t member) {
       return is_anchor(block_.bindings[member].op) && !is_product(block_.bindings[member].op);
     });
-    if (multiplies && !whole_rows) return;
+    if (multiplies(members) && !whole_rows) return;
     std::vector<ValueId> outputs{frontier};
     std::vector<std::size_t> users = graph.users(frontier);
     if (const Binding& only = block_.bindings[*members.begin()];
@@ -518,11 +523,13 @@ void fuse_block(FusedRegions& regions, Function& function, Block& block,
 
 }  // namespace
 
-void fuse(Module& module, PassContext&) {
+void fuse(Module& module, PassContext& context) {
   FusedRegions regions(module);
   for (Function& function : module.functions) {
-    FunctionFacts known{.constants = std::vector<bool>(function.values.size(), false),
-                        .in_types = values_in_types(function)};
+    FunctionFacts known{
+        .constants = std::vector<bool>(function.values.size(), false),
+        .in_types = values_in_types(function),
+        .joins_rows = !context.backend || context.backend->joins_rows_to_products()};
     find_constants(function.body, known.constants);
     fuse_block(regions, function, function.body, known);
   }

@@ -4,8 +4,9 @@ the timings do not tell."""
 import math
 
 # Of the table, those that products depend on.
-FITTED = ("start_seconds", "first_bytes_cycles", "l2_bytes_per_clock", "l2_total_bytes_per_clock",
-          "epilogue_latency", "split_latency", "wgmma_share", "mma_share", "mma_share_of_wgmma")
+FITTED = ("start_seconds", "first_bytes_cycles", "arrival_cycles", "l2_bytes_per_clock",
+          "l2_total_bytes_per_clock", "epilogue_latency", "split_latency", "multicast_latency",
+          "remote_bytes_per_clock", "wgmma_share", "mma_share", "mma_share_of_wgmma")
 STEP = 0.05  # of a constant's logarithm, for a derivative: the model has corners
 PRIOR = 0.02  # what a constant's change by a factor of e costs, of a timing's error by as much
 STEPS = 20

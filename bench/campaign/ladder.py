@@ -75,18 +75,6 @@ WIDE_MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [LOW, 65536] {
   return %y
 }
 """
-NORM_MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE], %r: Tensor[(m, N), DTYPE]) where m in [LOW, 65536] {
-  %w = constant(DTYPE (K, N) @random(1))
-  %b = constant(DTYPE (N) @random(2))
-  %scale = constant(DTYPE (N) @random(3))
-  %shift = constant(DTYPE (N) @random(4))
-  %p = matmul(%x, %w)
-  %q = add(%p, %b)
-  %a = add(%q, %r)
-  %y = layer_norm(%a, %scale, %shift)
-  return %y
-}
-"""
 ATTENTION = """fn @main(%q: Tensor[(b, 3, s, D), DTYPE], %k: Tensor[(b, 3, s, D), DTYPE], %v: Tensor[(b, 3, s, D), DTYPE])
   where b in [0, 1024], s in [1, 4096] {
   %qw = cast(%q) {to = f32}
@@ -126,11 +114,11 @@ def matmul_cases(rung, schedule, shapes, dtype="bf16", template=MATMUL, least=0)
                                 dtype).replace("K",
                                                str(k)).replace("N",
                                                                str(n)).replace("LOW", str(least))
-        inputs = {"x": rows(m, k), **({"r": rows(m, n)} if template is NORM_MATMUL else {})}
         for checked in (True, False):
             yield program(
                 f"{rung}/{dtype}/{m}x{n}x{k}{'/wide' if template is WIDE_MATMUL else ''}{'/checked' if checked else ''}",
-                text, inputs, 0.02 if dtype != "f32" else 1e-4, schedule=schedule, checked=checked)
+                text, {"x": rows(m, k)}, 0.02 if dtype != "f32" else 1e-4, schedule=schedule,
+                checked=checked)
 
 
 def attention_cases(rung, schedule, lengths, heads, dtype="bf16"):
@@ -152,8 +140,6 @@ EDGES = [1, 7, 63, 64, 65, 127, 129]
 # must have passed before anything else may do it; filters of the schedules that do it).
 FEATURES = [
     (("matmul_mma",), ["matmul_mma"]),
-    (("rows_mma",), ["matmul_mma whole=1"]),
-    (("cluster_mma",), ["matmul_mma whole=2"]),
     (("split_mma",), ["matmul_mma split>1"]),
     (("attention_mma",), ["attention_mma"]),
     (("wgmma_tile", "ring"), ["matmul_wgmma"]),
@@ -167,7 +153,6 @@ FEATURES = [
     (("split_k",), ["matmul_wgmma split>1"]),
     (("multicast_columns",), ["matmul_wgmma multicast_columns>1"]),
     (("multicast_rows",), ["matmul_wgmma multicast_rows>1"]),
-    (("whole",), ["matmul_wgmma whole>0"]),
     (("attention_wgmma",), ["attention_wgmma"]),
     (("attention_turns",), ["attention_wgmma pingpong>0"]),
 ]
@@ -206,10 +191,6 @@ def rungs(capability):
         matmul_cases("matmul_simt", "matmul_simt", [(1, 64, 64), (65, 80, 96)], "f32"))
     yield "matmul_mma", ["map"], list(
         matmul_cases("matmul_mma", "matmul_mma", [(m, 96, 160) for m in EDGES]))
-    yield "rows_mma", ["matmul_mma", "reduce"], [
-        case for whole in (1, 0)
-        for case in matmul_cases(f"rows_mma/{whole}", f"matmul_mma whole={whole}", [(
-            m, 128, 64) for m in (1, 17, 65)], template=NORM_MATMUL)]
     yield "attention_mma", ["matmul_mma", "reduce"], list(
         attention_cases("attention_mma", "attention_mma", (1, 17, 64, 100), (32, 64)))
     yield "tma", ["map"], unit_kernels("tma", ("tma_load", "tma_store"), capability)
@@ -239,9 +220,6 @@ def rungs(capability):
     yield "pingpong", ["persistent"], list(
         matmul_cases("pingpong", "matmul_wgmma pingpong>0",
                      [(m, 384, 256) for m in (65, 1000, 20000)]))
-    yield "cluster_mma", ["cluster", "rows_mma"], list(
-        matmul_cases("cluster_mma", "matmul_mma whole=2", [(m, 256, 128) for m in (1, 17, 65)],
-                     template=NORM_MATMUL))
     yield "split_mma", ["cluster", "matmul_mma"], list(
         matmul_cases("split_mma", "matmul_mma split>1", [(m, 64, 1024) for m in (1, 17, 65)]))
     yield "split_k", ["cluster", "ring"], list(
@@ -254,9 +232,6 @@ def rungs(capability):
     yield "multicast_rows", ["tma_multicast", "ring"], list(
         matmul_cases("multicast_rows", "matmul_wgmma multicast_rows=2",
                      [(m, 256, 256) for m in (1, 65, 200)]))
-    yield "whole", ["cluster", "ring", "rows_mma"], list(
-        matmul_cases("whole", "matmul_wgmma whole=2", [(m, 256, 128) for m in (1, 65, 129)],
-                     template=NORM_MATMUL))
     yield "attention_wgmma", ["ring", "attention_mma"], list(
         attention_cases("attention_wgmma", "attention_wgmma", (1, 65, 200), (64, 128)))
     yield "attention_turns", ["attention_wgmma"], list(
@@ -435,7 +410,7 @@ def kinds_of_schedule(passed):
     """Filters of what a warpgroup product may do beyond the least, as far as it has passed."""
     return [
         each for names, filters in FEATURES if names[-1] in passed for each in filters
-        if each.startswith("matmul_wgmma ") and "whole" not in each]
+        if each.startswith("matmul_wgmma ")]
 
 
 def variant_cases():

@@ -35,15 +35,27 @@ struct BlockTiles {
   double edges = 0;   // those of them in which it looks at each score whether its key is seen
   double read = 0;    // its rows and their keys, as far as they are there
 };
+// What sequences laid end to end are taken for.
+enum class Lengths {
+  Equal,   // as counts are taken
+  Uniform  // between 0 and twice the mean, as those of texts that come together spread
+};
 // Blocks with `block_rows` rows of `points` batch points.
 BlockTiles block_tiles(const AttentionSizes& sizes, double block_rows, double block_keys,
-                       double points) {
+                       double points, Lengths lengths = Lengths::Equal) {
   // A row block sees at least the keys beside itself.
   const double beside = sizes.visible < 1 ? block_rows : 0;
-  const double seen = std::min(sizes.keys, sizes.visible * sizes.keys + beside);
-  const double tiles = std::ceil(seen / block_keys);
-  const double groups = std::ceil(sizes.points / points),
-               row_blocks = std::ceil(sizes.rows / block_rows) * sizes.sequences;
+  double seen = std::min(sizes.keys, sizes.visible * sizes.keys + beside);
+  double tiles = std::ceil(seen / block_keys),
+         row_blocks = std::ceil(sizes.rows / block_rows) * sizes.sequences;
+  const double groups = std::ceil(sizes.points / points);
+  if (lengths == Lengths::Uniform && sizes.ragged) {
+    // A last block is half full in the mean, and most blocks are those of the longer sequences.
+    constexpr double of_rows = 4.0 / 3;  // the mean over rows of their sequences' lengths
+    if (2 * sizes.rows > block_rows) seen *= of_rows;
+    tiles = std::max(1.0, seen / block_keys + 0.5);
+    row_blocks = std::max(1.0, sizes.rows / block_rows + 0.5) * sizes.sequences;
+  }
   // As row_blocks in attention_entry.cpp counts them.
   const double numbers = std::floor(sizes.rows * sizes.sequences / block_rows) + sizes.sequences;
   constexpr double behind = 0.25;  // of a search: the last block sees that it is behind all rows
@@ -153,14 +165,17 @@ bool is_empty(const AttentionSizes& sizes) {
   return sizes.points == 0 || sizes.sequences == 0 || sizes.rows == 0;
 }
 
-BlockTiles tiles_of(const AttentionMmaSchedule& schedule, const AttentionSizes& sizes) {
+BlockTiles tiles_of(const AttentionMmaSchedule& schedule, const AttentionSizes& sizes,
+                    Lengths lengths) {
   return block_tiles(sizes, static_cast<double>(schedule.block_rows()),
-                     static_cast<double>(schedule.keys), static_cast<double>(schedule.points));
+                     static_cast<double>(schedule.keys), static_cast<double>(schedule.points),
+                     lengths);
 }
-BlockTiles tiles_of(const AttentionWgmmaSchedule& schedule, const AttentionSizes& sizes) {
+BlockTiles tiles_of(const AttentionWgmmaSchedule& schedule, const AttentionSizes& sizes,
+                    Lengths lengths) {
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
-  BlockTiles tiles = block_tiles(sizes, block_rows, block_keys, 1);
+  BlockTiles tiles = block_tiles(sizes, block_rows, block_keys, 1, lengths);
   // Boxes are whole, and where nothing hides keys an edge is no other tile than the first.
   tiles.read = block_rows + tiles.tiles * block_keys;
   if (sizes.visible == 1) tiles.edges = 0;
@@ -207,7 +222,7 @@ BlockIssue issue_of(const CudaTarget& target, const AttentionWgmmaSchedule& sche
 LaunchCycles attention_mma_cycles(const CudaTarget& target, const AttentionMmaSchedule& schedule,
                                   const AttentionSizes& sizes) {
   if (is_empty(sizes)) return {};
-  const BlockTiles block = tiles_of(schedule, sizes);
+  const BlockTiles block = tiles_of(schedule, sizes, Lengths::Equal);
   return of_launch(target, sizes, block, issue_of(target, schedule, sizes, block),
                    static_cast<double>(schedule.points), static_cast<double>(schedule.block_rows()),
                    static_cast<double>(schedule.keys));
@@ -217,7 +232,7 @@ LaunchCycles attention_wgmma_cycles(const CudaTarget& target,
                                     const AttentionWgmmaSchedule& schedule,
                                     const AttentionSizes& sizes) {
   if (is_empty(sizes)) return {};
-  const BlockTiles block = tiles_of(schedule, sizes);
+  const BlockTiles block = tiles_of(schedule, sizes, Lengths::Equal);
   return of_launch(target, sizes, block, issue_of(target, schedule, sizes, block), 1,
                    static_cast<double>(schedule.block_rows()), static_cast<double>(schedule.keys));
 }
@@ -229,7 +244,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const auto depth = static_cast<std::int64_t>(sizes.depth),
              width = static_cast<std::int64_t>(sizes.width);
   const double block_keys = static_cast<double>(schedule.keys);
-  const BlockTiles block = tiles_of(schedule, sizes);
+  const BlockTiles block = tiles_of(schedule, sizes, Lengths::Uniform);
   const BlockIssue issued = issue_of(target, schedule, sizes, block);
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
@@ -266,7 +281,7 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   const double block_rows = static_cast<double>(schedule.block_rows()),
                block_keys = static_cast<double>(schedule.keys);
   const double groups = static_cast<double>(schedule.groups);
-  const BlockTiles block = tiles_of(schedule, sizes);
+  const BlockTiles block = tiles_of(schedule, sizes, Lengths::Uniform);
   const double scores = block_rows * block_keys;
   const double products = 2 * scores * (sizes.depth + sizes.width) / target.tensor_flops;
   // Each warpgroup's multiplications read the tile, and the first product its queries.

@@ -95,8 +95,8 @@ struct AttentionSizes {
   // Instructions of a warp for what scores add: for each of a lane's scores, and once a tile.
   double added_per_score = 0, added_per_tile = 0;
 };
-// At values of the region's keys. Extents that are no key count as a middling size; sequences laid
-// end to end count as equal ones, since their mean is all that a call's sizes tell.
+// At values of the region's keys. Extents that are no key count as a middling size; of sequences
+// laid end to end the mean is all that a call's sizes tell.
 AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys);
 
 // Seconds of one launch.

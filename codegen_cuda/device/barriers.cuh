@@ -25,7 +25,9 @@ __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned byte
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-// The same at the barrier of the same place in another block of the cluster.
+// The same at the barrier of the same place in another block of the cluster, for whom nothing was
+// written: at the scope of the cluster a release waits for all of the thread's stores to reach the
+// second-level cache, about a thousand cycles.
 __device__ __forceinline__ void arrive_at(unsigned barrier, int rank, bool elected) {
   asm volatile(
       "{\n"
@@ -33,7 +35,7 @@ __device__ __forceinline__ void arrive_at(unsigned barrier, int rank, bool elect
       ".reg .b32 remote;\n"
       "setp.ne.b32 elected, %2, 0;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "@elected mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "@elected mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}" ::"r"(barrier),
       "r"(rank), "r"((int)elected)
       : "memory");

@@ -1,15 +1,17 @@
 // Blocks of a cluster (sm_90): meetings, and values in each other's shared memory.
 
 // Every thread of every block; what was written to shared memory before is seen after, by all of
-// them. What came before may have parted a warp's lanes, and `.aligned` needs them together.
+// them. What came before may have parted a warp's lanes, and `.aligned` needs them together. It
+// waits for the thread's stores to reach the second-level cache, results in global memory too.
 __device__ __forceinline__ void synchronise_cluster() {
   __syncwarp();
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The same by a thread that has nothing to show the others and only must be there; of a warp whose
-// lanes are together.
+// The same by a thread that has nothing to show the others and only must be there: it does not wait
+// for its stores to reach the second-level cache, as a release to a cluster does.
 __device__ __forceinline__ void attend_cluster() {
+  __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
@@ -21,14 +23,6 @@ __device__ __forceinline__ unsigned remote_address(const float* local, int rank)
                : "=r"(address)
                : "r"((unsigned)__cvta_generic_to_shared(local)), "r"(rank));
   return address;
-}
-__device__ __forceinline__ float remote_value(const float* local, int rank) {
-  float value;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];"
-               : "=f"(value)
-               : "r"(remote_address(local, rank))
-               : "memory");
-  return value;
 }
 __device__ __forceinline__ void add_remote(float (&sums)[4], const float* local, int rank) {
   float values[4];

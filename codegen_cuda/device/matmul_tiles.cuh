@@ -38,3 +38,26 @@ __device__ __forceinline__ void store_piece(float* to,
     }
   }
 }
+// The same to columns `pitch` apart, which is 4 more than a multiple of 16 (and again no two lanes'
+// banks disagree).
+template <int columns, int pitch, int rows_of_16, int fragments>
+__device__ __forceinline__ void store_piece_transposed(
+    float* to, const float (&sums)[rows_of_16][fragments][4], int piece) {
+  constexpr int across = fragments * 8 / columns;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  float* place = to + lane / 4 + lane % 4 * 2 * pitch;
+#pragma unroll
+  for (int i = 0; i < rows_of_16; ++i) {
+#pragma unroll
+    for (int part = 0; part < across; ++part) {
+      if (piece != i * across + part) continue;
+#pragma unroll
+      for (int j = 0; j < columns / 8; ++j) {
+        const float(&sum)[4] = sums[i][part * (columns / 8) + j];
+#pragma unroll
+        for (int number = 0; number < 4; ++number)
+          place[(j * 8 + number % 2) * pitch + number / 2 * 8] = sum[number];
+      }
+    }
+  }
+}

@@ -2,11 +2,12 @@
 // multiply. Stage s has a barrier that is full when its bytes have arrived, and one that is empty
 // when every warp that reads it has: of all blocks of the cluster, where they bring tiles to each
 // other. Where two warpgroups multiply in turn, each has a barrier that says when the other has
-// begun the last multiplication of its tile.
+// begun the last multiplication of its tile. Where blocks of a cluster split a tile's depth, one
+// says when all of them have read this one's sums.
 
 template <class Tile>
 struct Ring {
-  unsigned memory;  // stages, then the full barriers, the empty ones, those of turns
+  unsigned memory;  // stages, then the full barriers, the empty ones, those of turns or of sums
 
   __device__ __forceinline__ unsigned stage(int step) const {
     return memory + (unsigned)(step % Tile::stages) * Tile::stage_bytes;
@@ -20,6 +21,7 @@ struct Ring {
   __device__ __forceinline__ unsigned turn(int group) const {
     return memory + Tile::stages * (Tile::stage_bytes + 16u) + (unsigned)group * 8u;
   }
+  __device__ __forceinline__ unsigned sums_read() const { return turn(0); }
   // Parity of the phase that the step's stage is in.
   __device__ __forceinline__ static unsigned parity(int step) {
     return (unsigned)(step / Tile::stages) & 1u;
@@ -34,6 +36,8 @@ struct Ring {
     if constexpr (Tile::in_turn) {
       for (int group = 0; group < 2; ++group) initialise_barrier(turn(group), Tile::reading_warps);
     }
+    if constexpr (Tile::split > 1)
+      initialise_barrier(sums_read(), Tile::reading_warps * Tile::split);
     publish_barriers();
   }
   // By one elected lane of a warp that has read the step's stage: every block that copies into it
@@ -55,6 +59,15 @@ struct Ring {
   // begin its next would miss it.
   __device__ __forceinline__ void end_turn(int group, bool elected) const {
     arrive(turn(1 - group), elected);
+  }
+  // By those that have added the sums of all blocks: ends when all others have read this block's.
+  // A second meeting of the cluster would wait for the results to reach the second-level cache.
+  __device__ __forceinline__ void end_reading_sums(KernelError* error) const {
+    __syncwarp();
+#pragma unroll
+    for (int rank = 0; rank < Tile::split; ++rank)
+      arrive_at(sums_read(), rank, threadIdx.x % 32 == 0);
+    wait_for<Tile::checked>(sums_read(), 0, error, 2 * Tile::stages, 0);
   }
   // Announces a whole stage of bytes, of a stage that may be overwritten.
   __device__ __forceinline__ void begin_free_stage(int step) const {

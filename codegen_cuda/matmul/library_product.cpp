@@ -34,7 +34,6 @@ class Reader {
       throw Refusal{"the weight's size is not known when it is compiled"};
     product.n = *n;
     product.k = *k;
-    if (!matmul_.rows.empty()) throw Refusal{"whole rows are reduced after it (layer norm)"};
     for (const ir::Iteration& iteration : matmul_.batch) add_row(iteration);
     add_row(matmul_.m);
 

@@ -12,6 +12,7 @@ namespace anydim::codegen_cuda {
 namespace {
 
 constexpr double shared_bytes_per_clock = 128;
+constexpr double sum_bytes = 4;
 constexpr double lanes = 128;  // of one multiprocessor, per clock
 
 const ir::MatmulForm& form_of(const PlanInputs& inputs) {
@@ -62,6 +63,7 @@ struct BlockWork {
   double blocks = 0, depth_tiles = 0, depth = 0;
   double flops = 0, rows_bytes = 0, columns_bytes = 0, output_bytes = 0;
   double loop_issue = 0, epilogue = 0;  // cycles of all schedulers
+  double remote_bytes = 0;              // from other blocks' shared memory
 };
 
 double number(std::int64_t value) { return static_cast<double>(value); }
@@ -71,23 +73,21 @@ BlockWork block_work(const MatmulWork& work, const MatmulExtents& extents) {
                split = number(work.split);
   // A cluster has as many blocks below (beside) each other, also at the end.
   const double below = number(work.shared_columns), beside = number(work.shared_rows);
-  const double across =
-      work.depth_scale > 1 ? 1 : ceiling(number(extents.columns), columns * beside) * beside;
+  const double across = ceiling(number(extents.columns), columns * beside) * beside;
   BlockWork block;
   block.blocks =
       number(extents.batch) * ceiling(number(extents.rows), rows * below) * below * across * split;
-  block.depth_tiles =
-      ceiling(ceiling(number(extents.depth), number(work.block_depth)), split) * work.depth_scale;
+  block.depth_tiles = ceiling(ceiling(number(extents.depth), number(work.block_depth)), split);
   block.depth = block.depth_tiles * number(work.block_depth);
   block.flops = 2 * rows * columns * block.depth;
   block.rows_bytes = block.depth * rows / beside * work.operand_bytes;
   block.columns_bytes = block.depth * columns / below * work.operand_bytes;
-  block.output_bytes = rows * columns * work.depth_scale * work.output_bytes / split;
+  block.output_bytes = rows * columns * work.output_bytes / split;
   block.loop_issue = work.block_issue + block.depth_tiles * work.tile_issue;
-  block.epilogue = rows * columns * work.depth_scale *
-                       (work.sum_cycles + work.epilogue_cycles / split) /
-                       std::min(lanes, number(work.threads)) +
-                   rows * work.row_cycles;
+  block.epilogue = rows * columns * (work.sum_cycles + work.epilogue_cycles / split) /
+                   std::min(lanes, number(work.threads));
+  // Of the other blocks' sums, each block reads its part.
+  block.remote_bytes = rows * columns * sum_bytes * (split - 1) / split;
   return block;
 }
 
@@ -99,11 +99,11 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   const CostConstants& costs = target.costs;
   const double rows = number(work.block_rows), columns = number(work.block_columns),
                multiprocessors = target.multiprocessors;
-  const auto [blocks, depth_tiles, depth, flops, rows_bytes, columns_bytes, output_bytes,
-              loop_issue, epilogue] = block_work(work, extents);
-  const double split = number(work.split);
-  const double shared =
-      depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns * work.depth_scale;
+  const BlockWork block = block_work(work, extents);
+  const double blocks = block.blocks, depth_tiles = block.depth_tiles,
+               joining = block.remote_bytes / costs.remote_bytes_per_clock,
+               epilogue = block.epilogue + joining;
+  const double shared = depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns;
 
   const double together =
       std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
@@ -114,29 +114,25 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
   const bool early = work.begins_early && together < number(work.blocks_per_multiprocessor);
   const double early_share =
       early ? std::min(1.0, number(work.early_tiles) / std::max(depth_tiles, 1.0)) : 0;
-  const double traffic = rows_bytes + columns_bytes * (1 - early_share) + output_bytes;
+  const double traffic =
+      block.rows_bytes + block.columns_bytes * (1 - early_share) + block.output_bytes;
   const double first_bytes = costs.first_bytes_cycles - (early ? costs.setup_cycles : 0);
   const double throughput =
       together *
       std::max(
-          {flops / work.flops_per_clock, loop_issue, shared / shared_bytes_per_clock,
+          {block.flops / work.flops_per_clock, block.loop_issue, shared / shared_bytes_per_clock,
            traffic / std::min(costs.l2_bytes_per_clock, costs.l2_total_bytes_per_clock / active)});
   // A block alone waits for its own loads and products; with others beside it those waits are
   // filled.
-  double waits = work.shared_columns * work.shared_rows > 1 ? costs.split_latency : 0;
-  if (work.split > 1) {
-    constexpr double read_together = 4;  // sums, by a thread
-    const double reads = ceiling(rows * columns, read_together * number(work.threads) * split),
-                 meetings = number(work.meetings);
-    waits +=
-        meetings * costs.split_latency + std::max(0.0, reads - meetings) * costs.remote_latency;
-  }
+  double waits = work.shared_columns * work.shared_rows > 1 ? costs.multicast_latency : 0;
+  if (work.split > 1) waits += number(work.meetings) * costs.split_latency;
   if (work.tiles_under_way > 0) {
     // All tiles under way pass in the time that one takes from being asked for to the end of its
-    // multiplication.
-    const double arrival = costs.first_bytes_cycles - costs.setup_cycles,
-                 under_way = number(work.tiles_under_way),
-                 apart = (arrival + work.multiplication_latency) / under_way;
+    // multiplication; where a place is free a tile late, one fewer in an arrival.
+    const double arrival = costs.arrival_cycles, under_way = number(work.tiles_under_way),
+                 whole_round = (arrival + work.multiplication_latency) / under_way,
+                 apart = work.freed_late ? std::max(whole_round, arrival / (under_way - 1))
+                                         : whole_round;
     waits += std::max(0.0, depth_tiles - under_way) * std::max(0.0, apart - work.tile_latency);
   }
   const double alone = first_bytes + depth_tiles * work.tile_latency + costs.epilogue_latency +
@@ -161,8 +157,7 @@ double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                         number(extents.rows) * number(extents.columns) * work.output_bytes;
   const double memory = number(extents.batch) * unique / target.memory_bandwidth;
   return costs.start_seconds +
-         std::max((whole + costs.first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory) +
-         work.extra_seconds;
+         std::max((whole + costs.first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory);
 }
 
 LaunchCycles matmul_cycles(const CudaTarget& target, const MatmulWork& work,
@@ -172,11 +167,10 @@ LaunchCycles matmul_cycles(const CudaTarget& target, const MatmulWork& work,
   const double share = block.blocks / target.multiprocessors;
   // A block whose threads are fewer than lanes has its epilogue's instructions on fewer schedulers.
   const double epilogue = block.epilogue * std::min(lanes, number(work.threads)) / lanes;
-  return {.issue = share * (block.loop_issue + epilogue) + work.second.issue,
+  return {.issue = share * (block.loop_issue + epilogue),
           .tensor = work.tensor_flops == 0 ? 0 : share * block.flops / work.tensor_flops,
           .memory = share * (block.rows_bytes + block.columns_bytes + block.output_bytes) /
-                        target.costs.l2_bytes_per_clock +
-                    work.second.memory};
+                    target.costs.l2_bytes_per_clock};
 }
 
 double program_cycles(const ir::ScalarProgram& program) {
@@ -194,77 +188,24 @@ double program_cycles(const ir::ScalarProgram& program) {
 
 double streamed_bytes(const ir::MatmulForm& form) {
   double bytes = 0;
-  const auto count = [&](const ir::ScalarProgram& program) {
-    for (const ir::ScalarStep& step : program.steps) {
-      if (!step.is<ir::step::Load>()) continue;
-      const bool by_row =
-          ir::any_dim(step, [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
-      if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
-    }
-  };
-  count(form.epilogue);
-  for (const ir::RowStage& stage : form.rows) count(stage.program);
+  for (const ir::ScalarStep& step : form.epilogue.steps) {
+    if (!step.is<ir::step::Load>()) continue;
+    const bool by_row =
+        ir::any_dim(step, [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
+    if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
+  }
   for (const ir::Store& store : form.stores)
     bytes += static_cast<double>(
         ir::size_of(form.epilogue.steps[static_cast<std::size_t>(store.step)].dtype));
-  for (const ir::RowStage& stage : form.rows) {
-    for (const ir::Store& store : stage.stores)
-      bytes += static_cast<double>(
-          ir::size_of(stage.program.steps[static_cast<std::size_t>(store.step)].dtype));
-  }
   return bytes;
 }
 
-MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns,
-                       const MatmulExtents& extents) {
+MatmulWork common_work(const PlanInputs& inputs) {
   const ir::MatmulForm& form = form_of(inputs);
   MatmulWork work;
   work.output_bytes = streamed_bytes(form);
   work.sum_cycles = inputs.target.costs.piece_instructions;
   work.epilogue_cycles = program_cycles(form.epilogue);
-  if (form.rows.empty()) return work;
-  double stages = 0;
-  constexpr double together = 4, warp = 32;  // columns of a thread, threads of a row
-  for (const ir::RowStage& stage : form.rows) {
-    const RowClocks clocks = row_clocks(stage.program, std::span(&form.n, 1), together);
-    stages += (stage.per_row ? 0 : clocks.point) +
-              clocks.row * warp / std::max(static_cast<double>(extents.columns), 1.0);
-  }
-  if (whole_rows) {
-    work.epilogue_cycles += stages;
-    work.depth_scale =
-        ceiling(static_cast<double>(extents.columns), static_cast<double>(block_columns));
-    return work;
-  }
-  const double elements = static_cast<double>(extents.batch) * static_cast<double>(extents.rows) *
-                          static_cast<double>(extents.columns);
-  const double kept = static_cast<double>(ir::size_of(form.scratch.front()));
-  work.output_bytes += kept;
-  // Values are likely still in the second-level cache: a stage reads them at its rate.
-  const double bytes = elements * kept * static_cast<double>(form.rows.size());
-  const CostConstants& costs = inputs.target.costs;
-  const double multiprocessors = inputs.target.multiprocessors;
-  work.second = {.issue = elements * stages / (lanes * multiprocessors),
-                 .memory = bytes / (multiprocessors * costs.l2_bytes_per_clock)};
-  work.extra_seconds =
-      costs.start_seconds + (work.second.memory + work.second.issue +
-                             costs.first_bytes_cycles * static_cast<double>(form.rows.size())) /
-                                inputs.target.clock;
-  return work;
-}
-
-MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work, double holding) {
-  const ir::MatmulForm& form = form_of(inputs);
-  const CostConstants& costs = inputs.target.costs;
-  constexpr double schedulers = 4;
-  const double stages = static_cast<double>(form.rows.size());
-  work.row_cycles =
-      (costs.cluster_stage_instructions * stages + costs.cluster_part_instructions * holding) /
-      schedulers;
-  work.output_bytes -= static_cast<double>(ir::size_of(form.scratch.front()));
-  work.second = {};
-  // A meeting of the cluster and a walk over the block's rows for each stage.
-  work.extra_seconds = stages * costs.split_latency / inputs.target.clock;
   return work;
 }
 

@@ -14,11 +14,6 @@ namespace anydim::codegen_cuda {
 struct MatmulExtents {
   std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
 };
-
-// Blocks beside each other that hold whole rows, `block_columns` of them each.
-inline double number_of_parts(const MatmulExtents& extents, std::int64_t block_columns) {
-  return static_cast<double>((extents.columns + block_columns - 1) / block_columns);
-}
 // The form's extents where its keys have these values.
 MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys);
 // The values that a bucket's candidates are ranked at: towards the low end of each interval, as
@@ -34,6 +29,8 @@ struct MatmulWork {
   // Tiles of depth that are copied before the first is multiplied, and that each later one follows
   // when one has been; 0: what copies take is in `tile_latency`.
   std::int64_t tiles_under_way = 0;
+  bool freed_late = false;    // a tile's place is free again when the next one is being multiplied;
+                              // of at least two under way
   std::int64_t split = 1;     // blocks that share the depth of one tile
   std::int64_t meetings = 1;  // of those, each followed by reads of each other's sums
   // blocks below each other that bring the columns' operand to each other
@@ -46,14 +43,11 @@ struct MatmulWork {
   double tensor_flops = 0;                     // the same at most; 0: not on tensor cores
   // Cycles of all schedulers: of a tile of depth, and of a block besides its tiles and epilogue.
   double tile_issue = 0, block_issue = 0;
-  double row_cycles = 0;  // of all schedulers, for a row of a block: stages in a cluster
   double shared_bytes_per_tile =
       0;                    // read from shared memory by the multiplication of one tile of depth
   double tile_latency = 0;  // cycles that one tile of depth takes a block that is alone, when it
                             // is there; and its multiplication by itself
   double multiplication_latency = 0;
-  double depth_scale = 1;  // a block passes over the depth this many times (whole rows: once for
-                           // each tile of columns)
   // stored for one element of the product, what the epilogue loads included
   double output_bytes = 2;
   // Of one lane, for one element: to bring its sum from the multiplication to the epilogue; of the
@@ -63,10 +57,8 @@ struct MatmulWork {
   // this many of its tiles of depth of the columns' operand.
   bool begins_early = false;
   std::int64_t early_tiles = 0;
-  bool in_turn = false;      // a block has two tiles: one is finished while the other is multiplied
-  double end_latency = 0;    // cycles between a block's epilogue and its end
-  double extra_seconds = 0;  // a second launch
-  LaunchCycles second;       // of that
+  bool in_turn = false;    // a block has two tiles: one is finished while the other is multiplied
+  double end_latency = 0;  // cycles between a block's epilogue and its end
 };
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                       const MatmulExtents& extents);

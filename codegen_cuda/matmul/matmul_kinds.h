@@ -15,13 +15,8 @@ namespace anydim::codegen_cuda {
 // Steps of tiles: below each other's number of rows another tile may be best.
 std::vector<std::vector<std::int64_t>> matmul_edges(const PlanInputs& inputs);
 
-// The part of a cost that doesn't depend on how products are computed: epilogue, bytes, row stages
-// in the block or in a launch of their own.
-MatmulWork common_work(const PlanInputs& inputs, bool whole_rows, std::int64_t block_columns,
-                       const MatmulExtents& extents);
-
-// The same where a cluster of `holding` blocks runs the row stages instead of a launch of its own.
-MatmulWork in_cluster(const PlanInputs& inputs, MatmulWork work, double holding);
+// The part of a cost that doesn't depend on how products are computed: epilogue and bytes.
+MatmulWork common_work(const PlanInputs& inputs);
 
 // The schedule itself, and where a device has clusters the same with its depth split. What that is
 // worth is the model's to say.

@@ -11,9 +11,6 @@ namespace anydim::codegen_cuda {
 // What the schedule multiplies; nullopt where its kind of tensor core does not take the form.
 const std::optional<TensorOperands>& mma_operands(const PlanInputs& inputs, bool tf32);
 
-// Dynamic shared memory of a block.
-std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule);
-
 // Of a thread, estimated: sums, fragments, what is computed on its way to shared memory, and the
 // rest.
 std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands);

@@ -6,7 +6,6 @@
 
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
-#include "codegen_cuda/matmul/matmul_rows.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -24,8 +23,7 @@ class MmaEmitter {
         operands_(mma_operands(inputs, schedule_.tf32).value()),
         shape_{.rows = schedule_.block_rows,
                .columns = schedule_.block_columns,
-               .group = schedule_.group,
-               .all_columns = schedule_.whole == WholeRows::Block && !form_.rows.empty()} {}
+               .group = schedule_.group} {}
 
   EmittedKernel run() {
     kernel_.use("vectors");
@@ -53,62 +51,22 @@ class MmaEmitter {
                            names_.depth.name));
     write_depth_share(kernel_, entry, schedule_.split);
     entry.line("const int warp = (int)(threadIdx.x / 32);");
+    write_tile(entry);
+    kernel_.end_entry();
 
     EmittedKernel result;
-    MatmulRows rows(kernel_, form_, schedule_.block_rows, schedule_.threads());
-    if (shape_.all_columns) {
-      rows.begin_block(
-          entry, std::max(schedule_.stages * schedule_.stage_bytes(), schedule_.piece_bytes()));
-      const std::string column = kernel_.fresh("column_of_block");
-      kernel_.block(
-          entry,
-          fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += Tile::columns)",
-                      index_type(place_.first_column.wide), column, names_.columns.name),
-          [&](CodeScope& loop) {
-            place_.first_column.name = column;
-            const KeptRows kept = rows.kept_in_block(place_);
-            write_tile(loop, &kept);
-            loop.line("__syncthreads();  // pieces lie where the next tile's operands go");
-          });
-      rows.finish_block(entry, names_, place_);
-    } else if (cluster_blocks() > 1) {
-      rows.begin_cluster(
-          entry, std::max(schedule_.stages * schedule_.stage_bytes(), schedule_.piece_bytes()),
-          schedule_.block_columns);
-      const KeptRows kept = rows.kept_in_cluster(place_, schedule_.block_columns);
-      write_tile(entry, &kept);
-      rows.finish_cluster(entry, names_, place_, cluster_blocks(), schedule_.block_columns);
-    } else if (!form_.rows.empty()) {
-      const KeptRows kept = rows.kept_in_workspace(entry, names_, place_);
-      write_tile(entry, &kept);
-    } else {
-      write_tile(entry, nullptr);
-    }
-    kernel_.end_entry();
-    result.launches.push_back(
-        {.entry = "matmul",
-         .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
-         .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-         .cluster = {static_cast<std::int32_t>(schedule_.split * cluster_blocks()), 1, 1},
-         .shared_bytes = mma_shared_bytes(kernel_.inputs(), schedule_),
-         .dependent = dependent});
-    if (!form_.rows.empty() && !shape_.all_columns && cluster_blocks() == 1) {
-      result.launches.push_back(rows.write_launch());
-      result.workspace_bytes = rows.workspace_bytes();
-    }
+    result.launches.push_back({.entry = "matmul",
+                               .grid = {tile_count(form_, shape_) * schedule_.split, 1, 1},
+                               .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
+                               .cluster = {static_cast<std::int32_t>(schedule_.split), 1, 1},
+                               .shared_bytes = schedule_.shared_bytes(),
+                               .dependent = dependent});
     result.source = kernel_.finish();
     result.entries = kernel_.entries();
     return result;
   }
 
  private:
-  // Blocks beside each other that hold whole rows together; 1 where rows are finished otherwise.
-  std::int64_t cluster_blocks() const {
-    return schedule_.whole == WholeRows::Cluster && !form_.rows.empty()
-               ? blocks_across(form_, schedule_.block_columns)
-               : 1;
-  }
-
   struct Side {
     const TensorOperand& operand;
     const ir::Iteration& row;
@@ -166,7 +124,7 @@ class MmaEmitter {
   }
 
   // Sums of one tile, then its epilogue.
-  void write_tile(CodeScope& scope, const KeptRows* kept) {
+  void write_tile(CodeScope& scope) {
     for (const Side& side : {left(), right()}) {
       if (side.operand.direct) write_source(scope, side);
       else scope.line(fmt::format("unsigned {}_words[{}][4];", side.name, pieces(side)));
@@ -190,11 +148,11 @@ class MmaEmitter {
     scope.line(
         "__syncthreads();  // no warp reads operands any more: pieces of sums lie in their place");
 
-    constexpr int gap = 8;
+    const PieceLayout layout = schedule_.piece();
     const std::int64_t columns = schedule_.piece_columns(),
                        across = schedule_.warp_columns() / columns;
     scope.line(fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared) + warp * {};",
-                           16 * (columns + gap)));
+                           layout.elements));
     scope.line("#pragma unroll 1");
     const std::int64_t pieces_of_warp = schedule_.warp_rows() / 16 * across;
     const char* meeting = schedule_.split == 1
@@ -211,7 +169,7 @@ class MmaEmitter {
               .base = "piece_of_warp",
               .rows = 16,
               .columns = columns,
-              .pitch = columns + gap,
+              .pitch = layout.pitch,
               .first_row =
                   fmt::format("{} + warp / Tile::warps_across * Tile::warp_rows + piece / {} * 16",
                               place_.first_row.name, across),
@@ -222,7 +180,7 @@ class MmaEmitter {
                                              : "(rank * 32 + (int)(threadIdx.x % 32))",
               .threads = schedule_.split == 1 ? "32" : "(32 * split)",
               .split = static_cast<int>(schedule_.split)};
-          write_epilogue(kernel_, body, form_, names_, piece, kept);
+          write_epilogue(kernel_, body, form_, names_, piece);
         });
     if (schedule_.split > 1)
       scope.line("synchronise_cluster();  // others read this block's sums until here");
@@ -338,17 +296,6 @@ class MmaEmitter {
 };
 
 }  // namespace
-
-std::int64_t mma_shared_bytes(const PlanInputs& inputs, const MmaSchedule& schedule) {
-  const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
-  return std::max(schedule.stages * schedule.stage_bytes(), schedule.piece_bytes()) +
-         (schedule.whole == WholeRows::Cluster && !form.rows.empty()
-              ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns)
-              : 0) +
-         (schedule.whole == WholeRows::Block && !form.rows.empty()
-              ? block_rows_bytes(form, schedule.block_rows, schedule.threads())
-              : 0);
-}
 
 EmittedKernel emit_mma(const PlanInputs& inputs, const ir::Bucket& bucket,
                        const ir::Schedule& schedule) {

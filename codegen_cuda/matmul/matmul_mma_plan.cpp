@@ -3,22 +3,16 @@
 
 #include <algorithm>
 #include <functional>
-#include <tuple>
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul/matmul_cost.h"
 #include "codegen_cuda/matmul/matmul_kinds.h"
 #include "codegen_cuda/matmul/matmul_mma.h"
-#include "codegen_cuda/matmul/matmul_rows.h"
 #include "codegen_cuda/occupancy.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
-
-const ir::MatmulForm& form_of(const PlanInputs& inputs) {
-  return std::get<ir::MatmulForm>(inputs.form.kind);
-}
 
 // Chunks of a row of a tile can only trade places (device/matmul_mma.cuh, swizzled) within 2, 4 or
 // groups of 8.
@@ -56,9 +50,7 @@ class MmaKind final : public KernelKind {
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override {
-    const auto kind = [](const MmaSchedule& schedule) {
-      return std::tuple(schedule.whole, schedule.split);
-    };
+    const auto kind = [](const MmaSchedule& schedule) { return schedule.split; };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
 
@@ -71,9 +63,8 @@ class MmaKind final : public KernelKind {
   LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
                       std::span<const std::int64_t> keys) const override {
     const TensorOperands& operands = mma_operands(inputs, tf32_).value();
-    const MatmulExtents extents = matmul_extents(inputs, keys);
-    return matmul_cycles(inputs.target,
-                         work_of(inputs, operands, MmaSchedule::from(schedule), extents), extents);
+    return matmul_cycles(inputs.target, work_of(inputs, operands, MmaSchedule::from(schedule)),
+                         matmul_extents(inputs, keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
@@ -96,7 +87,7 @@ class MmaKind final : public KernelKind {
  private:
   static bool same_tile(const MmaSchedule& a, const MmaSchedule& b) {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
-           a.warps_down == b.warps_down && a.whole == b.whole && a.split == b.split;
+           a.warps_down == b.warps_down && a.split == b.split;
   }
 
   std::function<double(const MmaSchedule&)> cost(const PlanInputs& inputs,
@@ -108,7 +99,6 @@ class MmaKind final : public KernelKind {
   }
 
   std::vector<MmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) const {
-    const ir::MatmulForm& form = form_of(inputs);
     const TensorOperands& operands = mma_operands(inputs, tf32_).value();
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
@@ -117,22 +107,18 @@ class MmaKind final : public KernelKind {
       if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
       for (const std::int64_t depth : {4 * operands.chunk(), 8 * operands.chunk()}) {
         for (const std::int64_t stages : {3, 4, 5}) {
-          for (const WholeRows whole : {WholeRows::None, WholeRows::Block, WholeRows::Cluster}) {
-            if (whole != WholeRows::None && form.rows.empty()) continue;
-            const MmaSchedule schedule{.tf32 = tf32_,
-                                       .block_rows = shape.rows,
-                                       .block_columns = shape.columns,
-                                       .block_depth = depth,
-                                       .stages = stages,
-                                       .warps_down = shape.down,
-                                       .warps_across = shape.across,
-                                       .group = whole == WholeRows::Cluster ? 1 : 8,
-                                       .whole = whole,
-                                       .split = 1};
-            add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
-              if (!reason_against(inputs, operands, one)) found.push_back(one);
-            });
-          }
+          const MmaSchedule schedule{.tf32 = tf32_,
+                                     .block_rows = shape.rows,
+                                     .block_columns = shape.columns,
+                                     .block_depth = depth,
+                                     .stages = stages,
+                                     .warps_down = shape.down,
+                                     .warps_across = shape.across,
+                                     .group = 8,
+                                     .split = 1};
+          add_with_splits(inputs, schedule, typical, [&](const MmaSchedule& one) {
+            if (!reason_against(inputs, operands, one)) found.push_back(one);
+          });
         }
       }
     }
@@ -142,7 +128,6 @@ class MmaKind final : public KernelKind {
   static std::optional<std::string> reason_against(const PlanInputs& inputs,
                                                    const TensorOperands& operands,
                                                    const MmaSchedule& schedule) {
-    const ir::MatmulForm& form = form_of(inputs);
     if (schedule.warps_down < 1 || schedule.warps_across < 1 || schedule.threads() > 1024)
       return "a block has 1 to 32 warps";
     if (schedule.block_rows % (16 * schedule.warps_down) != 0 ||
@@ -157,30 +142,20 @@ class MmaKind final : public KernelKind {
       return "rows of the left tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
     if (operands.right.major == Major::Rows && !swizzles(schedule.block_columns, operands))
       return "rows of the right tile are 2, 4 or a multiple of 8 pieces of 16 bytes";
-    if (schedule.whole > WholeRows::Cluster) return "whole is 0, 1 or 2";
-    if (schedule.whole != WholeRows::None && !form.rows.empty() && !form.n.extent.is_constant())
-      return "whole rows need a constant number of columns";
-    if (schedule.whole == WholeRows::Cluster && !form.rows.empty()) {
-      if (!cluster_holds_rows(form, schedule.block_columns) || inputs.target.capability() < 90 ||
-          schedule.split != 1 || schedule.group != 1)
-        return "rows are whole in a cluster of 2 to 8 blocks (sm_90) with group and split 1 that "
-               "reduces f32";
-    }
     if (schedule.split != 1 &&
-        (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90 ||
-         (schedule.whole == WholeRows::Block && !form.rows.empty())))
-      return "split is 1 to 8 blocks of a cluster, which needs sm_90, and 1 for whole rows";
-    return resources_misfit(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule),
+        (schedule.split < 1 || schedule.split > 8 || inputs.target.capability() < 90))
+      return "split is 1 to 8 blocks of a cluster, which needs sm_90";
+    return resources_misfit(inputs.target, schedule.threads(), schedule.shared_bytes(),
                             mma_registers(schedule, operands));
   }
 
   static double seconds(const PlanInputs& inputs, const TensorOperands& operands,
                         const MmaSchedule& schedule, const MatmulExtents& extents) {
-    return matmul_seconds(inputs.target, work_of(inputs, operands, schedule, extents), extents);
+    return matmul_seconds(inputs.target, work_of(inputs, operands, schedule), extents);
   }
 
   static MatmulWork work_of(const PlanInputs& inputs, const TensorOperands& operands,
-                            const MmaSchedule& schedule, const MatmulExtents& extents) {
+                            const MmaSchedule& schedule) {
     // Products of TF32 numbers run at half the rate.
     const CostConstants& costs = inputs.target.costs;
     const double narrow_rate =
@@ -190,10 +165,7 @@ class MmaKind final : public KernelKind {
     const double warp_flops =
         2.0 *
         static_cast<double>(schedule.warp_rows() * schedule.warp_columns() * schedule.block_depth);
-    MatmulWork work =
-        common_work(inputs, schedule.whole == WholeRows::Block, schedule.block_columns, extents);
-    if (schedule.whole == WholeRows::Cluster && !form_of(inputs).rows.empty())
-      work = in_cluster(inputs, work, number_of_parts(extents, schedule.block_columns));
+    MatmulWork work = common_work(inputs);
     work.block_rows = schedule.block_rows;
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;
@@ -268,7 +240,7 @@ std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& op
 
 std::int64_t mma_resident_blocks(const PlanInputs& inputs, const MmaSchedule& schedule,
                                  const TensorOperands& operands) {
-  return resident_blocks(inputs.target, schedule.threads(), mma_shared_bytes(inputs, schedule),
+  return resident_blocks(inputs.target, schedule.threads(), schedule.shared_bytes(),
                          mma_registers(schedule, operands));
 }
 

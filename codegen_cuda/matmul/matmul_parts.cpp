@@ -17,13 +17,12 @@ IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string
 
 void reserve_names(KernelWriter& kernel) {
   for (const char* name :
-       {"memory",        "shared",        "depth_tiles", "warp",  "thread_of_warp", "ring",
-        "pieces",        "step",          "warpgroup",   "split", "rank",           "share",
-        "first_tile",    "round",         "advance",     "tiles", "other",          "sums",
-        "piece",         "piece_of_warp", "fetch",       "store", "tile",           "to",
-        "place",         "row",           "chunk",       "line",  "chunk_number",   "values",
-        "word",          "part",          "i",           "j",     "distance",       "row_of_block",
-        "rows_of_block", "first_depth"}) {
+       {"memory", "shared",    "depth_tiles", "warp",  "ring",          "pieces",
+        "step",   "warpgroup", "split",       "rank",  "share",         "first_tile",
+        "round",  "advance",   "tiles",       "other", "sums",          "piece",
+        "fetch",  "store",     "tile",        "to",    "piece_of_warp", "box_of_warp",
+        "place",  "row",       "chunk",       "line",  "chunk_number",  "values",
+        "word",   "part",      "i",           "j",     "first_depth"}) {
     kernel.fresh(name);
   }
 }
@@ -107,8 +106,7 @@ MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::Matm
 }
 
 Dim tile_count(const ir::MatmulForm& form, const TileShape& shape) {
-  Dim count = ir::ceil_div(form.m.extent, shape.rows) *
-              (shape.all_columns ? Dim(1) : ir::ceil_div(form.n.extent, shape.columns));
+  Dim count = ir::ceil_div(form.m.extent, shape.rows) * ir::ceil_div(form.n.extent, shape.columns);
   for (const ir::Iteration& iteration : form.batch) count = count * iteration.extent;
   return count;
 }
@@ -121,8 +119,9 @@ TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::Ma
         fmt::format("const int {} = (int)(({} + {}) / {});", name, extent.name, size - 1, size));
     return name;
   };
-  TileNames result{.down = tiles("tiles_down", names.rows, shape.rows), .across = "1", .count = {}};
-  if (!shape.all_columns) result.across = tiles("tiles_across", names.columns, shape.columns);
+  TileNames result;
+  result.down = tiles("tiles_down", names.rows, shape.rows);
+  result.across = tiles("tiles_across", names.columns, shape.columns);
   std::string count = result.down + " * " + result.across;
   for (const ir::Iteration& iteration : form.batch)
     count += " * (int)" + write_index(kernel, entry, iteration.extent);
@@ -148,8 +147,7 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
   result.first_column = write_variable(
       scope, kernel, "first_column", wide_columns,
       fmt::format("({}){}.across * {}", index_type(wide_columns), place, shape.columns));
-  result.point = place + ".point";
-  std::string rest = result.point;
+  std::string rest = place + ".point";
   for (std::size_t i = form.batch.size(); i > 0; --i) {
     const ir::Iteration& iteration = form.batch[i - 1];
     if (i == 1) {
@@ -169,7 +167,7 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
 }
 
 void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form,
-                    const MatmulNames& names, const SumPiece& piece, const KeptRows* kept) {
+                    const MatmulNames& names, const SumPiece& piece, const ResultBox* box) {
   kernel.use("vectors");
   const std::string place = kernel.fresh("element");
   const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
@@ -200,6 +198,8 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
 
   const std::string sum = kernel.fresh("sum");
   loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
+  const std::string from =
+      fmt::format("{} + {} * {} + {}", piece.base, row_of_product, piece.pitch, column_of_product);
   if (piece.split > 1) {
     kernel.use("cluster");
     loop.line("#pragma unroll");
@@ -207,64 +207,37 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
     loop.line("#pragma unroll");
     kernel.block(loop, fmt::format("for (int other = 0; other < {}; ++other)", piece.split),
                  [&](CodeScope& each) {
-                   if (piece.transposed) {
-                     each.line("#pragma unroll");
-                     each.line(
-                         fmt::format("for (int i = 0; i < {}; ++i) {}[i] += remote_value({} + ({} "
-                                     "+ i) * {} + {}, other);",
-                                     piece.width, sum, piece.base, row, piece.pitch, column));
-                   } else {
-                     each.line(fmt::format("add_remote({}, {} + {} * {} + {}, other);", sum,
-                                           piece.base, row, piece.pitch, column));
-                   }
+                   // No two blocks read the same one's memory at a time.
+                   each.line(fmt::format("add_remote({}, {}, (rank + other) % {});", sum, from,
+                                         piece.split));
                  });
-  } else if (piece.transposed) {
-    loop.line("#pragma unroll");
-    loop.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = ({})[({} + i) * {} + {}];",
-                          piece.width, sum, piece.base, row, piece.pitch, column));
   } else {
-    loop.line(fmt::format("load_vector({}, {} + {} * {} + {});", sum, piece.base, row, piece.pitch,
-                          column));
+    loop.line(fmt::format("load_vector({}, {});", sum, from));
   }
   const LaneRange space{.variable = form.n.variable,
                         .extent = form.n.extent,
                         .width = piece.width,
                         .first = n,
                         .may_end = true};
-  LaneProgram program{.program = form.epilogue,
-                      .roots = {form.epilogue_step},
-                      .stores = form.stores,
-                      .at_point = {}};
-  const ir::Store* result = kept ? kept->result : nullptr;
-  if (result != nullptr) {
-    program.roots = {result->step};
+  LaneProgram program{.program = form.epilogue, .roots = {}, .stores = form.stores, .at_point = {}};
+  std::string results;
+  if (box != nullptr) {
+    program.roots = {box->result.step};
     program.stores.clear();
+    const ir::DType dtype = kernel.output_type(static_cast<std::size_t>(box->result.output)).dtype;
+    results = kernel.fresh("results");
+    loop.line(fmt::format("{} {}[{}];", storage_type(dtype), results, piece.width));
   }
-  std::string values;
-  if (kept) {
-    const ir::DType dtype = result != nullptr
-                                ? kernel.output_type(static_cast<std::size_t>(result->output)).dtype
-                                : form.scratch.front();
-    values = kernel.fresh("kept");
-    loop.line(fmt::format("{} {}[{}];", storage_type(dtype), values, piece.width));
-  }
-  const std::string kept_row =
-      kept ? fmt::format("{} + ({}) * {}", kept->pointer,
-                         fmt::format(fmt::runtime(kept->row), m.name), kept->pitch)
-           : "";
-  const bool whole =
-      kept && kept->aligned && ir::divisor(form.n.extent, kernel.symbols()) % piece.width == 0;
   program.at_point = [&](ScalarWriter& writer, CodeScope& point, const std::string& lane) {
     writer.set_accumulated(0, fmt::format("{}[{}]", sum, lane), point);
-    if (!kept) return;
-    const std::string value = result != nullptr ? writer.stored_value(point, *result)
-                                                : narrowed(kernel, form.scratch.front(),
-                                                           writer.value(point, form.epilogue_step));
-    if (whole) point.line(fmt::format("{}[{}] = {};", values, lane, value));
-    else point.line(fmt::format("({})[{} + {}] = {};", kept_row, n.name, lane, value));
+    if (box != nullptr)
+      point.line(
+          fmt::format("{}[{}] = {};", results, lane, writer.stored_value(point, box->result)));
   };
   write_lanes(kernel, loop, space, program);
-  if (whole) loop.line(fmt::format("store_vector({} + {}, {});", kept_row, n.name, values));
+  if (box != nullptr)
+    loop.line(fmt::format("store_vector({} + {} * {} + {}, {});", box->memory, row, piece.columns,
+                          column, results));
 
   scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3} * {4}) {{", place, start,
                          piece.rows * piece.columns, piece.threads, piece.width));

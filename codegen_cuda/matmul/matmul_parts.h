@@ -62,9 +62,8 @@ void write_operand_chunk(
 
 struct TileShape {
   std::int64_t rows = 0, columns = 0;
-  std::int64_t group = 8;    // tiles below each other that have neighbouring numbers, so that they
-                             // find the right operand in caches
-  bool all_columns = false;  // a block computes all tiles of its rows
+  std::int64_t group = 8;  // tiles below each other that have neighbouring numbers, so that they
+                           // find the right operand in caches
 };
 // Number of tiles, over the region's symbols.
 ir::Dim tile_count(const ir::MatmulForm& form, const TileShape& shape);
@@ -75,8 +74,7 @@ struct TileNames {
 TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form,
                             const MatmulNames& names, const TileShape& shape);
 struct TilePlace {
-  IndexVariable first_row, first_column;  // first_column: 0 where a block computes all columns
-  std::string point;                      // number of the batch point
+  IndexVariable first_row, first_column;
 };
 // Finds the tile of number `tile` (an int expression below `count`), and defines the symbols of
 // batch iterations.
@@ -87,27 +85,27 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
 // number `thread`.
 struct SumPiece {
   std::string base;  // pointer to the first, elements of value_type of the accumulator's dtype
-  std::int64_t rows = 16, columns = 64, pitch = 72;
+  std::int64_t rows = 16, columns = 64;
+  std::int64_t pitch = 72;    // elements between rows of the product in it
   std::string first_row;      // of the product: an index expression
   std::int64_t row_step = 1;  // rows of the product between rows of the piece
   std::string first_column;
   std::string thread, threads;
   int width = 4;  // columns of the product that a thread does at a time
   int split = 1;  // blocks of the cluster whose pieces, at the same place of their shared memory,
-                  // are added; `thread` counts over all of them
+                  // are added; `thread` counts over all of them, and `rank` is this block's number
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the
                             // first), and the other way round
 };
-// Where the epilogue's value goes when row stages follow, or its one result when that leaves as a
-// box: element (m, n) to pointer[row * pitch + n].
-struct KeptRows {
-  std::string pointer;
-  std::string row;  // expression of the row's number, given m's name as {}
-  std::string pitch;
-  bool aligned = false;               // vectors of 4 elements may be stored at once
-  const ir::Store* result = nullptr;  // what is kept then, and nothing is stored
+// Where the only result of a piece goes that leaves as a box: element (row, column) of the piece,
+// which is not transposed, to memory[row * columns + column].
+struct ResultBox {
+  std::string memory;  // pointer to elements of the result's dtype, aligned for vectors of `width`
+  const ir::Store& result;
 };
+// `box`: results go there, and none is stored; null: to the outputs.
 void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form,
-                    const MatmulNames& names, const SumPiece& piece, const KeptRows* kept);
+                    const MatmulNames& names, const SumPiece& piece,
+                    const ResultBox* box = nullptr);
 
 }  // namespace anydim::codegen_cuda

@@ -11,6 +11,11 @@ std::int64_t piece_of(std::int64_t columns) {
   return 16;
 }
 
+PieceLayout piece_layout(std::int64_t rows, std::int64_t columns, bool transposed) {
+  const std::int64_t pitch = transposed ? rows + 4 : columns + 8;
+  return {.pitch = pitch, .elements = (transposed ? columns : rows) * pitch};
+}
+
 MmaSchedule MmaSchedule::from(const ir::Schedule& schedule) {
   auto result = ir::read_fields<MmaSchedule>(schedule);
   result.tf32 = schedule.name == "matmul_tf32";
@@ -23,30 +28,36 @@ ir::Schedule MmaSchedule::schedule() const {
 
 std::int64_t MmaSchedule::piece_columns() const { return piece_of(warp_columns()); }
 
+PieceLayout MmaSchedule::piece() const { return piece_layout(16, piece_columns(), false); }
+
 std::int64_t MmaSchedule::piece_bytes() const {
-  constexpr std::int64_t piece_rows = 16, gap = 8;  // matmul_mma.cuh: columns between rows, so that
-                                                    // fragments are written without conflicts
-  return warps_down * warps_across * piece_rows * (piece_columns() + gap) * 4;
+  return warps_down * warps_across * piece().elements * 4;
+}
+
+std::int64_t MmaSchedule::shared_bytes() const {
+  return std::max(stages * stage_bytes(), piece_bytes());
 }
 
 std::int64_t WgmmaSchedule::piece_columns() const { return piece_of(block_columns); }
 
-std::int64_t WgmmaSchedule::joined_bytes() const {
-  constexpr std::int64_t gap = 8;  // matmul_tiles.cuh: as of pieces
-  return split == 1 ? 0 : block_rows * (block_columns + gap) * 4;
+PieceLayout WgmmaSchedule::piece() const { return piece_layout(16, piece_columns(), swap_ab); }
+
+PieceLayout WgmmaSchedule::joined() const {
+  return piece_layout(block_rows, block_columns, swap_ab);
 }
+
+std::int64_t WgmmaSchedule::joined_bytes() const { return split == 1 ? 0 : joined().elements * 4; }
 
 std::int64_t WgmmaSchedule::pieces_bytes() const {
   if (split > 1 || fragments) return 0;
-  constexpr std::int64_t piece_rows = 16, gap = 8;
-  return 4 * consumer_warpgroups() * piece_rows * (piece_columns() + gap) * 4;
+  return 4 * consumer_warpgroups() * piece().elements * 4;
 }
 
 std::int64_t WgmmaSchedule::pieces_offset() const {
   constexpr std::int64_t barrier_bytes = 8, alignment = 16;
   return stages * stage_bytes() +
-         (2 * (stages + (pingpong ? 1 : 0)) * barrier_bytes + alignment - 1) / alignment *
-             alignment;
+         (2 * (stages + (pingpong || split > 1 ? 1 : 0)) * barrier_bytes + alignment - 1) /
+             alignment * alignment;
 }
 
 std::int64_t WgmmaSchedule::box_alignment() const {

@@ -7,13 +7,16 @@
 
 namespace anydim::codegen_cuda {
 
-// Who runs row stages that follow a product: a launch of their own, the block that computes its
-// rows over all columns, or a cluster of blocks beside each other.
-enum class WholeRows : std::uint8_t { None, Block, Cluster };
+// How a piece of sums lies in shared memory, in f32 elements: its rows, or where `transposed` its
+// columns, one after the other, so far apart that fragments are written without bank conflicts
+// (device/matmul_tiles.cuh) and each begins at a multiple of 16 bytes.
+struct PieceLayout {
+  std::int64_t pitch = 0, elements = 0;
+};
+PieceLayout piece_layout(std::int64_t rows, std::int64_t columns, bool transposed);
 
-// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 whole=0 split=1`: mma.sync on
-// 16-bit operands with sums in f32. `matmul_tf32 ...`: the same on f32 operands that are rounded to
-// TF32.
+// `matmul_mma bm=128 bn=128 bk=32 stages=4 down=2 across=2 group=8 split=1`: mma.sync on 16-bit
+// operands with sums in f32. `matmul_tf32 ...`: the same on f32 operands that are rounded to TF32.
 struct MmaSchedule {
   bool tf32 = false;
   std::int64_t block_rows = 64, block_columns = 64, block_depth = 32;  // of a block's tile
@@ -21,7 +24,6 @@ struct MmaSchedule {
   std::int64_t warps_down = 2,
                warps_across = 2;  // the block's warps, each with an equal part of the tile
   std::int64_t group = 8;         // tiles below each other that run at about the same time
-  WholeRows whole = WholeRows::None;
   std::int64_t split = 1;  // blocks of a cluster that share one tile's depth, and add their sums
                            // through each other's shared memory (sm_90)
 
@@ -33,7 +35,6 @@ struct MmaSchedule {
                       ir::ScheduleField{"down", &MmaSchedule::warps_down},
                       ir::ScheduleField{"across", &MmaSchedule::warps_across},
                       ir::ScheduleField{"group", &MmaSchedule::group},
-                      ir::ScheduleField{"whole", &MmaSchedule::whole},
                       ir::ScheduleField{"split", &MmaSchedule::split}};
   }
   static MmaSchedule from(const ir::Schedule& schedule);
@@ -49,17 +50,18 @@ struct MmaSchedule {
   // Columns that a warp brings from fragments to rows at a time, and the shared memory of all warps
   // for it, which stages' memory serves for.
   std::int64_t piece_columns() const;
+  PieceLayout piece() const;  // of a warp
   std::int64_t piece_bytes() const;
+  std::int64_t shared_bytes() const;  // dynamic shared memory of a block
   bool operator==(const MmaSchedule&) const = default;
 };
 
-// `matmul_simt bm=64 bn=64 bk=16 tm=4 tn=4 group=8 whole=0`: ordinary arithmetic in any dtype,
-// operands from any scalar program.
+// `matmul_simt bm=64 bn=64 bk=16 tm=4 tn=4 group=8`: ordinary arithmetic in any dtype, operands
+// from any scalar program.
 struct SimtSchedule {
   std::int64_t block_rows = 64, block_columns = 64, block_depth = 16;
   std::int64_t thread_rows = 4, thread_columns = 4;
   std::int64_t group = 8;
-  bool whole_rows = false;
 
   static constexpr auto fields() {
     return std::tuple{ir::ScheduleField{"bm", &SimtSchedule::block_rows},
@@ -67,8 +69,7 @@ struct SimtSchedule {
                       ir::ScheduleField{"bk", &SimtSchedule::block_depth},
                       ir::ScheduleField{"tm", &SimtSchedule::thread_rows},
                       ir::ScheduleField{"tn", &SimtSchedule::thread_columns},
-                      ir::ScheduleField{"group", &SimtSchedule::group},
-                      ir::ScheduleField{"whole", &SimtSchedule::whole_rows}};
+                      ir::ScheduleField{"group", &SimtSchedule::group}};
   }
   static SimtSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<SimtSchedule>(schedule);
@@ -99,7 +100,6 @@ struct WgmmaSchedule {
   // Bytes of an element (2 or 4) of results that leave through shared memory by tensor memory
   // access, 16 rows of a warp at a time; 0, and the field is left out, where threads store them.
   std::int64_t tma_store = 0;
-  WholeRows whole = WholeRows::None;  // never Block; left out where it is None
   // Results of 16 bits are finished in registers, where sums lie as fragments, and leave through
   // two boxes of each warp, one being stored while the other is filled; left out where false.
   bool fragments = false;
@@ -120,7 +120,6 @@ struct WgmmaSchedule {
                       ir::ScheduleField{"multicast_columns", &WgmmaSchedule::multicast_columns, 1},
                       ir::ScheduleField{"multicast_rows", &WgmmaSchedule::multicast_rows, 1},
                       ir::ScheduleField{"tma_store", &WgmmaSchedule::tma_store, 0},
-                      ir::ScheduleField{"whole", &WgmmaSchedule::whole, 0},
                       ir::ScheduleField{"fragments", &WgmmaSchedule::fragments, 0},
                       ir::ScheduleField{"pingpong", &WgmmaSchedule::pingpong, 0}};
   }
@@ -136,13 +135,15 @@ struct WgmmaSchedule {
   std::int64_t threads() const { return 128 * (consumer_warpgroups() + 1); }
   std::int64_t stage_bytes() const { return (block_rows + block_columns) * block_depth * 2; }
   std::int64_t piece_columns() const;
+  PieceLayout piece() const;           // of a warp
+  PieceLayout joined() const;          // of a block's sums, where split
   std::int64_t pieces_bytes() const;   // of all consumer warps
   std::int64_t joined_bytes() const;   // of a block's sums, in place of the stages, where split
   std::int64_t pieces_offset() const;  // of shared memory, behind stages and barriers
   std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
   std::int64_t box_alignment() const;
   std::int64_t boxes_offset() const;  // behind the pieces
-  std::int64_t shared_bytes() const;  // without the rows that a cluster holds
+  std::int64_t shared_bytes() const;  // dynamic shared memory of a block
 
   // Registers of a thread: at launch, and of each role where warpgroups trade them (0: they don't).
   struct Registers {

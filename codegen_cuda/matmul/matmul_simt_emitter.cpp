@@ -6,7 +6,6 @@
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/matmul/matmul_operands.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
-#include "codegen_cuda/matmul/matmul_rows.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -32,8 +31,7 @@ class SimtEmitter {
         form_(std::get<ir::MatmulForm>(inputs.form.kind)), schedule_(SimtSchedule::from(schedule)),
         shape_{.rows = schedule_.block_rows,
                .columns = schedule_.block_columns,
-               .group = schedule_.group,
-               .all_columns = schedule_.whole_rows && !form_.rows.empty()},
+               .group = schedule_.group},
         value_(value_type(form_.accumulate)), left_{.program = form_.left,
                                                     .row = form_.m,
                                                     .name = "left",
@@ -68,26 +66,7 @@ class SimtEmitter {
     entry.line(fmt::format("{0}* memory = reinterpret_cast<{0}*>(shared);", value_));
     entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
                            names_.depth.name));
-
-    MatmulRows rows(kernel_, form_, schedule_.block_rows, schedule_.threads());
-    if (shape_.all_columns) {
-      rows.begin_block(entry, tile_bytes(schedule_));
-      const std::string column = kernel_.fresh("column_of_block");
-      kernel_.block(entry,
-                    fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += Tile::columns)",
-                                index_type(place_.first_column.wide), column, names_.columns.name),
-                    [&](CodeScope& loop) {
-                      place_.first_column.name = column;
-                      const KeptRows kept = rows.kept_in_block(place_);
-                      write_tile(loop, &kept);
-                    });
-      rows.finish_block(entry, names_, place_);
-    } else if (!form_.rows.empty()) {
-      const KeptRows kept = rows.kept_in_workspace(entry, names_, place_);
-      write_tile(entry, &kept);
-    } else {
-      write_tile(entry, nullptr);
-    }
+    write_tile(entry);
     kernel_.end_entry();
 
     EmittedKernel result;
@@ -96,10 +75,6 @@ class SimtEmitter {
                                .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
                                .shared_bytes = simt_shared_bytes(kernel_.inputs(), schedule_),
                                .dependent = dependent});
-    if (!form_.rows.empty() && !shape_.all_columns) {
-      result.launches.push_back(rows.write_launch());
-      result.workspace_bytes = rows.workspace_bytes();
-    }
     result.source = kernel_.finish();
     result.entries = kernel_.entries();
     return result;
@@ -113,12 +88,6 @@ class SimtEmitter {
     std::int64_t tile_rows;
     Major major;
   };
-
-  std::int64_t tile_bytes(const SimtSchedule& schedule) const {
-    return 2 * schedule.block_depth *
-           (pitch_of(schedule.block_rows) + pitch_of(schedule.block_columns)) *
-           value_bytes(form_.accumulate);
-  }
 
   // In shared memory: for each depth the rows of the left operand, then for each depth the columns
   // of the right one.
@@ -143,7 +112,7 @@ class SimtEmitter {
            schedule_.threads();
   }
 
-  void write_tile(CodeScope& scope, const KeptRows* kept) {
+  void write_tile(CodeScope& scope) {
     for (const Side* side : {&left_, &right_})
       scope.line(fmt::format("{} {}_values[{}][{}];", value_, side->name, pieces(*side), width));
     write_lambda(scope, "fetch", "int tile", [&](CodeScope& body) {
@@ -185,7 +154,7 @@ class SimtEmitter {
                                .thread = "(int)threadIdx.x",
                                .threads = "Tile::threads",
                                .width = width};
-          write_epilogue(kernel_, body, form_, names_, piece, kept);
+          write_epilogue(kernel_, body, form_, names_, piece);
           body.line("__syncthreads();");
         });
   }
@@ -263,12 +232,9 @@ class SimtEmitter {
 
 std::int64_t simt_shared_bytes(const PlanInputs& inputs, const SimtSchedule& schedule) {
   const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
-  const std::int64_t tiles = 2 * schedule.block_depth *
-                             (pitch_of(schedule.block_rows) + pitch_of(schedule.block_columns)) *
-                             value_bytes(form.accumulate);
-  return tiles + (schedule.whole_rows && !form.rows.empty()
-                      ? block_rows_bytes(form, schedule.block_rows, schedule.threads())
-                      : 0);
+  return 2 * schedule.block_depth *
+         (pitch_of(schedule.block_rows) + pitch_of(schedule.block_columns)) *
+         value_bytes(form.accumulate);
 }
 
 EmittedKernel emit_simt(const PlanInputs& inputs, const ir::Bucket& bucket,

@@ -36,23 +36,18 @@ class SimtKind final : public KernelKind {
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
-    const ir::MatmulForm& form = form_of(inputs);
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const std::int64_t most_rows = matmul_extents(inputs, largest_keys(inputs, bucket)).rows;
     std::vector<SimtSchedule> found;
     for (const Shape& shape : shapes) {
       if (shape.rows >= 2 * most_rows && shape.rows > 16) continue;
-      for (const bool whole : {false, true}) {
-        if (whole && form.rows.empty()) continue;
-        const SimtSchedule schedule{.block_rows = shape.rows,
-                                    .block_columns = shape.columns,
-                                    .block_depth = shape.depth,
-                                    .thread_rows = shape.thread_rows,
-                                    .thread_columns = shape.thread_columns,
-                                    .group = 8,
-                                    .whole_rows = whole};
-        if (!misfit(inputs, schedule.schedule())) found.push_back(schedule);
-      }
+      const SimtSchedule schedule{.block_rows = shape.rows,
+                                  .block_columns = shape.columns,
+                                  .block_depth = shape.depth,
+                                  .thread_rows = shape.thread_rows,
+                                  .thread_columns = shape.thread_columns,
+                                  .group = 8};
+      if (!misfit(inputs, schedule.schedule())) found.push_back(schedule);
     }
     return best_of(
         found, [&](const SimtSchedule& schedule) { return seconds(inputs, schedule, typical); },
@@ -66,9 +61,8 @@ class SimtKind final : public KernelKind {
 
   LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
                       std::span<const std::int64_t> keys) const override {
-    const MatmulExtents extents = matmul_extents(inputs, keys);
-    return matmul_cycles(inputs.target, work_of(inputs, SimtSchedule::from(schedule), extents),
-                         extents);
+    return matmul_cycles(inputs.target, work_of(inputs, SimtSchedule::from(schedule)),
+                         matmul_extents(inputs, keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
@@ -78,7 +72,6 @@ class SimtKind final : public KernelKind {
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& text) const override {
     const SimtSchedule schedule = SimtSchedule::from(text);
-    const ir::MatmulForm& form = form_of(inputs);
     const auto power = [](std::int64_t value) {
       return value == 1 || value == 2 || value == 4 || value == 8 || value == 16;
     };
@@ -93,8 +86,6 @@ class SimtKind final : public KernelKind {
     if (schedule.threads() % 32 != 0 || schedule.threads() > 1024)
       return "a block has 1 to 32 whole warps";
     if (schedule.group < 1) return "group is at least 1";
-    if (schedule.whole_rows && !form.rows.empty() && !form.n.extent.is_constant())
-      return "whole rows need a constant number of columns";
     return resources_misfit(inputs.target, schedule.threads(), simt_shared_bytes(inputs, schedule),
                             simt_registers(inputs, schedule));
   }
@@ -107,11 +98,10 @@ class SimtKind final : public KernelKind {
  private:
   static double seconds(const PlanInputs& inputs, const SimtSchedule& schedule,
                         const MatmulExtents& extents) {
-    return matmul_seconds(inputs.target, work_of(inputs, schedule, extents), extents);
+    return matmul_seconds(inputs.target, work_of(inputs, schedule), extents);
   }
 
-  static MatmulWork work_of(const PlanInputs& inputs, const SimtSchedule& schedule,
-                            const MatmulExtents& extents) {
+  static MatmulWork work_of(const PlanInputs& inputs, const SimtSchedule& schedule) {
     const ir::MatmulForm& form = form_of(inputs);
     const bool slow = form.accumulate == ir::DType::F64 || !ir::is_float(form.accumulate);
     const double rate =
@@ -119,7 +109,7 @@ class SimtKind final : public KernelKind {
              : 256 * (inputs.target.capability() == 80
                           ? 0.5
                           : 1);  // additions and multiplications of one multiprocessor
-    MatmulWork work = common_work(inputs, schedule.whole_rows, schedule.block_columns, extents);
+    MatmulWork work = common_work(inputs);
     work.block_rows = schedule.block_rows;
     work.block_columns = schedule.block_columns;
     work.block_depth = schedule.block_depth;

@@ -22,9 +22,6 @@ std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::
                                             const TensorOperands& operands,
                                             const ir::SymbolTable& symbols);
 
-// Dynamic shared memory of a block.
-std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule);
-
 EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket,
                          const ir::Schedule& schedule, bool checked);
 

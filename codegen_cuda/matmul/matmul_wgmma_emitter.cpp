@@ -6,7 +6,6 @@
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul/matmul_fragments.h"
 #include "codegen_cuda/matmul/matmul_parts.h"
-#include "codegen_cuda/matmul/matmul_rows.h"
 #include "codegen_cuda/matmul/matmul_wgmma.h"
 #include "ir/error.h"
 
@@ -16,7 +15,6 @@ namespace {
 
 // of an operand whose rows lie contiguous: 128 bytes, a swizzle's span
 constexpr std::int64_t rows_side_by_side = 64;
-constexpr int piece_gap = 8;  // elements between rows of sums, device/matmul_tiles.cuh
 
 class WgmmaEmitter {
  public:
@@ -34,8 +32,7 @@ class WgmmaEmitter {
                                          : schedule_.block_rows * schedule_.multicast_columns,
                .columns = schedule_.swap_ab ? schedule_.block_rows
                                             : schedule_.block_columns * schedule_.multicast_rows,
-               .group = schedule_.group,
-               .all_columns = false} {}
+               .group = schedule_.group} {}
 
   EmittedKernel run() {
     for (const char* piece : {"vectors", "matmul_tiles", "tensor_map", "checked_wait", "barriers",
@@ -85,17 +82,11 @@ class WgmmaEmitter {
     // The same value in all lanes, which the compiler can't tell of threadIdx.x.
     entry.line("const int warpgroup = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 128), 0);");
 
-    MatmulRows rows(kernel_, form_, shape_.rows, schedule_.threads());
     std::optional<TilePlace> place;  // the block's only one
     if (!schedule_.persistent) place = write_place(entry, first_tile_number_);
-    if (cluster_rows())
-      rows.begin_cluster(entry, schedule_.shared_bytes(), schedule_.block_columns);
     kernel_.block(entry, "if (warpgroup == 0)",
                   [&](CodeScope& scope) { write_copies(scope, place); });
-    kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, rows, place); });
-    const std::int64_t holding = cluster_rows() ? blocks_across(form_, schedule_.block_columns) : 1;
-    if (cluster_rows())
-      rows.finish_cluster(entry, names_, *place, holding, schedule_.block_columns);
+    kernel_.block(entry, "else", [&](CodeScope& scope) { write_products(scope, place); });
     if (shares())
       entry.line(
           "synchronise_cluster();  // others may still copy here, or say that they have read");
@@ -111,18 +102,14 @@ class WgmmaEmitter {
     ir::DeviceLaunch launch{.entry = "matmul",
                             .grid = {blocks, 1, 1},
                             .block = {static_cast<std::int32_t>(schedule_.threads()), 1, 1},
-                            .cluster = {static_cast<std::int32_t>(together * holding), 1, 1},
-                            .shared_bytes = wgmma_shared_bytes(form_, schedule_),
+                            .cluster = {static_cast<std::int32_t>(together), 1, 1},
+                            .shared_bytes = schedule_.shared_bytes(),
                             .dependent = true};
     launch.tensor_maps = {
         map_of(first_operand(), schedule_.block_rows / schedule_.multicast_rows),
         map_of(second_operand(), schedule_.block_columns / schedule_.multicast_columns)};
     if (result_ != nullptr) launch.tensor_maps.push_back(map_of_result());
     result.launches.push_back(std::move(launch));
-    if (!form_.rows.empty() && !cluster_rows()) {
-      result.launches.push_back(rows.write_launch());
-      result.workspace_bytes = rows.workspace_bytes();
-    }
     result.source = kernel_.finish();
     result.entries = kernel_.entries();
     return result;
@@ -137,7 +124,6 @@ class WgmmaEmitter {
     return schedule_.swap_ab ? operands_.left : operands_.right;
   }
   bool shares() const { return schedule_.sharing() > 1; }
-  bool cluster_rows() const { return schedule_.whole == WholeRows::Cluster && !form_.rows.empty(); }
 
   ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
     constexpr int swizzle_bytes = 128;
@@ -182,6 +168,7 @@ class WgmmaEmitter {
                              {"sharing_blocks", schedule_.sharing()},
                              {"checked", checked_},
                              {"persistent", schedule_.persistent},
+                             {"split", static_cast<int>(schedule_.split)},
                              {"left_by_rows", left_by_rows},
                              {"right_by_rows", right_by_rows},
                              {"unsigned", "left_bytes", "rows * depth * 2"},
@@ -330,14 +317,11 @@ class WgmmaEmitter {
         });
       });
     });
-    if (schedule_.split > 1) {
-      scope.line("__syncwarp();");
+    if (schedule_.split > 1)
       scope.line("attend_cluster();  // until those that multiply have put down their sums");
-      scope.line("attend_cluster();  // and until they have read them");
-    }
   }
 
-  void write_products(CodeScope& scope, MatmulRows& rows, const std::optional<TilePlace>& only) {
+  void write_products(CodeScope& scope, const std::optional<TilePlace>& only) {
     if (registers_.consumer != 0)
       scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
     kernel_.wait_for_earlier_launches(scope);
@@ -348,12 +332,9 @@ class WgmmaEmitter {
       loop.line("float sums[1][Tile::columns / 8][4];");
       if (schedule_.pingpong) loop.line("ring.begin_turn(warpgroup - 1, round, error);");
       loop.line("multiply_ring(sums, ring, warpgroup - 1, step, tiles, error);");
-      std::optional<KeptRows> kept;
-      if (cluster_rows()) kept = rows.kept_in_cluster(place, schedule_.block_columns);
-      else if (!form_.rows.empty()) kept = rows.kept_in_workspace(loop, names_, place);
-      if (schedule_.split > 1) write_joined_sums(loop, place, kept);
+      if (schedule_.split > 1) write_joined_sums(loop, place);
       else if (schedule_.fragments) write_finished_fragments(loop, place);
-      else write_pieces(loop, place, kept);
+      else write_pieces(loop, place);
       if (schedule_.persistent && result_ != nullptr)
         loop.line("__syncwarp();  // one lane stores a box; products need all of them together");
     };
@@ -382,18 +363,25 @@ class WgmmaEmitter {
                     *result_);
   }
 
+  std::string store_piece(const char* columns, std::int64_t pitch, const std::string& to,
+                          const char* piece) const {
+    return schedule_.swap_ab ? fmt::format("store_piece_transposed<{}, {}>({}, sums, {});", columns,
+                                           pitch, to, piece)
+                             : fmt::format("store_piece<{}>({}, sums, {});", columns, to, piece);
+  }
+
   // Blocks of a cluster put down all their sums, then each finishes a part of the tile.
-  void write_joined_sums(CodeScope& scope, const TilePlace& place,
-                         const std::optional<KeptRows>& kept) {
-    const std::int64_t pitch = schedule_.block_columns + piece_gap,
+  void write_joined_sums(CodeScope& scope, const TilePlace& place) {
+    const std::int64_t pitch = schedule_.joined().pitch,
                        threads = 128 * schedule_.consumer_warpgroups();
     scope.line("float* sums_of_block = reinterpret_cast<float*>(shared);");
     scope.line(
         fmt::format("named_barrier<1>({});  // all stages have been multiplied: sums take their "
                     "place",
                     threads));
-    scope.line(fmt::format("store_piece<Tile::columns>(sums_of_block + warp * (16 * {}), sums, 0);",
-                           pitch));
+    scope.line(store_piece(
+        "Tile::columns", pitch,
+        fmt::format("sums_of_block + warp * {}", schedule_.swap_ab ? 16 : 16 * pitch), "0"));
     scope.line("synchronise_cluster();");
     const SumPiece piece{.base = "sums_of_block",
                          .rows = schedule_.block_rows,
@@ -405,15 +393,15 @@ class WgmmaEmitter {
                          .threads = fmt::format("({} * split)", threads),
                          .split = static_cast<int>(schedule_.split),
                          .transposed = schedule_.swap_ab};
-    write_epilogue(kernel_, scope, form_, names_, piece, kept ? &*kept : nullptr);
-    scope.line("synchronise_cluster();  // others read this block's sums until here");
+    write_epilogue(kernel_, scope, form_, names_, piece);
+    scope.line("ring.end_reading_sums(error);");
   }
 
   // Where each warp brings its sums to rows, and results to boxes.
   void write_pieces_memory(CodeScope& scope) {
     scope.line(
         fmt::format("float* piece_of_warp = reinterpret_cast<float*>(shared + {}) + warp * {};",
-                    schedule_.pieces_offset(), 16 * (schedule_.piece_columns() + piece_gap)));
+                    schedule_.pieces_offset(), schedule_.piece().elements));
     if (result_ == nullptr) return;
     const std::string type =
         storage_type(kernel_.output_type(static_cast<std::size_t>(result_->output)).dtype);
@@ -421,7 +409,7 @@ class WgmmaEmitter {
                            type, schedule_.boxes_offset(), schedule_.box_elements()));
   }
 
-  void write_pieces(CodeScope& scope, const TilePlace& place, const std::optional<KeptRows>& kept) {
+  void write_pieces(CodeScope& scope, const TilePlace& place) {
     const std::int64_t columns = schedule_.piece_columns(),
                        pieces = schedule_.block_columns / columns;
     scope.line("#pragma unroll 1");
@@ -430,7 +418,8 @@ class WgmmaEmitter {
         [&](CodeScope& body) {
           if (!schedule_.persistent && result_ == nullptr && pieces > 1)
             body.line("if (piece > 0) __syncwarp();  // the piece before has been read");
-          body.line("store_piece<Tile::piece_columns>(piece_of_warp, sums, piece);");
+          body.line(store_piece("Tile::piece_columns", schedule_.piece().pitch, "piece_of_warp",
+                                "piece"));
           if (result_ != nullptr)
             body.line(
                 "if (threadIdx.x % 32 == 0) wait_boxes_read<0>();  // the warp's box is free");
@@ -440,20 +429,16 @@ class WgmmaEmitter {
               .base = "piece_of_warp",
               .rows = 16,
               .columns = columns,
-              .pitch = columns + piece_gap,
+              .pitch = schedule_.piece().pitch,
               .first_row = place.first_row.name + (schedule_.swap_ab ? across : down),
               .first_column = place.first_column.name + (schedule_.swap_ab ? down : across),
               .thread = "(int)(threadIdx.x % 32)",
               .threads = "32",
               .transposed = schedule_.swap_ab};
           if (result_ == nullptr) {
-            write_epilogue(kernel_, body, form_, names_, piece, kept ? &*kept : nullptr);
+            write_epilogue(kernel_, body, form_, names_, piece);
           } else {
-            const KeptRows box{.pointer = fmt::format("box_of_warp - ({})", piece.first_column),
-                               .row = fmt::format("{{}} - ({})", piece.first_row),
-                               .pitch = std::to_string(columns),
-                               .aligned = true,
-                               .result = result_};
+            const ResultBox box{.memory = "box_of_warp", .result = *result_};
             write_epilogue(kernel_, body, form_, names_, piece, &box);
             body.line(fmt::format(
                 "store_results<{}>(tensor_map2, box_of_warp, {}, {}, {}, {}, {});", columns,
@@ -487,7 +472,7 @@ const ir::TensorType& result_type(const ir::Region& region, const ir::Store& sto
 
 const ir::Store* boxed_result(const ir::Region& region, const ir::MatmulForm& form,
                               const ir::SymbolTable& symbols) {
-  if (!form.rows.empty() || !form.batch.empty() || form.stores.size() != 1) return nullptr;
+  if (!form.batch.empty() || form.stores.size() != 1) return nullptr;
   const ir::Store& store = form.stores.front();
   const ir::TensorType& type = result_type(region, store);
   constexpr std::int64_t stride_bytes = 16;  // of tensor memory access
@@ -523,12 +508,6 @@ std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::
                        .right = *right,
                        .result = result,
                        .result_bytes = bytes};
-}
-
-std::int64_t wgmma_shared_bytes(const ir::MatmulForm& form, const WgmmaSchedule& schedule) {
-  const bool holds_rows = schedule.whole == WholeRows::Cluster && !form.rows.empty();
-  return schedule.shared_bytes() +
-         (holds_rows ? cluster_rows_bytes(form, schedule.block_rows, schedule.block_columns) : 0);
 }
 
 EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket,

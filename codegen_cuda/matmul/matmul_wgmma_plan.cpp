@@ -7,7 +7,6 @@
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul/matmul_kinds.h"
-#include "codegen_cuda/matmul/matmul_rows.h"
 #include "codegen_cuda/matmul/matmul_wgmma.h"
 
 namespace anydim::codegen_cuda {
@@ -37,7 +36,7 @@ class WgmmaKind final : public KernelKind {
     const auto kind = [](const WgmmaSchedule& schedule) {
       return std::tuple(schedule.blocks, schedule.swap_ab, schedule.persistent, schedule.split,
                         schedule.multicast_columns, schedule.multicast_rows, schedule.tma_store,
-                        schedule.whole, schedule.fragments, schedule.pingpong);
+                        schedule.fragments, schedule.pingpong);
     };
     return best_of_kinds(legal(inputs, bucket), cost(inputs, bucket), same_tile, kind);
   }
@@ -49,9 +48,8 @@ class WgmmaKind final : public KernelKind {
 
   LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
                       std::span<const std::int64_t> keys) const override {
-    const MatmulExtents extents = matmul_extents(inputs, keys);
-    return matmul_cycles(inputs.target, work_of(inputs, WgmmaSchedule::from(schedule), extents),
-                         extents);
+    return matmul_cycles(inputs.target, work_of(inputs, WgmmaSchedule::from(schedule)),
+                         matmul_extents(inputs, keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
@@ -73,7 +71,7 @@ class WgmmaKind final : public KernelKind {
     return a.block_rows == b.block_rows && a.block_columns == b.block_columns &&
            a.swap_ab == b.swap_ab && a.split == b.split &&
            a.multicast_columns == b.multicast_columns && a.multicast_rows == b.multicast_rows &&
-           a.whole == b.whole && a.pingpong == b.pingpong;
+           a.pingpong == b.pingpong;
   }
 
   static std::function<double(const WgmmaSchedule&)> cost(const PlanInputs& inputs,
@@ -86,7 +84,6 @@ class WgmmaKind final : public KernelKind {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
     const BoxedOperands& operands = inputs.facts->boxed.value();
-    const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
     std::vector<WgmmaSchedule> found;
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
@@ -96,14 +93,11 @@ class WgmmaKind final : public KernelKind {
                    inputs.target.shared_per_multiprocessor / schedule.blocks - reserved);
       constexpr std::int64_t barriers = 16;  // bytes of a stage
       schedule.stages = 0;
-      const std::int64_t fitting = (room - wgmma_shared_bytes(form, schedule) -
+      const std::int64_t fitting = (room - schedule.shared_bytes() -
                                     (schedule.tma_store != 0 ? schedule.box_alignment() : 0)) /
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});
-      // A stage is free again one tile after it was multiplied: of two, none is fetched ahead.
-      // Blocks that hold rows in a cluster have no next tile whose copies could begin meanwhile.
-      const std::int64_t least = schedule.whole == WholeRows::Cluster && tiles > 2 ? 3 : 2;
-      if (schedule.stages < least || reason_against(inputs, operands, schedule)) return;
+      if (reason_against(inputs, operands, schedule)) return;
       add_with_splits(inputs, schedule, typical, [&](WgmmaSchedule one) {
         // A block has fewer tiles of depth, and puts down its sums where stages were.
         const std::int64_t share = (tiles + one.split - 1) / one.split,
@@ -146,11 +140,6 @@ class WgmmaKind final : public KernelKind {
               schedule.pingpong = true;
               if (persistent && rows == 64) add_with_sharing(schedule);
               schedule.pingpong = false;
-              schedule.whole = WholeRows::Cluster;
-              schedule.group = 1;
-              if (!persistent && cluster_holds_rows(form, columns)) add(schedule);
-              schedule.whole = WholeRows::None;
-              schedule.group = 8;
             }
             schedule.swap_ab = true;
             if (columns <= 64 && rows == 64 && columns < 2 * most.rows + 16) add(schedule);
@@ -190,15 +179,6 @@ class WgmmaKind final : public KernelKind {
           schedule.joined_bytes(), schedule.stages, schedule.stages * schedule.stage_bytes());
     const CudaTarget& target = inputs.target;
     if (const char* reason = reason_against_sharing(operands, schedule)) return reason;
-    const auto& form = std::get<ir::MatmulForm>(inputs.form.kind);
-    if (schedule.whole != WholeRows::None && schedule.whole != WholeRows::Cluster)
-      return "whole is 0 or 2";
-    if (schedule.whole == WholeRows::Cluster &&
-        (!cluster_holds_rows(form, schedule.block_columns) || schedule.swap_ab ||
-         schedule.persistent || schedule.split > 1 || schedule.sharing() > 1 ||
-         schedule.group != 1))
-      return "rows are whole in a cluster of 2 to 8 blocks with group and split 1 that reduces "
-             "f32, is not persistent and shares nothing";
     if (schedule.tma_store != 0 &&
         (schedule.tma_store != operands.result_bytes || schedule.swap_ab || schedule.split > 1))
       return fmt::format(
@@ -210,7 +190,7 @@ class WgmmaKind final : public KernelKind {
     if (schedule.pingpong &&
         (!schedule.persistent || schedule.block_rows != 64 || schedule.swap_ab))
       return "warpgroups take turns at persistent tiles of 64 rows that are not swapped";
-    const std::int64_t shared = wgmma_shared_bytes(form, schedule);
+    const std::int64_t shared = schedule.shared_bytes();
     if (shared > target.shared_per_block ||
         (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
       return fmt::format("{} blocks of a multiprocessor need {} bytes of shared memory each",
@@ -221,9 +201,6 @@ class WgmmaKind final : public KernelKind {
     if (schedule.registers_needed() > most)
       return fmt::format("sums of {} columns need {} registers a thread, and there are {}",
                          schedule.block_columns, schedule.registers_needed(), most);
-    // All warps run the row stages, with what a thread has at launch.
-    if (schedule.whole == WholeRows::Cluster && registers.consumer != 0)
-      return "warpgroups of a cluster that holds rows trade no registers";
     // One instruction names all sums and some more; the assembler wants to hold them in what a
     // thread has at launch, whatever is traded later.
     constexpr std::int64_t besides_sums = 26;
@@ -254,20 +231,18 @@ class WgmmaKind final : public KernelKind {
     return nullptr;
   }
 
-  static MatmulWork work_of(const PlanInputs& inputs, const WgmmaSchedule& schedule,
-                            const MatmulExtents& extents) {
+  static MatmulWork work_of(const PlanInputs& inputs, const WgmmaSchedule& schedule) {
     const CudaTarget& target = inputs.target;
     const CostConstants& costs = target.costs;
     constexpr double schedulers = 4;
-    MatmulWork work = common_work(inputs, false, schedule.block_columns, extents);
-    if (schedule.whole == WholeRows::Cluster)
-      work = in_cluster(inputs, work, number_of_parts(extents, schedule.block_columns));
+    MatmulWork work = common_work(inputs);
     work.block_rows = schedule.swap_ab ? schedule.block_columns : schedule.block_rows;
     work.block_columns = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
     work.block_depth = schedule.block_depth;
     work.threads = 2 * schedule.block_rows;  // that finish a tile
     work.in_turn = schedule.pingpong;
     work.tiles_under_way = schedule.stages;
+    work.freed_late = true;
     work.split = schedule.split;
     work.shared_columns = schedule.multicast_columns;
     work.shared_rows = schedule.multicast_rows;
@@ -310,7 +285,7 @@ class WgmmaKind final : public KernelKind {
   static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule,
                         const MatmulExtents& extents) {
     const CudaTarget& target = inputs.target;
-    const MatmulWork work = work_of(inputs, schedule, extents);
+    const MatmulWork work = work_of(inputs, schedule);
     // A block's epilogue runs under the copies of its next tile, where it has one.
     double seconds = matmul_seconds(target, work, extents);
     if (schedule.persistent) {

@@ -60,6 +60,10 @@ std::int64_t most_blocks(const RowFields& fields) {
   return fields.threads == 32 ? 16 : 2048 / fields.threads;
 }
 
+std::int64_t kept_values(const PlanInputs& inputs, const RowFields& fields) {
+  return inputs.facts->kept_registers * fields.items * fields.vector;
+}
+
 StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
                         std::span<const std::int64_t> keys) {
   const auto& form = std::get<RowForm>(inputs.form.kind);
@@ -123,7 +127,8 @@ StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
   if (!kept) bytes *= 1 + 0.25 * std::max(0.0, passes - 1);
   return {.blocks = blocks,
           .threads = static_cast<double>(block_threads),
-          .resident = static_cast<double>(streaming_blocks(inputs.target, block_threads)),
+          .resident = static_cast<double>(streaming_blocks(inputs.target, block_threads,
+                                                          kept_values(inputs, fields))),
           .bytes = bytes,
           .clocks = clocks,
           .cached = cached_bytes(inputs, count, keys, inner / split, rows_at_once, blocks,

@@ -20,6 +20,9 @@ inline constexpr std::int64_t longest_of_warp = 1024;
 // Blocks of a multiprocessor that stride over the rows, at most.
 std::int64_t most_blocks(const RowFields& fields);
 
+// Values that a thread keeps in registers.
+std::int64_t kept_values(const PlanInputs& inputs, const RowFields& fields);
+
 // One launch over the rows at these values of the region's keys.
 StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
                         std::span<const std::int64_t> keys);

@@ -9,7 +9,7 @@
 #include <bit>
 #include <cmath>
 
-#include "codegen_cuda/occupancy.h"
+#include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/rows/row_passes.h"
 #include "codegen_cuda/rows/row_stages.h"
 #include "codegen_cuda/rows/rows_cost.h"
@@ -23,7 +23,7 @@ namespace {
 using ir::Dim;
 using ir::RowForm;
 
-// values of one thread that all kept slots together may take
+// Of one thread, for the values that it keeps.
 constexpr std::int64_t registers_of_row = 32;
 
 Dim inner_points(const RowForm& form) {
@@ -103,8 +103,7 @@ class RowsKind : public KernelKind {
         sizes.interval_of(ir::simplify(outer_points(form), sizes.symbols())).high;
     const std::int64_t vector =
         form.segments ? 1 : row_vector_width(sizes.symbols(), form, vector_elements(inputs));
-    const auto slots =
-        static_cast<std::int64_t>(std::max<std::size_t>(1, with_kept_loads(form).scratch.size()));
+    const std::int64_t kept = std::max<std::int64_t>(1, inputs.facts->kept_registers);
 
     std::vector<ir::Schedule> schedules;
     const auto add = [&](const RowFields& fields) {
@@ -118,7 +117,7 @@ class RowsKind : public KernelKind {
       const std::int64_t count = (longest + threads * width - 1) / (threads * width);
       // 1024 threads have 64 registers each.
       const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
-      return count * width * slots <= room ? std::max<std::int64_t>(count, 1) : 0;
+      return count * width * kept <= room ? std::max<std::int64_t>(count, 1) : 0;
     };
     if (lie_side_by_side(inputs, form)) {
       add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
@@ -272,7 +271,10 @@ class RowsKind : public KernelKind {
     const bool warps = threads == 32;
     const int together = warps ? rows_of_block : 1;
     CodeScope& entry =
-        kernel.begin_entry({.name = "rows", .threads = threads * together, .dependent = true});
+        kernel.begin_entry({.name = "rows",
+                            .threads = threads * together,
+                            .kept = kept_values(kernel.inputs(), emission.fields),
+                            .dependent = true});
     RowGroup group{.kind = warps ? RowGroup::Kind::Warp : RowGroup::Kind::Block,
                    .threads = threads};
     group.thread = kernel.fresh("thread");

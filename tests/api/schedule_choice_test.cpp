@@ -55,6 +55,15 @@ TEST(ChosenSchedules, AFilterThatTakesNothingLeavesAllAndSaysSo) {
   EXPECT_FALSE(chosen.met());
 }
 
+// Else fusion would make regions for it that the backend inside does not take.
+TEST(ChosenSchedules, JoinsRowsToProductsAsTheBackendDoes) {
+  for (const bool joins : {false, true}) {
+    auto inner = std::make_shared<tests::TableBackend>();
+    inner->joins_rows = joins;
+    EXPECT_EQ(ChosenSchedules(inner, std::nullopt).joins_rows_to_products(), joins);
+  }
+}
+
 TEST(ChosenSchedules, WhatIsAvoidedIsNeverOffered) {
   EXPECT_EQ(offered(choice(nullptr, {"large"})), (Names{"small", "rare"}));
   EXPECT_EQ(offered(choice("large", {"large"})), (Names{"small", "rare"}));

@@ -148,6 +148,46 @@ TEST(Compile, AScheduleThatDoesNotFitOrBelongIsRefused) {
   EXPECT_THROW(backend->compile(region->region, {}, ir::parse_schedule("rows threads=32")), Error);
 }
 
+// A region as the CPU has it. Whatever is asked about it says what to do.
+TEST(Compile, AProductAndWhatNeedsItsRowsWholeAreNoOneKernel) {
+  const auto region = make_region(R"(
+fn @main(%x: Tensor[(n, 48), f32], %w: Tensor[(48, 96), f32], %s: Tensor[(96), f32], %b: Tensor[(96), f32]) -> Tensor[(n, 96), f32]
+  where n in [0, 512] {
+  %p = matmul(%x, %w)
+  %y = layer_norm(%p, %s, %b) {axis = -1, epsilon = 1e-5}
+  return %y
+})");
+  const auto backend = make_cuda_backend({.target = small_target("h200"),
+                                          .output = CudaOutput::Ptx,
+                                          .checked = false,
+                                          .nvrtc_path = {}});
+  EXPECT_FALSE(backend->joins_rows_to_products());
+  const ir::Schedule schedule =
+      ir::parse_schedule("matmul_simt bm=32 bn=32 bk=16 tm=4 tn=4 group=8");
+  const std::vector<std::int64_t> keys{64};
+  const auto refused = [&](const auto& ask) {
+    try {
+      ask();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+      EXPECT_EQ(
+          std::string(error.what()),
+          "the region " + region->region.name +
+              " computes a product and what needs its rows whole (a layer norm, a softmax of "
+              "the result) in one kernel, as CPUs do; on CUDA those are kernels of their own: "
+              "compile the model, or a text of it from before the pass `fuse`, for the GPU");
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([&] { backend->candidates(region->region, {}); }));
+  EXPECT_TRUE(refused([&] { backend->space(region->region, {}); }));
+  EXPECT_TRUE(refused([&] { backend->estimate(region->region, schedule, keys, 1); }));
+  EXPECT_TRUE(refused([&] { backend->key_edges(region->region); }));
+  EXPECT_TRUE(refused([&] { backend->compile(region->region, {}, schedule); }));
+  EXPECT_TRUE(refused([&] { backend->library_schedule(region->region); }));
+}
+
 TEST(Compile, TargetsNameWhatKernelsDependOn) {
   const CudaTarget target = small_target("h200");
   const auto name = [&](CudaOutput output, bool checked) {

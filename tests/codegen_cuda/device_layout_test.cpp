@@ -30,13 +30,12 @@ std::string source_of(const std::string& part, const std::string& region, const 
 }
 std::string mma_source() {
   return source_of("a100", matmul_text({.columns = 64, .depth = 64}), *make_matmul_mma_kind(),
-                   "matmul_mma bm=32 bn=32 bk=32 stages=2 down=1 across=1 group=1 whole=0 split=1",
-                   1);
+                   "matmul_mma bm=32 bn=32 bk=32 stages=2 down=1 across=1 group=1 split=1", 1);
 }
 std::string tf32_source() {
-  return source_of(
-      "a100", matmul_text({.columns = 64, .depth = 64, .dtype = "f32"}), *make_matmul_tf32_kind(),
-      "matmul_tf32 bm=32 bn=32 bk=32 stages=2 down=1 across=1 group=1 whole=0 split=1", 1);
+  return source_of("a100", matmul_text({.columns = 64, .depth = 64, .dtype = "f32"}),
+                   *make_matmul_tf32_kind(),
+                   "matmul_tf32 bm=32 bn=32 bk=32 stages=2 down=1 across=1 group=1 split=1", 1);
 }
 
 // Runs `body` in the 32 threads of a block behind the kernel's device functions; it writes `words`

@@ -79,14 +79,6 @@ TEST(LibraryProduct, WhatItDoesNotComputeAndWhy) {
   EXPECT_EQ(reason(product("f64", "  %r = add(%p, %bias)\n  return %r\n")),
             "it multiplies f64 numbers");
   EXPECT_EQ(reason(R"(
-fn @main(%x: Tensor[(n, 48), f32], %w: Tensor[(48, 96), f32], %s: Tensor[(96), f32], %b: Tensor[(96), f32]) -> Tensor[(n, 96), f32]
-  where n in [0, 512] {
-  %p = matmul(%x, %w)
-  %y = layer_norm(%p, %s, %b) {axis = -1, epsilon = 1e-5}
-  return %y
-})"),
-            "whole rows are reduced after it (layer norm)");
-  EXPECT_EQ(reason(R"(
 fn @main(%x: Tensor[(b, s, 48), f32], %w: Tensor[(b, 48, 96), f32]) -> Tensor[(b, s, 96), f32]
   where b in [1, 64], s in [1, 512] {
   %p = matmul(%x, %w)

@@ -45,14 +45,9 @@ std::string matmul_text(const MatmulText& matmul) {
     body += "  %result = gelu(%sum)\n";
     value = "%result";
   }
-  if (epilogue == MatmulEpilogue::Residual || epilogue == MatmulEpilogue::LayerNorm) {
+  if (epilogue == MatmulEpilogue::Residual) {
     parameters += ", %rest: " + result;
-    body += "  %whole = add(%sum, %rest)\n";
-    value = "%whole";
-  }
-  if (epilogue == MatmulEpilogue::LayerNorm) {
-    parameters += fmt::format(", %scale: {}, %shift: {}", row, row);
-    body += "  %result = layer_norm(%whole, %scale, %shift) {axis = -1, epsilon = 1e-05}\n";
+    body += "  %result = add(%sum, %rest)\n";
     value = "%result";
   }
   return fmt::format("fn @main({}) -> {}\n  where n in [0, 100000] {{\n{}  return {}\n}}\n",

@@ -11,8 +11,7 @@ enum class MatmulEpilogue {
   None,
   Bias,
   BiasGelu,
-  Residual,   // bias, then an operand of the result's shape
-  LayerNorm,  // bias and residual, then the rows' layer norm
+  Residual,  // bias, then an operand of the result's shape
 };
 
 struct MatmulText {
@@ -24,9 +23,8 @@ struct MatmulText {
   MatmulEpilogue epilogue = MatmulEpilogue::None;
 };
 
-// fn @main(%x: Tensor[(n, depth), dtype], %w: ..., [%bias: Tensor[(columns), result]], [%rest:
-// Tensor[(n, columns), result]],
-//          [%scale, %shift: Tensor[(columns), result]]) -> Tensor[(n, columns), result]
+// fn @main(%x: Tensor[(n, depth), dtype], %w: ..., [%bias: Tensor[(columns), result]],
+//          [%rest: Tensor[(n, columns), result]]) -> Tensor[(n, columns), result]
 std::string matmul_text(const MatmulText& matmul);
 
 }  // namespace anydim::codegen_cuda::testing

@@ -41,15 +41,6 @@ TEST(WarpgroupsThatMultiplyInTurn, EveryWayOut) {
   }
 }
 
-TEST(WarpgroupsThatMultiplyInTurn, RowStagesBehindThem) {
-  expect_right(
-      {.part = "h200",
-       .schedule = fmt::format("matmul_wgmma bm=64 bn=64 stages=2 blocks=1 {} pingpong=1", in_turn),
-       .region = matmul_text({.columns = 96, .depth = 128, .epilogue = MatmulEpilogue::LayerNorm}),
-       .shapes = rows({33, 200}),
-       .tolerance = 1e-4});
-}
-
 TEST(WarpgroupsThatMultiplyInTurn, CheckedTwin) {
   expect_right(
       {.part = "h200",

@@ -2,9 +2,11 @@
 // kernels have beyond it.
 #include "tests/support/region_cases.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/expect_right.h"
@@ -82,6 +84,39 @@ TEST(CudaRows, SurplusBlocksExit) {
     options.capacity = {{"n", 40}};
     EXPECT_EQ(check_case(kernel, ptx::parse_ptx(kernel.ptx), {{"n", 3}}, options, 2e-5), "")
         << to_string(schedule);
+  }
+}
+
+// What stands behind the products of models: rows of their widths, and of widths that no vector of
+// four elements divides, in the dtypes that products leave.
+TEST(CudaRows, LayerNormsAndSoftmaxOfProductsWidths) {
+  for (const auto& [width, dtype, tolerance] : {std::tuple(66, "f32", 2e-5),
+                                                {72, "f32", 2e-5},
+                                                {90, "f32", 2e-5},
+                                                {90, "f16", 4e-3},
+                                                {384, "bf16", 2e-2},
+                                                {768, "f32", 2e-5},
+                                                {768, "bf16", 2e-2}}) {
+    SCOPED_TRACE(fmt::format("{} {}", width, dtype));
+    const auto rows = fmt::format("Tensor[(n, {}), {}]", width, dtype),
+               row = fmt::format("Tensor[({}), {}]", width, dtype);
+    const auto norm = fmt::format(R"(
+fn @main(%x: {0}, %r: {0}, %scale: {1}, %shift: {1}) -> {0}
+  where n in [0, 200] {{
+  %s = add(%x, %r)
+  %y = layer_norm(%s, %scale, %shift) {{axis = -1, epsilon = 1e-05}}
+  return %y
+}})",
+                                  rows, row);
+    const auto softmax = fmt::format(R"(
+fn @main(%x: {0}) -> {0}
+  where n in [0, 200] {{
+  %y = softmax(%x) {{axis = -1}}
+  return %y
+}})",
+                                     rows);
+    for (const std::string& text : {norm, softmax})
+      expect_right(make_region(text), {}, tests::sizes("n", {0, 1, 17}), tolerance);
   }
 }
 

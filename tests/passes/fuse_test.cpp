@@ -9,6 +9,7 @@
 #include "ir/text/parse.h"
 #include "tests/support/loop_form_interpreter.h"
 #include "tests/support/pass_fixture.h"
+#include "tests/support/table_backend.h"
 
 namespace anydim::tests {
 namespace {
@@ -24,8 +25,8 @@ struct Shape {
 // Regions in the fused module, in order, after comparing values on the given inputs.
 std::vector<std::string> check(const std::string& text,
                                const std::vector<std::vector<Shape>>& calls,
-                               double tolerance = 1e-5) {
-  Module module = fused(parse(text));
+                               double tolerance = 1e-5, const Backend* backend = nullptr) {
+  Module module = fused(parse(text), backend);
   for (const auto& shapes : calls) {
     std::vector<Tensor> inputs;
     for (const Shape& shape : shapes)
@@ -201,6 +202,29 @@ fn @main(%x: Tensor[(b, s, 4), f32], %w: Tensor[(4, 6), f32], %c: Tensor[(6), f3
                     {DType::F32, {6}}}},
                   1e-4),
             KernelKinds{"matmul"});
+}
+
+// A backend that wants them apart gets the product with its epilogue, and what needs its rows whole
+// behind it.
+TEST(Fuse, WholeRowsAreAKernelOfTheirOwnWhereTheBackendSaysSo) {
+  TableBackend apart;
+  apart.joins_rows = false;
+  const std::string head = R"(
+fn @main(%x: Tensor[(n, 4), f32], %w: Tensor[(4, 6), f32], %c: Tensor[(6), f32]) {
+  %p = matmul(%x, %w)
+  %a = add(%p, %c)
+)";
+  for (const char* rest :
+       {"  %y = layer_norm(%a, %c) {axis = -1}\n", "  %y = softmax(%a) {axis = -1}\n",
+        "  %y = reduce_max(%a) {axes = (1), keepdims = 0}\n"}) {
+    SCOPED_TRACE(rest);
+    const std::string text = head + rest + "  return %y\n}";
+    const std::vector<std::vector<Shape>> calls{
+        {{DType::F32, {5, 4}}, {DType::F32, {4, 6}}, {DType::F32, {6}}},
+        {{DType::F32, {0, 4}}, {DType::F32, {4, 6}}, {DType::F32, {6}}}};
+    EXPECT_EQ(check(text, calls), KernelKinds{"matmul"});
+    EXPECT_EQ(check(text, calls, 1e-5, &apart), (KernelKinds{"matmul", "rows"}));
+  }
 }
 
 TEST(Fuse, BatchedAndVectorProducts) {

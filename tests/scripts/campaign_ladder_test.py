@@ -145,7 +145,7 @@ class OnTheInterpreter(unittest.TestCase):
     def test_constants_of_the_cost_model(self):
         products = [{
             "n": 768, "k": 768, "m": m,
-            "schedule": "matmul_wgmma bm=64 bn=64 bk=64 stages=4 blocks=1 group=8 persistent=0 swap_ab=0 split=1 multicast_columns=1 multicast_rows=1 tma_store=0 whole=0"
+            "schedule": "matmul_wgmma bm=64 bn=64 bk=64 stages=4 blocks=1 group=8 persistent=0 swap_ab=0 split=1 multicast_columns=1 multicast_rows=1 tma_store=0"
         } for m in (1, 4096)]
         with tempfile.TemporaryDirectory(prefix="anydim_estimates_") as name:
             campaign = self.campaign(pathlib.Path(name), "h100")
@@ -189,9 +189,8 @@ class OnTheInterpreter(unittest.TestCase):
         # Without attention on wgmma, every kind of product is there.
         for _, filters in ladder.FEATURES:
             for one in filters:
-                # Nothing of the kind in a plain product.
-                there = "attention" in one or "whole" in one
-                self.assertTrue(there or [each for each in offered if matches(one, each)], one)
+                self.assertTrue("attention" in one or
+                                [each for each in offered if matches(one, each)], one)
 
     def climb(self, part, capability, lacking):
         """The smallest case of each rung; whole ladders are climbed by hand (bench/README.md)."""
@@ -229,9 +228,8 @@ class OnTheInterpreter(unittest.TestCase):
         self.climb(
             "a100", 80, {
                 "tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent",
-                "tma_store", "fragments", "pingpong", "cluster_mma", "split_mma", "split_k",
-                "tma_multicast", "multicast_columns", "multicast_rows", "whole",
-                "attention_wgmma", "attention_turns"})
+                "tma_store", "fragments", "pingpong", "split_mma", "split_k", "tma_multicast",
+                "multicast_columns", "multicast_rows", "attention_wgmma", "attention_turns"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""

@@ -12,10 +12,11 @@ using namespace ir;
 
 namespace {
 
-void run(Module& module, const std::vector<std::string>& names) {
+void run(Module& module, const std::vector<std::string>& names,
+         const ir::Backend* backend = nullptr) {
   passes::PipelineOptions options;
   options.verify = true;
-  passes::PassContext context{options};
+  passes::PassContext context{.options = options, .backend = backend};
   passes::run_passes(module, context, names);
 }
 
@@ -27,13 +28,13 @@ Module after_passes(const std::string& text, const std::vector<std::string>& nam
   return module;
 }
 
-Module fused(Module module) {
+Module fused(Module module, const ir::Backend* backend) {
   std::vector<std::string> names;
   for (const passes::Pass& pass : passes::pipeline_passes()) {
     names.emplace_back(pass.name);
     if (pass.name == "fuse") break;
   }
-  run(module, names);
+  run(module, names, backend);
   return module;
 }
 

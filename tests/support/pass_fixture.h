@@ -12,8 +12,8 @@ namespace anydim::tests {
 
 // Parses and runs the named passes, verifying after each.
 ir::Module after_passes(const std::string& text, const std::vector<std::string>& passes);
-// All passes up to and with fuse.
-ir::Module fused(ir::Module module);
+// All passes up to and with fuse, for the backend if there is one.
+ir::Module fused(ir::Module module, const ir::Backend* backend = nullptr);
 
 // Equal dtypes, dims and integers; reals within `tolerance`, absolute or relative to the expected
 // one. Fails the current test otherwise.

@@ -10,12 +10,14 @@ namespace anydim::tests {
 
 // `small` costs 1 a unit of the first key, `large` costs `crossing` whatever the size; `rare` is
 // for a search alone. Code of `large` has `large_code` instructions, of the others one. Every key
-// has an edge at each of `edges`. Weights of matrices are packed where `packs` says so.
+// has an edge at each of `edges`. Weights of matrices are packed where `packs` says so, and a
+// product with what needs its rows whole is one kernel where `joins_rows` does.
 struct TableBackend : ir::Backend {
   std::vector<std::int64_t> edges{16, 128};
   double crossing = 100;
   double large_code = 1;
   bool packs = false;
+  bool joins_rows = true;
   std::vector<std::size_t> overwritten{};  // parameters, of every region of one result
 
   std::string target() const override { return "no machine"; }
@@ -30,6 +32,7 @@ struct TableBackend : ir::Backend {
     return weight;
   }
   std::vector<std::size_t> overwritable(const ir::Region&) const override { return overwritten; }
+  bool joins_rows_to_products() const override { return joins_rows; }
   std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override {
     return {{"small", {}}, {"large", {}}};
   }

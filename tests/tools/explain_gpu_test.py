@@ -64,11 +64,14 @@ class ExplainGpu(unittest.TestCase):
 
     def files(self, form):
         plan = json.loads(self.explain("--json", "--emit", form, form))
-        files = [self.folder / file for file in plan["files"]]
-        self.assertEqual(sorted(files), sorted((self.folder / form).iterdir()))
-        self.assertEqual(len(files), len({launch["kernel"] for launch in plan["launches"]}))
-        return [file.read_text() for file in files
-                ], [plan["kernels"][launch["kernel"]] for launch in plan["launches"]]
+        files = sorted(self.folder / file for file in plan["files"])
+        self.assertEqual(files, sorted((self.folder / form).iterdir()))
+        kernels = sorted((plan["kernels"][launch["kernel"]] for launch in plan["launches"]),
+                         key=lambda kernel: kernel["region"])
+        self.assertEqual(len(files), len(kernels))
+        for file, kernel in zip(files, kernels):  # a kernel is launched once here
+            self.assertTrue(file.name.startswith(kernel["region"]), file)
+        return [file.read_text() for file in files], kernels
 
     def test_kernels_as_files(self):
         texts, kernels = self.files("cuda")

@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "codegen_cuda/backend.h"
@@ -35,29 +34,37 @@ Json constants_of(const ir::Backend& backend) {
   return constants;
 }
 
-ir::Module product_of(const nlohmann::json& wanted) {
-  return ir::parse(fmt::format(
+namespace {
+
+std::string product_text(const nlohmann::json& wanted) {
+  return fmt::format(
       "fn @main(%x: Tensor[(m, {0}), {2}]) -> Tensor[(m, {1}), {2}] where m in [0, 1048576] {{\n  "
       "%w = constant({2} ({0}, {1}) @random(1))\n"
       "  %b = constant({2} ({1}) @random(2))\n  %p = matmul(%x, %w)\n  %y = add(%p, %b)\n  return "
       "%y\n}}\n",
       wanted.at("k").get<std::int64_t>(), wanted.at("n").get<std::int64_t>(),
-      wanted.value("dtype", "bf16")));
+      wanted.value("dtype", "bf16"));
 }
+
+}  // namespace
+
+ir::Module product_of(const nlohmann::json& wanted) { return ir::parse(product_text(wanted)); }
 
 Json estimates(const CompileTarget& target, const CompileOptions& options,
                const nlohmann::json& wanted) {
-  std::map<std::pair<std::int64_t, std::int64_t>, ir::Program> programs;  // by n and k
+  std::map<std::string, ir::Program> programs;  // by text
   std::vector<double> microseconds;
   for (const nlohmann::json& product : wanted.at("products")) {
-    const std::pair pair{product.at("n").get<std::int64_t>(), product.at("k").get<std::int64_t>()};
-    if (!programs.contains(pair))
-      programs.emplace(pair, program_for(target, product_of(product), options));
-    const ir::Program& program = programs.at(pair);
+    const std::string text =
+        product.contains("text") ? product.at("text").get<std::string>() : product_text(product);
+    if (!programs.contains(text))
+      programs.emplace(text, program_for(target, ir::parse(text), options));
+    const ir::Program& program = programs.at(text);
     if (program.kernels.size() != 1)
       throw Error(ErrorKind::Unsupported,
                   fmt::format("case: a product became {} kernels", program.kernels.size()));
-    const std::int64_t keys[] = {product.at("m").get<std::int64_t>()};
+    const auto keys =
+        product.value("keys", std::vector<std::int64_t>{product.at("m").get<std::int64_t>()});
     const ir::Schedule schedule = ir::parse_schedule(product.at("schedule").get<std::string>());
     microseconds.push_back(1e6 *
                            target.backend->estimate(program.kernels[0].region, schedule, keys, 1));

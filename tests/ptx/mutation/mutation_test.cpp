@@ -147,7 +147,7 @@ TEST(Mutation, GeneratedMatmul) {
   expect_caught(
       {.name = "matmul_mma",
        .part = "a100",
-       .schedule = "matmul_mma bm=64 bn=32 bk=32 stages=3 down=2 across=1 group=2 whole=0 split=1",
+       .schedule = "matmul_mma bm=64 bn=32 bk=32 stages=3 down=2 across=1 group=2 split=1",
        .region = linear(72, 200),
        .shapes = {{{{"n", 70}}},
                   {{{"n", 16}}},
@@ -267,36 +267,8 @@ TEST(Mutation, GeneratedMatmulOfSharedDepth) {
        "matmul_wgmma bm=128 bn=32 stages=2 blocks=1 group=2 swap_ab=0 persistent=0 split=2",
        9 * 64 - 8, *wgmma);
   sums("matmul_mma split=3",
-       "matmul_mma bm=32 bn=32 bk=16 stages=3 down=2 across=1 group=2 whole=0 split=3", 20 * 16 - 8,
+       "matmul_mma bm=32 bn=32 bk=16 stages=3 down=2 across=1 group=2 split=3", 20 * 16 - 8,
        *codegen_cuda::make_matmul_mma_kind());
-  expect_95_percent(score);
-}
-
-// Blocks of a cluster that hold whole rows for a layer norm.
-TEST(Mutation, GeneratedMatmulOfRowsInACluster) {
-  Score score;
-  const auto rows = [&](const std::string& name, const std::string& schedule, int depth,
-                        const std::vector<Shape>& shapes, const KernelKind& kind) {
-    expect_caught({.name = name,
-                   .part = "h200",
-                   .schedule = schedule,
-                   .region = codegen_cuda::testing::matmul_text(
-                       {.columns = 72,
-                        .depth = depth,
-                        .epilogue = codegen_cuda::testing::MatmulEpilogue::LayerNorm}),
-                   .shapes = shapes,
-                   .tolerance = 1e-3,
-                   .check_uninitialised = true,
-                   .weights = {1}},
-                  kind, score);
-  };
-  rows("matmul_wgmma whole=2",
-       "matmul_wgmma bm=64 bn=32 stages=2 blocks=1 group=1 swap_ab=0 persistent=0 split=1 whole=2",
-       5 * 64 - 8, {{{{"n", 70}}}, {{{"n", 1}}, {{"n", 400}}}},
-       *codegen_cuda::make_matmul_wgmma_kind());
-  rows("matmul_mma whole=2",
-       "matmul_mma bm=16 bn=32 bk=32 stages=3 down=1 across=2 group=1 whole=2 split=1", 7 * 32 - 8,
-       {{{{"n", 20}}}, {{{"n", 1}}, {{"n", 100}}}}, *codegen_cuda::make_matmul_mma_kind());
   expect_95_percent(score);
 }
 
