@@ -17,139 +17,20 @@ using namespace ir;
 
 namespace {
 
-class TopK {
- public:
-  TopK(Function& function, const Binding& binding, std::vector<Binding>& into)
-      : function_(function), binding_(binding), into_(into),
-        type_(function.tensor_type(binding.operands[0])) {}
-
-  void write() {
-    const std::int64_t given = integer_attribute(binding_, "axis");
-    axis_ = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(type_.rank())
-                                               : given);
-    const Dim& extent = type_.dims[axis_];
-    const Dim k = function_.tensor_type(binding_.results[1]).dims[axis_];
-    const ValueId ranks = ranked(extent);
-    // where(rank == place, position, 0), summed: one position has each rank.
-    const ValueId rank = widened(ranks, axis_);
-    const ValueId place = counted(k, axis_);
-    const std::vector<Dim> pairs = with_pair(k, extent);
-    const ValueId here = apply(Op::equal, {rank, place}, {DType::Bool, pairs});
-    const ValueId chosen =
-        apply(Op::where, {here, counted(extent, axis_ + 1), constant(0)}, {DType::I64, pairs});
-    reduce(chosen, binding_.results[1]);
-    Binding gather{.op = Op::gather_elements,
-                   .operands = {binding_.operands[0], binding_.results[1]},
-                   .results = {binding_.results[0]}};
-    gather.attributes.emplace("axis", static_cast<std::int64_t>(axis_));
-    push(std::move(gather));
-  }
-
- private:
-  // For each element how many come before it: larger ones (smaller, where the smallest are asked
-  // for), and equal ones to its left.
-  ValueId ranked(const Dim& extent) {
-    const std::vector<Dim> pairs = with_pair(extent, extent);
-    const auto truth = [&](Op op, ValueId a, ValueId b) {
-      return apply(op, {a, b}, {DType::Bool, pairs});
-    };
-    const ValueId own = widened(binding_.operands[0], axis_ + 1),
-                  other = widened(binding_.operands[0], axis_);
-    const bool largest = integer_attribute(binding_, "largest") != 0;
-    ValueId before = truth(largest ? Op::greater : Op::less, other, own);
-    ValueId equal = truth(Op::equal, other, own);
-    if (is_float(type_.dtype)) {
-      const auto is_nan = [&](ValueId value) {
-        return apply(Op::is_nan, {value}, {DType::Bool, function_.tensor_type(value).dims});
-      };
-      const ValueId other_nan = is_nan(other), own_nan = is_nan(own);
-      const auto negated = [&](ValueId value) {
-        return apply(Op::logical_not, {value}, function_.tensor_type(value));
-      };
-      // NaN counts as larger than every number, and as equal to NaN.
-      const ValueId first = largest ? other_nan : negated(other_nan),
-                    second = largest ? negated(own_nan) : own_nan;
-      before = truth(Op::logical_or, before, truth(Op::logical_and, first, second));
-      equal = truth(Op::logical_or, equal, truth(Op::logical_and, other_nan, own_nan));
-    }
-    const ValueId left = truth(Op::less, counted(extent, axis_ + 1), counted(extent, axis_));
-    before = truth(Op::logical_or, before, truth(Op::logical_and, equal, left));
-    Binding cast{.op = Op::cast, .operands = {before}, .attributes = {{"to", DType::I64}}};
-    const ValueId one = result(std::move(cast), {DType::I64, pairs});
-    const ValueId ranks = function_.add_value("rank", TensorType{DType::I64, type_.dims});
-    reduce(one, ranks);
-    return ranks;
-  }
-
-  std::vector<Dim> with_pair(const Dim& first, const Dim& second) const {
-    std::vector<Dim> dims = type_.dims;
-    dims[axis_] = first;
-    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis_) + 1, second);
-    return dims;
-  }
-
-  // With a dim of 1 at `axis`.
-  ValueId widened(ValueId value, std::size_t axis) {
-    TensorType type = function_.tensor_type(value);
-    type.dims.insert(type.dims.begin() + static_cast<std::ptrdiff_t>(axis), Dim(1));
-    Binding binding{.op = Op::expand_dims, .operands = {value}};
-    binding.attributes.emplace("axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis)});
-    return result(std::move(binding), std::move(type));
-  }
-
-  // 0, 1, 2, ... along `axis` of the pairs' dims.
-  ValueId counted(const Dim& extent, std::size_t axis) {
-    std::vector<ValueId> range;
-    for (const Dim& bound : {Dim(0), extent, Dim(1)})
-      range.push_back(result({.op = Op::dim, .dims = {bound}}, {DType::I64, {}}));
-    const ValueId vector =
-        result({.op = Op::dyn_arange, .operands = std::move(range)}, {DType::I64, {extent}});
-    Binding spread{.op = Op::expand_dims, .operands = {vector}};
-    std::vector<std::int64_t> axes;
-    std::vector<Dim> dims(type_.rank() + 1, Dim(1));
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (i != axis) axes.push_back(static_cast<std::int64_t>(i));
-    }
-    dims[axis] = extent;
-    spread.attributes.emplace("axes", std::move(axes));
-    return result(std::move(spread), {DType::I64, std::move(dims)});
-  }
-
-  ValueId constant(std::int64_t value) {
-    Binding binding{.op = Op::constant};
-    binding.attributes.emplace("value", Tensor::of<std::int64_t>(DType::I64, {}, {value}));
-    return result(std::move(binding), {DType::I64, {}});
-  }
-
-  // Sums over the second dim of the pairs.
-  void reduce(ValueId pairs, ValueId into) {
-    Binding sum{.op = Op::reduce_sum, .operands = {pairs}, .results = {into}};
-    sum.attributes.emplace("axes", std::vector<std::int64_t>{static_cast<std::int64_t>(axis_) + 1});
-    push(std::move(sum));
-  }
-
-  ValueId apply(Op op, std::vector<ValueId> operands, TensorType type) {
-    return result({.op = op, .operands = std::move(operands)}, std::move(type));
-  }
-
-  ValueId result(Binding binding, TensorType type) {
-    binding.results = {function_.add_value("top_k", Type(std::move(type)))};
-    const ValueId made = binding.results[0];
-    push(std::move(binding));
-    return made;
-  }
-
-  void push(Binding binding) {
-    binding.source = binding_.source;
-    into_.push_back(std::move(binding));
-  }
-
-  Function& function_;
-  const Binding binding_;
-  std::vector<Binding>& into_;
-  const TensorType type_;
-  std::size_t axis_ = 0;
-};
+// Positions by a sort of which only the first are asked for, values by position.
+void write_top_k(Function& function, const Binding& top_k, std::vector<Binding>& into) {
+  const TensorType& positions = function.tensor_type(top_k.results[1]);
+  const std::int64_t axis = integer_attribute(top_k, "axis");
+  const std::int64_t from_front =
+      axis < 0 ? axis + static_cast<std::int64_t>(positions.rank()) : axis;
+  const Dim count = positions.dims[static_cast<std::size_t>(from_front)];
+  BindingWriter writer(function, into, top_k.source, "top_k");
+  writer.emit(Op::argsort, {top_k.operands[0], writer.dim(count)},
+              {{"axis", axis}, {"descending", integer_attribute(top_k, "largest")}},
+              top_k.results[1]);
+  writer.emit(Op::gather_elements, {top_k.operands[0], top_k.results[1]}, {{"axis", axis}},
+              top_k.results[0]);
+}
 
 // A kernel of a concat has a loop and a guarded read an operand, and its code grows faster than
 // their number.
@@ -252,7 +133,7 @@ void decompose(Function& function, Block& block) {
   for (Binding& binding : block.bindings) {
     for (Block& nested : binding.blocks) decompose(function, nested);
     if (binding.op == Op::top_k || binding.op == Op::dyn_top_k)
-      TopK(function, binding, result).write();
+      write_top_k(function, binding, result);
     else if (binding.op == Op::concat && binding.operands.size() > most_joined)
       write_concat(function, std::move(binding), result);
     else if (binding.op == Op::attention && integer_attribute(binding, "zero_nan") != 0)

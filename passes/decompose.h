@@ -5,9 +5,7 @@
 
 namespace anydim::passes {
 
-// top_k: the rank of every element is the number of elements that come before it (one reduction
-// over pairs, in any order and on any device); place r of the result is the position whose rank is
-// r; the values are gathered. concat of more than 32 operands: neighbours are joined first, then
+// top_k: an argsort that gives the first k positions; the values are gathered. concat of more than 32 operands: neighbours are joined first, then
 // what came of them. reduce_max and reduce_min of all elements: of rows first. Types must be
 // inferred; the new values' types are given.
 void decompose(ir::Module& module, PassContext& context);

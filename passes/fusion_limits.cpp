@@ -40,9 +40,10 @@ bool is_small(const LoopForm& form) {
       return part.program.steps.size() <= maximum_program_steps &&
              largest_index(part.program) <= largest_fused_index;
     });
-  // A key is computed twice a comparison.
+  // Where several keys are compared, each is computed twice a comparison.
   if (const auto* sort = std::get_if<SortForm>(&form.kind))
-    return sort->program.steps.size() <= longest_sort_key;
+    return sort->program.steps.size() <=
+           (sort->depth.empty() ? maximum_program_steps : longest_sort_key);
   if (const auto* attention = std::get_if<AttentionForm>(&form.kind))
     return attention->score.steps.size() <= maximum_program_steps;
   if (const auto* rows = std::get_if<RowForm>(&form.kind)) return fits(rows->stages);

@@ -280,13 +280,18 @@ class SortWriter {
       each(inside, local, count, [&](CodeScope& at) {
         const std::string rank = kernel_.fresh("rank");
         at.line(fmt::format("const {} {} = {} + {};", entry_.number, rank, first_, local));
-        at.define(form_.rank, {rank, entry_.wide});
+        at.define(form_.rank.variable, {rank, entry_.wide});
         const auto output = static_cast<std::size_t>(form_.output);
         const std::vector<Dim>& dims = kernel_.output_type(output).dims;
         const std::string offset =
             bare(write_offset(kernel_, at, row_major(form_.index, dims, kernel_.symbols()), dims));
-        at.line(fmt::format("{}[{}] = number_of({}[{}]);", kernel_.output(output), offset, sorted_,
-                            local));
+        const std::string wanted =
+            form_.rank.extent == items_
+                ? ""
+                : fmt::format("if ({} < {}) ", rank,
+                              bare(write_index(kernel_, at, form_.rank.extent)));
+        at.line(fmt::format("{}{}[{}] = number_of({}[{}]);", wanted, kernel_.output(output), offset,
+                            sorted_, local));
       });
     };
     if (runs.empty()) {

@@ -14,7 +14,8 @@ SortForm derive_sort(AccessContext& context, const Binding& binding,
   const bool slices = integer_attribute(binding, "slices") != 0;
   SortForm form;
   form.descending = integer_attribute(binding, "descending") != 0;
-  form.rank = context.iterate(LoopRole::Rank, dims[axis]).variable;
+  const std::vector<Dim>& ranks = subgraph.tensor(binding.results[0]).dims;
+  form.rank = context.iterate(LoopRole::Rank, ranks[slices ? 0 : axis]);
   form.item = context.iterate(LoopRole::Key, dims[axis]);
   std::vector<Dim> index;
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -30,9 +31,8 @@ SortForm derive_sort(AccessContext& context, const Binding& binding,
   form.key = builder.element(binding.operands[0], index);
   form.program = builder.take();
   prune(form.program, {&form.key});
-  if (slices) index.clear();
-  if (slices) index.push_back(Dim::of(form.rank));
-  else index[axis] = Dim::of(form.rank);
+  if (slices) index = {form.rank.index()};
+  else index[axis] = form.rank.index();
   form.index = std::move(index);
   return form;
 }

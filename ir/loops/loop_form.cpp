@@ -196,7 +196,7 @@ std::vector<Dim> extents_of(const OrderedForm& form) {
 }
 std::vector<Dim> extents_of(const CompactForm& form) { return {points(form.space)}; }
 std::vector<Dim> extents_of(const SortForm& form) {
-  return {points(form.outer), form.item.extent, points(form.depth)};
+  return {points(form.outer), form.item.extent, form.rank.extent, points(form.depth)};
 }
 
 }  // namespace

@@ -313,8 +313,9 @@ struct CompactForm {
 
 // Sort: for each point of `outer` (in any order, also at once), the numbers 0 to item.extent - 1 in
 // the order of their keys, equal ones in order of number: that of rank `rank` is stored at `index`.
-// Keys are compared at the first point of `depth`, in order, where they differ; NaN is the largest
-// number.
+// Nothing is known, or stored, of ranks beyond those of `rank`, which has no more than there are
+// items. Keys are compared at the first point of `depth`, in order, where they differ; NaN is the
+// largest number.
 struct SortForm {
   std::vector<Iteration> outer;
   Iteration item;
@@ -322,7 +323,7 @@ struct SortForm {
   ScalarProgram program;
   std::int32_t key = 0;  // step
   bool descending = false;
-  DimLeaf rank;
+  Iteration rank;
   std::int32_t output = 0;
   std::vector<Dim> index;  // over the variables of `outer` and `rank`
   bool operator==(const SortForm&) const = default;
@@ -373,8 +374,8 @@ LoopForm derive_loop_form(const Region& region);
 // iteration space, neighbouring loops multiplied together, without constants and repetitions. Map:
 // points of each part. Rows: rows, inner points. Matmul: product of batch, m, n, k. Attention:
 // product of batch, queries, keys, mean rows of segments, depth, width. Ordered: outer points,
-// inner points of each stage. Compact: points. Sort: outer points, items, points of the depth.
-// Buckets are intervals over these, and so are a backend's edges and estimates.
+// inner points of each stage. Compact: points. Sort: outer points, items, ranks, points of the
+// depth. Buckets are intervals over these, and so are a backend's edges and estimates.
 std::vector<Dim> bucket_keys(const LoopForm& form);
 
 // The kernel kind's name: "map", "rows", "matmul", "attention", "ordered", "compact", "sort".

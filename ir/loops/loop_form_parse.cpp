@@ -158,7 +158,7 @@ class LoopFormParser {
     form.output = reader_.number("the number of a result");
     form.index = reader_.index();
     for (const char* word : {"=", "item", "of", "rank"}) tokens_.expect(word);
-    form.rank = reader_.rank_below(form.item.extent);
+    form.rank = reader_.iteration();
     tokens_.expect("by");
     form.descending = tokens_.accept("falling");
     if (!form.descending && !tokens_.accept("rising")) tokens_.expected("'rising' or 'falling'");

@@ -245,7 +245,7 @@ struct Printer {
                       (sort.depth.empty() ? "" : " by ") + listed(sort.depth));
     append(text, sort.program, 4);
     text += fmt::format("    store {}[{}] = item of rank {} by {} #{}\n", sort.output,
-                        listed(sort.index), to_string(sort.rank),
+                        listed(sort.index), listed({sort.rank}),
                         sort.descending ? "falling" : "rising", sort.key);
   }
 

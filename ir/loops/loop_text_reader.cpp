@@ -165,11 +165,6 @@ Iteration LoopTextReader::iteration() {
   return counted(variable, dim(), begin);
 }
 
-DimLeaf LoopTextReader::rank_below(const Dim& extent) {
-  const std::size_t begin = tokens_.peek().offset;
-  return counted(loop_variable(), extent, begin).variable;
-}
-
 Iteration LoopTextReader::counted(const DimLeaf& variable, Dim extent, std::size_t begin) {
   Iteration iteration{variable, std::move(extent)};
   for (const Iteration& other : iterations_)

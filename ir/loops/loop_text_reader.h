@@ -32,8 +32,6 @@ class LoopTextReader {
   std::vector<Dim> index();  // "[" dims "]"
   // "$p0 < n", declared in the form's symbols by declare_iterations().
   Iteration iteration();
-  // A loop variable that counts what `extent` counts.
-  DimLeaf rank_below(const Dim& extent);
   std::vector<Iteration> space();  // any number of them with commas
   // Every iteration read so far, below its extent: once all symbols are known.
   void declare_iterations();

@@ -241,8 +241,7 @@ class KernelMaker {
           keep_in(point, {PlacedKeep::Kind::Key, -1, {}, {}, program.value(point, form.key)});
         });
       });
-      row.add(
-          PlacedRanking{form.output, form.index, {form.rank, form.item.extent}, form.descending});
+      row.add(PlacedRanking{form.output, form.index, form.rank, form.descending});
     });
   }
 

@@ -218,11 +218,11 @@ class LoopFormVerifier {
   void verify(const SortForm& sort) {
     statement();
     loops(joined(joined(sort.outer, {sort.item}), sort.depth));
-    loops({{sort.rank, sort.item.extent}});
+    loops({sort.rank});
     const ProgramVerifier verifier =
         steps(sort.program, place(joined(joined(sort.outer, {sort.item}), sort.depth)), {sort.key});
     statement();
-    const StepPlace ranked = place(joined(sort.outer, {Iteration{sort.rank, sort.item.extent}}));
+    const StepPlace ranked = place(joined(sort.outer, {sort.rank}));
     verify_store(ranked, form_.symbols, sort.output, sort.index, DType::I64, nullptr);
   }
 

@@ -182,9 +182,20 @@ Tensor evaluate_argsort(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
   const bool descending = integer_attribute(call.binding, "descending") != 0;
-  if (integer_attribute(call.binding, "slices") != 0)
-    return vector_of(Slices(source, axis).sorted(descending));
-  Tensor result(DType::I64, source.dims());
+  Extents dims = source.dims();
+  if (call.has(1)) {
+    const std::int64_t count = call.operand(1).integer_at(0);
+    if (count < 0 || count > dims[axis])
+      call.fail(fmt::format("count: expected from 0 to {}, got {}", dims[axis], count));
+    dims[axis] = count;
+  }
+  const std::int64_t count = dims[axis];
+  if (integer_attribute(call.binding, "slices") != 0) {
+    Extents order = Slices(source, axis).sorted(descending);
+    order.resize(static_cast<std::size_t>(count));
+    return vector_of(order);
+  }
+  Tensor result(DType::I64, dims);
   const Slices all(source, axis);
   for (std::int64_t o = 0; o < all.outer; ++o) {
     for (std::int64_t i = 0; i < all.inner; ++i) {
@@ -194,8 +205,9 @@ Tensor evaluate_argsort(const OpCall& call) {
       sort_stably(order, [&](std::int64_t a, std::int64_t b) {
         return descending ? compared(source, at(b), at(a)) : compared(source, at(a), at(b));
       });
-      for (std::int64_t rank = 0; rank < all.extent; ++rank)
-        result.set_integer(at(rank), order[static_cast<std::size_t>(rank)]);
+      for (std::int64_t rank = 0; rank < count; ++rank)
+        result.set_integer((o * count + rank) * all.inner + i,
+                           order[static_cast<std::size_t>(rank)]);
     }
   }
   return result;

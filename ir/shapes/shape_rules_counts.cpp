@@ -41,15 +41,6 @@ void compact_rule(RuleContext& context) {
   context.add_result(DType::I64, {});
 }
 
-void argsort_rule(RuleContext& context) {
-  context.expect_rank_at_least(0, 1);
-  const TensorType& type = context.tensor(0);
-  const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), type.rank());
-  if (integer_attribute(context.binding, "slices") != 0)
-    context.add_result(DType::I64, {type.dims[axis]});
-  else context.add_result(DType::I64, type.dims);
-}
-
 void nonzero_rule(RuleContext& context) {
   const TensorType& type = context.tensor(0);
   context.add_result(DType::I64, {Dim(static_cast<std::int64_t>(type.rank())), any_extent()});

@@ -224,6 +224,17 @@ void cumulative_sum_rule(RuleContext& context) {
   context.add_result(context.dtype(0), context.dims(0));
 }
 
+namespace {
+
+// That `count`, operand 1 where it is one, leading places of an axis can be asked for.
+void require_leading(RuleContext& context, const Dim& count, const Dim& extent, const char* what) {
+  context.require_extent(count, 1, 0);
+  if (prove_less_equal(count, extent, context.symbols) != Proof::Yes)
+    context.require(Relation::LessEqual, count, extent, what);
+}
+
+}  // namespace
+
 void top_k_rule(RuleContext& context) {
   TensorType type = context.tensor(0);
   context.expect(type.dtype != DType::Bool, 0, "a tensor of numbers");
@@ -231,12 +242,24 @@ void top_k_rule(RuleContext& context) {
   const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), type.rank());
   const Dim k =
       is_dynamic(context) ? context.scalar(1) : Dim(integer_attribute(context.binding, "k"));
-  context.require_extent(k, 1, 0);
-  const Proof fits = prove_less_equal(k, type.dims[axis], context.symbols);
-  if (fits != Proof::Yes) context.require(Relation::LessEqual, k, type.dims[axis], "k");
+  require_leading(context, k, type.dims[axis], "k");
   type.dims[axis] = k;
   context.add_result(type.dtype, type.dims);
   context.add_result(DType::I64, std::move(type.dims));
+}
+
+void argsort_rule(RuleContext& context) {
+  context.expect_rank_at_least(0, 1);
+  TensorType type = context.tensor(0);
+  const std::size_t axis = context.axis(integer_attribute(context.binding, "axis"), type.rank());
+  if (context.has(1)) {
+    const Dim count = context.scalar(1);
+    require_leading(context, count, type.dims[axis], "count");
+    type.dims[axis] = count;
+  }
+  if (integer_attribute(context.binding, "slices") != 0)
+    context.add_result(DType::I64, {type.dims[axis]});
+  else context.add_result(DType::I64, std::move(type.dims));
 }
 
 void arg_rule(RuleContext& context) {

@@ -116,6 +116,22 @@ fn @main(%x: Tensor[(4, n), f32], %y: Tensor[(n, 3), u8]) {
               });
 }
 
+TEST(Counts, LargestElements) {
+  expect_same(R"(
+fn @main(%x: Tensor[(4, n), f32], %y: Tensor[(n, 3), i64], %k: Tensor[(), i64]) {
+  %v, %i = dyn.top_k(%x, %k)
+  %w, %j = dyn.top_k(%y, %k) {axis = 0, largest = 0}
+  %l = argsort(%x, %k) {descending = 1}
+  return %v, %i, %w, %j, %l
+})",
+              [](std::int64_t size, std::mt19937& random) {
+                const std::int64_t k = size / 7;
+                return std::vector<Tensor>{random_numbers(DType::F32, {4, size}, random, 400),
+                                           random_numbers(DType::I64, {size, 3}, random, 60),
+                                           Tensor::of<std::int64_t>(DType::I64, {}, {k})};
+              });
+}
+
 TEST(Counts, BoxesThatOverlap) {
   expect_same(R"(
 fn @main(%b: Tensor[(2, n, 4), f32], %s: Tensor[(2, 2, n), f32]) {

@@ -73,9 +73,10 @@ TEST(PtxCounts, LargestElements) {
 fn @main(%x: Tensor[(3, n), f32], %k: Tensor[(), i64]) where n in [0, 5000] {
   %v, %i = dyn.top_k(%x, %k)
   %o = argsort(%x) {descending = 1}
-  return %v, %i, %o
+  %w, %j = dyn.top_k(%x, %k) {largest = 0}
+  return %v, %i, %o, %w, %j
 })",
-              {4, 40, 7}, [](std::int64_t size, std::mt19937& random) {
+              {4, 40, 7, 3000}, [](std::int64_t size, std::mt19937& random) {
                 return std::vector<Tensor>{random_numbers(DType::F32, {3, size}, random, 9),
                                            Tensor::of<std::int64_t>(DType::I64, {}, {3})};
               });

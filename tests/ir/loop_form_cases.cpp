@@ -41,6 +41,11 @@ fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), i64] {
   %s = argsort(%x) {axis = 1, descending = 1}
   return %s
 })"},
+      {"SortOfFirst", R"(
+fn @main(%x: Tensor[(n, m), f32], %y: Tensor[(k), bool]) -> Tensor[(n, k), i64] {
+  %s = argsort(%x, dim(k)) {axis = 1}
+  return %s
+})"},
       {"SortOfSlices", R"(
 fn @main(%x: Tensor[(n, m, 3), i32]) -> Tensor[(m), i64] {
   %s = argsort(%x) {axis = 1, slices = 1}

@@ -368,12 +368,11 @@ class Runner {
         }
         return a < b;
       });
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        values_[form.rank] = static_cast<std::int64_t>(i);
+      loop({&form.rank, 1}, [&] {
         write(form.output,
-              offset(form.index, outputs_[static_cast<std::size_t>(form.output)].dims()), order[i]);
-      }
-      values_.erase(form.rank);
+              offset(form.index, outputs_[static_cast<std::size_t>(form.output)].dims()),
+              order.at(static_cast<std::size_t>(values_.at(form.rank.variable))));
+      });
     });
   }
 

@@ -69,7 +69,9 @@ void Builder::sorted_positions() {
   Attributes attributes{{"axis", axis_of(x)}, {"descending", static_cast<std::int64_t>(below(2))}};
   const bool slices = chance(30);
   if (slices) attributes.emplace("slices", std::int64_t{1});
-  auto order = apply(Op::argsort, {x}, attributes);
+  std::vector<ValueId> operands{x};
+  if (chance(40)) operands.push_back(literal(Op::dim, {min(random_dim(), 2)}));
+  auto order = apply(Op::argsort, operands, attributes);
   if (order && chance(50))
     apply(slices ? Op::gather : Op::gather_elements, {x, *order},
           {{"axis", attributes.at("axis")}});
