@@ -4,7 +4,6 @@
 #include <numeric>
 #include <span>
 
-#include "ir/error.h"
 #include "ir/expand.h"
 #include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"

@@ -319,14 +319,18 @@ class SortKind final : public KindOf<ir::SortForm> {
     const auto levels = [](double entries) { return std::ceil(std::log2(std::max(entries, 2.0))); };
     double cycles = 0;
     if (form.depth.empty()) {
+      const auto words = static_cast<double>(ir::size_of(key_dtype(form)) == 8 ? 2 : 1);
       const int lanes = inputs.target.lanes(4);
       const double key = point_cycles(inputs, form.program, {}, form.item.variable, lanes);
       const double buffer = std::min(items, 4 * ranks + 64);
       // Of a random row each sort of the buffer makes what is looked at about four times as much.
       const double sorts = 1 + std::log(std::max(items / buffer, 1.0)) / std::log(4.0);
-      const double exchanges = buffer * levels(buffer) * levels(buffer) / 4;
-      cycles = rows * (items * (key + 8.0 / lanes) +
-                       sorts * (100 + exchanges * 6 / sort_lanes(inputs.target)));
+      const double network = std::min(levels(buffer), levels(run_bytes / (8 * words)));
+      const double exchanges = buffer * network * network / 4;
+      const double merged = buffer * (levels(buffer) - network);
+      cycles =
+          rows * (items * (key + 8.0 / lanes) +
+                  sorts * (100 + exchanges * 5 * words / sort_lanes(inputs.target) + merged * 10));
     } else {
       const double key = point_cycles(inputs, form.program, {}, form.item.variable, 1);
       cycles = rows * items * (4 + levels(items) * (8 + 2 * key));

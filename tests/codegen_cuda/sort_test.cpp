@@ -94,6 +94,22 @@ TEST(CudaSort, KeysOfEveryType) {
   expect_sorted(sorted_rows("f32", true), "h200", sort(32, 2), rows_of(3, {0, 64, 65, 300}));
 }
 
+// Only the first of each row, at the edges of tiles and of merged runs.
+TEST(CudaSort, TheFirstOfEachRow) {
+  const auto region = make_region(R"(
+fn @main(%x: Tensor[(m, n), f32], %y: Tensor[(k), bool]) -> Tensor[(m, k), i64]
+  where m in [0, 1000], n in [0, 100000], k in [0, 100000] {
+  %i = argsort(%x, dim(k)) {descending = 1}
+  return %i
+})");
+  std::vector<Symbols> shapes;
+  for (const auto& [n, k] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {0, 0}, {1, 1}, {5, 0}, {64, 64}, {65, 3}, {130, 64}, {300, 65}, {300, 200}, {600, 1}})
+    shapes.push_back({{"m", 2}, {"n", n}, {"k", k}});
+  expect_sorted(region, "h200", sort(32, 2), shapes);
+  expect_sorted(region, "a100", sort(32, 4), shapes);
+}
+
 // A bucket of short rows: no merging is compiled, and small blocks are candidates.
 TEST(CudaSort, ShortRows) {
   const auto region = sorted_rows("f32", false);
