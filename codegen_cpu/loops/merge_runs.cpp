@@ -8,9 +8,13 @@ using ir::DType;
 
 RunMerger::RunMerger(KernelBuilder& kernel, const SortEntries& entries, const SortArray& array,
                      const SortArray& other, Before before)
-    : kernel_(kernel), entries_(entries), first_(array), second_(other), before_(std::move(before)),
-      left_(kernel.variable(kernel.value_type(DType::I64), "left")),
-      right_(kernel.variable(kernel.value_type(DType::I64), "right")) {}
+    : kernel_(kernel), entries_(entries), first_(array), second_(other),
+      before_(std::move(before)) {
+  for (Cursor* cursor : {&front_, &back_}) {
+    cursor->left = kernel.variable(kernel.value_type(DType::I64), "left");
+    cursor->right = kernel.variable(kernel.value_type(DType::I64), "right");
+  }
+}
 
 void RunMerger::emit(Scope& scope, llvm::Value* count, std::int64_t run, llvm::Value* wanted) {
   // As many passes as (count - 1) / run has bits.
@@ -56,38 +60,77 @@ void RunMerger::merge_pass(Scope& scope, llvm::Value* number, llvm::Value* count
     llvm::Value* begin = in.CreateMul(which, pair);
     const Merge merge{.from = from,
                       .to = to,
+                      .begin = begin,
                       .middle = within(in.CreateAdd(begin, run)),
-                      .end = within(in.CreateAdd(begin, pair))};
-    in.CreateStore(begin, left_);
-    in.CreateStore(merge.middle, right_);
-    kernel_.for_range(body, begin, merge.end, 1, [&](Scope& point, llvm::Value* place) {
-      merge_one(point, merge, place, count);
+                      .end = within(in.CreateAdd(begin, pair)),
+                      .count = count};
+    in.CreateStore(begin, front_.left);
+    in.CreateStore(merge.middle, front_.right);
+    in.CreateStore(in.CreateSub(merge.middle, kernel_.constant(1)), back_.left);
+    llvm::Value* last = in.CreateSub(merge.end, kernel_.constant(1));
+    in.CreateStore(last, back_.right);
+    // Two merges that meet, neither of which waits for the other; in the middle both may put the
+    // same entry.
+    llvm::Value* half = in.CreateLShr(
+        in.CreateAdd(in.CreateSub(merge.end, begin), kernel_.constant(1)), kernel_.constant(1));
+    kernel_.for_range(body, kernel_.constant(0), half, 1, [&](Scope& point, llvm::Value* done) {
+      merge_front(point, merge, kernel_.at(point).CreateAdd(begin, done));
+      merge_back(point, merge, kernel_.at(point).CreateSub(last, done));
     });
   });
 }
 
-void RunMerger::merge_one(Scope& scope, const Merge& merge, llvm::Value* place,
-                          llvm::Value* count) {
+void RunMerger::merge_front(Scope& scope, const Merge& merge, llvm::Value* place) {
+  const Heads heads = load_heads(scope, merge, front_);
+  auto& at = kernel_.at(scope);
+  llvm::Value* take_right =
+      at.CreateAnd(at.CreateICmpSLT(heads.right, merge.end),
+                   at.CreateOr(at.CreateICmpSGE(heads.left, merge.middle), heads.right_is_before));
+  entries_.store(scope, merge.to, place,
+                 entries_.select(scope, take_right, heads.right_entry, heads.left_entry));
+  move(scope, front_, heads, take_right, 1);
+}
+
+void RunMerger::merge_back(Scope& scope, const Merge& merge, llvm::Value* place) {
+  const Heads heads = load_heads(scope, merge, back_);
+  auto& at = kernel_.at(scope);
+  llvm::Value* take_right = at.CreateAnd(
+      at.CreateICmpSGE(heads.right, merge.middle),
+      at.CreateOr(at.CreateICmpSLT(heads.left, merge.begin), at.CreateNot(heads.right_is_before)));
+  entries_.store(scope, merge.to, place,
+                 entries_.select(scope, take_right, heads.right_entry, heads.left_entry));
+  move(scope, back_, heads, take_right, -1);
+}
+
+// Of a run that is used up, some other entry of the array.
+RunMerger::Heads RunMerger::load_heads(Scope& scope, const Merge& merge, const Cursor& cursor) {
   const auto next = [&](llvm::AllocaInst* variable) {
     return kernel_.at(scope).CreateLoad(variable->getAllocatedType(), variable);
   };
-  llvm::Value *left = next(left_), *right = next(right_);
+  Heads heads{.left = next(cursor.left), .right = next(cursor.right)};
   const auto entry = [&](llvm::Value* position) {
     auto& at = kernel_.at(scope);
-    llvm::Value* last = at.CreateSub(count, kernel_.constant(1));
-    return entries_.load(scope, merge.from,
-                         at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last), 1);
+    llvm::Value* last = at.CreateSub(merge.count, kernel_.constant(1));
+    llvm::Value* inside = at.CreateBinaryIntrinsic(
+        llvm::Intrinsic::smax, at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, position, last),
+        kernel_.constant(0));
+    return entries_.load(scope, merge.from, inside, 1);
   };
-  const SortEntry left_entry = entry(left), right_entry = entry(right);
-  llvm::Value* earlier = before_(scope, right_entry, left_entry);
+  heads.left_entry = entry(heads.left);
+  heads.right_entry = entry(heads.right);
+  heads.right_is_before = before_(scope, heads.right_entry, heads.left_entry);
+  return heads;
+}
+
+void RunMerger::move(Scope& scope, const Cursor& cursor, const Heads& heads,
+                     llvm::Value* take_right, std::int64_t step) {
   auto& at = kernel_.at(scope);
-  llvm::Value* take = at.CreateAnd(at.CreateICmpSLT(right, merge.end),
-                                   at.CreateOr(at.CreateICmpSGE(left, merge.middle), earlier));
-  entries_.store(scope, merge.to, place, entries_.select(scope, take, right_entry, left_entry));
-  auto& after = kernel_.at(scope);
-  llvm::Value* taken = after.CreateZExt(take, left->getType());
-  after.CreateStore(after.CreateAdd(right, taken), right_);
-  after.CreateStore(after.CreateAdd(left, after.CreateSub(kernel_.constant(1), taken)), left_);
+  const auto moved = [&](llvm::Value* from, llvm::Value* taken) {
+    llvm::Value* steps = at.CreateZExt(taken, from->getType());
+    return step > 0 ? at.CreateAdd(from, steps) : at.CreateSub(from, steps);
+  };
+  at.CreateStore(moved(heads.right, take_right), cursor.right);
+  at.CreateStore(moved(heads.left, at.CreateNot(take_right)), cursor.left);
 }
 
 }  // namespace anydim::codegen_cpu

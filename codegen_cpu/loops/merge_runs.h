@@ -23,18 +23,32 @@ class RunMerger {
  private:
   struct Merge {
     SortArray from, to;
-    llvm::Value *middle, *end;
+    llvm::Value *begin, *middle, *end;  // of both runs
+    llvm::Value* count;                 // of the array
+  };
+  // What comes next of either run, from one end.
+  struct Cursor {
+    llvm::AllocaInst *left = nullptr, *right = nullptr;
+  };
+  struct Heads {
+    llvm::Value *left = nullptr, *right = nullptr;  // positions
+    SortEntry left_entry{}, right_entry{};
+    llvm::Value* right_is_before = nullptr;
   };
 
   SortArray array(Scope& scope, llvm::Value* pass, bool written);
   void merge_pass(Scope& scope, llvm::Value* number, llvm::Value* count, std::int64_t first_run);
-  void merge_one(Scope& scope, const Merge& merge, llvm::Value* place, llvm::Value* count);
+  void merge_front(Scope& scope, const Merge& merge, llvm::Value* place);
+  void merge_back(Scope& scope, const Merge& merge, llvm::Value* place);
+  Heads load_heads(Scope& scope, const Merge& merge, const Cursor& cursor);
+  void move(Scope& scope, const Cursor& cursor, const Heads& heads, llvm::Value* take_right,
+            std::int64_t step);
 
   KernelBuilder& kernel_;
   const SortEntries& entries_;
   const SortArray first_, second_;
   const Before before_;
-  llvm::AllocaInst *left_, *right_;  // what comes next of either run
+  Cursor front_, back_;
 };
 
 }  // namespace anydim::codegen_cpu
