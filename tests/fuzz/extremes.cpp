@@ -444,6 +444,10 @@ const std::vector<Drawn>& drawn() {
                             w.below(2)));
          return w.chance(50) ? values : places;
        }},
+      {"argsort",
+       [](Writer& w) {
+         return w.apply(fmt::format("argsort({}, {})", w.tensor(2), w.integer(0, 3)));
+       }},
       {"loop", draw_loop},
       {"list_at", [](Writer& w) { return draw_list(w, 0); }},
       {"list_insert", [](Writer& w) { return draw_list(w, 1); }},

@@ -337,11 +337,11 @@ bool OnnxExporter::add_count(const Binding& binding, const Names& in, const Name
       return true;
     case Op::argsort: {
       if (integer_attribute(binding, "slices") != 0) no("argsort of slices");
-      const TensorType& sorted = type(binding.operands[0]);
+      const TensorType& positions = type(binding.results[0]);
       const std::int64_t axis = integer_attribute(binding, "axis");
-      const std::string rows = extent(sorted.dims[static_cast<std::size_t>(
-          axis < 0 ? axis + static_cast<std::int64_t>(sorted.rank()) : axis)]);
-      node("TopK", {in[0], rows}, {made(), out[0]})
+      const std::string count = extent(positions.dims[static_cast<std::size_t>(
+          axis < 0 ? axis + static_cast<std::int64_t>(positions.rank()) : axis)]);
+      node("TopK", {in[0], count}, {made(), out[0]})
           .integer("axis", axis)
           .integer("largest", integer_attribute(binding, "descending"));
       return true;
