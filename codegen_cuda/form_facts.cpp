@@ -42,7 +42,8 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
   };
   if (const auto* rows = std::get_if<ir::RowForm>(&form.kind)) {
     const ir::RowForm kept = with_kept_loads(*rows);
-    for (const ir::DType dtype : kept.scratch) facts.kept_registers += ir::size_of(dtype) > 4 ? 2 : 1;
+    for (const ir::DType dtype : kept.scratch)
+      facts.kept_registers += ir::size_of(dtype) > 4 ? 2 : 1;
     place(kept);
     place(without_scratch(*rows));
   }

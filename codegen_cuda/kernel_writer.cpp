@@ -172,19 +172,23 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
   const std::int64_t blocks =
       streams ? streaming_blocks(target(), options.threads, options.kept) : options.blocks;
   const std::int64_t left = registers_left(target(), options.threads, blocks);
-  plans_.push_back({.name = options.name,
-                    .threads = options.threads,
-                    .blocks = blocks,
-                    .registers = streams
-                                     ? std::min(streaming_registers(target(), options.kept), left)
-                                     : left});
+  plans_.push_back(
+      {.name = options.name,
+       .threads = options.threads,
+       .blocks = blocks,
+       .registers = streams ? std::min(streaming_registers(target(), options.kept), left) : left});
   const std::string bounds = streams && !streaming_is_bound(target(), options.kept)
                                  ? std::to_string(options.threads)
                                  : fmt::format("{}, {}", options.threads, blocks);
   std::string parameters;
   for (std::size_t i = 0; i < buffers(); ++i) {
-    parameters += fmt::format("{}{}* {}, ", i < parameters_ ? "const " : "",
-                              storage_type(buffer_types_[i].dtype), buffer(i));
+    // No launch writes weights: the compiler may load them ahead of stores and of waits for earlier
+    // launches, which it must not do with what these write. Where a thread keeps a row, it would
+    // keep the weights of one beside it, for which there are no registers.
+    const bool weight = i < parameters_ && inputs_.region.is_weight(i) && options.kept == 0;
+    parameters +=
+        fmt::format("{}{}* {}{}, ", i < parameters_ ? "const " : "",
+                    storage_type(buffer_types_[i].dtype), weight ? "__restrict__ " : "", buffer(i));
   }
   parameters += "const long long* extents, KernelError* error, void* workspace";
   if (options.tensor_maps > 0) use("tensor_map");

@@ -62,10 +62,10 @@ class CodeScope {
 struct EntryOptions {
   std::string name;
   int threads = 256;
-  int blocks = 0;       // intended blocks a multiprocessor (second launch bound); 0: as occupancy.h
-                        // counts those of kernels that stream
-  std::int64_t kept = 0;  // values that a thread of a kernel that streams keeps in registers
-  int tensor_maps = 0;  // parameters tensor_map0, tensor_map1, ...
+  int blocks = 0;  // intended blocks a multiprocessor (second launch bound); 0: as occupancy.h
+                   // counts those of kernels that stream
+  std::int64_t kept = 0;   // values that a thread of a kernel that streams keeps in registers
+  int tensor_maps = 0;     // parameters tensor_map0, tensor_map1, ...
   bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may
                            // be launched before its predecessor ends
   bool waits_later = false;  // the wait is where wait_for_earlier_launches() writes it

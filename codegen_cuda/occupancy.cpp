@@ -33,7 +33,8 @@ bool streaming_is_bound(const CudaTarget& target, std::int64_t kept) {
 std::int64_t streaming_registers(const CudaTarget& target, std::int64_t kept) {
   // Beside the values: addresses, sums, and vectors on their way (counted on machine code).
   constexpr std::int64_t beside = 56;
-  return takes_all_registers(target) ? 128 : std::max<std::int64_t>(64, beside + kept);
+  return takes_all_registers(target) ? 128
+                                     : std::max<std::int64_t>(64, (beside + kept + 7) / 8 * 8);
 }
 
 std::int64_t streaming_blocks(const CudaTarget& target, std::int64_t threads, std::int64_t kept) {

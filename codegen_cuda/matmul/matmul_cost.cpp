@@ -5,6 +5,7 @@
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/matmul/matmul_kinds.h"
+#include "codegen_cuda/matmul/matmul_operands.h"
 #include "codegen_cuda/work.h"
 
 namespace anydim::codegen_cuda {
@@ -188,12 +189,8 @@ double program_cycles(const ir::ScalarProgram& program) {
 
 double streamed_bytes(const ir::MatmulForm& form) {
   double bytes = 0;
-  for (const ir::ScalarStep& step : form.epilogue.steps) {
-    if (!step.is<ir::step::Load>()) continue;
-    const bool by_row =
-        ir::any_dim(step, [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
-    if (by_row) bytes += static_cast<double>(ir::size_of(step.dtype));
-  }
+  for (const ir::ScalarStep& step : form.epilogue.steps)
+    if (is_load_by_row(form, step)) bytes += static_cast<double>(ir::size_of(step.dtype));
   for (const ir::Store& store : form.stores)
     bytes += static_cast<double>(
         ir::size_of(form.epilogue.steps[static_cast<std::size_t>(store.step)].dtype));

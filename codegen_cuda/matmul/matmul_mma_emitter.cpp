@@ -178,7 +178,7 @@ class MmaEmitter {
                   place_.first_column.name, across, columns),
               .thread = schedule_.split == 1 ? "(int)(threadIdx.x % 32)"
                                              : "(rank * 32 + (int)(threadIdx.x % 32))",
-              .threads = schedule_.split == 1 ? "32" : "(32 * split)",
+              .threads = 32 * schedule_.split,
               .split = static_cast<int>(schedule_.split)};
           write_epilogue(kernel_, body, form_, names_, piece);
         });

@@ -121,6 +121,11 @@ std::optional<TensorOperands> tf32_operands(const ir::Region& region, const ir::
                         .right = tensor_operand(region, form.right, form.n, form.k, symbols)};
 }
 
+bool is_load_by_row(const ir::MatmulForm& form, const ir::ScalarStep& step) {
+  return step.is<ir::step::Load>() &&
+         ir::any_dim(step, [&](const ir::Dim& dim) { return dim.mentions(form.m.variable); });
+}
+
 std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir::MatmulForm& form,
                                               const ir::SymbolTable& symbols) {
   if (form.accumulate != DType::F32 && !ir::is_half(form.accumulate)) return std::nullopt;

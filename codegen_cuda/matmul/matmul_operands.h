@@ -71,6 +71,9 @@ Major operand_major(const ir::Region& region, const ir::ScalarProgram& program,
 // Offset in elements of a load in its buffer.
 ir::Dim load_offset(const ir::Region& region, const ir::ScalarStep& load,
                     const ir::SymbolTable& symbols);
+// A load of an epilogue that differs from row to row (a residual), not from column to column alone
+// (a bias).
+bool is_load_by_row(const ir::MatmulForm& form, const ir::ScalarStep& step);
 // The dim depends on a step's value or on tensor elements, not on symbols alone.
 bool depends_on_values(const ir::Dim& dim);
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+
+#include "codegen_cuda/matmul/matmul_operands.h"
 
 namespace anydim::codegen_cuda {
 
@@ -166,40 +169,112 @@ TilePlace write_tile_place(KernelWriter& kernel, CodeScope& scope, const ir::Mat
   return result;
 }
 
-void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form,
-                    const MatmulNames& names, const SumPiece& piece, const ResultBox* box) {
-  kernel.use("vectors");
-  const std::string place = kernel.fresh("element");
-  const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
-  CodeScope loop(&scope);
+namespace {
+
+// Where an element of a piece lies, in the piece and in the product.
+struct PieceElement {
+  std::string row_of_product, column_of_product;  // in the piece
+  IndexVariable m, n;
+};
+
+// Of element number `element`, of those of the product alone; else the loop goes on.
+PieceElement write_element(KernelWriter& kernel, CodeScope& loop, const ir::MatmulForm& form,
+                           const MatmulNames& names, const SumPiece& piece,
+                           const std::string& element) {
   const std::string row = kernel.fresh("row_of_piece"), column = kernel.fresh("column_of_piece");
   if (piece.transposed) {
     const std::int64_t vectors = piece.rows / piece.width;  // down the piece
     loop.line(fmt::format("const int {0} = {2} / {3} % {4} * {3}, {1} = {2} / {5};", row, column,
-                          place, piece.width, vectors, piece.rows));
+                          element, piece.width, vectors, piece.rows));
   } else {
-    loop.line(fmt::format("const int {0} = {2} / {3}, {1} = {2} % {3};", row, column, place,
+    loop.line(fmt::format("const int {0} = {2} / {3}, {1} = {2} % {3};", row, column, element,
                           piece.columns));
   }
-  const std::string &row_of_product = piece.transposed ? column : row,
-                    &column_of_product = piece.transposed ? row : column;
-  const bool wide_m = !fits_with(kernel, form.m.extent, 1024),
-             wide_n = !fits_with(kernel, form.n.extent, 1024);
-  const std::string steps =
-      piece.row_step == 1 ? row_of_product : fmt::format("{} * {}", row_of_product, piece.row_step);
-  const IndexVariable m = write_variable(loop, kernel, to_string(form.m.variable), wide_m,
-                                         fmt::format("{} + {}", piece.first_row, steps));
-  const IndexVariable n =
-      write_variable(loop, kernel, to_string(form.n.variable), wide_n,
-                     fmt::format("{} + {}", piece.first_column, column_of_product));
-  loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", m.name, names.rows.name, n.name,
-                        names.columns.name));
-  loop.define(form.m.variable, m);
+  PieceElement result{.row_of_product = piece.transposed ? column : row,
+                      .column_of_product = piece.transposed ? row : column,
+                      .m = {},
+                      .n = {}};
+  const std::string steps = piece.row_step == 1
+                                ? result.row_of_product
+                                : fmt::format("{} * {}", result.row_of_product, piece.row_step);
+  result.m = write_variable(loop, kernel, to_string(form.m.variable),
+                            !fits_with(kernel, form.m.extent, 1024),
+                            fmt::format("{} + {}", piece.first_row, steps));
+  result.n = write_variable(loop, kernel, to_string(form.n.variable),
+                            !fits_with(kernel, form.n.extent, 1024),
+                            fmt::format("{} + {}", piece.first_column, result.column_of_product));
+  loop.line(fmt::format("if ({} >= {} || {} >= {}) continue;", result.m.name, names.rows.name,
+                        result.n.name, names.columns.name));
+  loop.define(form.m.variable, result.m);
+  return result;
+}
 
+// Loads of an epilogue that differ from row to row, all of a thread's under way together: behind a
+// store to what may be the same memory each would wait for the one before.
+struct RowFetches {
+  std::int64_t together = 1;  // of a thread's vectors; 1: none is fetched ahead
+  std::string turn;           // counts them
+  std::string arrays, loop;   // declarations, and the body of a loop over turns
+  std::vector<FetchedLoad> loads;
+};
+
+RowFetches fetch_rows(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form,
+                      const MatmulNames& names, const SumPiece& piece, const std::string& element,
+                      const LaneProgram& program) {
+  constexpr std::int64_t most_registers = 16;
+  RowFetches fetches{
+      .together = 1, .turn = kernel.fresh("turn"), .arrays = {}, .loop = {}, .loads = {}};
+  CodeScope all(&scope), loop(&all);
+  const PieceElement at = write_element(kernel, loop, form, names, piece, element);
+  const LaneRange space{.variable = form.n.variable,
+                        .extent = form.n.extent,
+                        .width = piece.width,
+                        .first = at.n,
+                        .may_end = true};
+  fetches.loads = write_fetches(kernel, loop, space, program, form.m.variable, [&] {
+    return fmt::format("{}[{}]", kernel.fresh_numbered("fetched"), fetches.turn);
+  });
+  std::int64_t registers = 0;
+  for (const FetchedLoad& load : fetches.loads) {
+    const auto bytes = piece.width * static_cast<std::int64_t>(ir::size_of(load.dtype));
+    registers += (bytes + 3) / 4;
+  }
+  if (registers == 0 || 2 * registers > most_registers) return {};
+  const std::int64_t vectors = piece.vectors_of_thread(), room = most_registers / registers,
+                     rounds = (vectors + room - 1) / room;
+  fetches.together = (vectors + rounds - 1) / rounds;
+  if (fetches.together < 2) return {};
+  for (const FetchedLoad& load : fetches.loads)
+    fetches.arrays +=
+        fmt::format("{} {}[{}][{}];\n", storage_type(load.dtype),
+                    load.array.substr(0, load.array.find('[')), fetches.together, piece.width);
+  fetches.loop = loop.text();
+  return fetches;
+}
+
+}  // namespace
+
+void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm& form,
+                    const MatmulNames& names, const SumPiece& piece, const ResultBox* box) {
+  kernel.use("vectors");
+  const std::string element = kernel.fresh("element");
+  LaneProgram program{.program = form.epilogue, .roots = {}, .stores = form.stores, .at_point = {}};
+  if (box != nullptr) {
+    program.roots = {box->result.step};
+    program.stores.clear();
+  }
+  RowFetches fetches;
+  if (std::ranges::any_of(form.epilogue.steps,
+                          [&](const ir::ScalarStep& step) { return is_load_by_row(form, step); }))
+    fetches = fetch_rows(kernel, scope, form, names, piece, element, program);
+  program.fetched = fetches.loads;
+
+  CodeScope vectors(&scope), loop(fetches.together > 1 ? &vectors : &scope);
+  const PieceElement at = write_element(kernel, loop, form, names, piece, element);
   const std::string sum = kernel.fresh("sum");
   loop.line(fmt::format("{} {}[{}];", value_type(form.accumulate), sum, piece.width));
-  const std::string from =
-      fmt::format("{} + {} * {} + {}", piece.base, row_of_product, piece.pitch, column_of_product);
+  const std::string from = fmt::format("{} + {} * {} + {}", piece.base, at.row_of_product,
+                                       piece.pitch, at.column_of_product);
   if (piece.split > 1) {
     kernel.use("cluster");
     loop.line("#pragma unroll");
@@ -217,13 +292,10 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   const LaneRange space{.variable = form.n.variable,
                         .extent = form.n.extent,
                         .width = piece.width,
-                        .first = n,
+                        .first = at.n,
                         .may_end = true};
-  LaneProgram program{.program = form.epilogue, .roots = {}, .stores = form.stores, .at_point = {}};
   std::string results;
   if (box != nullptr) {
-    program.roots = {box->result.step};
-    program.stores.clear();
     const ir::DType dtype = kernel.output_type(static_cast<std::size_t>(box->result.output)).dtype;
     results = kernel.fresh("results");
     loop.line(fmt::format("{} {}[{}];", storage_type(dtype), results, piece.width));
@@ -236,12 +308,34 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
   };
   write_lanes(kernel, loop, space, program);
   if (box != nullptr)
-    loop.line(fmt::format("store_vector({} + {} * {} + {}, {});", box->memory, row, piece.columns,
-                          column, results));
+    loop.line(fmt::format("store_vector({} + {} * {} + {}, {});", box->memory, at.row_of_product,
+                          piece.columns, at.column_of_product, results));
 
-  scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3} * {4}) {{", place, start,
-                         piece.rows * piece.columns, piece.threads, piece.width));
-  scope.append(loop.text());
+  const std::int64_t elements = piece.rows * piece.columns, stride = piece.threads * piece.width;
+  const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
+  if (fetches.together == 1) {
+    scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", element, start,
+                           elements, stride));
+    scope.append(loop.text());
+    scope.line("}");
+    return;
+  }
+  const std::string first = kernel.fresh("first_element");
+  vectors.line(fetches.arrays);
+  for (const std::string& text : {fetches.loop, loop.text()}) {
+    vectors.line("#pragma unroll");
+    vectors.line(
+        fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", fetches.turn, fetches.together));
+    vectors.line(
+        fmt::format("  const int {} = {} + {} * {};", element, first, fetches.turn, stride));
+    if (elements % (fetches.together * stride) != 0)
+      vectors.line(fmt::format("  if ({} >= {}) break;", element, elements));
+    vectors.append(text);
+    vectors.line("}");
+  }
+  scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", first, start, elements,
+                         fetches.together * stride));
+  scope.append(vectors.text());
   scope.line("}");
 }
 

@@ -90,12 +90,17 @@ struct SumPiece {
   std::string first_row;      // of the product: an index expression
   std::int64_t row_step = 1;  // rows of the product between rows of the piece
   std::string first_column;
-  std::string thread, threads;
+  std::string thread;
+  std::int64_t threads = 32;
   int width = 4;  // columns of the product that a thread does at a time
   int split = 1;  // blocks of the cluster whose pieces, at the same place of their shared memory,
                   // are added; `thread` counts over all of them, and `rank` is this block's number
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the
                             // first), and the other way round
+
+  std::int64_t vectors_of_thread() const {
+    return (rows * columns + threads * width - 1) / (threads * width);
+  }
 };
 // Where the only result of a piece goes that leaves as a box: element (row, column) of the piece,
 // which is not transposed, to memory[row * columns + column].

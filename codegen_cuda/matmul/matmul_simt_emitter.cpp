@@ -152,7 +152,7 @@ class SimtEmitter {
                                .row_step = schedule_.thread_rows,
                                .first_column = place_.first_column.name,
                                .thread = "(int)threadIdx.x",
-                               .threads = "Tile::threads",
+                               .threads = schedule_.threads(),
                                .width = width};
           write_epilogue(kernel_, body, form_, names_, piece);
           body.line("__syncthreads();");

@@ -390,7 +390,7 @@ class WgmmaEmitter {
                          .first_row = place.first_row.name,
                          .first_column = place.first_column.name,
                          .thread = fmt::format("(rank * {} + (int)threadIdx.x - 128)", threads),
-                         .threads = fmt::format("({} * split)", threads),
+                         .threads = threads * schedule_.split,
                          .split = static_cast<int>(schedule_.split),
                          .transposed = schedule_.swap_ab};
     write_epilogue(kernel_, scope, form_, names_, piece);
@@ -433,7 +433,7 @@ class WgmmaEmitter {
               .first_row = place.first_row.name + (schedule_.swap_ab ? across : down),
               .first_column = place.first_column.name + (schedule_.swap_ab ? down : across),
               .thread = "(int)(threadIdx.x % 32)",
-              .threads = "32",
+              .threads = 32,
               .transposed = schedule_.swap_ab};
           if (result_ == nullptr) {
             write_epilogue(kernel_, body, form_, names_, piece);

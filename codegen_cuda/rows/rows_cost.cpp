@@ -127,8 +127,8 @@ StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
   if (!kept) bytes *= 1 + 0.25 * std::max(0.0, passes - 1);
   return {.blocks = blocks,
           .threads = static_cast<double>(block_threads),
-          .resident = static_cast<double>(streaming_blocks(inputs.target, block_threads,
-                                                          kept_values(inputs, fields))),
+          .resident = static_cast<double>(
+              streaming_blocks(inputs.target, block_threads, kept_values(inputs, fields))),
           .bytes = bytes,
           .clocks = clocks,
           .cached = cached_bytes(inputs, count, keys, inner / split, rows_at_once, blocks,

@@ -270,11 +270,10 @@ class RowsKind : public KernelKind {
     const auto threads = static_cast<int>(emission.fields.threads);
     const bool warps = threads == 32;
     const int together = warps ? rows_of_block : 1;
-    CodeScope& entry =
-        kernel.begin_entry({.name = "rows",
-                            .threads = threads * together,
-                            .kept = kept_values(kernel.inputs(), emission.fields),
-                            .dependent = true});
+    CodeScope& entry = kernel.begin_entry({.name = "rows",
+                                           .threads = threads * together,
+                                           .kept = kept_values(kernel.inputs(), emission.fields),
+                                           .dependent = true});
     RowGroup group{.kind = warps ? RowGroup::Kind::Warp : RowGroup::Kind::Block,
                    .threads = threads};
     group.thread = kernel.fresh("thread");

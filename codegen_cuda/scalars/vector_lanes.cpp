@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/dims/affine.h"
 
 namespace anydim::codegen_cuda {
@@ -38,23 +40,32 @@ VectorLanes::VectorLanes(KernelWriter& kernel, CodeScope& scope, const LaneRange
   point_.define(range_.variable, {place_, range_.first.wide});
 }
 
-void VectorLanes::load(ScalarWriter& writer) {
-  if (range_.width == 1) return;
+bool VectorLanes::is_vector(ScalarWriter& writer, std::int32_t load) const {
+  const ir::ScalarStep& step = writer.program().steps()[static_cast<std::size_t>(load)];
+  return range_.width > 1 && !ends_ && step.is<ir::step::Load>() && !writer.conditional(load) &&
+         is_contiguous(kernel_.symbols(), writer.load_offset(load), range_.variable, range_.extent,
+                       range_.width) &&
+         !writer.index_varies(load, range_.variable);
+}
+
+void VectorLanes::load(ScalarWriter& writer, const std::vector<FetchedLoad>& fetched) {
   for (std::size_t i = 0; i < writer.program().steps().size(); ++i) {
     const auto position = static_cast<std::int32_t>(i);
-    const ir::ScalarStep& step = writer.program().steps()[i];
-    if (!step.is<ir::step::Load>() || writer.conditional(position)) continue;
-    if (ends_ || !is_contiguous(kernel_.symbols(), writer.load_offset(position), range_.variable,
-                                range_.extent, range_.width))
-      continue;
-    if (writer.index_varies(position, range_.variable)) continue;
-    const std::string array = kernel_.fresh_numbered("loaded");
-    const std::string address = writer.address(scope_, position);
-    scope_.line(fmt::format("{} {}[{}];\nload_vector({}, {});", storage_type(step.dtype), array,
-                            range_.width, array, address));
+    if (!is_vector(writer, position)) continue;
+    const ir::DType dtype = writer.program().steps()[i].dtype;
+    const auto ahead = std::ranges::find(fetched, position, &FetchedLoad::step);
+    std::string array;
+    if (ahead != fetched.end()) {
+      array = ahead->array;
+    } else {
+      array = kernel_.fresh_numbered("loaded");
+      const std::string address = writer.address(scope_, position);
+      scope_.line(fmt::format("{} {}[{}];\nload_vector({}, {});", storage_type(dtype), array,
+                              range_.width, array, address));
+    }
     const std::string name = kernel_.fresh_numbered("element");
-    point_.line(fmt::format("const {} {} = {};", value_type(step.dtype), name,
-                            widened(kernel_, step.dtype, fmt::format("{}[{}]", array, lane_))));
+    point_.line(fmt::format("const {} {} = {};", value_type(dtype), name,
+                            widened(kernel_, dtype, fmt::format("{}[{}]", array, lane_))));
     writer.set_step(position, name, point_);
   }
 }
@@ -93,16 +104,44 @@ void VectorLanes::finish() {
   for (const std::string& line : after_) scope_.line(line);
 }
 
+namespace {
+
+std::vector<std::int32_t> all_roots(const LaneProgram& program) {
+  std::vector<std::int32_t> roots = program.roots;
+  for (const ir::Store& store : program.stores) roots.push_back(store.step);
+  return roots;
+}
+
+}  // namespace
+
 void write_lanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range,
                  const LaneProgram& program) {
   VectorLanes lanes(kernel, scope, range);
-  std::vector<std::int32_t> roots = program.roots;
-  for (const ir::Store& store : program.stores) roots.push_back(store.step);
-  ScalarWriter writer(kernel, program.program, lanes.point(), roots);
-  lanes.load(writer);
+  ScalarWriter writer(kernel, program.program, lanes.point(), all_roots(program));
+  lanes.load(writer, program.fetched);
   if (program.at_point) program.at_point(writer, lanes.point(), lanes.lane());
   for (const ir::Store& store : program.stores) lanes.store(writer, store);
   lanes.finish();
+}
+
+std::vector<FetchedLoad> write_fetches(KernelWriter& kernel, CodeScope& scope,
+                                       const LaneRange& range, const LaneProgram& program,
+                                       const ir::DimLeaf& variable,
+                                       const std::function<std::string()>& array) {
+  VectorLanes lanes(kernel, scope, range);
+  ScalarWriter writer(kernel, program.program, lanes.point(), all_roots(program));
+  std::vector<FetchedLoad> fetched;
+  for (std::size_t i = 0; i < writer.program().steps().size(); ++i) {
+    const auto position = static_cast<std::int32_t>(i);
+    if (!lanes.is_vector(writer, position) || writer.index_varies(position, variable) ||
+        !writer.load_offset(position).mentions(variable))
+      continue;
+    fetched.push_back(
+        {.step = position, .dtype = writer.program().steps()[i].dtype, .array = array()});
+    scope.line(
+        fmt::format("load_vector({}, {});", fetched.back().array, writer.address(scope, position)));
+  }
+  return fetched;
 }
 
 }  // namespace anydim::codegen_cuda

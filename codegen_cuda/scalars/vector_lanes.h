@@ -25,6 +25,13 @@ struct LaneRange {
 bool is_contiguous(const ir::SymbolTable& symbols, const ir::Dim& offset,
                    const ir::DimLeaf& variable, const ir::Dim& extent, int width);
 
+// A contiguous load that was written ahead of its program.
+struct FetchedLoad {
+  std::int32_t step = 0;
+  ir::DType dtype{};
+  std::string array;  // an expression: elements of storage_type, one a lane
+};
+
 // Writes vector loads, then a loop over the lanes, then vector stores:
 //
 //     VectorLanes lanes(kernel, scope, range);
@@ -39,7 +46,9 @@ class VectorLanes {
   CodeScope& point() { return range_.width == 1 ? scope_ : point_; }
   // "0" for one lane, else the name of the loop's counter.
   const std::string& lane() const { return lane_; }
-  void load(ScalarWriter& writer);
+  void load(ScalarWriter& writer, const std::vector<FetchedLoad>& fetched = {});
+  // Whether one access covers what the lanes of the load read.
+  bool is_vector(ScalarWriter& writer, std::int32_t load) const;
   void store(ScalarWriter& writer, const ir::Store& store);
   void finish();
 
@@ -60,8 +69,16 @@ struct LaneProgram {
   std::vector<std::int32_t> roots;
   std::vector<ir::Store> stores;
   std::function<void(ScalarWriter& writer, CodeScope& point, const std::string& lane)> at_point;
+  std::vector<FetchedLoad> fetched = {};  // that are not written again
 };
 void write_lanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range,
                  const LaneProgram& program);
+
+// Writes those contiguous loads of the program alone whose offset varies with `variable` by itself.
+// `array` names an array for each, which the caller declares where the program sees it.
+std::vector<FetchedLoad> write_fetches(KernelWriter& kernel, CodeScope& scope,
+                                       const LaneRange& range, const LaneProgram& program,
+                                       const ir::DimLeaf& variable,
+                                       const std::function<std::string()>& array);
 
 }  // namespace anydim::codegen_cuda

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <tuple>
 
 #include "codegen_cuda/backend.h"
 #include "codegen_cuda/compile.h"
@@ -162,6 +164,33 @@ TEST(MatmulCode, Instructions) {
       EXPECT_NE(code.find(instruction), std::string::npos) << instruction;
     for (const char* instruction : expected.not_held)
       EXPECT_EQ(code.find(fmt::format(" {}", instruction)), std::string::npos) << instruction;
+  }
+}
+
+// A residual's vectors are asked for before the first result is stored, which might change them for
+// all that the compiler knows: not each behind the store of the one before.
+TEST(MatmulCode, ResidualsOfAThreadAreUnderWayTogether) {
+  const char* nvdisasm = std::getenv("ANYDIM_NVDISASM");
+  if (nvdisasm == nullptr || *nvdisasm == '\0') GTEST_SKIP() << "no nvdisasm (ANYDIM_NVDISASM)";
+  const Region region = make_region(matmul_text({.columns = 384,
+                                                 .depth = 384,
+                                                 .dtype = "bf16",
+                                                 .result = "bf16",
+                                                 .epilogue = MatmulEpilogue::Residual}));
+  for (const auto& [part, schedule, together] :
+       {std::tuple("a100", "matmul_mma bm=64 bn=64 bk=64 stages=3 down=2 across=2 group=8 split=1",
+                   4),
+        {"h200",
+         "matmul_wgmma bm=64 bn=192 stages=3 blocks=1 group=8 swap_ab=0 persistent=1 split=1",
+         4}}) {
+    SCOPED_TRACE(std::string(part) + " " + schedule);
+    std::istringstream lines(disassembled(nvdisasm, *target_named(part), region, schedule));
+    int loads = 0, most = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(" LDG.E") != std::string::npos) most = std::max(most, ++loads);
+      if (line.find(" STG.E") != std::string::npos) loads = 0;
+    }
+    EXPECT_GE(most, together);
   }
 }
 

@@ -348,8 +348,8 @@ END:
                                     wait),
                 .module_scope = ".shared .align 8 .b64 barrier;"});
   };
-  expect_ok(run_ended(
-      "TRY: mbarrier.try_wait.parity.shared::cta.b64 %q2, [barrier], 0; @!%q2 bra TRY;"));
+  expect_ok(
+      run_ended("TRY: mbarrier.try_wait.parity.shared::cta.b64 %q2, [barrier], 0; @!%q2 bra TRY;"));
   EXPECT_FALSE(run_ended("").ok());
 }
 

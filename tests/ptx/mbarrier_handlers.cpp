@@ -121,9 +121,8 @@ Outcome run_arrive(Warp& warp, const Instruction& instruction, LaneMask mask) {
   if (arrives) gather_knowledge(warp, detail, mask);
   for_each_lane(mask, [&](int lane) {
     const std::uint64_t address = warp.address(detail.address, lane);
-    MbarrierObject& object = arrives
-                                 ? accessed_mbarrier(warp, detail.space, address, lane)
-                                 : find_mbarrier(warp, detail.space, address, lane);
+    MbarrierObject& object = arrives ? accessed_mbarrier(warp, detail.space, address, lane)
+                                     : find_mbarrier(warp, detail.space, address, lane);
     if (detail.state >= 0)
       warp.lanes<std::uint64_t>(detail.state)[lane] = encode_mbarrier(object.state);
     const std::int64_t count =

@@ -19,8 +19,9 @@ nlohmann::ordered_json constants_of(const ir::Backend& backend);
 // A product with a bias, [m, k] * [k, n], with m open: what schedules and estimates are asked
 // about.
 ir::Module product_of(const nlohmann::json& wanted);
-// Microseconds of each of "products" [{"n", "k", "m", "schedule"}, ..]: such a product, or with "text"
-// in place of "n" and "k" a program of one kernel, whose keys are "keys" (default: "m" alone).
+// Microseconds of each of "products" [{"n", "k", "m", "schedule"}, ..]: such a product, or with
+// "text" in place of "n" and "k" a program of one kernel, whose keys are "keys" (default: "m"
+// alone).
 nlohmann::ordered_json estimates(const CompileTarget& target, const CompileOptions& options,
                                  const nlohmann::json& wanted);
 
