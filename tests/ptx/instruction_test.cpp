@@ -175,12 +175,12 @@ TEST(Instruction, integer_arithmetic) {
   expect("dp2a.hi.s32.u32 %r3, %r0, %r1, %r2;", "%r3", k, [](u64 a, u64 b, u64 c) {
     return unsigned_32(static_cast<s16>(a) * s64{static_cast<u32>(b >> 16 & 0xff)} +
                        static_cast<s16>(a >> 16) * s64{static_cast<u32>(b >> 24 & 0xff)} +
-                       static_cast<s64>(c));
+                       s64{static_cast<s32>(c)});
   });
   expect("dp2a.lo.u32.s32 %r3, %r0, %r1, %r2;", "%r3", k, [](u64 a, u64 b, u64 c) {
     return unsigned_32(s64{static_cast<u16>(a)} * static_cast<std::int8_t>(b) +
                        s64{static_cast<u16>(a >> 16)} * static_cast<std::int8_t>(b >> 8) +
-                       static_cast<s64>(c));
+                       s64{static_cast<s32>(c)});
   });
   expect("div.s32 %r3, %r0, 7;", "%r3", k,
          [](u64 a, u64, u64) { return unsigned_32(static_cast<s32>(a) / 7); });
