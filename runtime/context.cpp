@@ -196,14 +196,20 @@ void Context::execute(const ir::Code::Launch& launch) {
 
 std::int64_t Context::bytes_of(const ir::Code::Launch& launch) const {
   using Place = ir::Code::Buffer::Place;
+  const ir::Region& region = program_.kernels[index_of(launch.kernel)].region;
+  std::vector<ir::ValueId> values = region.body.body.parameters;
+  std::ranges::copy(region.body.body.results, std::back_inserter(values));
   std::int64_t bytes = 0;
-  for (const std::int32_t position : launch.buffers) {
-    const ir::Code::Buffer& buffer = program_.entry().buffers[index_of(position)];
-    if (buffer.place == Place::Constant)
+  for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
+    const ir::Code::Buffer& buffer = frame_.code->buffers[index_of(launch.buffers[i])];
+    if (buffer.place == Place::Constant) {
       bytes += std::ssize(program_.constants[index_of(buffer.index)].tensor.bytes());
-    else if (buffer.place == Place::Input)
-      bytes += static_cast<std::int64_t>((*inputs_)[index_of(buffer.index)].byte_size());
-    else if (buffer.bytes >= 0) bytes += slot(buffer.bytes);
+      continue;
+    }
+    const ir::TensorType& type = region.body.tensor_type(values[i]);
+    std::vector<std::int64_t> dims;
+    for (const ir::Dim& dim : type.dims) dims.push_back(value_in_region(dim, region, extents_));
+    bytes += ir::byte_count(type.dtype, dims);
   }
   return bytes;
 }

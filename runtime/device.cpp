@@ -42,24 +42,36 @@ const ir::KernelCheck& check_of(const ir::Program::Kernel& kernel, const ir::Ker
   return kernel.checks[position];
 }
 
-std::int64_t extent_of(const ir::KernelCheck& check, const ir::Program::Kernel& kernel,
-                       std::span<const std::int64_t> extents) {
-  const std::vector<std::string>& symbols = kernel.region.body.symbols.names();
-  return check.extent.evaluate([&](const ir::DimLeaf& leaf) {
-    const auto found = std::ranges::find(symbols, leaf.symbol);
-    internal_check(found != symbols.end(), "a check's extent is over its region's symbols");
-    return extents[static_cast<std::size_t>(found - symbols.begin())];
-  });
+// The code, the entry's or a function's, that the launch is an instruction of.
+const ir::Code& code_of(const ir::Program& program, const ir::Code::Launch& launch) {
+  const auto has = [&](const ir::Code& code) {
+    return std::ranges::any_of(code.instructions, [&](const auto& instruction) {
+      return std::get_if<ir::Code::Launch>(&instruction) == &launch;
+    });
+  };
+  const auto found = std::ranges::find_if(program.functions, has);
+  internal_check(found != program.functions.end(), "a launch is an instruction of its program");
+  return *found;
 }
 
 }  // namespace
+
+std::int64_t value_in_region(const ir::Dim& dim, const ir::Region& region,
+                             std::span<const std::int64_t> extents) {
+  const std::vector<std::string>& symbols = region.body.symbols.names();
+  return dim.evaluate([&](const ir::DimLeaf& leaf) {
+    const auto found = std::ranges::find(symbols, leaf.symbol);
+    internal_check(found != symbols.end(), "a kernel's dims are over its region's symbols");
+    return extents[static_cast<std::size_t>(found - symbols.begin())];
+  });
+}
 
 bool may_report(const ir::Program& program, const ir::Code::Launch& launch,
                 std::span<const std::int64_t> extents, const ir::KernelError& error) {
   const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
   const ir::KernelCheck& check = check_of(kernel, error);
   if (check.kind != ir::KernelCheck::Kind::Index) return true;
-  const std::int64_t extent = extent_of(check, kernel, extents);
+  const std::int64_t extent = value_in_region(check.extent, kernel.region, extents);
   return error.value < -extent || error.value >= extent;
 }
 
@@ -67,13 +79,13 @@ void report_check(const ir::Program& program, const ir::Code::Launch& launch,
                   std::span<const std::int64_t> extents, const ir::KernelError& error) {
   const ir::Program::Kernel& kernel = program.kernels[static_cast<std::size_t>(launch.kernel)];
   const ir::KernelCheck& check = check_of(kernel, error);
-  const std::int64_t extent = extent_of(check, kernel, extents);
+  const std::int64_t extent = value_in_region(check.extent, kernel.region, extents);
   // Without a node's name the kernel's first result says where.
   const std::size_t first_result = kernel.region.body.body.parameters.size();
   const std::string node =
       !check.source.empty() || first_result >= launch.buffers.size()
           ? fmt::format("'{}'", check.source)
-          : "%" + program.entry()
+          : "%" + code_of(program, launch)
                       .buffers[static_cast<std::size_t>(launch.buffers[first_result])]
                       .name;
   switch (check.kind) {

@@ -191,6 +191,10 @@ class MemoryBudget {
   CallMemory used_, most_;
 };
 
+// A dim over the region's symbols, whose values `extents` are, in their order.
+std::int64_t value_in_region(const ir::Dim& dim, const ir::Region& region,
+                             std::span<const std::int64_t> extents);
+
 // Throws Error{Inputs} with the check's message, completed with the value and the range.
 [[noreturn]] void report_check(const ir::Program& program, const ir::Code::Launch& launch,
                                std::span<const std::int64_t> extents, const ir::KernelError& error);

@@ -96,6 +96,33 @@ TEST(ModelTimeline, TellsOfCallsWhatTheyLeftOutAndWhatTheyLaunched) {
   }
 }
 
+// A function's buffers are numbered apart from the entry's.
+TEST(ModelTimeline, LaunchesOfFunctionsAreToldWithTheirOwnBytes) {
+  CompileOptions options;
+  options.keep_kernels = false;
+  const auto model = Model::compile(ir::parse(R"(
+fn @main(%x: Tensor[(n, 48), f32]) -> Tensor[(n, 48), f32] where n in [1, 64] {
+  %y = call @inner(%x)
+  return %y
+}
+
+fn @inner(%x: Tensor[(m, 48), f32]) -> Tensor[(m, 48), f32] where m in [1, 64] {
+  %a = softmax(%x) {axis = -1}
+  %y = tanh(%a)
+  return %y
+})"),
+                                    options);
+  ModelContext context(model);
+  model->timeline().start();
+  context.run({ir::Tensor::of<float>(ir::DType::F32, {5, 48}, std::vector<float>(5 * 48))});
+  model->timeline().stop();
+  std::int64_t bytes = 0;
+  for (const json& launch :
+       events_of(json::parse(timeline_json(model->timeline().read())), "launch"))
+    bytes = std::max(bytes, launch.at("args").at("bytes").get<std::int64_t>());
+  EXPECT_EQ(bytes, 2 * 5 * 48 * 4);  // read and written
+}
+
 TEST(ModelTimeline, KernelsThatFollowBesideTheCallsAreTold) {
   const auto timeline = std::make_shared<runtime::Timeline>();
   timeline->start();
