@@ -196,22 +196,29 @@ void Context::execute(const ir::Code::Launch& launch) {
 
 std::int64_t Context::bytes_of(const ir::Code::Launch& launch) const {
   using Place = ir::Code::Buffer::Place;
-  const ir::Region& region = program_.kernels[index_of(launch.kernel)].region;
-  std::vector<ir::ValueId> values = region.body.body.parameters;
-  std::ranges::copy(region.body.body.results, std::back_inserter(values));
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
     const ir::Code::Buffer& buffer = frame_.code->buffers[index_of(launch.buffers[i])];
-    if (buffer.place == Place::Constant) {
+    if (buffer.place == Place::Constant)
       bytes += std::ssize(program_.constants[index_of(buffer.index)].tensor.bytes());
-      continue;
-    }
-    const ir::TensorType& type = region.body.tensor_type(values[i]);
-    std::vector<std::int64_t> dims;
-    for (const ir::Dim& dim : type.dims) dims.push_back(value_in_region(dim, region, extents_));
-    bytes += ir::byte_count(type.dtype, dims);
+    else if (buffer.bytes >= 0) bytes += slot(buffer.bytes);
+    else if (buffer.place == Place::Input && frame_.code == &program_.entry())
+      bytes += static_cast<std::int64_t>((*inputs_)[index_of(buffer.index)].byte_size());
+    else bytes += bytes_in_region(launch, i);
   }
   return bytes;
+}
+
+// Of what a function was given: its buffers do not say.
+std::int64_t Context::bytes_in_region(const ir::Code::Launch& launch, std::size_t operand) const {
+  const ir::Region& region = program_.kernels[index_of(launch.kernel)].region;
+  const ir::Block& body = region.body.body;
+  const ir::TensorType& type = region.body.tensor_type(
+      operand < body.parameters.size() ? body.parameters[operand]
+                                       : body.results.at(operand - body.parameters.size()));
+  std::vector<std::int64_t> dims;
+  for (const ir::Dim& dim : type.dims) dims.push_back(value_in_region(dim, region, extents_));
+  return ir::byte_count(type.dtype, dims);
 }
 
 std::uint32_t Context::note_of(const ir::Code::Launch& launch, const Pick& picked) {

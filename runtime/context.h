@@ -125,6 +125,7 @@ class Context {
   void test_checks(const ir::Program::Stage& stage) const;
   Pick pick(std::int32_t kernel);
   std::int64_t bytes_of(const ir::Code::Launch& launch) const;
+  std::int64_t bytes_in_region(const ir::Code::Launch& launch, std::size_t operand) const;
   std::uint32_t note_of(const ir::Code::Launch& launch, const Pick& picked);
   void put_on_timeline(const ir::Code::Launch& launch, const Pick& picked, std::uint64_t begun);
 
