@@ -92,28 +92,11 @@ KernelBuilder::KernelBuilder(const Target& target, const ir::Region& region,
         {.symbol = names[i]},
         invariant(code.CreateLoad(i64, code.CreateConstInBoundsGEP1_64(i64, extents, i))));
   }
-  for (std::size_t i = 0; i < bucket.intervals.size() && i < region.keys.size(); ++i) {
-    if (region.keys[i].kind() != ir::Dim::Kind::Symbol) continue;
-    const ir::BucketInterval& interval = bucket.intervals[i];
-    const std::string& name = region.keys[i].leaf().symbol;
-    symbols_.narrow(name, {interval.low, interval.high}, "bucket");
-    if (const ir::SymbolInfo* known = symbols_.find(name);
-        known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
-      ir::SymbolInfo info = *known;
-      info.multiple = interval.multiple;
-      symbols_.declare(name, info);
-    }
-  }
+  ir::narrow(symbols_, region, bucket);
 }
 
 ir::Interval KernelBuilder::interval_of(const ir::Dim& dim) const {
-  ir::Interval interval = ir::bounds(dim, symbols_);
-  for (std::size_t i = 0; i < bucket_.intervals.size() && i < region_.keys.size(); ++i) {
-    if (!(region_.keys[i] == dim)) continue;
-    interval.low = std::max(interval.low, bucket_.intervals[i].low);
-    interval.high = std::min(interval.high, bucket_.intervals[i].high);
-  }
-  return interval;
+  return ir::bounds_in(region_, bucket_, dim, symbols_);
 }
 
 llvm::AllocaInst* KernelBuilder::variable(llvm::Type* type, const std::string& name) {

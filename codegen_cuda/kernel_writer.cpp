@@ -8,43 +8,13 @@
 #include "codegen_cuda/device_text.h"
 #include "codegen_cuda/occupancy.h"
 #include "ir/error.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
 
 using ir::Dim;
-
-// A product of atoms with a coefficient, where the dim is one.
-struct Product {
-  std::int64_t coefficient = 1;
-  std::vector<Dim> factors;
-};
-
-std::optional<Product> as_product(const Dim& dim) {
-  if (dim.kind() == Dim::Kind::Sum) {
-    if (dim.terms().size() != 1 || dim.constant_part() != 0) return std::nullopt;
-    return Product{dim.terms()[0].coefficient, dim.terms()[0].factors};
-  }
-  if (const auto constant = dim.constant()) return Product{*constant, {}};
-  return Product{1, {dim}};
-}
-
-// The factors of `whole` less those of `part`; nullopt where some of them are missing.
-std::optional<std::vector<Dim>> without(std::vector<Dim> whole, const std::vector<Dim>& part) {
-  for (const Dim& factor : part) {
-    const auto found = std::find(whole.begin(), whole.end(), factor);
-    if (found == whole.end()) return std::nullopt;
-    whole.erase(found);
-  }
-  return whole;
-}
-
-// a * b, saturated; both at least 0.
-std::int64_t saturated(std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;
-}
 
 std::string_view text_of(const DevicePiece& piece, const ReplacedText* replaced) {
   if (replaced == nullptr) return piece.text;
@@ -91,45 +61,11 @@ KernelWriter::KernelWriter(const PlanInputs& inputs, const ir::Bucket& bucket, s
     names_.insert(taken);
   }
   for (std::size_t i = 0; i < buffers(); ++i) names_.insert(buffer(i));
-  for (std::size_t i = 0; i < bucket.intervals.size() && i < inputs.region.keys.size(); ++i) {
-    if (inputs.region.keys[i].kind() != Dim::Kind::Symbol) continue;
-    const ir::BucketInterval& interval = bucket.intervals[i];
-    const std::string& name = inputs.region.keys[i].leaf().symbol;
-    symbols_.narrow(name, {interval.low, interval.high}, "bucket");
-    if (const ir::SymbolInfo* known = symbols_.find(name);
-        known && interval.multiple > 1 && known->multiple % interval.multiple != 0) {
-      ir::SymbolInfo info = *known;
-      info.multiple = interval.multiple;
-      symbols_.declare(name, info);
-    }
-  }
+  ir::narrow(symbols_, inputs.region, bucket);
 }
 
 ir::Interval KernelWriter::interval_of(const Dim& dim) const {
-  ir::Interval interval = ir::bounds(dim, symbols_);
-  const auto product = as_product(dim);
-  if (!product || product->coefficient <= 0) return interval;
-  for (std::size_t i = 0; i < bucket_.intervals.size() && i < inputs_.region.keys.size(); ++i) {
-    const auto key = as_product(inputs_.region.keys[i]);
-    if (!key || key->factors.empty() || key->coefficient <= 0) continue;
-    const auto rest = without(product->factors, key->factors);
-    if (!rest) continue;
-    std::int64_t low = product->coefficient, high = low;
-    bool known = true;
-    for (const Dim& factor : *rest) {
-      const ir::Interval of_factor = ir::bounds(factor, symbols_);
-      known = known && of_factor.low >= 0;
-      low = saturated(low, std::max<std::int64_t>(of_factor.low, 0));
-      high = saturated(high, std::max<std::int64_t>(of_factor.high, 0));
-    }
-    if (!known) continue;
-    // dim == coefficient * rest * key / the key's own coefficient
-    interval.low =
-        std::max(interval.low, saturated(low, bucket_.intervals[i].low) / key->coefficient);
-    interval.high =
-        std::min(interval.high, saturated(high, bucket_.intervals[i].high) / key->coefficient);
-  }
-  return interval;
+  return ir::bounds_in(inputs_.region, bucket_, dim, symbols_);
 }
 
 bool KernelWriter::fits_int(const Dim& dim) const {

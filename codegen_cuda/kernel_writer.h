@@ -80,8 +80,7 @@ class KernelWriter {
   const PlanInputs& inputs() const { return inputs_; }
   const CudaTarget& target() const { return inputs_.target; }
   ir::SymbolTable& symbols() { return symbols_; }
-  // Values that `dim` takes within the bucket: ir::bounds, and the intervals of bucket keys and
-  // their multiples.
+  // Values that `dim` takes within the bucket.
   ir::Interval interval_of(const ir::Dim& dim) const;
   bool fits_int(const ir::Dim& dim) const;
 

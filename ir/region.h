@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/schedule.h"
 #include "ir/shapes/shape_program.h"
 
 namespace anydim::ir {
@@ -31,5 +32,13 @@ ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions);
 // Fewer values than keys leave the last ones unknown.
 std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
                                      std::span<const std::int64_t> keys);
+
+// Narrows the symbols that are keys to their intervals of the bucket.
+void narrow(SymbolTable& symbols, const Region& region, const Bucket& bucket);
+
+// Values that a dim takes within the bucket: its bounds, and the intervals of the keys that it is
+// or is a product with.
+Interval bounds_in(const Region& region, const Bucket& bucket, const Dim& dim,
+                   const SymbolTable& symbols);
 
 }  // namespace anydim::ir

@@ -36,6 +36,10 @@ struct BucketInterval {
 };
 struct Bucket {
   std::vector<BucketInterval> intervals;
+  // All sizes, for a key that the bucket has no interval of.
+  BucketInterval of_key(std::size_t key) const {
+    return key < intervals.size() ? intervals[key] : BucketInterval{};
+  }
   bool contains(std::span<const std::int64_t> keys) const;
   bool operator==(const Bucket&) const = default;
 };

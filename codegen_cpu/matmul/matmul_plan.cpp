@@ -131,8 +131,7 @@ struct Sizes {
 Sizes sizes_of(const PlanInputs& inputs, const ir::Bucket& bucket) {
   std::vector<std::int64_t> keys, most, least;
   for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
-    const ir::BucketInterval interval =
-        i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+    const ir::BucketInterval interval = bucket.of_key(i);
     keys.push_back(typical(interval));
     most.push_back(std::max<std::int64_t>(interval.high, 1));
     least.push_back(std::max<std::int64_t>(interval.low, 1));

@@ -370,8 +370,7 @@ std::vector<ir::Schedule> AttentionKind::candidates(const PlanInputs& inputs,
   for (const bool upper : {false, true}) {
     std::vector<std::int64_t> keys;
     for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
-      const ir::BucketInterval interval =
-          i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+      const ir::BucketInterval interval = bucket.of_key(i);
       const std::int64_t low = std::max<std::int64_t>(interval.low, 1);
       // An open bucket is judged where most work is.
       keys.push_back(

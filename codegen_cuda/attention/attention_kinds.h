@@ -21,11 +21,7 @@ class AttentionKind : public KernelKind {
   static bool has_column(const PlanInputs& inputs);
 };
 
-// Values that an extent takes within the bucket, where it is one of the region's keys; else what
-// the form's symbols say.
-ir::Interval extent_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket,
-                              const ir::Dim& extent);
-// The same of the rows of one sequence, on average where several lie end to end.
+// Rows of one sequence within the bucket, on average where several lie end to end.
 ir::Interval rows_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket);
 
 }  // namespace anydim::codegen_cuda

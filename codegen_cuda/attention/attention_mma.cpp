@@ -9,6 +9,7 @@
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "ir/error.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cuda {
 
@@ -50,10 +51,11 @@ class AttentionMma final : public AttentionKind {
 std::vector<ir::Schedule> AttentionMma::space(const PlanInputs& inputs,
                                               const ir::Bucket& bucket) const {
   const ir::Interval rows = rows_in_bucket(inputs, bucket),
-                     keys =
-                         attention_form(inputs).segments
-                             ? rows
-                             : extent_in_bucket(inputs, bucket, attention_form(inputs).key.extent);
+                     keys = attention_form(inputs).segments
+                                ? rows
+                                : ir::bounds_in(inputs.region, bucket,
+                                                attention_form(inputs).key.extent,
+                                                inputs.form.symbols);
   std::vector<AttentionMmaSchedule> schedules{
       {.warps = 4, .points = 1, .tiles = 1, .keys = 64, .stages = 2},  // the safe one
       {.warps = 8, .points = 1, .tiles = 1, .keys = 64, .stages = 2},

@@ -7,6 +7,7 @@
 #include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/attention/attention_schedule.h"
 #include "codegen_cuda/form_facts.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cuda {
 
@@ -152,21 +153,11 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
 
 }  // namespace
 
-ir::Interval extent_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket,
-                              const Dim& extent) {
-  ir::Interval interval = ir::bounds(extent, inputs.form.symbols);
-  for (std::size_t i = 0; i < inputs.region.keys.size() && i < bucket.intervals.size(); ++i) {
-    if (!(inputs.region.keys[i] == extent)) continue;
-    interval.low = std::max(interval.low, bucket.intervals[i].low);
-    interval.high = std::min(interval.high, bucket.intervals[i].high);
-  }
-  return interval;
-}
-
 ir::Interval rows_in_bucket(const PlanInputs& inputs, const ir::Bucket& bucket) {
   const ir::AttentionForm& form = attention_form(inputs);
-  return extent_in_bucket(inputs, bucket,
-                          form.segments ? inputs.facts->sequence_rows : form.row.extent);
+  return ir::bounds_in(inputs.region, bucket,
+                       form.segments ? inputs.facts->sequence_rows : form.row.extent,
+                       inputs.form.symbols);
 }
 
 std::unique_ptr<KernelKind> make_attention_simt_kind() { return std::make_unique<AttentionSimt>(); }

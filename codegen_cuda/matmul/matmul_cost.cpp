@@ -39,8 +39,7 @@ std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucke
   constexpr std::int64_t most = 8192;  // beyond, what is best changes no more
   std::vector<std::int64_t> keys;
   for (std::size_t i = 0; i < inputs.region.keys.size(); ++i) {
-    const ir::BucketInterval interval =
-        i < bucket.intervals.size() ? bucket.intervals[i] : ir::BucketInterval{};
+    const ir::BucketInterval interval = bucket.of_key(i);
     const std::int64_t low = std::max<std::int64_t>(interval.low, 1),
                        high = std::max(low, std::min(interval.high, most));
     keys.push_back(
@@ -52,8 +51,7 @@ std::vector<std::int64_t> typical_keys(const PlanInputs& inputs, const ir::Bucke
 std::vector<std::int64_t> largest_keys(const PlanInputs& inputs, const ir::Bucket& bucket) {
   std::vector<std::int64_t> keys;
   for (std::size_t i = 0; i < inputs.region.keys.size(); ++i)
-    keys.push_back(i < bucket.intervals.size() ? std::max<std::int64_t>(bucket.intervals[i].high, 1)
-                                               : ir::default_symbol_maximum);
+    keys.push_back(std::max<std::int64_t>(bucket.of_key(i).high, 1));
   return keys;
 }
 
