@@ -6,6 +6,7 @@
 
 #include "codegen_cpu/compile.h"
 #include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/scalars/index_emitter.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -105,7 +106,7 @@ class ShapeEmitter {
       case Dim::Kind::Select: {
         const Checked left = value(dim.operands()[0]), right = value(dim.operands()[1]);
         const Checked then = value(dim.operands()[2]), otherwise = value(dim.operands()[3]);
-        llvm::Value* holds = compare(dim.comparison(), left.value, right.value);
+        llvm::Value* holds = emit_comparison(at_, dim.comparison(), left.value, right.value);
         llvm::Value* failed = either(either(left.failed, right.failed),
                                      chosen_failure(holds, then.failed, otherwise.failed));
         return {at_.CreateSelect(holds, then.value, otherwise.value), failed};
@@ -118,16 +119,6 @@ class ShapeEmitter {
       }
     }
     internal_error("a dim is of one of the kinds");
-  }
-
-  llvm::Value* compare(ir::Comparison comparison, llvm::Value* a, llvm::Value* b) {
-    switch (comparison) {
-      case ir::Comparison::Equal: return at_.CreateICmpEQ(a, b);
-      case ir::Comparison::NotEqual: return at_.CreateICmpNE(a, b);
-      case ir::Comparison::Less: return at_.CreateICmpSLT(a, b);
-      case ir::Comparison::LessEqual: return at_.CreateICmpSLE(a, b);
-    }
-    internal_error("a comparison is one of four");
   }
 
   Checked checked(llvm::Intrinsic::ID operation, Checked a, Checked b) {

@@ -158,7 +158,7 @@ class Emission {
         llvm::Value *then = value(dim.operands()[2]), *otherwise = value(dim.operands()[3]);
         auto& at = code(home);
         match(at, left, right);
-        llvm::Value* holds = compare(at, dim.comparison(), left, right);
+        llvm::Value* holds = emit_comparison(at, dim.comparison(), left, right);
         if (holds->getType()->isVectorTy()) {
           if (!then->getType()->isVectorTy()) then = at.CreateVectorSplat(width(), then);
         }
@@ -175,25 +175,23 @@ class Emission {
     internal_error("a dim has one of the kinds");
   }
 
- public:
-  static llvm::Value* compare(llvm::IRBuilder<>& at, ir::Comparison comparison, llvm::Value* left,
-                              llvm::Value* right) {
-    switch (comparison) {
-      case ir::Comparison::Equal: return at.CreateICmpEQ(left, right);
-      case ir::Comparison::NotEqual: return at.CreateICmpNE(left, right);
-      case ir::Comparison::Less: return at.CreateICmpSLT(left, right);
-      case ir::Comparison::LessEqual: return at.CreateICmpSLE(left, right);
-    }
-    internal_error("a comparison is one of four");
-  }
-
- private:
   KernelBuilder& kernel_;
   Scope& scope_;
   bool lanes_;
 };
 
 }  // namespace
+
+llvm::Value* emit_comparison(llvm::IRBuilder<>& at, ir::Comparison comparison, llvm::Value* left,
+                             llvm::Value* right) {
+  switch (comparison) {
+    case ir::Comparison::Equal: return at.CreateICmpEQ(left, right);
+    case ir::Comparison::NotEqual: return at.CreateICmpNE(left, right);
+    case ir::Comparison::Less: return at.CreateICmpSLT(left, right);
+    case ir::Comparison::LessEqual: return at.CreateICmpSLE(left, right);
+  }
+  internal_error("a comparison is one of the enumerators");
+}
 
 Scope& home_of(KernelBuilder& kernel, Scope& scope, const Dim& dim) {
   return ir::home_of_leaves(scope, kernel.root(), dim.leaves());
@@ -287,7 +285,7 @@ llvm::Value* emit_condition(KernelBuilder& kernel, Scope& scope,
     left = kernel.splat(left, scope.lanes().width);
     right = kernel.splat(right, scope.lanes().width);
   }
-  return Emission::compare(at, condition.comparison, left, right);
+  return emit_comparison(at, condition.comparison, left, right);
 }
 
 llvm::Value* emit_pointer(KernelBuilder& kernel, Scope& scope, llvm::Value* base, ir::DType dtype,

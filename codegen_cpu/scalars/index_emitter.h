@@ -22,6 +22,10 @@ void emit_points(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterat
 // The same for every lane: <width x i64> where the value differs between lanes, else as emit_index.
 llvm::Value* emit_index_lanes(KernelBuilder& kernel, Scope& scope, const ir::Dim& dim);
 
+// left COMPARISON right of signed integers, one each or a vector each.
+llvm::Value* emit_comparison(llvm::IRBuilder<>& at, ir::Comparison comparison, llvm::Value* left,
+                             llvm::Value* right);
+
 // lhs COMPARISON rhs as i1, or <width x i1> where it differs between lanes.
 llvm::Value* emit_condition(KernelBuilder& kernel, Scope& scope,
                             const ir::ScalarStep::Condition& condition);

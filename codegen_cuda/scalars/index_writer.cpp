@@ -59,20 +59,11 @@ class Emission {
 
   std::string compare(const ir::ScalarStep::Condition& condition) {
     const IndexVariable left = value(condition.left), right = value(condition.right);
-    return "(" + left.name + " " + comparison(condition.comparison) + " " + right.name + ")";
+    return "(" + left.name + " " + std::string(sign_of(condition.comparison)) + " " + right.name +
+           ")";
   }
 
  private:
-  static std::string comparison(ir::Comparison comparison) {
-    switch (comparison) {
-      case ir::Comparison::Equal: return "==";
-      case ir::Comparison::NotEqual: return "!=";
-      case ir::Comparison::Less: return "<";
-      case ir::Comparison::LessEqual: return "<=";
-    }
-    internal_error("a comparison is one of four");
-  }
-
   IndexVariable leaf(const Dim& dim) {
     const IndexVariable* found = scope_.find(dim.leaf());
     internal_check(found != nullptr,

@@ -102,6 +102,26 @@ const std::shared_ptr<const Dim::Node>& shared_constant(std::int64_t constant) {
 
 }  // namespace
 
+bool holds(Comparison comparison, std::int64_t left, std::int64_t right) {
+  switch (comparison) {
+    case Comparison::Equal: return left == right;
+    case Comparison::NotEqual: return left != right;
+    case Comparison::Less: return left < right;
+    case Comparison::LessEqual: return left <= right;
+  }
+  internal_error("a comparison is one of the enumerators");
+}
+
+std::string_view sign_of(Comparison comparison) {
+  switch (comparison) {
+    case Comparison::Equal: return "==";
+    case Comparison::NotEqual: return "!=";
+    case Comparison::Less: return "<";
+    case Comparison::LessEqual: return "<=";
+  }
+  internal_error("a comparison is one of the enumerators");
+}
+
 Dim::Dim() : Dim(std::int64_t{0}) {}
 
 Dim::Dim(std::int64_t constant)

@@ -20,6 +20,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace anydim::ir {
@@ -29,6 +30,8 @@ using ValueId = std::uint32_t;
 class Dim;
 
 enum class Comparison { Equal, NotEqual, Less, LessEqual };
+bool holds(Comparison comparison, std::int64_t left, std::int64_t right);
+std::string_view sign_of(Comparison comparison);  // as in C++
 
 // What a loop variable of a kernel counts. Print shows its letter and its number: `$m0`.
 enum class LoopRole : char {

@@ -185,16 +185,6 @@ Dim decide_less(const Dim& lhs, const Dim& rhs, const Dim& then, const Dim& othe
                   : make_select(Comparison::Less, left, right, then, otherwise);
 }
 
-bool holds(Comparison comparison, std::int64_t a, std::int64_t b) {
-  switch (comparison) {
-    case Comparison::Equal: return a == b;
-    case Comparison::NotEqual: return a != b;
-    case Comparison::Less: return a < b;
-    case Comparison::LessEqual: return a <= b;
-  }
-  internal_error("a comparison is one of the enumerators");
-}
-
 }  // namespace
 
 // Canonical selects compare by == or < only; != and <= swap the branches.

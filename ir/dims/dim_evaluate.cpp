@@ -171,16 +171,6 @@ class Evaluation {
     return divisor;
   }
 
-  static bool holds(Comparison comparison, std::int64_t a, std::int64_t b) {
-    switch (comparison) {
-      case Comparison::Equal: return a == b;
-      case Comparison::NotEqual: return a != b;
-      case Comparison::Less: return a < b;
-      case Comparison::LessEqual: return a <= b;
-    }
-    internal_error("a comparison is one of the enumerators");
-  }
-
   // Summed in 128 bits: only a sum that itself leaves 64 bits is an error, whatever the order of
   // its terms.
   std::int64_t sum(const Dim& dim) {

@@ -86,20 +86,10 @@ class Printer {
     out_ += ')';
   }
 
-  static std::string_view sign_of(Comparison comparison) {
-    switch (comparison) {
-      case Comparison::Equal: return " == ";
-      case Comparison::NotEqual: return " != ";
-      case Comparison::Less: return " < ";
-      case Comparison::LessEqual: return " <= ";
-    }
-    internal_error("a comparison is one of the enumerators");
-  }
-
   void select(const Dim& dim) {
     out_ += "select(";
     print(dim.operands()[0]);
-    out_ += sign_of(dim.comparison());
+    out_ += " " + std::string(sign_of(dim.comparison())) + " ";
     print(dim.operands()[1]);
     out_ += ", ";
     print(dim.operands()[2]);

@@ -8,20 +8,6 @@
 
 namespace anydim::ir {
 
-namespace {
-
-bool holds(Comparison comparison, std::int64_t a, std::int64_t b) {
-  switch (comparison) {
-    case Comparison::Equal: return a == b;
-    case Comparison::NotEqual: return a != b;
-    case Comparison::Less: return a < b;
-    case Comparison::LessEqual: return a <= b;
-  }
-  internal_error("a comparison is one of four");
-}
-
-}  // namespace
-
 ShapeInterpreter::ShapeInterpreter(const ShapeProgram& program) {
   std::map<Dim, std::int32_t> known;
   for (const Dim& expression : program.expressions) {
