@@ -324,7 +324,7 @@ class MatmulEmitter {
                                   fetch.place,
                                   fetch.step};
     Value* first = b.CreateAdd(first_column_, group.offset);
-    fetches_->emit(block,
+    fetches_->emit(block, program,
                    {.row = row,
                     .rows = rows,
                     .column = first,

@@ -10,6 +10,7 @@
 
 #include "codegen_cpu/kernel_builder.h"
 #include "codegen_cpu/matmul/micro_kernel.h"
+#include "codegen_cpu/scalars/scalar_emitter.h"
 #include "ir/loops/loop_form.h"
 
 namespace anydim::codegen_cpu {
@@ -32,18 +33,21 @@ class TileFetches {
   };
   // Before the micro-kernel is called for a tile: adds its arguments behind ahead_step
   // (codegen_cpu/matmul/micro_kernel.h), and fetches what it does not fetch itself in a burst.
-  void emit(Scope& block, const Tile& tile, std::vector<llvm::Value*>& arguments);
+  // `epilogue` places the steps of the form's epilogue.
+  void emit(Scope& block, ProgramEmitter& epilogue, const Tile& tile,
+            std::vector<llvm::Value*>& arguments);
 
  private:
   // A tensor that is read or written beside a tile, line after line of each row.
   struct Beside {
     llvm::Value* base;
     ir::DType dtype;
-    ir::Dim offset;
+    ir::Dim offset;  // of the epilogue: its steps under their own names
     bool written;
   };
-  llvm::Value* place(Scope& block, const Beside& beside, llvm::Value* row, llvm::Value* column);
-  void burst(Scope& block, const Tile& tile);
+  llvm::Value* place(Scope& block, ProgramEmitter& epilogue, const Beside& beside, llvm::Value* row,
+                     llvm::Value* column);
+  void burst(Scope& block, ProgramEmitter& epilogue, const Tile& tile);
 
   KernelBuilder& kernel_;
   const ir::MatmulForm& form_;

@@ -110,11 +110,15 @@ std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program,
 
 std::vector<bool> computed_from_accumulated(const ScalarProgram& program) {
   std::vector<bool> computed;
+  const auto known = [&](std::int32_t position) {
+    return computed[static_cast<std::size_t>(position)];
+  };
   for (const ScalarStep& step : program.steps) {
-    const bool from_operand = std::any_of(
-        step.operands.begin(), step.operands.end(),
-        [&](std::int32_t operand) { return computed[static_cast<std::size_t>(operand)]; });
-    computed.push_back(step.is<step::Accumulated>() || from_operand);
+    const bool found = step.is<step::Accumulated>() || std::ranges::any_of(step.operands, known) ||
+                       any_dim(step, [&](const Dim& dim) {
+                         return std::ranges::any_of(steps_mentioned(dim), known);
+                       });
+    computed.push_back(found);
   }
   return computed;
 }

@@ -35,7 +35,7 @@ Tensor constant_tensor(const ScalarStep& step);
 std::vector<std::vector<std::int32_t>> guards_of(const ScalarProgram& program,
                                                  const std::vector<std::int32_t>& roots);
 
-// For each step whether it is computed from an Accumulated one.
+// For each step whether it is computed from an Accumulated one, or read at an index that is.
 std::vector<bool> computed_from_accumulated(const ScalarProgram& program);
 
 // The program's steps up to its element, without a last conversion from f16 or bf16 to f32.

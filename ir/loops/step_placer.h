@@ -58,6 +58,13 @@ class StepPlacer {
     write(scope, placed_store(scope, store, combine));
   }
 
+  // An index of the program under this kernel's names, with all that it mentions defined in `scope`
+  // or outside of it.
+  Dim index(Scope& scope, const Dim& of_program) {
+    place_indices(scope, of_program);
+    return program_.own(of_program);
+  }
+
   // The value of Accumulated slot `slot` from now on, valid in `home` and below: steps that use it
   // are written there or deeper, so give each new value a scope of its own.
   void set_accumulated(std::int32_t slot, Value value, Scope& home) {
