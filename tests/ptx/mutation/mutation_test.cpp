@@ -8,11 +8,13 @@
 #include "codegen_cuda/attention/attention_kinds.h"
 #include "codegen_cuda/matmul/matmul_kinds.h"
 #include "ir/schedule.h"
+#include "runtime/packing.h"
 #include "tests/codegen_cuda/attention_cases.h"
 #include "tests/codegen_cuda/kernel_case.h"
 #include "tests/codegen_cuda/matmul_cases.h"
 #include "tests/ptx/kernels/persistent_matmul.h"
 #include "tests/ptx/mutation/campaign.h"
+#include "tests/support/attention_regions.h"
 
 namespace anydim::ptx {
 namespace {
@@ -60,51 +62,70 @@ struct Generated {
   std::vector<std::uint32_t> weights{};
 };
 
-// What one shape's call is given, and what it should compute.
+// What one shape's call is given, and what it should compute or say is wrong.
 struct Call {
   Shape shape;
-  std::vector<ir::Tensor> inputs, expected;
+  std::vector<ir::Tensor> inputs, expected{};
+  ir::KernelError error{};  // with a check: `expected` is of no matter
   std::uint64_t instructions = 0;
 };
 
-void expect_caught(const Generated& generated, const KernelKind& kind, Score& score) {
+// Of a region, each shape.
+using CallsOf = std::function<std::vector<Call>(const codegen_cuda::testing::TestRegion&)>;
+
+void expect_caught(const Generated& generated, const KernelKind& kind, const CallsOf& calls_of,
+                   Score& score) {
   using namespace codegen_cuda::testing;
   const codegen_cuda::CudaTarget target = small_target(generated.part);
   const auto region = make_region(generated.region, generated.weights);
   const KernelCase kernel =
       build_case(region, target, kind, bucket_of(std::vector<ir::BucketInterval>(generated.keys)),
                  ir::parse_schedule(generated.schedule));
-  std::vector<Call> calls;
-  for (const Shape& shape : generated.shapes) {
-    auto inputs = generated.tolerance == 0 ? integer_inputs(*region, shape.symbols)
-                                           : real_inputs(*region, shape.symbols);
-    if (generated.fill) generated.fill(inputs);
-    auto expected = reference(*region, inputs);
-    calls.push_back({shape, std::move(inputs), std::move(expected)});
-  }
+  std::vector<Call> calls = calls_of(*region);
   const auto run = [&](const Module& module, const MachineOptions& machine, const Call& call) {
     CaseOptions options{.machine = machine, .capacity = call.shape.capacity};
     options.machine.architecture = target.architecture;
     options.machine.check_uninitialised = generated.check_uninitialised;
+    // What a call with wrong inputs computes is no one's promise, nor that blocks write apart.
+    options.machine.check_races = call.error.check < 0;
     if (call.instructions != 0) options.machine.instruction_limit = 4 * call.instructions + 10'000;
     return run_case(kernel, module, call.shape.symbols, call.inputs, options);
   };
   for (Call& call : calls) call.instructions = run(parse_ptx(kernel.ptx), {}, call).instructions;
-  expect_caught({.name = generated.name,
-                 .ptx = kernel.ptx,
-                 .run =
-                     [&](const Module& module, const MachineOptions& machine) {
-                       for (const Call& call : calls) {
-                         const CaseRun got = run(module, machine, call);
-                         std::string wrong =
-                             got.findings.empty()
-                                 ? compare(got.outputs, call.expected, generated.tolerance)
-                                 : got.findings;
-                         if (!wrong.empty()) return wrong;
-                       }
-                       return std::string();
-                     }},
-                score);
+  expect_caught(
+      {.name = generated.name,
+       .ptx = kernel.ptx,
+       .run =
+           [&](const Module& module, const MachineOptions& machine) {
+             for (const Call& call : calls) {
+               const CaseRun got = run(module, machine, call);
+               if (!got.findings.empty()) return got.findings;
+               if (got.error.check != call.error.check || got.error.value != call.error.value)
+                 return fmt::format("check {} with {} for {} with {}", got.error.check,
+                                    got.error.value, call.error.check, call.error.value);
+               if (call.error.check >= 0) continue;
+               std::string wrong = compare(got.outputs, call.expected, generated.tolerance);
+               if (!wrong.empty()) return wrong;
+             }
+             return std::string();
+           }},
+      score);
+}
+
+void expect_caught(const Generated& generated, const KernelKind& kind, Score& score) {
+  using namespace codegen_cuda::testing;
+  const auto calls_of = [&](const TestRegion& region) {
+    std::vector<Call> calls;
+    for (const Shape& shape : generated.shapes) {
+      auto inputs = generated.tolerance == 0 ? integer_inputs(region, shape.symbols)
+                                             : real_inputs(region, shape.symbols);
+      if (generated.fill) generated.fill(inputs);
+      auto expected = reference(region, inputs);
+      calls.push_back({shape, std::move(inputs), std::move(expected)});
+    }
+    return calls;
+  };
+  expect_caught(generated, kind, calls_of, score);
 }
 
 // Tails of rows and k, more k-tiles than stages, three tiles a block; then fewer tiles than blocks
@@ -354,6 +375,66 @@ TEST(Mutation, GeneratedAttentionInTurn) {
   }
   EXPECT_LE(score.survivors * 50, score.mutants)
       << score.survivors << " of " << score.mutants << " mutants survived";
+}
+
+// Sequences laid end to end: none, empty and short ones, several tiles, more of them than a warp
+// has lanes, more blocks than there is work for; and lists of work that are none of theirs.
+std::vector<Call> calls_over_sequences(const codegen_cuda::testing::TestRegion& region) {
+  using namespace codegen_cuda::testing;
+  std::vector<Call> calls;
+  const auto call_of = [&](const std::vector<std::int64_t>& offsets,
+                           const std::vector<std::int64_t>& work) {
+    const auto count = static_cast<std::int64_t>(offsets.size());
+    Call call{.shape = {.symbols = {{"t", offsets.back()}, {"n", count}}}, .inputs = {}};
+    call.inputs = real_inputs(region, call.shape.symbols);
+    tests::fill(call.inputs[1], offsets);
+    tests::fill(call.inputs[2], work);
+    return call;
+  };
+  std::vector<std::int64_t> many(36, 0);
+  for (std::size_t s = 0; s < many.size(); ++s) many[s] = (s > 3 ? 9 : 0) + (s > 33 ? 2 : 0);
+  for (const auto& [offsets, slack] :
+       std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>>{{{0}, 0},
+                                                                       {{0, 0, 0}, 70},
+                                                                       {{0, 16}, 0},
+                                                                       {{0, 3, 3, 67, 68, 101}, 70},
+                                                                       {{0, 130, 147}, 0},
+                                                                       {many, 0}}) {
+    Call call = call_of(offsets, runtime::work_list(offsets));
+    const Symbols& symbols = call.shape.symbols;
+    call.shape.capacity = {{"t", symbols.at("t") + slack},
+                           {"n", symbols.at("n") + (slack > 0 ? 2 : 0)}};
+    call.expected = reference(region, call.inputs);
+    calls.push_back(std::move(call));
+  }
+  const tests::WrongLists& lists = tests::wrong_lists();
+  for (const auto& [list, place] : lists.wrong) {
+    Call call = call_of(lists.offsets, list);
+    call.error = {std::get<ir::AttentionForm>(region.form.kind).segments->work_check, place};
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+TEST(Mutation, GeneratedAttentionOverSequences) {
+  Score score;
+  const auto attention = [&](const std::string& name, const std::string& part,
+                             const std::string& schedule, const KernelKind& kind) {
+    expect_caught({.name = name,
+                   .part = part,
+                   .schedule = schedule,
+                   .region = tests::text_of({.dtype = "bf16", .work = true}),
+                   .shapes = {},
+                   .tolerance = 1.2e-2,
+                   .keys = 2},
+                  kind, calls_over_sequences, score);
+  };
+  attention("attention_mma sequences", "a100",
+            "attention_mma warps=2 points=1 tiles=1 keys=16 stages=2",
+            *codegen_cuda::make_attention_mma_kind());
+  attention("attention_wgmma sequences", "h200", "attention_wgmma groups=1 keys=32 stages=2",
+            *codegen_cuda::make_attention_wgmma_kind());
+  expect_95_percent(score);
 }
 
 }  // namespace
