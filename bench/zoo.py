@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes, checks and times small exports of many architectures.
+"""Makes, checks and times small exports of many architectures: of texts (decoders with and without
+a cache), images, sound and recurrent nets.
 
 usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
        zoo.py derive FOLDER --form O1|O2|O3|f16 [NAME ...]
@@ -11,7 +12,9 @@ usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
 
 make installs the exporter's packages (bench/zoo/requirements-EXPORTER.txt, from PyPI, several GB)
 into FOLDER/env-EXPORTER and writes FOLDER/NAME.EXPORTER.onnx with recorded cases
-(bench/zoo/models.py says which architectures there are). derive writes NAME.EXPORTER.FORM.onnx: as
+(bench/zoo/models.py says which architectures there are: NAME_step reads and gives a decoder's cache
+as past_key_values and present, where there is an encoder its keys and values too; NAME_decoder
+reads the encoder's states instead). derive writes NAME.EXPORTER.FORM.onnx: as
 ONNX Runtime's optimizer for transformers leaves the model at that level (O3 is O2 with gelu by
 tanh), or computed in f16 between inputs and outputs of f32 (bench/zoo/derive.py). check runs every
 model on its cases with --masked-rows zero and says whether it loads, how far the rows that take
@@ -144,6 +147,14 @@ def run_case(program, model, inputs, outputs, cache):
         return largest_difference(folder, inputs, outputs), seconds
 
 
+def shape_of(inputs):
+    """The first input's, and how long the cache is: 8x1+128."""
+    cached = next((value.shape[2] for name, value in inputs.items()
+                   if name.startswith("past_key_values.") and ".encoder." not in name), None)
+    return ("x".join(map(str, next(iter(inputs.values())).shape))
+            + ("" if cached is None else f"+{cached}"))
+
+
 def shape_arguments(inputs):
     return [word for name, value in inputs.items()
             for word in ("--shape", f"{name}={'x'.join(map(str, value.shape))}")]
@@ -247,7 +258,7 @@ def cuda(arguments):
             compiled += 1
             with tempfile.TemporaryDirectory() as folder:
                 said = interpret(arguments, model, inputs, outputs, folder)
-            shape = "x".join(map(str, next(iter(inputs.values())).shape))
+            shape = shape_of(inputs)
             row += [str(said["kernels_run"]) + (", packed" if said["packed"] else ""), shape,
                     f"{said['worst']:.1e}"]
             right += said["worst"] <= tolerance_of(model)
@@ -305,7 +316,7 @@ def time_models(arguments):
                 continue
             ours, theirs, ratio = timed
             ratios.append(ratio)
-            shape = "x".join(map(str, next(iter(inputs.values())).shape))
+            shape = shape_of(inputs)
             print(f"{model.stem} {shape}: {ours * 1e3:.3f} ms, ONNX Runtime {theirs * 1e3:.3f} ms, "
                   f"ratio {ratio:.2f}", flush=True)
     if ratios:

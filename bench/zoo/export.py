@@ -15,13 +15,19 @@ import models
 
 CALLS = [(2, 9), (1, 1), (3, 17), (2, 64)]
 CALLS_OF_FULL_SIZE = [(1, 16), (1, 128), (8, 128)]
+STEPS = [(2, 1, 9), (1, 5, 0), (3, 2, 17), (2, 1, 64)]
+STEPS_OF_FULL_SIZE = [(1, 128, 0), (1, 1, 128), (8, 1, 128)]
 
 
 def calls_of(row):
-    """Batch and length of the recorded calls; length is of no matter but to texts."""
+    """Batch, length and what is cached of the recorded calls; length is of no matter but to texts
+    and vectors."""
+    if row.kind in models.STEPS:
+        return STEPS_OF_FULL_SIZE if row.full else STEPS
     if not row.full:
         return CALLS
-    return CALLS_OF_FULL_SIZE if row.kind in ("text", "decoder") else CALLS_OF_FULL_SIZE[1:]
+    long = row.kind in ("text", "decoder", "vectors")
+    return CALLS_OF_FULL_SIZE if long else CALLS_OF_FULL_SIZE[1:]
 
 
 def export(folder, exporter, name):
@@ -32,27 +38,27 @@ def export(folder, exporter, name):
 
     row, module = models.build(torch, transformers, name)
     dims = models.dims_of(row)
-    inputs = models.example(torch, row, 2, 12)
+    outputs = models.outputs_of(row)
+    inputs = models.example(torch, row, 2, 12, 5)
     path = folder / f"{name}.{exporter}.onnx"
     arguments = tuple(inputs.values())
     if exporter == "dynamo":
         program = torch.onnx.export(module, arguments, input_names=list(inputs),
-                                    output_names=["output"],
-                                    dynamic_shapes=tuple(dims[each] for each in inputs),
+                                    output_names=outputs,
+                                    dynamic_shapes=(tuple(dims[each] for each in inputs),),
                                     dynamo=True, verbose=False)
         program.save(str(path), external_data=False)
     else:
         torch.onnx.export(module, arguments, str(path), input_names=list(inputs),
-                          output_names=["output"], dynamic_axes=dims, dynamo=False,
+                          output_names=outputs, dynamic_axes=dims, dynamo=False,
                           opset_version=17)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     recorded = {}
-    for number, (batch, length) in enumerate(calls_of(row)):
-        feeds = {
-            key: value.numpy() for key, value in models.example(torch, row, batch, length).items()}
+    for number, call in enumerate(calls_of(row)):
+        feeds = {key: value.numpy() for key, value in models.example(torch, row, *call).items()}
         feeds = {given.name: feed for given, feed in zip(session.get_inputs(), feeds.values())}
         for output, value in zip(session.get_outputs(), session.run(None, feeds)):
             recorded[f"{number}.out.{output.name}"] = value

@@ -24,13 +24,17 @@ SIZES = {
 
 @dataclasses.dataclass
 class Row:
-    config: str  # a class of transformers
-    model: str  # a class of transformers
-    kind: str = "text"  # text, decoder, image, features (batch, 80, time), wave (batch, samples)
+    config: str  # a class of transformers; empty: the model is torch.nn's, made of the sizes
+    model: str  # a class of transformers, or of torch.nn
+    kind: str = "text"  # text, image, features (batch, 80, time), wave (batch, samples), vectors
+    # (batch, steps, width), decoder (a text without a cache), step (with one), cross (a step that
+    # reads the encoder's states), crossed (a step with a cache of what the encoder gave, too)
     sizes: dict = dataclasses.field(default_factory=dict)
     part: str = ""  # attribute of the model that is exported; empty: the model
     output: str = ""  # field of the result; empty: the first
     full: bool = False  # of full size: what its configuration's class takes where nothing is said
+    caches: dict = dataclasses.field(default_factory=dict)  # of a step: shape by name, as built
+    source: tuple = (0, 0)  # length (0: as a call says) and width of the encoder's states, as built
 
 
 EMBEDDED = {"emb_dim": HIDDEN, "n_heads": HEADS, "n_layers": LAYERS}
@@ -177,7 +181,32 @@ TABLE = {
     "sew": Row("SEWConfig", "SEWModel", "wave", sizes={**WAVE, "squeeze_factor": 2}),
     "data2vec_audio": Row("Data2VecAudioConfig", "Data2VecAudioModel", "wave", sizes={
         **WAVE, "num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 7}),
+    "lstm": Row("", "LSTM", "vectors", sizes={"input_size": 32, "hidden_size": HIDDEN}),
+    "gru": Row("", "GRU", "vectors", sizes={"input_size": 32, "hidden_size": HIDDEN}),
+    "lstm_both_ways": Row("", "LSTM", "vectors", sizes={
+        "input_size": 32, "hidden_size": HIDDEN, "num_layers": 2, "bidirectional": True}),
+    "gru_both_ways": Row("", "GRU", "vectors", sizes={
+        "input_size": 32, "hidden_size": HIDDEN, "num_layers": 2, "bidirectional": True}),
 }
+for each in ("gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "bloom", "falcon", "llama", "mistral",
+             "qwen2", "qwen3", "gemma", "gemma2", "phi", "gpt_bigcode"):
+    TABLE[f"{each}_step"] = dataclasses.replace(TABLE[each], kind="step")
+for each, config, model, sizes in (
+        ("bart", "BartConfig", "BartForConditionalGeneration", {}),
+        ("marian", "MarianConfig", "MarianMTModel", {"decoder_start_token_id": 1}),
+        ("t5", "T5Config", "T5ForConditionalGeneration", {}),
+        ("whisper", "WhisperConfig", "WhisperForConditionalGeneration", {"num_mel_bins": 80})):
+    TABLE[f"{each}_decoder"] = Row(config, model, "cross", sizes)
+    TABLE[f"{each}_step"] = Row(config, model, "crossed", sizes)
+
+WHISPER_BASE = {"d_model": 512, "encoder_layers": 6, "encoder_attention_heads": 8,
+                "encoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_attention_heads": 8,
+                "decoder_ffn_dim": 2048}
+# Of the Marian models for one pair of languages; its class takes those of a large one.
+MARIAN_BASE = {"d_model": 512, "encoder_layers": 6, "encoder_attention_heads": 8,
+               "encoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_attention_heads": 8,
+               "decoder_ffn_dim": 2048, "max_position_embeddings": 512}
+RECURRENT = {"input_size": 128, "hidden_size": 256}
 
 # Of full size, for times: made where they are named, since each takes a hundred megabytes or more.
 FULL = {
@@ -188,9 +217,28 @@ FULL = {
     "convnext_tiny": Row("ConvNextConfig", "ConvNextForImageClassification", "image"),
     "vit_base": Row("ViTConfig", "ViTModel", "image", output="last_hidden_state"),
     "whisper_base_encoder": Row("WhisperConfig", "WhisperModel", "features", part="encoder", sizes={
-        "d_model": 512, "encoder_layers": 6, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048,
-        "decoder_layers": 1, "decoder_attention_heads": 8}),
+        **WHISPER_BASE, "decoder_layers": 1}),
     "wav2vec2_base": Row("Wav2Vec2Config", "Wav2Vec2Model", "wave"),
+    "deberta_v3_base": Row("DebertaV2Config", "DebertaV2Model", sizes={
+        "vocab_size": 128100, "hidden_size": 768, "num_hidden_layers": 12,
+        "num_attention_heads": 12, "intermediate_size": 3072, "type_vocab_size": 0,
+        "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 256,
+        "norm_rel_ebd": "layer_norm", "share_att_key": True, "position_biased_input": False}),
+    "t5_base_encoder": Row("T5Config", "T5EncoderModel", sizes={
+        "d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}),
+    "gpt2_small_step": Row("GPT2Config", "GPT2LMHeadModel", "step"),
+    "smollm_135m_step": Row("LlamaConfig", "LlamaForCausalLM", "step", sizes={
+        "vocab_size": 49152, "hidden_size": 576, "num_hidden_layers": 30,
+        "num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1536,
+        "tie_word_embeddings": True}),
+    "marian_base_decoder": Row("MarianConfig", "MarianMTModel", "cross", sizes=MARIAN_BASE),
+    "marian_base_step": Row("MarianConfig", "MarianMTModel", "crossed", sizes=MARIAN_BASE),
+    "whisper_base_decoder": Row("WhisperConfig", "WhisperForConditionalGeneration", "cross",
+                                sizes=WHISPER_BASE),
+    "whisper_base_step": Row("WhisperConfig", "WhisperForConditionalGeneration", "crossed",
+                             sizes=WHISPER_BASE),
+    "lstm_256": Row("", "LSTM", "vectors", sizes=RECURRENT),
+    "gru_256": Row("", "GRU", "vectors", sizes=RECURRENT),
 }
 for each in FULL.values():
     each.full = True
@@ -213,30 +261,124 @@ def configuration(transformers, row):
     return kind(**sizes)
 
 
-def example(torch, row, batch, length):
-    """Inputs of a call: name to tensor; the last third of every second text is hidden. Images and
-    spectrograms have one size, waves of full size are of three seconds."""
+def example(torch, row, batch, length, past=0):
+    """Inputs of a call: name to tensor; the last third of every second text is hidden, of a cache
+    the first. Images and spectrograms have one size, waves of full size are of three seconds."""
     generator = torch.Generator().manual_seed(batch * 1000 + length)
     if row.kind in ("text", "decoder"):
         ids = torch.randint(5, VOCABULARY, (batch, length), generator=generator)
         mask = torch.ones(batch, length, dtype=torch.int64)
         mask[1::2, length - length // 3:] = 0
         return {"input_ids": torch.where(mask == 1, ids, 1), "attention_mask": mask}
+    if row.kind in STEPS:
+        source = row.source[0] or past + 7
+        sizes = {"batch": batch, "seq": length, "past": past, "total": past + length,
+                 "source": source}
+        inputs = {}
+        for name, shape in inputs_of_step(row).items():
+            shape = [sizes.get(dim, dim) for dim in shape]
+            if name == "input_ids":
+                inputs[name] = torch.randint(5, VOCABULARY, shape, generator=generator)
+            elif name == "attention_mask":
+                inputs[name] = torch.ones(shape, dtype=torch.int64)
+                inputs[name][1::2, :past // 3] = 0
+            elif name == "encoder_attention_mask":
+                inputs[name] = torch.ones(shape, dtype=torch.int64)
+                inputs[name][1::2, source - source // 3:] = 0
+            else:
+                inputs[name] = torch.randn(shape, generator=generator)
+        return inputs
     side, frames, samples = (224, 3000, 48000) if row.full else (32, 100, 200 + 10 * length)
     shape = {"image": (batch, 3, side, side), "features": (batch, 80, frames),
-             "wave": (batch, samples)}[row.kind]
-    name = {"image": "pixel_values", "features": "input_features", "wave": "input_values"}[row.kind]
-    return {name: torch.randn(shape, generator=generator)}
+             "wave": (batch, samples), "vectors": (batch, length, row.sizes.get("input_size"))}
+    return {INPUTS[row.kind]: torch.randn(shape[row.kind], generator=generator)}
+
+
+INPUTS = {"image": "pixel_values", "features": "input_features", "wave": "input_values",
+          "vectors": "input"}
+STEPS = ("step", "cross", "crossed")  # kinds with a cache
+
+
+def inputs_of_step(row):
+    """Shapes by name, as Optimum names them, with names for the dims that only a run tells."""
+    inputs = {"input_ids": ("batch", "seq")}
+    if row.kind == "step":
+        inputs["attention_mask"] = ("batch", "total")
+    elif row.config != "WhisperConfig":  # which reads all of its recording
+        inputs["encoder_attention_mask"] = ("batch", "source")
+    if row.kind == "cross":
+        inputs["encoder_hidden_states"] = ("batch", "source", row.source[1])
+    return inputs | row.caches
 
 
 def dims_of(row):
     """Names of the dims that only a run tells: input to {axis: name}."""
+    if row.kind in STEPS:
+        return {name: {axis: dim for axis, dim in enumerate(shape) if isinstance(dim, str)}
+                for name, shape in inputs_of_step(row).items()}
+    both = {0: "batch", 1: "seq"}
     if row.kind in ("text", "decoder"):
-        both = {0: "batch", 1: "seq"}
         return {"input_ids": both, "attention_mask": both}
-    return {"image": {"pixel_values": {0: "batch"}},
-            "features": {"input_features": {0: "batch"}},
-            "wave": {"input_values": {0: "batch", 1: "samples"}}}[row.kind]
+    dims = {"wave": {0: "batch", 1: "samples"}, "vectors": both}
+    return {INPUTS[row.kind]: dims.get(row.kind, {0: "batch"})}
+
+
+def outputs_of(row):
+    """Names of the outputs."""
+    if row.kind == "vectors":
+        return ["output", "last", "last_cell"][:3 if row.model == "LSTM" else 2]
+    grown = [name.replace("past_key_values", "present") for name in row.caches
+             if ".encoder." not in name]
+    return ["logits", *grown] if grown else ["output"]
+
+
+def called(transformers, row, model, inputs):
+    """A step's result for the inputs by name."""
+    caches = [transformers.DynamicCache([
+        (value, inputs[name[:-len("key")] + "value"]) for name, value in inputs.items()
+        if name.endswith(part + ".key")]) for part in PARTS[row.kind]]
+    if row.kind == "step":
+        return model(inputs["input_ids"], attention_mask=inputs["attention_mask"],
+                     past_key_values=caches[0], use_cache=True)
+    states = inputs.get("encoder_hidden_states")
+    if states is None:  # only their shape is read
+        batch, _, source, _ = inputs["past_key_values.0.encoder.key"].shape
+        states = inputs["past_key_values.0.encoder.key"].new_zeros(batch, source, row.source[1])
+    else:
+        caches.append(transformers.DynamicCache())
+    mask = inputs.get("encoder_attention_mask")
+    return model(encoder_outputs=(states,), decoder_input_ids=inputs["input_ids"],
+                 past_key_values=transformers.EncoderDecoderCache(*caches), use_cache=True,
+                 **({} if mask is None else {"attention_mask": mask}))
+
+
+# What names of caches say between the layer and key or value.
+PARTS = {"step": [""], "cross": [".decoder"], "crossed": [".decoder", ".encoder"]}
+
+
+def grown_of(row, cache):
+    """The caches of a result that grow with it, then the encoder's: a list each."""
+    return [cache] if row.kind == "step" else [cache.self_attention_cache,
+                                               cache.cross_attention_cache]
+
+
+def find_caches(torch, row, model):
+    """Fills in the row's caches and source from a call without a cache."""
+    ids = torch.tensor([[5, 6]])
+    if row.kind == "step":
+        result = model(ids, use_cache=True)
+    else:
+        longest = getattr(model.config, "max_source_positions", 128)
+        row.source = (longest if row.full else 0, model.config.hidden_size)
+        result = model(encoder_outputs=(torch.zeros(1, 3, row.source[1]),), decoder_input_ids=ids,
+                       use_cache=True)
+    grown = grown_of(row, result.past_key_values)
+    row.caches = {
+        f"past_key_values.{number}{part}.{what}":
+            ("batch", each.shape[1], "source" if part == ".encoder" else "past", each.shape[3])
+        for number in range(len(grown[0].layers)) for cache, part in zip(grown, PARTS[row.kind])
+        for what, each in (("key", cache.layers[number].keys),
+                           ("value", cache.layers[number].values))}
 
 
 def build(torch, transformers, name):
@@ -244,10 +386,16 @@ def build(torch, transformers, name):
     name."""
     row = TABLE[name]
     torch.manual_seed(7)
-    model = getattr(transformers, row.model)(configuration(transformers, row))
+    if row.kind == "vectors":
+        model = getattr(torch.nn, row.model)(**row.sizes, batch_first=True)
+    else:
+        model = getattr(transformers, row.model)(configuration(transformers, row))
+    model.eval()
     if row.kind == "decoder":
         model.config.use_cache = False
-    model.eval()
+    if row.kind in STEPS:
+        with torch.no_grad():
+            find_caches(torch, row, model)
     inner = getattr(model, row.part) if row.part else model
 
     class Exported(torch.nn.Module):
@@ -255,11 +403,16 @@ def build(torch, transformers, name):
             super().__init__()
             self.m = inner
 
-        def forward(self, first, mask=None):
-            names = list(dims_of(row))
-            inputs = {names[0]: first}
-            if mask is not None:
-                inputs["attention_mask"] = mask
+        def forward(self, *values):
+            if row.kind == "vectors":
+                output, last = self.m(*values)
+                return (output, *last) if row.model == "LSTM" else (output, last)
+            inputs = dict(zip(dims_of(row), values))
+            if row.kind in STEPS:
+                result = called(transformers, row, self.m, inputs)
+                layers = grown_of(row, result.past_key_values)[0].layers
+                return result.logits, *(each for layer in layers
+                                        for each in (layer.keys, layer.values))
             if row.kind == "decoder":
                 inputs["use_cache"] = False
             result = self.m(**inputs)
