@@ -92,6 +92,10 @@ class Warp:
         self.votes.append(values)
         return values
 
+    def leave_out(self):
+        """An access that this lane has no part in: others' keep their numbers."""
+        self.visits[self.position] += 1
+
     def touch(self, kind, address, size):
         self.visits[self.position] += 1
         self.accesses[self.position, self.visits[self.position]] = kind, address, size
@@ -555,6 +559,9 @@ def store(warp, modifiers, operands):
 
 
 def copy_asynchronously(warp, modifiers, operands):
+    # Where a predicate at the end is false zeros are copied, which come from nowhere.
+    if operands[-1][-1] != "]" and not warp.truth(operands[-1]):
+        return warp.leave_out()
     found = re.search(r"\[([^\[\]]+)\]$", next(each for each in reversed(operands) if each[-1] == "]"))
     warp.touch("copied", warp.wide_address(found.group(1)), width(modifiers))
 

@@ -120,6 +120,9 @@ class Walk(unittest.TestCase):
             counts = follow(place + [f"ISETP.GT.AND P0, PT, R0, {most}, PT",
                                      "@!P0 STG.E desc[UR4][R6.64], R4", "EXIT"])
             self.assertEqual(counts["stored"], moved)
+            counts = follow(place + [f"ISETP.GT.AND P0, PT, R0, {most}, PT",
+                                     "LDGSTS.E [R9], desc[UR4][R6.64], !P0", "EXIT"])
+            self.assertEqual(counts["loaded"], max(moved, 32))
 
     def test_lanes_of_rows_lie_beside_each_other(self):
         """Four lanes a row: the last lane's place tells nothing of what lies between."""
