@@ -26,10 +26,6 @@ namespace anydim {
 
 namespace {
 
-int thread_count(const CompileOptions& options) {
-  return options.threads > 0 ? options.threads : available_threads();
-}
-
 passes::PipelineOptions pipeline_options(const CompileOptions& options) {
   passes::PipelineOptions pipeline;
   pipeline.outputs = options.outputs;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/thread_scaling.h"
 #include "runtime/context.h"
 #include "tuner/device_limits.h"
 #include "tuner/roofline.h"
@@ -63,6 +64,8 @@ struct CallExplanation {
   // In depth:
   std::optional<tuner::DeviceLimits> limits{};  // of the processor, by measurement
   double shown_seconds = 0;  // of one call whose launches have their times in it; 0: there is none
+  // At the numbers of threads asked about, launches in the order of those above.
+  std::vector<CallAtThreads> scaling{};
 };
 
 // "n = 7, m = 3", or "none".

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "api/append.h"
@@ -26,14 +27,17 @@ std::vector<ir::Tensor> some_inputs(const std::vector<InputInfo>& inputs,
 }
 
 CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>& inputs,
-                               int repeat, const Cancellation* cancellation,
-                               ExplanationDepth depth) {
+                               int repeat, const Cancellation* cancellation, ExplanationDepth depth,
+                               const ThreadScalingOptions& scaling) {
   const auto packed =
       model.packing() ? runtime::pack_inputs(*model.packing(), inputs) : std::nullopt;
   const auto executable = packed ? model.packed() : model.padded();
   executable->kernels().complete(cancellation);
   runtime::Context context(executable);
-  return explain_call(context, packed ? packed->tensors : inputs, repeat, depth);
+  CallExplanation call = explain_call(context, packed ? packed->tensors : inputs, repeat, depth);
+  if (!scaling.threads.empty())
+    call.scaling = scale_launches(*executable, context.launches(), model.options(), scaling);
+  return call;
 }
 
 void add_rows(std::string& text, const std::vector<TableRow>& rows) {
@@ -48,10 +52,11 @@ void add_rows(std::string& text, const std::vector<TableRow>& rows) {
 // them, 0 fits every table.
 ModelExplanation explain_model(const Model& model,
                                const std::vector<std::vector<std::int64_t>>& extents, int repeat,
-                               const Cancellation* cancellation, ExplanationDepth depth) {
+                               const Cancellation* cancellation, ExplanationDepth depth,
+                               const ThreadScalingOptions& scaling) {
   const auto explained = [&](std::int64_t integer) {
     return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat,
-                          cancellation, depth);
+                          cancellation, depth, scaling);
   };
   try {
     return {explained(1), padding_text(model)};
@@ -76,6 +81,36 @@ std::string padding_text(const Model& model) {
   return text + " they are";
 }
 
+namespace {
+
+// Launches of one region at one size are alike, and told once.
+void add_scaling(std::string& text, const CallExplanation& call) {
+  struct Alike {
+    std::size_t first = 0;
+    std::int64_t count = 0;
+  };
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  std::vector<Alike> groups;
+  for (std::size_t i = 0; i < call.launches.size(); ++i) {
+    const auto [place, fresh] =
+        places.try_emplace({call.launches[i].region, listed(call.launches[i].dims)}, groups.size());
+    if (fresh) groups.push_back({.first = i});
+    ++groups[place->second].count;
+  }
+  for (const CallAtThreads& at : call.scaling) {
+    append(text, "\non {} threads, by the cost model: {:.1f} us, efficiency {:.0f} %\n", at.threads,
+           1e6 * at.seconds, 100 * at.efficiency);
+    for (const auto& [first, count] : groups) {
+      const LaunchAtThreads& launch = at.launches[first];
+      append(text, "    {} x {}: {} tasks, {:.2f} us, efficiency {:.0f} %; {}\n", count,
+             call.launches[first].region, launch.tasks, 1e6 * launch.seconds,
+             100 * launch.efficiency, launch.schedule);
+    }
+  }
+}
+
+}  // namespace
+
 std::string to_text(const ModelExplanation& explanation) {
   const CallExplanation& call = explanation.call;
   std::string text;
@@ -99,6 +134,7 @@ std::string to_text(const ModelExplanation& explanation) {
   add_rows(text, call.tables);
   if (!call.exact.empty()) append(text, "\nkernels for single sizes\n");
   add_rows(text, call.exact);
+  add_scaling(text, call);
   append(
       text,
       "\nlaunches: {}, estimated {:.1f} us, measured {:.1f} us; the whole call {:.1f} us; {} shape "

@@ -17,11 +17,12 @@ struct ModelExplanation {
 
 // A call of made-up numbers, once every kernel is there; `extents` of every input, in the order of
 // Model::inputs(). Throws Error{Inputs} where they do not fit, and what `cancellation` (null: none)
-// asks for.
+// asks for. `scaling`: numbers of threads to plan for beside (scale_launches), which also throws.
 ModelExplanation explain_model(const Model& model,
                                const std::vector<std::vector<std::int64_t>>& extents, int repeat,
                                const Cancellation* cancellation = nullptr,
-                               ExplanationDepth depth = ExplanationDepth::Usual);
+                               ExplanationDepth depth = ExplanationDepth::Usual,
+                               const ThreadScalingOptions& scaling = {});
 
 std::string padding_text(const Model& model);
 std::string to_text(const ModelExplanation& explanation);

@@ -74,6 +74,8 @@ class Model {
   // Reads the tuning database of the options again and swaps its tables in behind running calls.
   // Throws as compile() does for a database; then nothing changes.
   void retune() const;
+  // That it was compiled with.
+  const CompileOptions& options() const { return options_; }
   // Waits until every kernel of what has been compiled is there. Throws Error{Cancelled}.
   void complete(const Cancellation* cancellation = nullptr) const;
   // Calls of all contexts, kernels and memory up to now. Any thread, while calls go on.

@@ -111,4 +111,8 @@ int available_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
+int thread_count(const CompileOptions& options) {
+  return options.threads > 0 ? options.threads : available_threads();
+}
+
 }  // namespace anydim

@@ -91,6 +91,7 @@ struct CompileOptions {
 void require_device_has(const CompileOptions& options);
 void require_device_serves(DeviceKind device, const std::vector<PolicyChoice>& policies);
 
-int available_threads();  // processors that this process may use
+int available_threads();                          // processors that this process may use
+int thread_count(const CompileOptions& options);  // that compute; at least 1
 
 }  // namespace anydim

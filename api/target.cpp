@@ -22,8 +22,9 @@ namespace {
 
 CompileTarget cpu_target([[maybe_unused]] const CompileOptions& options) {
 #ifdef ANYDIM_LLVM
-  return {codegen_cpu::make_cpu_backend({.level = options.cpu_level.value_or("")}), nullptr,
-          processor_name()};
+  return {codegen_cpu::make_cpu_backend(
+              {.level = options.cpu_level.value_or(""), .threads = thread_count(options)}),
+          nullptr, processor_name()};
 #else
   throw Error(ErrorKind::Resource,
               "this build has no code generator for the CPU (it was built without LLVM); use "

@@ -128,7 +128,7 @@ TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, Tune
   state.interrupted = std::move(interrupted);
   options.database.reset();  // incumbents are the cost model's choice
   options.background = false;
-  options.threads = options.threads > 0 ? options.threads : available_threads();
+  options.threads = thread_count(options);
   state.target = make_target(options);
   state.model = Model::compile(state.target, load_model(model), options);
   state.program = program_of(*state.model);

@@ -15,9 +15,7 @@ namespace anydim {
 
 tuner::Environment tuning_environment(const CompileTarget& target, const CompileOptions& options) {
   // The host's threads take no part in a GPU's launches.
-  const int threads = options.device == DeviceKind::Cuda ? 1
-                      : options.threads > 0              ? options.threads
-                                                         : available_threads();
+  const int threads = options.device == DeviceKind::Cuda ? 1 : thread_count(options);
   return {.device = target.part,
           .target = target.backend->target(),
           .driver = "",

@@ -22,7 +22,7 @@ namespace {
 
 class CpuBackend : public ir::Backend {
  public:
-  explicit CpuBackend(const Target& target) : target_(target) {}
+  CpuBackend(const Target& target, int threads) : target_(target), threads_(threads) {}
 
   std::string target() const override { return target_.name(); }
   std::string generator() const override {
@@ -48,13 +48,13 @@ class CpuBackend : public ir::Backend {
 
   std::vector<ir::Schedule> candidates(const ir::Region& region,
                                        const ir::Bucket& bucket) const override {
-    const Asked asked(*this, region);
+    const Asked asked(*this, region, threads_);
     return asked.kind.candidates(asked.inputs, bucket);
   }
 
   std::vector<ir::Schedule> space(const ir::Region& region,
                                   const ir::Bucket& bucket) const override {
-    const Asked asked(*this, region);
+    const Asked asked(*this, region, threads_);
     return ir::joined(asked.kind.candidates(asked.inputs, bucket),
                       asked.kind.space(asked.inputs, bucket));
   }
@@ -62,6 +62,13 @@ class CpuBackend : public ir::Backend {
   double estimate(const ir::Region& region, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys, int threads) const override {
     const Asked asked(*this, region, threads);
+    return asked.kind.estimate(asked.inputs, schedule, keys);
+  }
+
+  double estimate_shared(const ir::Region& region, const ir::Schedule& schedule,
+                         std::span<const std::int64_t> keys,
+                         const ir::SharedLaunch& launch) const override {
+    const Asked asked(*this, region, launch.threads, &launch);
     return asked.kind.estimate(asked.inputs, schedule, keys);
   }
 
@@ -96,9 +103,11 @@ class CpuBackend : public ir::Backend {
 
   // A question about a region: its form, kept while the question lasts, and who answers.
   struct Asked {
-    Asked(const CpuBackend& backend, const ir::Region& region, int threads = 1)
+    Asked(const CpuBackend& backend, const ir::Region& region, int threads = 1,
+          const ir::SharedLaunch* shared = nullptr)
         : known(backend.known_of(region)),
-          inputs{backend.target_, region, known->form, known->strides, known->left_reuse, threads},
+          inputs{backend.target_,   region,  known->form, known->strides,
+                 known->left_reuse, threads, shared},
           kind(kernel_kind_of(inputs)) {}
     const std::shared_ptr<Known> known;
     const PlanInputs inputs;
@@ -115,6 +124,7 @@ class CpuBackend : public ir::Backend {
   }
 
   Target target_;
+  int threads_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::shared_ptr<Known>> known_;  // by the region's identity
 };
@@ -135,7 +145,7 @@ ir::CompiledKernel compile_form(const Target& target, const ir::Region& region,
 }
 
 std::unique_ptr<ir::Backend> make_cpu_backend(const CpuOptions& options) {
-  return std::make_unique<CpuBackend>(detect_target(options.level));
+  return std::make_unique<CpuBackend>(detect_target(options.level), options.threads);
 }
 
 }  // namespace anydim::codegen_cpu

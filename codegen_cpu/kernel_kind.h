@@ -26,7 +26,9 @@ struct PlanInputs {
   const ir::LoopForm& form;  // as prepared() gives it
   AccessStrides& strides;    // of this form
   LeftReuse& left_reuse;     // of this form
-  int threads = 1;           // that an estimate is for
+  int threads = 1;           // that an estimate or candidates are for
+  // what an estimate counts beside its schedule's own; null: nothing
+  const ir::SharedLaunch* shared = nullptr;
 };
 
 struct EmittedKernel {

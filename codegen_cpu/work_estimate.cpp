@@ -21,6 +21,15 @@ Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims) {
   return offset;
 }
 
+constexpr double cache_bytes = 1 << 20;
+constexpr double launch = 0.15e-6, fork_and_join = 1.0e-6;  // seconds
+
+// Bytes a second that one core gets of those it works on.
+double bandwidth_of_core(double bytes) {
+  constexpr double cached = 40e9, memory = 12e9;
+  return bytes <= cache_bytes ? cached : memory;
+}
+
 double access_cycles(Stride stride, int lanes) {
   switch (stride) {
     case Stride::None: return 0.1;
@@ -150,17 +159,48 @@ int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
   return target.lanes(static_cast<int>(bytes));
 }
 
-double launch_seconds(double cycles, double bytes, double tasks, int threads) {
+std::vector<ir::Schedule> with_finer_grains(const PlanInputs& inputs,
+                                            std::vector<ir::Schedule> schedules) {
+  if (inputs.threads <= 2) return schedules;
+  constexpr std::int64_t least = 64;
+  const std::vector<ir::Schedule> coarse = schedules;
+  for (const std::int64_t finer : {4, 16}) {
+    for (ir::Schedule schedule : coarse) {
+      const std::int64_t vectors = schedule.field("vector") * schedule.field("unroll");
+      for (auto& [name, value] : schedule.fields) {
+        const std::int64_t grain = value / finer / vectors * vectors;
+        if (name != "grain" || grain < std::max(least, vectors)) continue;
+        value = grain;
+        schedules.push_back(schedule);
+        break;
+      }
+    }
+  }
+  return schedules;
+}
+
+double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, double tasks) {
   constexpr double frequency = 3.0e9;
-  constexpr double cached_bandwidth = 40e9, memory_bandwidth = 12e9;  // bytes a second of one core
-  constexpr double cache_bytes = 1 << 20;
-  constexpr double launch = 0.15e-6, fork_and_join = 1.0e-6;
-  const double workers = std::max(1.0, std::min<double>(threads, tasks));
-  const double bandwidth = bytes / workers <= cache_bytes ? cached_bandwidth : memory_bandwidth;
+  if (inputs.shared != nullptr) {
+    const double whole = std::max(1.0, static_cast<double>(inputs.shared->tasks));
+    return shared_seconds(inputs, cycles / frequency * std::ceil(whole / inputs.threads) / whole);
+  }
+  const double workers = std::max(1.0, std::min<double>(inputs.threads, tasks));
+  const double bandwidth = bandwidth_of_core(bytes / workers);
   const double alone = launch + std::max(cycles / frequency, bytes / bandwidth);
   if (workers == 1) return alone;
   return std::min(
       alone, launch + fork_and_join + std::max(cycles / frequency, bytes / bandwidth) / workers);
+}
+
+double shared_seconds(const PlanInputs& inputs, double busiest) {
+  const ir::SharedLaunch& shared = *inputs.shared;
+  const double workers =
+      std::clamp(static_cast<double>(shared.tasks), 1.0, static_cast<double>(inputs.threads));
+  const double of_core = shared.bytes / workers;
+  double bandwidth = workers * bandwidth_of_core(of_core);
+  if (of_core > cache_bytes) bandwidth = std::min(bandwidth, shared.memory_bandwidth);
+  return launch + (workers > 1 ? fork_and_join : 0) + std::max(busiest, shared.bytes / bandwidth);
 }
 
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,

@@ -58,8 +58,16 @@ double traffic_bytes(const PlanInputs& inputs, double points, std::span<const st
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 
-// Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on `threads` workers,
-// the launch included.
-double launch_seconds(double cycles, double bytes, double tasks, int threads);
+// Schedules by grain, and for more than two threads the same with smaller tasks, which change no
+// result: grains are multiples of a schedule's vectors.
+std::vector<ir::Schedule> with_finer_grains(const PlanInputs& inputs,
+                                            std::vector<ir::Schedule> schedules);
+
+// Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on the inputs'
+// threads, the launch included; where inputs.shared is asked for, its tasks and bytes instead.
+double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, double tasks);
+// Seconds of a launch whose busiest worker computes for `busiest` seconds, traffic left out: with
+// what inputs.shared asks for.
+double shared_seconds(const PlanInputs& inputs, double busiest);
 
 }  // namespace anydim::codegen_cpu

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -149,6 +150,15 @@ struct PackedLayout {
   bool operator==(const PackedLayout&) const = default;
 };
 
+// A launch beside what its workers share, for comparing numbers of them.
+struct SharedLaunch {
+  int threads = 1;
+  std::int64_t tasks = 1;  // of the kernel, at the launch's extents
+  double bytes = 0;        // that it reads and writes at least
+  // Of the memory that all threads share, bytes a second; infinite: each gets as much as one alone.
+  double memory_bandwidth = std::numeric_limits<double>::infinity();
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -192,6 +202,14 @@ class Backend {
   // s).
   virtual double estimate(const Region& region, const Schedule& schedule,
                           std::span<const std::int64_t> keys, int threads) const = 0;
+  // The same with what estimate() may leave out because no schedule of a region changes it:
+  // starting workers and waiting for the last of them, and bytes that pass through memory they
+  // share. Tasks are whole: the worker with most of them decides.
+  virtual double estimate_shared(const Region& region, const Schedule& schedule,
+                                 std::span<const std::int64_t> keys,
+                                 const SharedLaunch& launch) const {
+    return estimate(region, schedule, keys, launch.threads);
+  }
   // About how many instructions the schedule's kernel for a bucket has, which its compile time
   // follows; schedules of one region are compared.
   virtual double code_size(const Region&, const Bucket&, const Schedule&) const { return 1; }

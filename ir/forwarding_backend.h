@@ -33,6 +33,11 @@ class ForwardingBackend : public Backend {
                   std::span<const std::int64_t> keys, int threads) const override {
     return inner_->estimate(region, schedule, keys, threads);
   }
+  double estimate_shared(const Region& region, const Schedule& schedule,
+                         std::span<const std::int64_t> keys,
+                         const SharedLaunch& launch) const override {
+    return inner_->estimate_shared(region, schedule, keys, launch);
+  }
   double code_size(const Region& region, const Bucket& bucket,
                    const Schedule& schedule) const override {
     return inner_->code_size(region, bucket, schedule);

@@ -16,6 +16,7 @@ ConstantMemory::Place ConstantMemory::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (!block_ || block_->bytes() - used_ < bytes) {
     block_ = std::make_shared<MemoryBlock>(std::max(bytes, block_bytes));
+    nodes_.spread(block_->data(), block_->bytes());
     used_ = 0;
   }
   Place place{.block = block_, .bytes = block_->data() + used_};

@@ -25,10 +25,12 @@ class CpuCode {
   // `sizes` is undefined then.
   bool measure(std::span<const std::int64_t> extents, Sizes& sizes) const;
 
-  // All tasks, on the pool; `scratch`: sizes.scratch_stride bytes for each of its threads.
-  void run(WorkerPool& pool, const ir::KernelCall& call, const Sizes& sizes,
+  // All tasks, on a WorkerPool or a caller's seat in one; `scratch`: sizes.scratch_stride bytes for
+  // each of the pool's threads.
+  template <typename Workers>
+  void run(Workers& workers, const ir::KernelCall& call, const Sizes& sizes,
            std::byte* scratch) const {
-    pool.run(sizes.tasks, [&](std::int64_t first, std::int64_t last, int participant) {
+    workers.run(sizes.tasks, [&](std::int64_t first, std::int64_t last, int participant) {
       call_generated(entry_, &call, first, last,
                      static_cast<void*>(scratch + participant * sizes.scratch_stride));
     });

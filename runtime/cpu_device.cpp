@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "ir/error.h"
@@ -55,6 +56,7 @@ class CpuSession : public DeviceSession {
       throw Error(ErrorKind::Inputs,
                   "a call of a model that runs on the CPU was given a stream or a place on a "
                   "device: expected neither");
+    seat_.emplace(executable_.pool());
     budget_.reset();
     timings_.clear();
     std::ranges::fill(outputs_, nullptr);
@@ -102,8 +104,11 @@ class CpuSession : public DeviceSession {
       outputs.push_back(output_tensor(output, slots));
     std::ranges::fill(outputs_, nullptr);  // the caller's from here on
     frames_.end();
+    seat_.reset();
     return outputs;
   }
+
+  void break_off() noexcept override { seat_.reset(); }
 
   Frames& frames() override { return frames_; }
 
@@ -150,7 +155,7 @@ class CpuSession : public DeviceSession {
     ir::KernelError error;
     const ir::KernelCall call{arguments_.data(), work.extents.data(), &error,
                               &executable_.host_functions()};
-    code.run(executable_.pool(), call, sizes, scratch);
+    code.run(*seat_, call, sizes, scratch);
     if (error.check >= 0) report_check(program_, *work.launch, work.extents, error);
     return sizes.tasks;
   }
@@ -186,6 +191,7 @@ class CpuSession : public DeviceSession {
 
   const Executable& executable_;
   const ir::Program& program_;
+  std::optional<WorkerPool::Seat> seat_;             // of the call at work
   std::vector<void*> arguments_;                     // of the launch at work
   const std::vector<ir::Tensor>* inputs_ = nullptr;  // of the call at work
   GrowingMemory scratch_;

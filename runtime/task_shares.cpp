@@ -25,32 +25,32 @@ struct State {
 
 }  // namespace
 
-TaskShares::TaskShares(int participants) : left_(static_cast<std::size_t>(participants)) {}
+TaskShares::TaskShares(int most_participants)
+    : left_(static_cast<std::size_t>(most_participants)) {}
 
-void TaskShares::begin(std::int64_t tasks) {
+void TaskShares::begin(std::int64_t tasks, int participants) {
   ++job_;
   // A share that had no task for long must not be taken for one of a later job with this number.
   constexpr std::uint32_t numbers_apart = std::uint32_t{1} << 31;
   if (job_ % numbers_apart == 0)
     for (Left& left : left_) left.state.store(State{job_ - 1}.packed(), std::memory_order_relaxed);
   tasks_ = tasks;
-  unspent_.store(std::min(tasks, static_cast<std::int64_t>(left_.size())),
-                 std::memory_order_relaxed);
+  shares_ = static_cast<std::size_t>(participants);
+  unspent_.store(std::min<std::int64_t>(tasks, participants), std::memory_order_relaxed);
 }
 
 TaskShares::Piece TaskShares::take(int participant) {
   const std::size_t own = static_cast<std::size_t>(participant);
   Piece piece = take_from(own, From::Front);
-  for (std::size_t i = 1; i < left_.size() && piece.empty(); ++i) {
+  for (std::size_t i = 1; i < shares_ && piece.empty(); ++i) {
     if (unspent_.load(std::memory_order_relaxed) == 0) break;
-    piece = take_from((own + i) % left_.size(), From::Back);
+    piece = take_from((own + i) % shares_, From::Back);
   }
   return piece;
 }
 
 TaskShares::Piece TaskShares::take_from(std::size_t share, From end) {
-  const auto number = static_cast<std::int64_t>(share),
-             shares = static_cast<std::int64_t>(left_.size());
+  const auto number = static_cast<std::int64_t>(share), shares = static_cast<std::int64_t>(shares_);
   const std::int64_t least = tasks_ / shares, larger = tasks_ % shares;
   const std::int64_t begin = number * least + std::min(number, larger),
                      count = least + (number < larger ? 1 : 0);

@@ -15,10 +15,11 @@ namespace anydim::runtime {
 
 class TaskShares {
  public:
-  explicit TaskShares(int participants);
+  explicit TaskShares(int most_participants);
 
-  // A job of `tasks`; all of the job before are taken, and nobody takes meanwhile.
-  void begin(std::int64_t tasks);
+  // A job of `tasks` for so many participants; all of the job before are taken, and nobody takes
+  // meanwhile.
+  void begin(std::int64_t tasks, int participants);
 
   struct Piece {
     std::int64_t begin = 0, end = 0;
@@ -38,6 +39,7 @@ class TaskShares {
   Piece take_from(std::size_t share, From end);
 
   std::vector<Left> left_;  // [participant]
+  std::size_t shares_ = 0;  // of the job
   std::uint32_t job_ = 0;
   std::int64_t tasks_ = 0;
   alignas(64) std::atomic<std::int64_t> unspent_{0};  // shares with tasks that nobody took

@@ -228,7 +228,7 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
         parse_shape(text, 3, "M,N,K with numbers from 1 to 1048576, e.g. 128,1536,384");
     shapes.push_back({numbers[0], numbers[1], numbers[2]});
   }
-  const int threads = options.threads > 0 ? options.threads : available_threads();
+  const int threads = thread_count(options);
   LibraryMatmul library;
   if (bench.library != "none") {
     // Some libraries take their number of threads from the processors they see, whatever they are

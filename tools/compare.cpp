@@ -106,8 +106,7 @@ nlohmann::ordered_json number(double value) {
 }
 
 void compare(const CompareOptions& options, const CompileOptions& compile, bool json) {
-  Peer peer(options.python, options.model,
-            compile.threads > 0 ? compile.threads : available_threads());
+  Peer peer(options.python, options.model, thread_count(compile));
   ir::Module module = load_model(options.model);
   const GivenCall given(options.call, module, "compare");
   const auto model = Model::compile(std::move(module), compile);

@@ -25,6 +25,8 @@ struct ExplainOptions {
   std::string gpu;                // a part that need not be here
   std::vector<std::string> emit;  // what, and where to
   int repeat = 5;
+  std::vector<int> at_threads;
+  double memory_bandwidth = 0;  // GB/s; 0: not given
 };
 
 using Named = std::vector<std::pair<std::string, std::int64_t>>;
@@ -47,6 +49,19 @@ nlohmann::json to_json(const std::vector<TableRow>& rows) {
   return list;
 }
 
+nlohmann::json to_json(const CallAtThreads& call) {
+  nlohmann::json launches = nlohmann::json::array();
+  for (const LaunchAtThreads& launch : call.launches)
+    launches.push_back({{"schedule", launch.schedule},
+                        {"tasks", launch.tasks},
+                        {"modelled_us", 1e6 * launch.seconds},
+                        {"efficiency", launch.efficiency}});
+  return {{"threads", call.threads},
+          {"modelled_us", 1e6 * call.seconds},
+          {"efficiency", call.efficiency},
+          {"launches", launches}};
+}
+
 nlohmann::json to_json(const CallExplanation& call) {
   nlohmann::json launches = nlohmann::json::array();
   for (const LaunchExplanation& launch : call.launches) {
@@ -66,10 +81,13 @@ nlohmann::json to_json(const CallExplanation& call) {
   }
   nlohmann::json ceiling = {{"expression", call.arena_ceiling}};
   if (call.arena_ceiling_bytes) ceiling["bytes"] = *call.arena_ceiling_bytes;
+  nlohmann::json scaling = nlohmann::json::array();
+  for (const CallAtThreads& at : call.scaling) scaling.push_back(to_json(at));
   return {{"symbols", object_of(call.symbols)},
           {"launches", launches},
           {"tables", to_json(call.tables)},
           {"exact", to_json(call.exact)},
+          {"scaling", scaling},
           {"stages", call.stages},
           {"fetches", call.fetches},
           {"call_us", 1e6 * call.call_seconds},
@@ -157,6 +175,15 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
                 "--emit writes the kernels of a part; say of which by --gpu and --device cuda");
   if (deep && !options.gpu.empty())
     throw Error(ErrorKind::CommandLine, "--html shows what was measured; leave --gpu out");
+  if (options.memory_bandwidth > 0 && options.at_threads.empty())
+    throw Error(ErrorKind::CommandLine,
+                "--memory-bandwidth is of the machine that --at-threads asks about; give that too");
+  if (!options.at_threads.empty() &&
+      (compile_options.device != DeviceKind::Cpu || !options.gpu.empty()))
+    throw Error(ErrorKind::CommandLine,
+                "--at-threads plans for processors; leave --device cuda and --gpu out");
+  ThreadScalingOptions scaling{.threads = options.at_threads};
+  if (options.memory_bandwidth > 0) scaling.memory_bandwidth = 1e9 * options.memory_bandwidth;
   if (!options.gpu.empty()) return plan(options, common, compile_options);
   if (deep && compile_options.device != DeviceKind::Cpu)
     throw Error(ErrorKind::CommandLine,
@@ -167,7 +194,7 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   const auto model = Model::compile(std::move(module), compile_options);
   const ModelExplanation explanation =
       explain_model(*model, call.extents(model->inputs()), options.repeat, nullptr,
-                    deep ? ExplanationDepth::Deep : ExplanationDepth::Usual);
+                    deep ? ExplanationDepth::Deep : ExplanationDepth::Usual, scaling);
   if (deep) {
     const int threads = program_of(*model)->pool().threads();
     tuner::write_text_file(options.page, explain_page(options.model, explanation,
@@ -203,6 +230,17 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("--html", options->page,
                       "a page of the same, for a browser: regions, buckets, roofline, a timeline; "
                       "in place of text");
+  command
+      ->add_option("--at-threads", options->at_threads,
+                   "numbers of threads with commas, which need not be here: each launch's tasks, "
+                   "time and parallel efficiency on so many, by the cost model")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--memory-bandwidth", options->memory_bandwidth,
+                   "with --at-threads: what the memory of that machine gives all threads together, "
+                   "GB/s; default: as much as they ask for")
+      ->check(CLI::Range(0.001, 1e6));
   command->add_option("--gpu", options->gpu,
                       "with --device cuda: kernels, schedules, tables and estimates for this part "
                       "(h200, a100, ...), which need not be here; nothing runs");

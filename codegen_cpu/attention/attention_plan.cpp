@@ -5,6 +5,7 @@
 #include "codegen_cpu/attention/attention_schedule.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/work_estimate.h"
 #include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cpu {
@@ -32,8 +33,11 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const std::int64_t rows = inputs.target.level == Level::Avx512 ? 8 : 6;
     const std::int64_t group = std::max(columns, panel);
     std::vector<ir::Schedule> schedules;
-    for (const auto& [block_rows, block_keys] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-             {64, 8}, {128, 8}, {256, 16}, {32, 4}, {64, 16}}) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> blocks{
+        {64, 8}, {128, 8}, {256, 16}, {32, 4}, {64, 16}};
+    // More threads want more tasks. Each packs the keys anew, so they do not get smaller still.
+    if (inputs.threads > 2) blocks.emplace_back(32, 8);
+    for (const auto& [block_rows, block_keys] : blocks) {
       schedules.push_back(AttentionSchedule{.rows = rows,
                                             .columns = columns,
                                             .block_rows = block_rows,
@@ -98,8 +102,9 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const double softmax = task_rows * (padded_keys / lanes * softmax_cycles +
                                         key_blocks * (row_overhead + padded_width / lanes * 3));
     const double packing = (padded_keys * depth + keys * padded_width) / lanes * pack_cycles;
-    return std::ceil(batch * row_blocks / inputs.threads) *
-           (task_overhead + products + softmax + packing) / clock;
+    const double busiest = std::ceil(batch * row_blocks / inputs.threads) *
+                           (task_overhead + products + softmax + packing) / clock;
+    return inputs.shared == nullptr ? busiest : shared_seconds(inputs, busiest);
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {

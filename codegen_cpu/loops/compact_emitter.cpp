@@ -71,7 +71,7 @@ class CompactKind final : public KindOf<ir::CompactForm> {
     const double points = points_at(inputs, form.space, keys);
     const ir::DimLeaf run = form.space.empty() ? ir::DimLeaf() : form.space.back().variable;
     const double cycles = points * (3 + point_cycles(inputs, form.program, {}, run, 1));
-    return launch_seconds(cycles, traffic_bytes(inputs, points, keys), 1, inputs.threads);
+    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys), 1);
   }
 
  protected:

@@ -51,8 +51,10 @@ class MapKind final : public KindOf<ir::MapForm> {
     for (const ir::MapPart& part : form.parts)
       cycles = std::max(cycles, part_cycles(inputs, part, lanes));
     const std::int64_t unroll = steps > 24 || longest < 2 * lanes ? 1 : 2;
-    return {{.name = "map",
-             .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
+    return with_finer_grains(
+        inputs,
+        {{.name = "map",
+          .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}});
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
@@ -89,8 +91,8 @@ class MapKind final : public KindOf<ir::MapForm> {
                                  part_cycles(inputs, part, static_cast<int>(lanes)));
       points += part_points;
     }
-    return launch_seconds(cycles, traffic_bytes(inputs, points, keys),
-                          points / static_cast<double>(schedule.field("grain")), inputs.threads);
+    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys),
+                          points / static_cast<double>(schedule.field("grain")));
   }
 
  protected:

@@ -39,7 +39,7 @@ class OrderedKind final : public KindOf<ir::OrderedForm> {
     }
     const double tasks =
         std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0, std::max(rows, 1.0));
-    return launch_seconds(cycles, traffic_bytes(inputs, points, keys), tasks, inputs.threads);
+    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys), tasks);
   }
 
  protected:

@@ -9,6 +9,7 @@
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/windowed_rows.h"
+#include "codegen_cpu/work_estimate.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -150,11 +151,8 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes,
   const std::int64_t panel = panel_columns(operands.product);
 
   std::vector<MatmulSchedule> found;
-  const auto add = [&](MatmulSchedule schedule) {
-    const auto same = [&](const MatmulSchedule& other) {
-      return other.schedule() == schedule.schedule();
-    };
-    if (std::none_of(found.begin(), found.end(), same)) found.push_back(schedule);
+  const auto add = [&](const MatmulSchedule& schedule) {
+    if (std::ranges::find(found, schedule) == found.end()) found.push_back(schedule);
   };
   for (const Shape& shape : variations.shapes) {
     MatmulSchedule schedule;
@@ -199,6 +197,37 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes,
   return found;
 }
 
+// The schedules that cost least on so many threads, and with `every_kernel` the best of every other
+// micro-kernel: of a bucket's own sizes, or where code must be small, it may be the better one.
+std::vector<ir::Schedule> best_of(const std::vector<MatmulSchedule>& found, const Sizes& sizes,
+                                  const MatmulCost& cost, int threads, bool every_kernel) {
+  std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order of `found`
+  for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(0, i);
+  // Of one product alone, too, where there are several: then rows and columns must give every
+  // thread its work.
+  MatmulExtents alone = sizes.typical_extents;
+  alone.batch = std::min<std::int64_t>(alone.batch, sizes.fewest_batches);
+  for (const MatmulExtents& extents : {sizes.typical_extents, alone}) {
+    std::vector<double> seconds;
+    for (const MatmulSchedule& schedule : found)
+      seconds.push_back(cost.seconds(schedule, extents, threads) +
+                        cost.seconds(schedule, extents, 1) / threads);
+    const double least = std::max(*std::ranges::min_element(seconds), 1e-12);
+    for (std::size_t i = 0; i < found.size(); ++i) ranked[i].first += seconds[i] / least;
+    if (alone.batch == sizes.typical_extents.batch) break;
+  }
+  std::sort(ranked.begin(), ranked.end());
+  constexpr std::size_t most_candidates = 12;
+  std::vector<ir::Schedule> schedules;
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  for (const auto& [seconds, i] : ranked) {
+    const bool fresh = shapes.insert({found[i].rows, found[i].columns}).second;
+    if ((fresh && every_kernel) || schedules.size() < most_candidates)
+      schedules.push_back(found[i].schedule());
+  }
+  return schedules;
+}
+
 }  // namespace
 
 ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopForm form) {
@@ -216,42 +245,30 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
                                        const ir::Bucket& bucket) const override {
     const Sizes sizes = sizes_of(inputs, bucket);
-    const std::vector<MatmulSchedule> found = vary(
-        inputs, sizes,
-        {.shapes =
-             shapes_of(inputs.target,
-                       likely_operands(inputs.target, inputs.region, form_of(inputs.form)).product),
-         .whole_row_blocks = {1, 2, 4, 8},
-         .row_blocks = {0, 2, 4, 12, 24},
-         .column_groups = {1, 4, 0},
-         .splits = {2, 1, 4}});  // of equals, blocks that two threads share evenly at every size
+    const Product product =
+        likely_operands(inputs.target, inputs.region, form_of(inputs.form)).product;
     const MatmulCost cost = cost_model(inputs);
-    std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order above
-    for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(0, i);
-    // Of one product alone, too, where there are several: then rows and columns must give every
-    // thread its work.
-    MatmulExtents alone = sizes.typical_extents;
-    alone.batch = std::min<std::int64_t>(alone.batch, sizes.fewest_batches);
-    for (const MatmulExtents& extents : {sizes.typical_extents, alone}) {
-      std::vector<double> seconds;
-      for (const MatmulSchedule& schedule : found)
-        seconds.push_back(cost.seconds(schedule, extents, 2) +
-                          cost.seconds(schedule, extents, 1) / 2);
-      const double least = std::max(*std::ranges::min_element(seconds), 1e-12);
-      for (std::size_t i = 0; i < found.size(); ++i) ranked[i].first += seconds[i] / least;
-      if (alone.batch == sizes.typical_extents.batch) break;
-    }
-    std::sort(ranked.begin(), ranked.end());
-    // The best, and the best of every other micro-kernel: of a bucket's own sizes, or where code
-    // must be small, it may be the better one.
-    constexpr std::size_t most_candidates = 12;
-    std::vector<ir::Schedule> schedules;
-    std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-    for (const auto& [seconds, i] : ranked) {
-      const bool fresh = shapes.insert({found[i].rows, found[i].columns}).second;
-      if (fresh || schedules.size() < most_candidates) schedules.push_back(found[i].schedule());
-    }
-    return schedules;
+    constexpr int few = 2;
+    // Of equals, blocks that two threads share evenly at every size.
+    const std::vector<MatmulSchedule> found = vary(inputs, sizes,
+                                                   {.shapes = shapes_of(inputs.target, product),
+                                                    .whole_row_blocks = {1, 2, 4, 8},
+                                                    .row_blocks = {0, 2, 4, 12, 24},
+                                                    .column_groups = {1, 4, 0},
+                                                    .splits = {2, 1, 4}});
+    std::vector<ir::Schedule> schedules = best_of(found, sizes, cost, few, true);
+    if (inputs.threads <= few) return schedules;
+    // More threads want more tasks: of fewer rows and columns, down to one micro-kernel's.
+    const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(product.sum)));
+    const std::vector<MatmulSchedule> finer =
+        vary(inputs, sizes,
+             {.shapes = product.in_tiles(inputs.target) ? shapes_of(inputs.target, product)
+                                                        : all_shapes(inputs.target, product, lanes),
+              .whole_row_blocks = {1, 2, 4},
+              .row_blocks = {0, 1, 2, 4, 12},
+              .column_groups = {1, 2, 4, 0},
+              .splits = {inputs.threads, 1}});
+    return ir::joined(std::move(schedules), best_of(finer, sizes, cost, inputs.threads, false));
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
@@ -273,8 +290,9 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> extents) const override {
-    return cost_model(inputs).seconds(MatmulSchedule::from(schedule), extents_at(inputs, extents),
-                                      inputs.threads);
+    const double busiest = cost_model(inputs).seconds(MatmulSchedule::from(schedule),
+                                                      extents_at(inputs, extents), inputs.threads);
+    return inputs.shared == nullptr ? busiest : shared_seconds(inputs, busiest);
   }
 
   // Nearly all of it are micro-kernels, one for every number of rows.

@@ -52,6 +52,7 @@ struct MatmulSchedule {
     return ir::read_fields<MatmulSchedule>(schedule);
   }
   ir::Schedule schedule() const { return ir::write_fields("matmul", *this); }
+  bool operator==(const MatmulSchedule&) const = default;
 
   ir::Dim row_blocks(const ir::Dim& rows_of_form) const;
   ir::Dim column_blocks(const ir::MatmulForm& form) const;

@@ -52,6 +52,10 @@ class RowsKind final : public KindOf<ir::RowForm> {
   std::string_view name() const override { return "rows"; }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
+    return with_finer_grains(inputs, likely(inputs));
+  }
+
+  std::vector<ir::Schedule> likely(const PlanInputs& inputs) const {
     const auto& form = form_of(inputs.form);
     const int lanes = lanes_of(inputs, form);
     const ir::Iteration& inner = form.inner.back();
@@ -139,8 +143,8 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const double tasks =
         std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain"))
                              : rows * inner / static_cast<double>(schedule.field("grain")));
-    return launch_seconds(cycles, traffic_bytes(inputs, rows * inner, keys), std::min(tasks, rows),
-                          inputs.threads);
+    return launch_seconds(inputs, cycles, traffic_bytes(inputs, rows * inner, keys),
+                          std::min(tasks, rows));
   }
 
  protected:

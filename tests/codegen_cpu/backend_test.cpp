@@ -140,6 +140,82 @@ TEST(Backend, WholeSpaceIsRight) {
   }
 }
 
+const char* const product_text = R"(
+fn @main(%x: Tensor[(n, 70), f32], %w: Tensor[(70, 384), f32]) -> Tensor[(n, 384), f32]
+  where n in [0, 300] {
+  %y = matmul(%x, %w)
+  return %y
+})";
+
+TEST(Backend, FewThreadsAreOfferedTheSame) {
+  for (const char* text : {softmax_text, product_text}) {
+    const TestRegion region = make_region(text);
+    const auto by_default = make_cpu_backend()->candidates(region.region, {});
+    for (const int threads : {1, 2})
+      EXPECT_EQ(make_cpu_backend({.level = "", .threads = threads})->candidates(region.region, {}),
+                by_default);
+  }
+}
+
+// Candidates for many threads come behind those for few. They give them more to do, and what they
+// compute has the same bits.
+TEST(Backend, ManyThreadsAreOfferedSmallerTasks) {
+  const auto few = make_cpu_backend(), many = make_cpu_backend({.level = "", .threads = 64});
+  const Target target = detect_target();
+  const std::vector<std::int64_t> keys{16};
+  const Symbols symbols{{"n", 16}};
+  const TestRegion region = make_region(product_text, {1});
+  const ir::Bucket bucket = bucket_of({{7, 32}});
+  const auto usual = few->candidates(region.region, bucket),
+             finer = many->candidates(region.region, bucket);
+  ASSERT_GT(finer.size(), usual.size());
+  EXPECT_TRUE(std::equal(usual.begin(), usual.end(), finer.begin()));
+  const auto least = [&](const std::vector<ir::Schedule>& schedules) {
+    double seconds = 1;
+    for (const ir::Schedule& schedule : schedules)
+      seconds = std::min(seconds, many->estimate(region.region, schedule, keys, 64));
+    return seconds;
+  };
+  EXPECT_LT(least(finer), 0.7 * least(usual));
+  const auto inputs = random_inputs(region, symbols, 1);
+  const auto expected =
+      run(region, target, compile(region, target, bucket, usual.front()), symbols, inputs);
+  for (std::size_t i = usual.size(); i < finer.size(); ++i) {
+    SCOPED_TRACE(to_string(finer[i]));
+    const TestKernel kernel = compile(region, target, bucket, finer[i]);
+    EXPECT_TRUE(run(region, target, kernel, symbols, inputs, 5)[0].same_bits(expected[0]));
+  }
+}
+
+TEST(Backend, ALaunchThatIsSharedCountsWhatItsWorkersWaitFor) {
+  const TestRegion product = make_region(product_text, {1}), softmax = make_region(softmax_text);
+  const auto backend = make_cpu_backend();
+  const std::vector<std::int64_t> rows{16}, both{16, 20};
+  const struct {
+    const TestRegion& region;
+    std::span<const std::int64_t> keys;
+  } cases[] = {{product, rows}, {softmax, both}};
+  for (const auto& one : cases) {
+    const ir::Region& region = one.region.region;
+    const ir::Schedule schedule = backend->candidates(region, {}).front();
+    const auto seconds = [&](const ir::SharedLaunch& launch) {
+      return backend->estimate_shared(region, schedule, one.keys, launch);
+    };
+    // Starting workers costs; a task more than there are threads costs a whole task.
+    EXPECT_GT(seconds({.threads = 2, .tasks = 2}),
+              backend->estimate(region, schedule, one.keys, 2));
+    EXPECT_GT(seconds({.threads = 4, .tasks = 2}), seconds({.threads = 4, .tasks = 1}) / 4);
+    // Memory: of one core, of all together, and of caches, which all have their own of.
+    constexpr double bytes = 1e9;
+    EXPECT_GT(seconds({.threads = 1, .tasks = 8, .bytes = bytes}), 0.01);
+    EXPECT_NEAR(seconds({.threads = 8, .tasks = 8, .bytes = bytes}),
+                seconds({.threads = 1, .tasks = 8, .bytes = bytes}) / 8, 1e-4);
+    EXPECT_NEAR(seconds({.threads = 8, .tasks = 8, .bytes = bytes, .memory_bandwidth = 1e9}), 1,
+                1e-4);
+    EXPECT_LT(seconds({.threads = 8, .tasks = 8, .bytes = 1e6, .memory_bandwidth = 1}), 0.01);
+  }
+}
+
 TEST(Backend, CompilesOnSeveralThreadsAlike) {
   const TestRegion region = make_region(softmax_text);
   const auto backend = make_cpu_backend();

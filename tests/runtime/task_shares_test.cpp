@@ -16,7 +16,7 @@ TEST(TaskShares, EveryTaskIsTakenOnceWhoeverComes) {
     TaskShares shares(participants);
     // From none to more than a share has units.
     for (const std::int64_t tasks : {0, 1, 2, 7, 8, 9, 1000, 65535 * 8 + 1, 3000001}) {
-      shares.begin(tasks);
+      shares.begin(tasks, participants);
       std::vector<char> taken(static_cast<std::size_t>(tasks));
       std::int64_t twice = 0, count = 0;
       for (;;) {
@@ -41,7 +41,7 @@ TEST(TaskShares, EveryTaskIsTakenOnceWhoeverComes) {
 TEST(TaskShares, ParticipantsHaveTheSameTasksInEveryJob) {
   TaskShares shares(4);
   for (int job = 0; job < 3; ++job) {
-    shares.begin(42);  // 11, 11, 10 and 10
+    shares.begin(42, 4);  // 11, 11, 10 and 10
     for (const auto& [participant, begin, end] :
          {std::tuple(3, 32, 37), {0, 0, 5}, {2, 22, 27}, {1, 11, 16}}) {
       const Piece piece = shares.take(participant);
@@ -55,7 +55,7 @@ TEST(TaskShares, ParticipantsHaveTheSameTasksInEveryJob) {
 
 TEST(TaskShares, WhoeverIsDoneTakesFromTheBackOfOthers) {
   TaskShares shares(2);
-  shares.begin(8);
+  shares.begin(8, 2);
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
   for (int i = 0; i < 4; ++i) {
     const Piece piece = shares.take(1);
@@ -73,7 +73,7 @@ TEST(TaskShares, ThreadsAtOnceTakeEveryTaskOnce) {
   TaskShares shares(participants);
   for (int job = 0; job < 200; ++job) {
     std::vector<std::atomic<int>> taken(997);
-    shares.begin(static_cast<std::int64_t>(taken.size()));
+    shares.begin(static_cast<std::int64_t>(taken.size()), participants);
     std::vector<std::thread> threads;
     for (int participant = 0; participant < participants; ++participant) {
       threads.emplace_back([&, participant] {
