@@ -8,10 +8,9 @@ import re
 import struct
 from collections import Counter
 
-from sass_code import Code
+import sass_memory
+from sass_code import MASK, Code, is_predicate
 
-MASK = 0xFFFFFFFF
-WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 MOST = 1_000_000  # instructions of a warp: more is a loop that does not end
 ONE = 0x3F800000  # 1.0f
 LANES = 32
@@ -186,10 +185,6 @@ class Warp:
             handler = HANDLERS.get(name)
             if handler is not None:
                 handler(self, modifiers, operands)
-
-
-def is_predicate(text):
-    return re.fullmatch(r"!?U?P(T|\d+)", text) is not None
 
 
 def bra(warp, modifiers, operands):
@@ -515,78 +510,6 @@ def registers(warp, modifiers, operands):
         warp.let(operands[0], True)  # they are there
 
 
-def width(modifiers):
-    return next((WIDTHS[each] for each in modifiers if each in WIDTHS), 4)
-
-
-def load(warp, modifiers, operands):
-    """Of global memory; generic loads are of shared memory, of other blocks or this one's."""
-    size = width(modifiers)
-    where = operands[-1] if operands[-1][0] != "P" else operands[-2]
-    found = re.search(r"\[([^\[\]]+)\]$", where)
-    address = warp.wide_address(found.group(1))
-    warp.touch("loaded", address, size)
-    to = next(each for each in operands if not is_predicate(each))
-    value = warp.memory(address, size)
-    if "S8" in modifiers or "S16" in modifiers:
-        value &= MASK
-    warp.set(to, value, max(1, size // 4))
-
-
-def wide_address(warp, text):
-    total = 0
-    for sign, part in re.findall(r"([+-]?)([^+-]+)", text):
-        name, *rest = part.split(".")
-        if name[0].isdigit():
-            value = int(name, 0)
-        else:
-            value = warp.value(name, 2 if "64" in rest or name.startswith("UR") else 1)
-        total += -value if sign == "-" else value
-    return total
-
-
-Warp.wide_address = wide_address
-
-
-def local_load(warp, modifiers, operands):
-    words = max(1, width(modifiers) // 4)
-    warp.set(next(each for each in operands if not is_predicate(each)), 0, words)
-
-
-def store(warp, modifiers, operands):
-    found = re.search(r"\[([^\[\]]+)\]$", operands[0])
-    warp.touch("stored", warp.wide_address(found.group(1)), width(modifiers))
-
-
-def copy_asynchronously(warp, modifiers, operands):
-    # Where a predicate at the end is false zeros are copied, which come from nowhere.
-    if operands[-1][-1] != "]" and not warp.truth(operands[-1]):
-        return warp.leave_out()
-    found = re.search(r"\[([^\[\]]+)\]$", next(each for each in reversed(operands) if each[-1] == "]"))
-    warp.touch("copied", warp.wide_address(found.group(1)), width(modifiers))
-
-
-def load_box(warp, modifiers, operands):
-    register = re.match(r"\[UR(\d+)\]", operands[1])
-    map_ = warp.uniform.get(int(register.group(1)), 0)
-    warp.counts["loaded"] += warp.boxes(map_)
-
-
-def store_box(warp, modifiers, operands):
-    register = re.match(r"\[UR(\d+)\]", operands[1])
-    warp.counts["stored"] += warp.boxes(warp.uniform.get(int(register.group(1)), 0))
-
-
-def hgmma(warp, modifiers, operands):
-    rows, columns, depth = (int(each) for each in modifiers[0].split("x"))
-    warp.counts["flops"] += 2 * rows * columns * depth / 4  # four warps issue it together
-
-
-def hmma(warp, modifiers, operands):
-    rows, columns, depth = 16, 8, {"16816": 16, "1688": 8}.get(modifiers[0], 16)
-    warp.counts["flops"] += 2 * rows * columns * depth * (2 if "TF32" in modifiers else 1)
-
-
 HANDLERS = {
     "BRA": bra, "CALL": call, "RET": ret, "IADD3": iadd3, "UIADD3": iadd3, "VIADD": iadd3,
     "IMAD": imad, "UIMAD": imad, "LEA": lea, "ULEA": lea, "SHF": shf, "USHF": shf,
@@ -595,13 +518,13 @@ HANDLERS = {
     "USEL": sel, "VIMNMX": extreme, "IMNMX": extreme, "UVIMNMX": extreme,
     "VIADDMNMX": add_extreme, "MOV": move, "UMOV": move, "CS2R": pair, "S2R": special,
     "S2UR": special, "LDC": constant_load, "ULDC": constant_load, "R2UR": to_uniform,
-    "P2R": from_predicates, "R2P": to_predicates, "PRMT": prmt, "UPRMT": prmt, "I2F": to_real, "I2FP": to_real, "F2I": to_integer,
-    "MUFU": mufu, "IABS": lambda w, m, o: w.set(o[0], abs(signed(w.value(o[1])))),
-    "BREV": reverse, "UBREV": reverse, "FLO": leading, "UFLO": leading, "POPC": population,
-    "UPOPC": population, "REDUX": reduce, "SHFL": shuffle, "VOTE": vote, "VOTEU": vote, "ELECT": elect, "SYNCS": sync, "LDG": load,
-    "LD": local_load, "LDS": local_load, "LDL": local_load, "STG": store,
-    "LDGSTS": copy_asynchronously, "UTMALDG": load_box, "UTMASTG": store_box, "HGMMA": hgmma,
-    "HMMA": hmma, "ATOMG": local_load, "USETMAXREG": registers,
+    "P2R": from_predicates, "R2P": to_predicates, "PRMT": prmt, "UPRMT": prmt, "I2F": to_real,
+    "I2FP": to_real, "F2I": to_integer, "MUFU": mufu,
+    "IABS": lambda w, m, o: w.set(o[0], abs(signed(w.value(o[1])))), "BREV": reverse,
+    "UBREV": reverse, "FLO": leading, "UFLO": leading, "POPC": population, "UPOPC": population,
+    "REDUX": reduce, "SHFL": shuffle, "VOTE": vote, "VOTEU": vote, "ELECT": elect, "SYNCS": sync,
+    "USETMAXREG": registers,
     "HFMA2": halves,
     **{name: real for name in ("FADD", "FMUL", "FFMA", "FSEL", "FMNMX", "F2F", "F2FP", "HADD2",
-                               "HMUL2", "FSET", "FRND")}}
+                               "HMUL2", "FSET", "FRND")},
+    **sass_memory.HANDLERS}

@@ -1,6 +1,12 @@
 """The instructions of machine code for sm_90, read off nvdisasm's text."""
 import re
 
+MASK = 0xFFFFFFFF  # of a register
+
+
+def is_predicate(text):
+    return re.fullmatch(r"!?U?P(T|\d+)", text) is not None
+
 
 def split(text):
     """Operands between commas that are in no brackets."""
