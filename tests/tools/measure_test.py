@@ -115,6 +115,24 @@ class Explain(Measure):
                             code=7).stderr)
 
 
+    def test_numbers_of_threads_that_are_not_here(self):
+        words = ("explain", "m.anydim", "--shape", "x=900x8", "--at-threads", "1,16,64")
+        told = json.loads(self.anydim(*words, "--json").stdout)
+        self.assertEqual([at["threads"] for at in told["scaling"]], [1, 16, 64])
+        for at in told["scaling"]:
+            self.assertEqual(len(at["launches"]), len(told["launches"]))
+            self.assertAlmostEqual(at["modelled_us"],
+                                   sum(launch["modelled_us"] for launch in at["launches"]))
+            for launch in at["launches"]:
+                self.assertGreaterEqual(launch["tasks"], 1)
+        self.assertEqual(told["scaling"][0]["efficiency"], 1)
+        self.assertLess(told["scaling"][2]["efficiency"], told["scaling"][1]["efficiency"])
+        text = self.anydim(*words).stdout
+        self.assertRegex(text, r"\non 16 threads, by the cost model: [0-9.]+ us, efficiency \d+ %\n"
+                         r"    1 x \w+: \d+ tasks, [0-9.]+ us, efficiency \d+ %; \w+ ")
+        self.assertNotIn("by the cost model:", self.anydim(*words[:4]).stdout)
+
+
 class Compare(Measure):
     def fake(self, text):
         """An interpreter whose onnxruntime is ours."""
