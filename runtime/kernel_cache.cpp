@@ -141,7 +141,12 @@ std::optional<ir::CompiledKernel> KernelCache::load(const KernelKey& key) const 
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   if (!read_all(file, bytes)) return damaged(fmt::format("it cannot be read ({})", reason(errno)));
   DecodedKernel decoded = decode_kernel(key, bytes);
-  if (!decoded.kernel) return damaged(decoded.fault);
+  if (!decoded.kernel) {
+    // A short run ends before a kernel that no call waits for is compiled and stored again, and the
+    // next would find the same file. (One that is just being replaced may go too: that is a miss.)
+    unlinkat(descriptor_, name.c_str(), 0);
+    return damaged(decoded.fault);
+  }
   // Time of last use for trim(), at the price of one write a day.
   if (std::time(nullptr) - status.st_mtime > one_day) futimens(file.number(), nullptr);
   return std::move(decoded.kernel);

@@ -4,7 +4,7 @@
 // The folder belongs to the user with mode 0700. Nothing here is ever an error: a folder that is
 // foreign or that others may write, and a file that is damaged, foreign or someone else's, is a
 // miss; a folder that cannot be written keeps nothing. Each such fault is told once through the
-// warning callback.
+// warning callback, and a file of ours that is damaged is removed.
 #pragma once
 
 #include <cstdint>

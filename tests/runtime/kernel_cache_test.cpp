@@ -89,6 +89,13 @@ TEST_F(KernelCacheTest, FlippedBitIsAMiss) {
   expect_ignored("its hash does not fit");
 }
 
+TEST_F(KernelCacheTest, DamageIsToldOnce) {
+  damage([](std::string& bytes) { bytes.back() ^= 1; });
+  EXPECT_FALSE(KernelCache(folder(), warn()).load(key()));
+  EXPECT_FALSE(KernelCache(folder(), warn()).load(key())) << "the next process finds nothing";
+  EXPECT_EQ(warnings_.size(), 1u);
+}
+
 TEST_F(KernelCacheTest, OtherFileIsAMiss) {
   damage([](std::string& bytes) { bytes = std::string(200, 'x'); });
   expect_ignored("it is no kernel file");

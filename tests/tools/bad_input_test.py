@@ -229,13 +229,7 @@ class Caches(BadInput):
             sorted(
                 f"anydim: warning: cached kernel {kernel.relative_to(self.folder)} is ignored: its hash does not fit"
                 for kernel in kernels))
-        # Kernels that no call waits for are written anew by a run that lasts long enough.
-        for _ in range(50):
-            done = self.anydim(*self.model())
-            self.assertEqual((done.returncode, done.stdout), (0, "y: f32 (1) = 2\n"))
-            if not done.stderr:
-                return
-        self.fail(done.stderr)
+        self.warned("")
 
 
 class Disks(BadInput):
