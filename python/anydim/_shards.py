@@ -155,6 +155,16 @@ def finished_parts(folder: str) -> set[int]:
     }
 
 
+def drop_partials(folder: str) -> None:
+    """Removes what processes left that were killed while they wrote. Raises WriteError."""
+    try:
+        for name in os.listdir(folder):
+            if name.endswith(".partial"):
+                os.unlink(os.path.join(folder, name))
+    except OSError as fault:
+        raise WriteError(f"{folder}: what was not finished cannot be removed ({fault})") from None
+
+
 def open_job(folder: str, what: dict[str, Any]) -> None:
     """Begins a job in the folder, or goes on with the one that is there. Raises OptionError where
     that is of other inputs or options, or where the folder holds something else; WriteError."""
@@ -172,9 +182,7 @@ def open_job(folder: str, what: dict[str, Any]) -> None:
                 raise OptionError(
                     f"{folder}: it holds parts of a job that differs in {', '.join(changed)}: give a new folder, or what was given then"
                 )
-            for name in os.listdir(folder):
-                if name.endswith(".partial"):  # of a process that was killed
-                    os.unlink(os.path.join(folder, name))
+            drop_partials(folder)
             return
         if os.listdir(folder):
             raise OptionError(
@@ -185,6 +193,6 @@ def open_job(folder: str, what: dict[str, Any]) -> None:
             json.dump({"fingerprint": fingerprint, "what": what}, stream, indent=1)
         os.replace(partial, file)
     except (OSError, ValueError) as fault:
-        if isinstance(fault, OptionError):
+        if isinstance(fault, (OptionError, WriteError)):
             raise
         raise WriteError(f"{file}: cannot be read or written ({fault})") from None

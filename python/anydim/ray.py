@@ -313,6 +313,7 @@ def embed_files(
                 report.add(row)
         except ray.exceptions.RayError as fault:
             raise ours(fault) from None
+        _shards.drop_partials(folder)
     return report.end()
 
 
