@@ -25,7 +25,7 @@ function(anydim_precompiled_header name)
   add_custom_command(
     OUTPUT "${CMAKE_BINARY_DIR}/${output}"
     BYPRODUCTS "${CMAKE_BINARY_DIR}/${output}.sum"
-    COMMAND ${compile} -o "${output}" -MD -MT "${output}" -MF "${output}.d"
+    COMMAND ${compile} -o "${output}" -MD -MT "${CMAKE_BINARY_DIR}/${output}" -MF "${output}.d"
     # The compiler cache takes this for the precompiled header's contents: it is the same in every checkout.
     COMMAND ${compile} -E -P -o "${output}.sum"
     DEPENDS "${header}"
