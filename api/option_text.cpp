@@ -68,7 +68,7 @@ constexpr WordRow<CompileOptions> rows[] = {
      }},
     {{"threads", "a number from 1 to 1024"},
      [](CompileOptions& options, std::string_view value) {
-       options.threads = static_cast<int>(parse_number(value, 1, 1024));
+       options.threads = static_cast<int>(parse_number(value, 1, most_threads()));
      }},
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "ir/error.h"
+#include "runtime/worker_pool.h"
 
 namespace anydim {
 
@@ -111,8 +112,14 @@ int available_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
+int most_threads() { return runtime::WorkerPool::most_threads; }
+
 int thread_count(const CompileOptions& options) {
-  return options.threads > 0 ? options.threads : available_threads();
+  if (options.threads > most_threads())
+    throw Error(ErrorKind::CommandLine, fmt::format("threads: expected at most {}, got {}; a model "
+                                                    "computes with no more",
+                                                    most_threads(), options.threads));
+  return options.threads > 0 ? options.threads : std::min(available_threads(), most_threads());
 }
 
 }  // namespace anydim

@@ -91,7 +91,9 @@ struct CompileOptions {
 void require_device_has(const CompileOptions& options);
 void require_device_serves(DeviceKind device, const std::vector<PolicyChoice>& policies);
 
-int available_threads();                          // processors that this process may use
-int thread_count(const CompileOptions& options);  // that compute; at least 1
+int available_threads();  // processors that this process may use
+int most_threads();       // that a model may compute with
+// That compute: from 1 to most_threads(). Throws Error{CommandLine} where more are asked for.
+int thread_count(const CompileOptions& options);
 
 }  // namespace anydim

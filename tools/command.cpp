@@ -46,7 +46,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command
       .add_option("--threads", options.threads,
                   "threads that compute; default: the processors this process may use")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, most_threads()));
   command.add_option("--cpu-level", options.cpu_level,
                      "generate for x86-64, avx2, avxvnni, avx512, avx512vnni, avx512bf16 or amx; "
                      "default: the best there is");

@@ -235,7 +235,7 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
                    "numbers of threads with commas, which need not be here: each launch's tasks, "
                    "time and parallel efficiency on so many, by the cost model")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, most_threads()));
   command
       ->add_option("--memory-bandwidth", options->memory_bandwidth,
                    "with --at-threads: what the memory of that machine gives all threads together, "

@@ -22,6 +22,23 @@ std::string refusal(std::string_view name, std::string_view value) {
   return "taken";
 }
 
+TEST(Options, AModelComputesWithAsManyThreadsAsAPoolHas) {
+  CompileOptions options;
+  EXPECT_GE(thread_count(options), 1);
+  EXPECT_LE(thread_count(options), most_threads());
+  options.threads = most_threads();
+  EXPECT_EQ(thread_count(options), most_threads());
+  options.threads = most_threads() + 1;
+  try {
+    thread_count(options);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::CommandLine);
+    EXPECT_STREQ(error.what(),
+                 "threads: expected at most 1024, got 1025; a model computes with no more");
+  }
+}
+
 TEST(OptionText, EachRowSetsItsField) {
   CompileOptions options;
   set_option(options, "background", "off");
