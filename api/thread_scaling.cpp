@@ -7,6 +7,7 @@
 
 #include "ir/error.h"
 #include "passes/choose_buckets.h"
+#include "tuner/observed.h"
 #include "tuner/roofline.h"
 
 namespace anydim {
@@ -50,9 +51,7 @@ class Planned {
       table = passes::choose_table(program_.kernels[static_cast<std::size_t>(launch.kernel)].region,
                                    program_.policies, context);
     }
-    for (const DispatchTable::Entry& entry : table->entries)
-      if (entry.bucket.contains(launch.keys)) return entry;
-    return table->entries.back();
+    return tuner::entry_for(*table, launch.keys);
   }
 
   const ir::Dim& tasks_of(const ir::Region& region, const DispatchTable::Entry& entry) {

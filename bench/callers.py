@@ -111,13 +111,29 @@ class Engine:
             pipe.send(None)
 
 
-def measure(engines, callers, arguments):
+def in_turns(rounds, take):
+    """What take(engine's name) gives, of each engine, who begins changing from round to round."""
     turns = {name: [] for name in ENGINES}
+    for number in range(rounds):
+        for name in ENGINES if number % 2 == 0 else ENGINES[::-1]:
+            turns[name].append(take(name))
+    return turns
+
+
+def ratio_of(turns):
+    """Of the engines' rates in each round: the median, and quartiles."""
+    ratios = [
+        ours["rate"] / theirs["rate"]
+        for ours, theirs in zip(turns["anydim"], turns["onnxruntime"])]
+    return {
+        "ratio": statistics.median(ratios), "quartiles": [
+            float(numpy.percentile(ratios, share)) for share in (25, 75)]}
+
+
+def measure(engines, callers, arguments):
     for name in ENGINES:
         engines[name].turn(callers, arguments.seconds / 4)
-    for number in range(arguments.rounds):
-        for name in ENGINES if number % 2 == 0 else ENGINES[::-1]:
-            turns[name].append(engines[name].turn(callers, arguments.seconds))
+    turns = in_turns(arguments.rounds, lambda name: engines[name].turn(callers, arguments.seconds))
     row = {}
     for name in ENGINES:
         latencies = [latency for one in turns[name] for latency in one["latencies"]]
@@ -126,12 +142,7 @@ def measure(engines, callers, arguments):
                                       ), "p50_ms": 1e3 * float(numpy.percentile(latencies, 50)),
             "p99_ms": 1e3 * float(numpy.percentile(latencies, 99)),
             "processors": statistics.median(one["processor"] for one in turns[name])}
-    ratios = [
-        ours["rate"] / theirs["rate"]
-        for ours, theirs in zip(turns["anydim"], turns["onnxruntime"])]
-    return row | {
-        "ratio": statistics.median(ratios), "quartiles": [
-            float(numpy.percentile(ratios, share)) for share in (25, 75)]}
+    return row | ratio_of(turns)
 
 
 def main():

@@ -25,10 +25,8 @@ import tempfile
 
 import numpy
 
-from callers import turn
+from callers import ENGINES, in_turns, ratio_of, turn
 from encoder import OnnxRuntime, batches, programs_of, read_tokens
-
-ENGINES = ("anydim", "onnxruntime")
 
 
 def doubled_up_to(most):
@@ -99,19 +97,11 @@ class Peer:
 
 
 def measure(engines, feeds, callers, seconds, rounds):
-    turns = {name: [] for name in ENGINES}
-    for number in range(rounds):
-        for name in ENGINES if number % 2 == 0 else ENGINES[::-1]:
-            turns[name].append(engines[name].turn(feeds, callers, seconds))
+    turns = in_turns(rounds, lambda name: engines[name].turn(feeds, callers, seconds))
     row = {
         name: {figure: statistics.median(one[figure] for one in turns[name])
                for figure in ("rate", "p50_ms")} for name in ENGINES}
-    ratios = [
-        ours["rate"] / theirs["rate"]
-        for ours, theirs in zip(turns["anydim"], turns["onnxruntime"])]
-    return row | {
-        "ratio": statistics.median(ratios), "quartiles": [
-            float(numpy.percentile(ratios, share)) for share in (25, 75)]}
+    return row | ratio_of(turns)
 
 
 def modelled_launches(program, model, feeds, threads, folder, bandwidth):
@@ -158,16 +148,13 @@ def text_of(rows, machine):
     return "\n".join(lines)
 
 
-def this_machine():
-    processor = "a processor without a name"
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            processor = line.split(":", 1)[1].strip()
-            break
+def this_machine(program):
+    told = subprocess.run([program, "doctor", "--json"], check=True, stdout=subprocess.PIPE)
     nodes = len(list(pathlib.Path("/sys/devices/system/node").glob("node[0-9]*")))
     return {
-        "date": datetime.date.today().isoformat(), "processor": processor, "processors": len(
-            os.sched_getaffinity(0)), "nodes": max(1, nodes)}
+        "date": datetime.date.today().isoformat(),
+        "processor": json.loads(told.stdout)["processor"],
+        "processors": len(os.sched_getaffinity(0)), "nodes": max(1, nodes)}
 
 
 def main():
@@ -187,7 +174,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     program = programs_of(arguments)[0]
-    machine = this_machine()
+    machine = this_machine(program)
     numbers = sorted({1} | set(
         map(int, arguments.threads.split(",")) if arguments.
         threads else doubled_up_to(machine["processors"])))

@@ -1,14 +1,16 @@
-"""The cost model beside what is counted: for every kernel of a model's default tables (padded and packed,
-bf16 and f32), cycles of a multiprocessor that its schedulers, its tensor cores and its share of the L2
-cache are busy for, as the model has them and as the machine code and its traffic say. No GPU runs.
+"""The cost model beside what is counted: for every kernel of a model's default tables (padded and
+packed, bf16 and f32), cycles of a multiprocessor that its schedulers, its tensor cores and its
+share of the L2 cache are busy for, as the model has them and as the machine code and its traffic
+say. No GPU runs.
 
   cuda_counts.py MODEL [--part h200] [--program build/release/bin/cuda_counts]
 
-Counted: warps of a few blocks of each launch are followed through the kernel's SASS (lanes.py), at a
-size in the middle of its bucket. Issue: instructions, a quarter of a cycle each (the special function
-unit's keep a scheduler's lanes for 8 cycles, and count so). Tensor: multiplications at the data
-sheet's rate. Memory: bytes of loads, boxes and stores, of all lanes that take part (once where all
-have the same address, by sectors of 32 bytes where they lie apart), at the cost model's rate."""
+Counted: warps of a few blocks of each launch are followed through the kernel's SASS (lanes.py), at
+a size in the middle of its bucket. Issue: instructions, a quarter of a cycle each (the special
+function unit's keep a scheduler's lanes for 8 cycles, and count so). Tensor: multiplications at the
+data sheet's rate. Memory: bytes of loads, boxes and stores, of all lanes that take part (once where
+all have the same address, by sectors of 32 bytes where they lie apart), at the cost model's
+rate."""
 import argparse
 import json
 import os
@@ -37,8 +39,8 @@ SMALL = 0.1  # of a kernel's longest: less is not looked at
 
 
 def memory_of(kernel):
-    """What is read of buffers: extents, offsets of sequences and the order of their work, indices spread
-    over what they choose from; numbers are 1, and anything else 0."""
+    """What is read of buffers: extents, offsets of sequences and the order of their work, indices
+    spread over what they choose from; numbers are 1, and anything else 0."""
     buffers = kernel["buffers"]
     segments = kernel["segments"]
 

@@ -1,13 +1,13 @@
-"""What a warp does, by the walks of some of its lanes (sass.py): the first stands for its warp, others
-tell which bytes of global memory lanes share."""
+"""What a warp does, by the walks of some of its lanes (sass.py): the first stands for its warp,
+others tell which bytes of global memory lanes share."""
 import sass
 
 SECTOR = 32  # bytes that the L2 cache hands out at least
 
 
 def bytes_of_lanes(first, second, last, size, lane):
-    """Bytes that lanes 0 to `lane` bring, whose accesses begin at `first`, `second` (of lane 1) and `last`:
-    lanes a fixed way apart, else beside each other."""
+    """Bytes that lanes 0 to `lane` bring, whose accesses begin at `first`, `second` (of lane 1) and
+    `last`: lanes a fixed way apart, else beside each other."""
     if last == first:
         return max(SECTOR, size)
     step = abs(second - first)
@@ -16,8 +16,8 @@ def bytes_of_lanes(first, second, last, size, lane):
 
 
 def follow(code, place, constants, memory, boxes, read):
-    """What a warp of the block issues, moves and multiplies. `read`: where warps of the block have loaded,
-    which the nearest cache still has."""
+    """What a warp of the block issues, moves and multiplies. `read`: where warps of the block have
+    loaded, which the nearest cache still has."""
 
     warp = sass.Warp(code, place, constants, memory, boxes)
     warp.walk()

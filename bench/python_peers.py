@@ -51,8 +51,8 @@ def main():
                                                        precision="bf16"),
             "torch": minilm.with_torch(folder),
             "onnxruntime": minilm.with_onnx_runtime(options.threads)}
-        embeddings = {
-            name: engine.encode(texts, batch_size=options.batch) for name, engine in engines.items()}
+        embeddings = {name: engine.encode(texts, batch_size=options.batch)
+                      for name, engine in engines.items()}
         time.sleep(2)  # kernels of the sizes met are compiled beside the calls
         seconds = {name: [] for name in engines}
         for _ in range(options.rounds):

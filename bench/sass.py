@@ -1,7 +1,7 @@
-"""Follows a warp through the machine code of a kernel for sm_90 (nvdisasm's text): which instructions it
-issues, what they move and multiply. Integers, predicates and addresses are computed; numbers that
-kernels compute with are not (they are 1, and comparisons of them fail), nor are waits (what is
-waited for is there). The walk is one lane's (lanes.py has the warp's)."""
+"""Follows a warp through the machine code of a kernel for sm_90 (nvdisasm's text): which
+instructions it issues, what they move and multiply. Integers, predicates and addresses are
+computed; numbers that kernels compute with are not (they are 1, and comparisons of them fail), nor
+are waits (what is waited for is there). The walk is one lane's (lanes.py has the warp's)."""
 import functools
 import operator
 import re
@@ -46,12 +46,13 @@ class Asked(Exception):
 
 
 class Warp:
-    """One warp's walk. `place`: tid, ctaid, cluster rank and so on by special register; `constants`: bytes
-    of bank 0 by offset; `memory(address, width)`: what a load of global memory gives; `boxes(map)`: bytes
-    of a box of the tensor map at an address. `accesses`: of global memory by the lane, as (loaded,
-    stored or copied, address, bytes) by the instruction's position and how often it came there. `votes`:
-    what the lanes said each time that they exchanged something; those of `known` another lane's walk has
-    found, and with `asked` this one ends at the next."""
+    """One warp's walk. `place`: tid, ctaid, cluster rank and so on by special register;
+    `constants`: bytes of bank 0 by offset; `memory(address, width)`: what a load of global memory
+    gives; `boxes(map)`: bytes of a box of the tensor map at an address. `accesses`: of global
+    memory by the lane, as (loaded, stored or copied, address, bytes) by the instruction's position
+    and how often it came there. `votes`: what the lanes said each time that they exchanged
+    something; those of `known` another lane's walk has found, and with `asked` this one ends at the
+    next."""
 
     def __init__(self, code, place, constants, memory, boxes, known=(), asked=False):
         self.instructions, self.labels, self.addresses = code
@@ -391,7 +392,8 @@ def to_uniform(warp, modifiers, operands):
 def prmt(warp, modifiers, operands):
     a, select, b = (warp.value(each) for each in operands[1:4])
     octets = (b << 32 | a).to_bytes(8, "little")
-    warp.set(operands[0], int.from_bytes(bytes(octets[select >> 4 * i & 7] for i in range(4)), "little"))
+    chosen = bytes(octets[select >> 4 * i & 7] for i in range(4))
+    warp.set(operands[0], int.from_bytes(chosen, "little"))
 
 
 def to_real(warp, modifiers, operands):

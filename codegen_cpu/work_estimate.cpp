@@ -194,6 +194,7 @@ double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, dou
 }
 
 double shared_seconds(const PlanInputs& inputs, double busiest) {
+  if (inputs.shared == nullptr) return busiest;
   const ir::SharedLaunch& shared = *inputs.shared;
   const double workers =
       std::clamp(static_cast<double>(shared.tasks), 1.0, static_cast<double>(inputs.threads));

@@ -67,7 +67,7 @@ std::vector<ir::Schedule> with_finer_grains(const PlanInputs& inputs,
 // threads, the launch included; where inputs.shared is asked for, its tasks and bytes instead.
 double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, double tasks);
 // Seconds of a launch whose busiest worker computes for `busiest` seconds, traffic left out: with
-// what inputs.shared asks for.
+// what inputs.shared asks for, if anything.
 double shared_seconds(const PlanInputs& inputs, double busiest);
 
 }  // namespace anydim::codegen_cpu

@@ -156,8 +156,8 @@ FEATURES = [
     (("attention_wgmma",), ["attention_wgmma"]),
     (("attention_turns",), ["attention_wgmma pingpong>0"]),
 ]
-# Rungs whose schedules wait for barriers, and so have a checked form that gives up: what may use them is
-# run as its checked form first.
+# Rungs whose schedules wait for barriers, and so have a checked form that gives up: what may use
+# them is run as its checked form first.
 WAITING = {"wgmma_tile", "attention_wgmma"}
 
 

@@ -104,7 +104,7 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const double packing = (padded_keys * depth + keys * padded_width) / lanes * pack_cycles;
     const double busiest = std::ceil(batch * row_blocks / inputs.threads) *
                            (task_overhead + products + softmax + packing) / clock;
-    return inputs.shared == nullptr ? busiest : shared_seconds(inputs, busiest);
+    return shared_seconds(inputs, busiest);
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {

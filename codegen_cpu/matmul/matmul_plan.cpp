@@ -292,7 +292,7 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
                   std::span<const std::int64_t> extents) const override {
     const double busiest = cost_model(inputs).seconds(MatmulSchedule::from(schedule),
                                                       extents_at(inputs, extents), inputs.threads);
-    return inputs.shared == nullptr ? busiest : shared_seconds(inputs, busiest);
+    return shared_seconds(inputs, busiest);
   }
 
   // Nearly all of it are micro-kernels, one for every number of rows.

@@ -90,6 +90,41 @@ Interval bounds(const Dim& dim, const SymbolTable& symbols) {
   return Facts(symbols, {dim}).bounds(dim);
 }
 
+Interval bounds_by(const Dim& dim, const Dim& known, const Interval& range,
+                   const SymbolTable& symbols) {
+  if (dim == known) return range;
+  const auto product_of = [](const Dim& of) -> std::optional<Dim::Term> {
+    Polynomial polynomial = to_polynomial(of);
+    if (polynomial.constant != 0 || polynomial.terms.size() != 1) return std::nullopt;
+    return std::move(polynomial.terms.front());
+  };
+  const auto product = product_of(dim), divisor = product_of(known);
+  if (!product || !divisor || product->coefficient <= 0 || divisor->coefficient <= 0) return {};
+  const auto rest = remove_factors(product->factors, divisor->factors);
+  if (!rest) return {};
+  constexpr Interval unbounded;
+  std::optional<std::int64_t> low = product->coefficient, high = low;
+  const auto multiply = [](std::optional<std::int64_t>& value, std::int64_t factor) {
+    const bool bounded = value && factor != unbounded.high;
+    std::int64_t result = 0;
+    if (bounded && !__builtin_mul_overflow(*value, factor, &result)) value = result;
+    else value.reset();
+  };
+  for (const Dim& factor : *rest) {
+    const Interval of_factor = bounds(factor, symbols);
+    if (of_factor.low < 0) return {};
+    multiply(low, of_factor.low);
+    multiply(high, of_factor.high);
+  }
+  multiply(low, range.low);
+  multiply(high, range.high);
+  // dim == coefficient * rest * known / known's own coefficient
+  Interval found;
+  if (low) found.low = *low / divisor->coefficient;
+  if (high) found.high = *high / divisor->coefficient;
+  return found;
+}
+
 std::int64_t divisor(const Dim& dim, const SymbolTable& symbols) {
   return Facts(symbols, {dim}).divisor(dim);
 }

@@ -63,6 +63,10 @@ enum class Proof { Yes, No, Unknown };
 // A sound enclosure of every value the dim takes over the symbols' ranges (tensor elements are
 // unbounded).
 Interval bounds(const Dim& dim, const SymbolTable& symbols);
+// What `dim` is where `known` lies in `range`: unbounded unless dim is `known`, or both are
+// products and dim a positive multiple of known.
+Interval bounds_by(const Dim& dim, const Dim& known, const Interval& range,
+                   const SymbolTable& symbols);
 // The largest integer proven to divide every value (0 for the constant 0).
 std::int64_t divisor(const Dim& dim, const SymbolTable& symbols);
 

@@ -100,8 +100,8 @@ class StepPlacer {
   }
 
   PlacedStore placed_store(Scope& scope, const Store& store, const std::optional<Op>& combine) {
-    PlacedStore placed{store.output, program_.own(store.index), {}, combine, {}};
-    for (const Dim& dim : store.index) place_indices(scope, dim);
+    PlacedStore placed{store.output, {}, {}, combine, {}};
+    for (const Dim& dim : store.index) placed.index.push_back(index(scope, dim));
     placed.value = place(scope, combine ? store.step : stored_step(store)).value;
     placed.mask = where_elements({}, store.index);
     return placed;

@@ -4,26 +4,20 @@
 
 #include <limits>
 
+#include "tests/ir/symbol_range.h"
+
 namespace anydim::ir {
 namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
-SymbolInfo info(std::int64_t low, std::int64_t high, std::int64_t multiple = 1) {
-  SymbolInfo info;
-  info.low = low;
-  info.high = high;
-  info.multiple = multiple;
-  return info;
-}
-
 class BoundsInBucket : public testing::Test {
  protected:
   BoundsInBucket() {
     for (const char* name : {"rows", "heads", "length"}) symbols_.declare(name, {});
-    symbols_.declare("four", info(2, 4));
-    symbols_.declare("offset", info(-3, 3));
-    symbols_.declare("open", info(1, most));
+    symbols_.declare("four", range(2, 4));
+    symbols_.declare("offset", range(-3, 3));
+    symbols_.declare("open", range(1, most));
   }
   Interval bounds_of(const Dim& dim, const Dim& key, BucketInterval interval) const {
     Region region;
@@ -64,7 +58,7 @@ TEST_F(BoundsInBucket, HasNoBoundWhereProductsOverflow) {
 
 TEST(NarrowToBucket, NarrowsSymbolsThatAreKeys) {
   SymbolTable symbols;
-  symbols.declare("rows", info(0, default_symbol_maximum, 4));
+  symbols.declare("rows", range(0, default_symbol_maximum, 4));
   symbols.declare("heads", {});
   Region region;
   region.keys = {Dim::symbol("rows"), 2 * Dim::symbol("heads")};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "tests/ir/symbol_range.h"
 
 namespace anydim::ir {
 namespace {
@@ -12,14 +13,6 @@ Dim sym(const char* name) { return Dim::symbol(name); }
 
 const Dim b = sym("b"), d = sym("d"), h = sym("h"), i = sym("i"), j = sym("j"), k = sym("k"),
           m = sym("m"), n = sym("n"), s = sym("s"), t = sym("t");
-
-SymbolInfo range(std::int64_t low, std::int64_t high, std::int64_t multiple = 1) {
-  SymbolInfo info;
-  info.low = low;
-  info.high = high;
-  info.multiple = multiple;
-  return info;
-}
 
 SymbolInfo below(Dim end) {
   SymbolInfo info;
