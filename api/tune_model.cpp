@@ -160,7 +160,11 @@ TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, Tune
                 std::make_unique<tuner::WorkerMeasure>(state.worker_settings, state.interrupted);
             return state.worker->prepare();
           },
-      .measure = [&state](const tuner::TrialRequest& request) { return (*state.worker)(request); }};
+      .measure = [&state](const tuner::TrialRequest& request) { return (*state.worker)(request); },
+      .measure_in_calls =
+          [&state](const std::vector<tuner::TrialRequest>& requests) {
+            return state.worker->in_calls(requests);
+          }};
 }
 
 TuningRun::~TuningRun() = default;

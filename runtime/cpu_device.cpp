@@ -10,7 +10,6 @@
 #include "ir/error.h"
 #include "ir/host_functions.h"
 #include "runtime/constant_memory.h"
-#include "runtime/cpu_code.h"
 #include "runtime/executable.h"
 #include "runtime/frame_memory.h"
 #include "runtime/frames.h"
@@ -24,11 +23,6 @@ namespace {
 using Place = ir::Code::Buffer::Place;
 
 std::size_t index_of(std::int32_t position) { return static_cast<std::size_t>(position); }
-
-struct CpuKernel : DeviceKernel {
-  CpuKernel(const ir::Region& region, const ir::CompiledKernel& kernel) : code(region, kernel) {}
-  CpuCode code;
-};
 
 class CpuConstants : public ConstantStore {
  public:
@@ -116,6 +110,10 @@ class CpuSession : public DeviceSession {
     observer_ = std::move(observer);
     return true;
   }
+  bool substitute(LaunchSubstitute substitute) override {
+    substitute_ = std::move(substitute);
+    return true;
+  }
   void record(bool wanted) override { recording_ = wanted; }
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
   CallMemory memory() const override { return budget_.most(); }
@@ -140,7 +138,9 @@ class CpuSession : public DeviceSession {
   }
 
   std::int64_t run(const LaunchWork& work) {
-    const CpuCode& code = static_cast<const CpuKernel&>(*(*work.kernel)->device).code;
+    const DeviceKernel* kernel = substitute_ ? substitute_(work) : nullptr;
+    if (kernel == nullptr) kernel = (*work.kernel)->device.get();
+    const CpuCode& code = static_cast<const CpuKernel&>(*kernel).code;
     CpuCode::Sizes sizes;
     if (!code.measure(work.extents, sizes))
       throw Error(ErrorKind::Inputs,
@@ -204,6 +204,7 @@ class CpuSession : public DeviceSession {
   Frames frames_;
   bool recording_ = false;
   LaunchObserver observer_;
+  LaunchSubstitute substitute_;
   std::vector<LaunchTiming> timings_;
 };
 

@@ -5,10 +5,16 @@
 #include <functional>
 #include <memory>
 
+#include "runtime/cpu_code.h"
 #include "runtime/device.h"
 #include "runtime/frame_memory.h"
 
 namespace anydim::runtime {
+
+struct CpuKernel : DeviceKernel {
+  CpuKernel(const ir::Region& region, const ir::CompiledKernel& kernel) : code(region, kernel) {}
+  CpuCode code;
+};
 
 // `memory`: where each session's activations and outputs lie; null: blocks of this process, kept
 // for the next call.

@@ -134,6 +134,12 @@ class DeviceSession {
   // read.
   virtual bool observe(LaunchObserver) { return false; }
 
+  // What runs in a launch's place; null: its own kernel. One that it names was made of the same
+  // region and lives until the call ends.
+  using LaunchSubstitute = std::function<const DeviceKernel*(const LaunchWork& work)>;
+  // From the next launch on; empty: every launch runs its own. False on devices that cannot.
+  virtual bool substitute(LaunchSubstitute) { return false; }
+
   virtual void record(bool wanted) = 0;
   virtual const std::vector<LaunchTiming>& timings()
       const = 0;  // of the last call's launches in order, where recorded

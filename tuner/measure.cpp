@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "ir/error.h"
 #include "tuner/guarded_memory.h"
@@ -26,6 +27,25 @@ bool tells_of_memory(const std::string& text) {
 }
 
 }  // namespace
+
+nlohmann::json to_json(const TrialRequest& request) {
+  nlohmann::json said = {{"kernel", request.kernel},
+                         {"schedule", to_string(request.schedule)},
+                         {"points", nlohmann::json::array()}};
+  for (const TrialPoint& point : request.points)
+    said["points"].push_back({{"call", point.call}, {"keys", point.keys}});
+  return said;
+}
+
+TrialRequest request_of(const nlohmann::json& said) {
+  TrialRequest request{.kernel = said.at("kernel").get<std::int32_t>(),
+                       .schedule = ir::parse_schedule(said.at("schedule").get<std::string>()),
+                       .points = {}};
+  for (const nlohmann::json& point : said.at("points"))
+    request.points.push_back(
+        {point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
+  return request;
+}
 
 nlohmann::json to_json(const Trial& trial) {
   nlohmann::json said = {{"outcome", name_of(trial.outcome)},
@@ -186,7 +206,8 @@ std::vector<std::vector<LaunchKeys>> WorkerMeasure::prepare() {
               fmt::format("two measuring processes in a row could not load the model: {}", fault));
 }
 
-std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
+std::optional<WorkerMeasure::Answer> WorkerMeasure::ask(nlohmann::json wanted,
+                                                        double longest_seconds) {
   if (!worker_.running()) {
     const auto begin = Clock::now();
     const bool first = worker_.starts() == 0;
@@ -196,29 +217,54 @@ std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
       longest_restart_ =
           std::max(longest_restart_, std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  nlohmann::json wanted = {{"id", fmt::format("trial/{}", cases_++)},
-                           {"kind", "tune_candidate"},
-                           {"kernel", request.kernel},
-                           {"schedule", to_string(request.schedule)},
-                           {"repetitions", settings_.rules.repetitions},
-                           {"hopeless", settings_.rules.hopeless},
-                           {"points", nlohmann::json::array()}};
-  for (const TrialPoint& point : request.points)
-    wanted["points"].push_back({{"call", point.call}, {"keys", point.keys}});
+  wanted["id"] = fmt::format("trial/{}", cases_++);
   const std::int64_t logged = log_size();
   const CaseEnd end = worker_.run(
-      wanted, {.first_seconds = settings_.compile_seconds, .then_seconds = settings_.run_seconds},
-      stop_);
+      wanted, {.first_seconds = settings_.compile_seconds, .then_seconds = longest_seconds}, stop_);
   if (end.status == CaseEnd::Status::Stopped) return std::nullopt;
   // A process that reported a bug of its own computes nothing any more.
   if (end.said.is_object() &&
       end.said.value("exit_code", 0) == static_cast<int>(ErrorKind::Internal))
     worker_.stop();
-  Trial trial =
-      classify(end, end.status == CaseEnd::Status::Died ? log_since(logged) : std::string());
+  return Answer{.end = end,
+                .log = end.status == CaseEnd::Status::Died ? log_since(logged) : std::string()};
+}
+
+std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
+  nlohmann::json wanted = to_json(request);
+  wanted["kind"] = "tune_candidate";
+  wanted["repetitions"] = settings_.rules.repetitions;
+  wanted["hopeless"] = settings_.rules.hopeless;
+  const std::optional<Answer> answer = ask(std::move(wanted), settings_.run_seconds);
+  if (!answer) return std::nullopt;
+  Trial trial = classify(answer->end, answer->log);
   // What else it wrote to in that process nobody knows.
   if (trial.outcome == Outcome::OutOfBounds) worker_.stop();
   return trial;
+}
+
+std::optional<std::vector<Trial>> WorkerMeasure::in_calls(
+    const std::vector<TrialRequest>& requests) {
+  nlohmann::json wanted = {{"kind", "tune_in_calls"}, {"candidates", nlohmann::json::array()}};
+  std::set<std::size_t> calls;
+  for (const TrialRequest& request : requests) {
+    wanted["candidates"].push_back(to_json(request));
+    for (const TrialPoint& point : request.points) calls.insert(point.call);
+  }
+  const std::optional<Answer> answer =
+      ask(std::move(wanted), settings_.run_seconds * static_cast<double>(calls.size()));
+  if (!answer) return std::nullopt;
+  if (answer->end.status == CaseEnd::Status::Ended && answer->end.said.contains("trials")) {
+    try {
+      std::vector<Trial> trials;
+      for (const nlohmann::json& said : answer->end.said.at("trials"))
+        trials.push_back(trial_of(said));
+      if (trials.size() == requests.size()) return trials;
+    } catch (const nlohmann::json::exception&) {
+    } catch (const Error&) {
+    }
+  }
+  return std::vector<Trial>(requests.size(), classify(answer->end, answer->log));
 }
 
 }  // namespace anydim::tuner

@@ -17,17 +17,12 @@
 
 namespace anydim::tuner {
 
-// A schedule of a region at all of its points. Anything that answers can stand for a device:
-// workers, a recorded matrix, a cost model.
-struct TrialRequest {
-  std::int32_t kernel = 0;  // in Program::kernels
-  ir::Schedule schedule;
-  std::vector<TrialPoint> points;
-};
 using Measure = std::function<Trial(const TrialRequest&)>;
 
-// As workers answer, and as ranks tell each other. trial_of throws what nlohmann::json throws, and
-// Error{Malformed} for an unknown outcome.
+// As workers are asked and answer, and as ranks tell each other. request_of and trial_of throw what
+// nlohmann::json throws, and Error{Malformed} for an unknown schedule or outcome.
+nlohmann::json to_json(const TrialRequest& request);
+TrialRequest request_of(const nlohmann::json& said);
 nlohmann::json to_json(const Trial& trial);
 Trial trial_of(const nlohmann::json& said);
 
@@ -76,6 +71,9 @@ class WorkerMeasure {
   std::vector<std::vector<LaunchKeys>> prepare();
   // Prepares where there is no worker. Nothing where the trial was given up.
   std::optional<Trial> operator()(const TrialRequest& request);
+  // Candidates of different regions in whole calls (RegionBench::measure_in_calls), a trial for
+  // each. Where one of them ended the process, that is what became of all.
+  std::optional<std::vector<Trial>> in_calls(const std::vector<TrialRequest>& requests);
 
   int restarts() const { return worker_.starts() > 0 ? worker_.starts() - 1 : 0; }
   double longest_restart_seconds() const {
@@ -83,6 +81,12 @@ class WorkerMeasure {
   }  // from the loss of a worker until a new one is ready
 
  private:
+  struct Answer {
+    CaseEnd end;
+    std::string log;  // of a worker that died
+  };
+  // Prepares where there is no worker. Nothing where the case was given up.
+  std::optional<Answer> ask(nlohmann::json wanted, double longest_seconds);
   std::int64_t log_size() const;
   std::string log_since(std::int64_t position) const;
 

@@ -58,6 +58,34 @@ std::vector<LaunchKeys> found_launches(const ir::Program& program, const Call& c
   return launches;
 }
 
+// A call of the least sizes that still have something to compute, where results are held against
+// the reference evaluator.
+Call small_call(const ModelShape& shape) {
+  constexpr std::int64_t small = 3;
+  Call call;
+  const std::vector<std::string> names = shape.symbol_names();
+  for (const std::string& name : names) {
+    const ir::SymbolInfo* known = shape.symbols.find(name);
+    const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
+    const std::int64_t rounded = (std::clamp(small, info.low, info.high) + info.multiple - 1) /
+                                 info.multiple * info.multiple;
+    call.values.push_back(rounded <= info.high ? rounded : info.low);
+  }
+  if (!shape.packing) return call;
+  // Sequences of several lengths, the first the longest.
+  const std::vector<ir::Dim>& mask = shape.inputs.at(shape.packing->mask).dims;
+  const auto value = [&](const ir::Dim& dim) {
+    return dim.evaluate([&](const ir::DimLeaf& leaf) {
+      return call.values.at(
+          static_cast<std::size_t>(std::ranges::find(names, leaf.symbol) - names.begin()));
+    });
+  };
+  const std::int64_t batch = value(mask.at(0)), length = value(mask.at(1));
+  for (std::int64_t row = 0; row < batch; ++row)
+    call.lengths.push_back(std::max<std::int64_t>(1, length - row));
+  return call;
+}
+
 }  // namespace
 
 const ir::Program::Kernel& kernel_of(const TuneSubject& subject, std::int32_t kernel) {

@@ -78,25 +78,6 @@ Json to_json(const Environment& environment) {
           {"precision", environment.precision}, {"threads", environment.threads}};
 }
 
-Json to_json(const TrialRequest& request) {
-  Json message = {{"kernel", request.kernel},
-                  {"schedule", to_string(request.schedule)},
-                  {"points", Json::array()}};
-  for (const TrialPoint& point : request.points)
-    message["points"].push_back({{"call", point.call}, {"keys", point.keys}});
-  return message;
-}
-
-TrialRequest request_of(const Json& message) {
-  TrialRequest request{.kernel = message.at("kernel").get<std::int32_t>(),
-                       .schedule = ir::parse_schedule(message.at("schedule").get<std::string>()),
-                       .points = {}};
-  for (const Json& point : message.at("points"))
-    request.points.push_back(
-        {point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
-  return request;
-}
-
 Json to_json(const std::vector<std::vector<LaunchKeys>>& launches) {
   Json all = Json::array();
   for (const auto& call : launches) {

@@ -13,7 +13,7 @@
 #include "ir/error.h"
 #include "ir/host_functions.h"
 #include "ir/reference/evaluate.h"
-#include "runtime/cpu_code.h"
+#include "runtime/cpu_device.h"
 #include "tuner/guarded_memory.h"
 #include "tuner/launch_work.h"
 #include "tuner/observed.h"
@@ -37,6 +37,33 @@ constexpr int fewest_pairs = 6;  // that give the median a 95 % interval
 // scheduler, of some milliseconds each.
 constexpr std::chrono::milliseconds most_waited_for_threads{20};
 constexpr std::size_t most_kept_bytes = std::size_t{2} << 30;
+
+// Seconds of two that are timed in turn.
+class Pairs {
+ public:
+  void add(bool ours, double seconds) { (ours ? ours_ : theirs_).push_back(seconds); }
+  // Of the pairs so far, which are whole.
+  PointTimes times() const {
+    const std::vector<double> pairwise = ratios(ours_, theirs_);
+    const Interval95 interval = median_interval(pairwise);
+    return {.seconds = median(ours_),
+            .incumbent_seconds = median(theirs_),
+            .ratio = median(pairwise),
+            .low = interval.low,
+            .high = interval.high,
+            .samples = static_cast<std::int64_t>(pairwise.size())};
+  }
+  double least_ratio() const { return std::ranges::min(ratios(ours_, theirs_)); }
+  double last() const { return ours_.back() + theirs_.back(); }
+
+ private:
+  std::vector<double> ours_, theirs_;
+};
+
+// More pairs would say little more, or say it of one that is slower anyway.
+bool settled(const PointTimes& told, const TrialRules& rules) {
+  return told.high - told.low < rules.settled_width || told.low > 1 + rules.settled_width;
+}
 
 // Every launch with the function whose buffers it names.
 std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Program& program) {
@@ -62,8 +89,8 @@ struct RegionBench::Captured {
 
 struct RegionBench::Code {
   Code(const ir::Region& region, const ir::CompiledKernel& kernel)
-      : code(region, kernel), resources(kernel.resources) {}
-  runtime::CpuCode code;
+      : kernel(region, kernel), resources(kernel.resources) {}
+  runtime::CpuKernel kernel;
   ir::KernelResources resources;
 };
 
@@ -80,7 +107,7 @@ template <typename Code, typename Captured>
 ir::KernelError run(const Running& with, const Code& code, const Captured& launch) {
   runtime::CpuCode::Sizes sizes;
   ir::KernelError error;
-  if (!code.code.measure(launch.extents, sizes))
+  if (!code.kernel.code.measure(launch.extents, sizes))
     throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
   if (sizes.tasks <= 0) return error;
   const std::size_t all = static_cast<std::size_t>(sizes.scratch_stride) *
@@ -90,7 +117,7 @@ ir::KernelError run(const Running& with, const Code& code, const Captured& launc
   // Ends where the guard begins.
   std::byte* scratch = with.scratch->data() + (with.scratch->bytes() - all);
   const ir::KernelCall call{launch.buffers.data(), launch.extents.data(), &error, &with.host};
-  code.code.run(with.pool, call, sizes, scratch);
+  code.kernel.code.run(with.pool, call, sizes, scratch);
   return error;
 }
 
@@ -314,47 +341,31 @@ PointTimes RegionBench::time(const Code& candidate, const Code& incumbent,
   const int times = static_cast<int>(
       std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
   pass(candidate, launches, 1);
-  std::vector<double> ours, theirs, pairwise;
-  Interval95 interval;
+  Pairs timed;
+  PointTimes told;
   double more_seconds = 0;
   for (int pair = 0; pair < rules.most_repetitions; ++pair) {
-    if (pair >= pairs) {
-      const bool settled = interval.high - interval.low < rules.settled_width ||
-                           interval.low > 1 + rules.settled_width;
-      if (settled || more_seconds > rules.more_seconds) break;
-    }
+    if (pair >= pairs && (settled(told, rules) || more_seconds > rules.more_seconds)) break;
     // Each goes first as often as the other.
-    if (pair % 2 == 0) {
-      theirs.push_back(pass(incumbent, launches, times));
-      ours.push_back(pass(candidate, launches, times));
-    } else {
-      ours.push_back(pass(candidate, launches, times));
-      theirs.push_back(pass(incumbent, launches, times));
-    }
-    pairwise = ratios(ours, theirs);
-    interval = median_interval(pairwise);
-    if (pair + 1 == pairs_before_judging && std::ranges::min(pairwise) > rules.hopeless) break;
-    if (pair >= pairs)
-      more_seconds += (ours.back() + theirs.back()) * times * static_cast<double>(launches.size());
+    for (const bool ours : {pair % 2 != 0, pair % 2 == 0})
+      timed.add(ours, pass(ours ? candidate : incumbent, launches, times));
+    told = timed.times();
+    if (pair + 1 == pairs_before_judging && timed.least_ratio() > rules.hopeless) break;
+    if (pair >= pairs) more_seconds += timed.last() * times * static_cast<double>(launches.size());
   }
-  return {.seconds = median(ours),
-          .incumbent_seconds = median(theirs),
-          .ratio = median(pairwise),
-          .low = interval.low,
-          .high = interval.high,
-          .samples = static_cast<std::int64_t>(pairwise.size())};
+  return told;
 }
 
-Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule,
-                           const std::vector<TrialPoint>& points, const TrialRules& rules,
+Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
                            const std::function<void()>& compiled) {
+  const std::int32_t kernel = request.kernel;
   const ir::Region& region =
       executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
   captured(kernel, 0);
   Trial trial;
   std::shared_ptr<const Code> code;
   try {
-    code = compile(kernel, whole_range(region), schedule);
+    code = compile(kernel, whole_range(region), request.schedule);
   } catch (const Error& error) {
     trial.outcome =
         error.kind() == ErrorKind::Resource ? Outcome::OutOfMemory : Outcome::Uncompiled;
@@ -371,7 +382,7 @@ Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule,
       break;
     }
     std::set<std::size_t> seen;
-    for (const TrialPoint& point : points) {
+    for (const TrialPoint& point : request.points) {
       std::vector<const Captured*> launches;
       for (const Captured& launch : captured(kernel, point.call))
         if (launch.keys == point.keys && launches.size() < rules.layers)
@@ -390,6 +401,93 @@ Trial RegionBench::measure(std::int32_t kernel, const ir::Schedule& schedule,
     trial = {.outcome = Outcome::OutOfMemory, .detail = error.what(), .resources = trial.resources};
   }
   return trial;
+}
+
+std::map<PointTimes*, double> RegionBench::seconds_in_call(std::size_t call,
+                                                           const Watched& watched) {
+  executable_->pool().gather(most_waited_for_threads);
+  context_.run(calls_.at(call));
+  std::map<PointTimes*, double> seconds;
+  std::map<PointTimes*, double> launches;
+  for (const runtime::LaunchRecord& launch : context_.launches()) {
+    const auto found = watched.find({launch.kernel, launch.keys});
+    if (found == watched.end() || launch.tasks == 0) continue;
+    seconds[found->second] += launch.seconds;
+    launches[found->second] += 1;
+  }
+  for (auto& [times, sum] : seconds) sum /= launches[times];
+  return seconds;
+}
+
+void RegionBench::time_in_calls(
+    std::size_t call, const Watched& watched,
+    const std::map<std::int32_t, std::shared_ptr<const Code>>& substitutes,
+    const TrialRules& rules) {
+  const auto substitute = [&](bool wanted) {
+    if (!wanted) return static_cast<void>(context_.session().substitute({}));
+    context_.session().substitute(
+        [&](const runtime::LaunchWork& work) -> const runtime::DeviceKernel* {
+          const auto found = substitutes.find(work.launch->kernel);
+          return found == substitutes.end() ? nullptr : &found->second->kernel;
+        });
+  };
+  struct AsBefore {
+    runtime::Context& context;
+    ~AsBefore() {
+      context.session().substitute({});
+      context.record_launches(false);
+    }
+  };
+  const AsBefore as_before{context_};
+  context_.record_launches(true);
+  std::map<PointTimes*, Pairs> timed;
+  const auto run = [&](bool ours) {
+    substitute(ours);
+    return seconds_in_call(call, watched);
+  };
+  run(true);
+  const auto begin = Clock::now();
+  for (int pair = 0; pair < rules.most_repetitions; ++pair) {
+    for (const bool ours : {pair % 2 != 0, pair % 2 == 0})
+      for (const auto& [times, seconds] : run(ours)) timed[times].add(ours, seconds);
+    bool all_settled = true;
+    for (const auto& [times, pairs] : timed) {
+      *times = pairs.times();
+      all_settled = all_settled && settled(*times, rules);
+    }
+    const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (pair + 1 >= fewest_pairs && (all_settled || spent > rules.call_seconds)) break;
+  }
+}
+
+std::vector<Trial> RegionBench::measure_in_calls(std::span<const TrialRequest> requests,
+                                                 const TrialRules& rules,
+                                                 const std::function<void()>& compiled) {
+  std::vector<Trial> trials(requests.size());
+  std::map<std::int32_t, std::shared_ptr<const Code>> substitutes;
+  std::map<std::size_t, Watched> watched;  // by call
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const TrialRequest& request = requests[i];
+    const ir::Region& region =
+        executable_->program().kernels.at(static_cast<std::size_t>(request.kernel)).region;
+    const auto code = compile(request.kernel, whole_range(region), request.schedule);
+    internal_check(substitutes.emplace(request.kernel, code).second,
+                   "a kernel has one candidate in a call");
+    trials[i].resources = code->resources;
+    trials[i].points.resize(request.points.size());
+    for (std::size_t p = 0; p < request.points.size(); ++p)
+      watched[request.points[p].call][{request.kernel, request.points[p].keys}] =
+          &trials[i].points[p];
+  }
+  if (compiled) compiled();
+  for (const auto& [call, points] : watched) time_in_calls(call, points, substitutes, rules);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    for (std::size_t p = 0; p < requests[i].points.size(); ++p)
+      if (trials[i].points[p].samples == 0)
+        throw Error(ErrorKind::Inputs, fmt::format("call {} does not launch kernel {} at keys {}",
+                                                   requests[i].points[p].call, requests[i].kernel,
+                                                   fmt::join(requests[i].points[p].keys, ", ")));
+  return trials;
 }
 
 }  // namespace anydim::tuner

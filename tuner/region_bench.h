@@ -4,14 +4,18 @@
 // The program itself is run once for every sampled call; what each launch reads is copied aside. A
 // candidate then runs on those copies: its results against the reference evaluator at a small call
 // and against the incumbent's at every other, between guard pages, and only then for time, in turn
-// with the incumbent, over the launches of several layers, so that weights come from where they
-// come from in a model.
+// with the incumbent, over the launches of several layers.
+//
+// What a launch finds in the caches it finds so only amid a call: weights that other layers' have
+// driven out, operands that the launch before has just written. What was found right may therefore
+// be timed once more in the place of the program's own kernels, in whole calls.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +33,14 @@ namespace anydim::tuner {
 struct TrialPoint {
   std::size_t call = 0;
   std::vector<std::int64_t> keys;
+};
+
+// A schedule of a region at all of its points. Anything that answers can stand for a device:
+// workers, a recorded matrix, a cost model.
+struct TrialRequest {
+  std::int32_t kernel = 0;  // in Program::kernels
+  ir::Schedule schedule;
+  std::vector<TrialPoint> points;
 };
 
 struct PointTimes {
@@ -59,6 +71,8 @@ struct TrialRules {
   double pass_seconds = 200e-6;  // a timed pass repeats short launches until it lasts about as long
   // launches of equal keys that a pass goes through; fewer where they are long
   std::size_t layers = 3;
+  // In whole calls: a call is timed until every interval is as narrow as that, or so long.
+  double call_seconds = 1;
 };
 
 class RegionBench {
@@ -76,9 +90,14 @@ class RegionBench {
   // The candidate at these points. `schedule` equal to the incumbent's measures A against A.
   // `compiled` is called once the candidate's code is there. Throws Error{Internal} where the
   // incumbent itself is wrong, Error{Inputs} where no call has the point.
-  Trial measure(std::int32_t kernel, const ir::Schedule& schedule,
-                const std::vector<TrialPoint>& points, const TrialRules& rules,
+  Trial measure(const TrialRequest& request, const TrialRules& rules,
                 const std::function<void()>& compiled = {});
+  // Candidates of different regions that `measure` has found right, all at once in the place of the
+  // program's kernels, in whole calls; those with the program's own kernels are timed in turn. A
+  // trial for each.
+  std::vector<Trial> measure_in_calls(std::span<const TrialRequest> requests,
+                                      const TrialRules& rules,
+                                      const std::function<void()>& compiled = {});
 
  private:
   struct Captured;
@@ -97,6 +116,12 @@ class RegionBench {
   double pass(const Code& code, const std::vector<const Captured*>& launches, int times);
   PointTimes time(const Code& candidate, const Code& incumbent,
                   const std::vector<const Captured*>& all, const TrialRules& rules);
+  // Mean seconds of a launch of each watched kernel at those keys, in one call.
+  using Watched = std::map<std::pair<std::int32_t, std::vector<std::int64_t>>, PointTimes*>;
+  std::map<PointTimes*, double> seconds_in_call(std::size_t call, const Watched& watched);
+  void time_in_calls(std::size_t call, const Watched& watched,
+                     const std::map<std::int32_t, std::shared_ptr<const Code>>& substitutes,
+                     const TrialRules& rules);
 
   std::shared_ptr<const runtime::Executable> executable_;
   runtime::Context context_;

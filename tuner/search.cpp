@@ -101,10 +101,10 @@ void Search::record(const Attempt& attempt, const std::vector<double>& ratios,
   ++trials_;
   const bool incumbent = std::ranges::find(region.incumbents, c) != region.incumbents.end();
   if (!incumbent) ++challengers_[r];
+  ratios_[r][c] = ratios;  // what was right before may have failed now
   if (ratios.empty()) return;
   internal_check(ratios.size() == region.points.size() && incumbent_seconds.size() == ratios.size(),
                  "a trial has a time for every point");
-  ratios_[r][c] = ratios;
   for (std::size_t p = 0; p < ratios.size(); ++p) {
     if (region.incumbents[p] == c) incumbent_seconds_[r][p] = incumbent_seconds[p];
   }

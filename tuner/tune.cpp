@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ir/error.h"
 #include "tuner/json.h"
@@ -15,6 +16,7 @@
 #include "tuner/search_latencies.h"
 #include "tuner/text_hash.h"
 #include "tuner/tolerance.h"
+#include "tuner/tune_report.h"
 #include "tuner/unseen_regret.h"
 
 namespace anydim::tuner {
@@ -203,32 +205,33 @@ class Run {
     return true;
   }
 
-  // Kept challengers timed afresh at the same points: the luckiest of many noisy times is too good
-  // to be true.
+  // Of timing kept challengers in whole calls, as far as they take that long; a sixth of the budget
+  // at most.
+  double confirm_reserve() const {
+    if (!device_.measure_in_calls) return 0;
+    constexpr double seconds_of_a_point = 1, rounds = 4;  // TrialRules::call_seconds
+    return std::min(rounds * seconds_of_a_point * static_cast<double>(rules_.points),
+                    rules_.budget_seconds / 6);
+  }
+
+  // Kept challengers timed afresh at the same points, in whole calls where the device can: the
+  // luckiest of many noisy times is too good to be true. False: interrupted.
   bool confirm(const Partition& partition, std::span<const RegionLatencies> latencies,
                double reserve) {
-    std::vector<Attempt> attempts;
-    for (std::size_t r = 0; r < points_.size(); ++r) {
-      for (const std::size_t kept : partition.regions[r].candidates) {
-        const auto at = std::ranges::find(search_.regions()[r].candidates,
-                                          latencies[r].candidates[kept].schedule);
-        const Attempt attempt{
-            r, static_cast<std::size_t>(at - search_.regions()[r].candidates.begin())};
-        const bool incumbent =
-            std::ranges::find(search_.regions()[r].incumbents, attempt.candidate) !=
-            search_.regions()[r].incumbents.end();
-        if (!incumbent && confirmed_.insert({{r, attempt.candidate}, true}).second)
-          attempts.push_back(attempt);
+    const std::vector<Attempt> attempts = unconfirmed(partition, latencies);
+    return device_.measure_in_calls ? confirm_in_calls(attempts, reserve)
+                                    : confirm_alone(attempts, reserve);
+  }
+
+  // Challengers that were not timed in whole calls may not run anywhere.
+  void leave_out_unconfirmed(std::span<RegionLatencies> latencies) const {
+    for (std::size_t r = 0; r < latencies.size(); ++r) {
+      for (std::size_t c = 0; c < latencies[r].candidates.size(); ++c) {
+        const std::size_t candidate = candidate_of(r, latencies[r].candidates[c].schedule);
+        if (!is_incumbent(r, candidate) && !confirmed_.contains({r, candidate}))
+          std::ranges::fill(latencies[r].seconds[c], std::numeric_limits<double>::infinity());
       }
     }
-    const std::size_t width = std::max<std::size_t>(device_.width, 1);
-    for (std::size_t i = 0; i < attempts.size() && seconds_left() > reserve; i += width) {
-      const auto first = attempts.begin() + static_cast<std::ptrdiff_t>(i);
-      if (!try_all(
-              {first, first + static_cast<std::ptrdiff_t>(std::min(width, attempts.size() - i))}))
-        return false;
-    }
-    return true;
   }
 
   const Search& search() const { return search_; }
@@ -289,14 +292,93 @@ class Run {
     ++reused_;
   }
 
+  std::size_t candidate_of(std::size_t r, const ir::Schedule& schedule) const {
+    const std::vector<ir::Schedule>& candidates = search_.regions()[r].candidates;
+    return static_cast<std::size_t>(std::ranges::find(candidates, schedule) - candidates.begin());
+  }
+  bool is_incumbent(std::size_t r, std::size_t candidate) const {
+    const std::vector<std::size_t>& incumbents = search_.regions()[r].incumbents;
+    return std::ranges::find(incumbents, candidate) != incumbents.end();
+  }
+
+  std::vector<Attempt> unconfirmed(const Partition& partition,
+                                   std::span<const RegionLatencies> latencies) const {
+    std::vector<Attempt> attempts;
+    for (std::size_t r = 0; r < points_.size(); ++r) {
+      for (const std::size_t kept : partition.regions[r].candidates) {
+        const std::size_t c = candidate_of(r, latencies[r].candidates[kept].schedule);
+        const std::vector<std::size_t>& incumbents = search_.regions()[r].incumbents;
+        const bool everywhere = std::ranges::count(incumbents, c) == std::ssize(incumbents);
+        if (!everywhere && !confirmed_.contains({r, c})) attempts.push_back({r, c});
+      }
+    }
+    return attempts;
+  }
+
+  bool confirm_alone(const std::vector<Attempt>& attempts, double reserve) {
+    const std::size_t width = std::max<std::size_t>(device_.width, 1);
+    for (std::size_t i = 0; i < attempts.size() && seconds_left() > reserve; i += width) {
+      const auto first = attempts.begin() + static_cast<std::ptrdiff_t>(i);
+      const std::vector<Attempt> some(
+          first, first + static_cast<std::ptrdiff_t>(std::min(width, attempts.size() - i)));
+      if (!try_all(some)) return false;
+      for (const Attempt& attempt : some) confirmed_.insert({attempt.region, attempt.candidate});
+    }
+    return true;
+  }
+
+  // As many regions at once as there are: a call then runs what the tables might come to be.
+  bool confirm_in_calls(std::vector<Attempt> left, double reserve) {
+    while (!left.empty() && seconds_left() > reserve) {
+      std::vector<Attempt> together, others;
+      for (const Attempt& attempt : left) {
+        const bool taken =
+            std::ranges::find(together, attempt.region, &Attempt::region) != together.end();
+        (taken ? others : together).push_back(attempt);
+      }
+      if (!try_in_calls(together)) return false;
+      left = std::move(others);
+    }
+    return true;
+  }
+
+  bool try_in_calls(const std::vector<Attempt>& attempts) {
+    std::vector<TrialRequest> requests;
+    for (const Attempt& attempt : attempts) {
+      requests.push_back(request_of(attempt));
+      show(attempt);
+    }
+    if (hooks_.interrupted && hooks_.interrupted()) return false;
+    const std::optional<std::vector<Trial>> trials = device_.measure_in_calls(requests);
+    if (!trials) return false;
+    if (attempts.size() > 1 && trials->front().outcome != Outcome::Ok) {
+      // One of them ended the process: which, only each alone can tell.
+      for (const Attempt& attempt : attempts)
+        if (!try_in_calls({attempt})) return false;
+      return true;
+    }
+    for (std::size_t i = 0; i < attempts.size(); ++i) {
+      Trial trial = trials->at(i);
+      // What cannot be told apart from the incumbent does not win.
+      for (PointTimes& times : trial.points)
+        if (times.high >= 1) times.ratio = std::max(times.ratio, 1.0);
+      take(attempts[i], trial, true);
+      confirmed_.insert({attempts[i].region, attempts[i].candidate});
+    }
+    return true;
+  }
+
+  TrialRequest request_of(const Attempt& attempt) const {
+    return request_for(points_[attempt.region],
+                       search_.regions()[attempt.region].candidates[attempt.candidate]);
+  }
+
   // False: interrupted.
   bool try_all(const std::vector<Attempt>& attempts) {
     const auto begin = Clock::now();
     std::vector<TrialRequest> requests;
     for (const Attempt& attempt : attempts) {
-      requests.push_back(
-          request_for(points_[attempt.region],
-                      search_.regions()[attempt.region].candidates[attempt.candidate]));
+      requests.push_back(request_of(attempt));
       show(attempt);
       if (hooks_.interrupted && hooks_.interrupted()) return false;
       if (device_.measure_many) continue;
@@ -338,7 +420,8 @@ class Run {
     return seconds;
   }
 
-  void take(const Attempt& attempt, const Trial& trial) {
+  // `again`: the incumbents' seconds stay those of before, which other candidates' are relative to.
+  void take(const Attempt& attempt, const Trial& trial, bool again = false) {
     const auto [r, c] = attempt;
     ++trials_;
     const SearchRegion& searched = search_.regions()[r];
@@ -363,8 +446,8 @@ class Run {
         // The incumbent's code for the whole range may be slower than that for its bucket; where
         // the two cannot be told apart they are the same.
         ratios.push_back(own && times.low <= 1 && times.high >= 1 ? 1 : times.ratio);
-        incumbent_seconds.push_back(times.incumbent_seconds);
-        row.seconds = ratios.back() * (own ? times.incumbent_seconds : base);
+        incumbent_seconds.push_back(again ? base : times.incumbent_seconds);
+        row.seconds = ratios.back() * (own ? incumbent_seconds.back() : base);
         row.spread = (times.high - times.low) / 2;
         row.samples = times.samples;
         if (own) noise_[r][p] = std::max(times.ratio - times.low, times.high - times.ratio);
@@ -389,61 +472,12 @@ class Run {
       rooflines_;             // [region][point]: as the device tells; 0: not known
   double trial_seconds_ = 0;  // of all trials, on the wall
   double prepare_seconds_ = 0;
-  std::map<std::pair<std::size_t, std::size_t>, bool> confirmed_;
+  std::set<std::pair<std::size_t, std::size_t>> confirmed_;  // region, candidate
   std::map<Outcome, std::int64_t> failures_;
   std::int64_t trials_ = 0, reused_ = 0, space_ = 0;
 };
 
-std::string report_text(const TuneResult& result, const std::string& fingerprint) {
-  nlohmann::ordered_json report = {
-      {"fingerprint", fingerprint}, {"space", result.space}, {"reused", result.reused}};
-  if (result.regret) {
-    report["best_seconds"] = result.regret->best_seconds;
-    const auto shown = [](const Regret& regret) {
-      return nlohmann::ordered_json{{"expected_total", regret.expected_total},
-                                    {"mean", regret.mean},
-                                    {"percentile_99", regret.percentile_99}};
-    };
-    for (const StrategyRegret& one : result.regret->strategies) {
-      nlohmann::ordered_json row = shown(one.regret);
-      row["name"] = one.name;
-      row["kernels"] = one.kernels;
-      row["expected_seconds"] = one.expected_seconds;
-      report["strategies"].push_back(std::move(row));
-    }
-    report["noise"] = shown(result.regret->noise);
-    report["share"] = result.regret_share;
-  }
-  return report.dump();
-}
-
 }  // namespace
-
-Call small_call(const ModelShape& shape) {
-  constexpr std::int64_t small = 3;
-  Call call;
-  const std::vector<std::string> names = shape.symbol_names();
-  for (const std::string& name : names) {
-    const ir::SymbolInfo* known = shape.symbols.find(name);
-    const ir::SymbolInfo info = known == nullptr ? ir::SymbolInfo{} : *known;
-    const std::int64_t rounded = (std::clamp(small, info.low, info.high) + info.multiple - 1) /
-                                 info.multiple * info.multiple;
-    call.values.push_back(rounded <= info.high ? rounded : info.low);
-  }
-  if (!shape.packing) return call;
-  // Sequences of several lengths, the first the longest.
-  const std::vector<ir::Dim>& mask = shape.inputs.at(shape.packing->mask).dims;
-  const auto value = [&](const ir::Dim& dim) {
-    return dim.evaluate([&](const ir::DimLeaf& leaf) {
-      return call.values.at(
-          static_cast<std::size_t>(std::ranges::find(names, leaf.symbol) - names.begin()));
-    });
-  };
-  const std::int64_t batch = value(mask.at(0)), length = value(mask.at(1));
-  for (std::int64_t row = 0; row < batch; ++row)
-    call.lengths.push_back(std::max<std::int64_t>(1, length - row));
-  return call;
-}
 
 TuneResult tune(const TuneSubject& subject, const Workload& workload, const Workload& unseen,
                 const TuneRules& rules, const TuneDevice& device, Database& database,
@@ -492,10 +526,11 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   database.name_regions(records);
   Run run(subject, points, rules, device, database, hooks, begin);
   run.recall();
-  const auto conclude = [&] {
+  const auto conclude = [&](bool confirmed_alone) {
     result.latencies =
         latencies_of(run.search(), points.regions, subject, run.noise(), device.measured);
     result.refined = run.refined(result.latencies);
+    if (confirmed_alone) run.leave_out_unconfirmed(result.refined);
     result.partition = choose_kernels(result.refined, rules.most_kernels, Tail{});
     result.trials = run.trials();
     result.reused = run.reused();
@@ -506,14 +541,16 @@ TuneResult tune(const TuneSubject& subject, const Workload& workload, const Work
   const bool regret_wanted = rules.unseen_calls > 0 && device.measured;
   const auto reserve = [&] { return regret_wanted ? run.regret_reserve(rules.unseen_calls) : 0; };
   // a little for timing kept kernels again
-  result.interrupted = !run.measure([&] { return 1.2 * reserve(); });
-  for (int round = 0; round < 3 && !result.interrupted && device.measured; ++round) {
-    conclude();
+  result.interrupted = !run.measure([&] { return 1.2 * reserve() + run.confirm_reserve(); });
+  // Kernels that disappoint make room for others that have not been timed again.
+  const int rounds = device.measure_in_calls ? 8 : 3;
+  for (int round = 0; round < rounds && !result.interrupted && device.measured; ++round) {
+    conclude(false);
     const std::int64_t before = run.trials();
     result.interrupted = !run.confirm(result.partition, result.latencies, reserve());
     if (run.trials() == before) break;
   }
-  conclude();
+  conclude(device.measure_in_calls != nullptr);
   result.run = {.model = subject.model,
                 .distribution = workload.text,
                 .budget_seconds = rules.budget_seconds,

@@ -57,6 +57,11 @@ struct TuneDevice {
   // trials in order; empty where the run was interrupted.
   std::size_t width = 1;
   std::function<std::vector<Trial>(const std::vector<TrialRequest>&)> measure_many{};
+  // Candidates of different regions that `measure` found right, timed at once in whole calls: a
+  // trial for each, or for all what became of a process that one of them ended; nothing where the
+  // run was interrupted. Where this is there, tables name no challenger that it has not timed.
+  std::function<std::optional<std::vector<Trial>>(const std::vector<TrialRequest>&)>
+      measure_in_calls{};
 };
 
 struct TuneHooks {
@@ -88,9 +93,5 @@ struct TuneResult {
 TuneResult tune(const TuneSubject& subject, const Workload& workload, const Workload& unseen,
                 const TuneRules& rules, const TuneDevice& device, Database& database,
                 const TuneHooks& hooks);
-
-// A call of the least sizes that still have something to compute, where results are held against
-// the reference evaluator.
-Call small_call(const ModelShape& shape);
 
 }  // namespace anydim::tuner

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace anydim::tuner {
@@ -70,6 +71,29 @@ Report report_of(const TuneSubject& subject, const TuneResult& result) {
         region_report(region, result.latencies[i], result.partition.regions[i]));
   }
   return report;
+}
+
+std::string report_text(const TuneResult& result, const std::string& fingerprint) {
+  nlohmann::ordered_json report = {
+      {"fingerprint", fingerprint}, {"space", result.space}, {"reused", result.reused}};
+  if (result.regret) {
+    report["best_seconds"] = result.regret->best_seconds;
+    const auto shown = [](const Regret& regret) {
+      return nlohmann::ordered_json{{"expected_total", regret.expected_total},
+                                    {"mean", regret.mean},
+                                    {"percentile_99", regret.percentile_99}};
+    };
+    for (const StrategyRegret& one : result.regret->strategies) {
+      nlohmann::ordered_json row = shown(one.regret);
+      row["name"] = one.name;
+      row["kernels"] = one.kernels;
+      row["expected_seconds"] = one.expected_seconds;
+      report["strategies"].push_back(std::move(row));
+    }
+    report["noise"] = shown(result.regret->noise);
+    report["share"] = result.regret_share;
+  }
+  return report.dump();
 }
 
 }  // namespace anydim::tuner

@@ -45,6 +45,7 @@ Json TuningCases::run(const nlohmann::json& wanted, const std::function<void()>&
   const std::string kind = wanted.at("kind").get<std::string>();
   if (kind == "tune_prepare") return prepare(wanted);
   if (kind == "tune_candidate") return measure(wanted, compiled);
+  if (kind == "tune_in_calls") return measure_in_calls(wanted, compiled);
   throw Error(ErrorKind::Malformed, fmt::format("case: there is no kind {}", kind));
 }
 
@@ -74,20 +75,28 @@ Json TuningCases::prepare(const nlohmann::json& wanted) {
   return result;
 }
 
-Json TuningCases::measure(const nlohmann::json& wanted, const std::function<void()>& compiled) {
+RegionBench& TuningCases::bench() {
   if (bench_ == nullptr)
     throw Error(ErrorKind::Malformed, "case: a model is prepared before its regions are tried");
-  std::vector<TrialPoint> points;
-  for (const nlohmann::json& point : wanted.at("points"))
-    points.push_back(
-        {point.at("call").get<std::size_t>(), point.at("keys").get<std::vector<std::int64_t>>()});
+  return *bench_;
+}
+
+Json TuningCases::measure(const nlohmann::json& wanted, const std::function<void()>& compiled) {
   TrialRules rules;
   rules.repetitions = wanted.value("repetitions", rules.repetitions);
   rules.hopeless = wanted.value("hopeless", rules.hopeless);
-  const Trial trial = bench_->measure(wanted.at("kernel").get<std::int32_t>(),
-                                      ir::parse_schedule(wanted.at("schedule").get<std::string>()),
-                                      points, rules, compiled);
-  return to_json(trial);
+  return to_json(bench().measure(request_of(wanted), rules, compiled));
+}
+
+Json TuningCases::measure_in_calls(const nlohmann::json& wanted,
+                                   const std::function<void()>& compiled) {
+  std::vector<TrialRequest> requests;
+  for (const nlohmann::json& candidate : wanted.at("candidates"))
+    requests.push_back(request_of(candidate));
+  Json result = {{"trials", Json::array()}};
+  for (const Trial& trial : bench().measure_in_calls(requests, TrialRules(), compiled))
+    result["trials"].emplace_back(to_json(trial));
+  return result;
 }
 
 }  // namespace anydim::tuner

@@ -48,6 +48,11 @@ class TuningCases {
   // "hopeless". Returns "outcome", "detail", "resources", "points".
   nlohmann::ordered_json measure(const nlohmann::json& wanted,
                                  const std::function<void()>& compiled);
+  // "tune_in_calls": "candidates" [{"kernel", "schedule", "points"}, ..], of a kernel one. Returns
+  // "trials", each as of "tune_candidate".
+  nlohmann::ordered_json measure_in_calls(const nlohmann::json& wanted,
+                                          const std::function<void()>& compiled);
+  RegionBench& bench();
 
   Prepare prepare_;
   std::unique_ptr<RegionBench> bench_;

@@ -1,6 +1,7 @@
 // Whole runs: with workers many of whose candidates are faulty, and against recorded matrices.
 #include "tuner/tune.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -72,6 +73,7 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
                           .memory_bytes = std::int64_t{6} << 30};
   std::unique_ptr<WorkerMeasure> worker;
   double slowest_restart = 0;
+  std::size_t in_calls = 0;
   const TuneDevice device{
       .prepare =
           [&](const std::vector<Call>& calls) {
@@ -81,7 +83,17 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
             worker = std::make_unique<WorkerMeasure>(settings);
             return worker->prepare();
           },
-      .measure = [&](const TrialRequest& request) { return (*worker)(request); }};
+      .measure = [&](const TrialRequest& request) { return (*worker)(request); },
+      .measure_in_calls =
+          [&](const std::vector<TrialRequest>& requests) {
+            const auto trials = worker->in_calls(requests);
+            for (const Trial& trial : *trials)
+              for (const PointTimes& times : trial.points)
+                EXPECT_TRUE(times.seconds > 0 && times.incumbent_seconds > 0 && times.samples >= 6)
+                    << times.seconds << ' ' << times.incumbent_seconds << ' ' << times.samples;
+            in_calls += trials->size();
+            return trials;
+          }};
   Database database(tuned.database_file, Database::Access::Write);
   const TuneSubject subject = tuned.subject();
   const TuneRules rules{.budget_seconds = 3000,
@@ -94,6 +106,21 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
 
   EXPECT_FALSE(result.interrupted);
   EXPECT_GE(result.trials, result.space) << "every candidate was tried";
+  // One that may be used, in a call; one that would crash there takes the process along.
+  const auto request = [&](Outcome outcome) {
+    const auto space = subject.backend.space(subject.program.kernels[0].region, {{{1, 64, 1}}});
+    const auto found = std::ranges::find_if(space, [&](const ir::Schedule& schedule) {
+      return expected_outcome(schedule.find("variant").value_or(0)) == outcome;
+    });
+    const LaunchKeys launch = worker->prepare().at(1).at(0);
+    return std::vector<TrialRequest>{{launch.kernel, *found, {{1, launch.keys}}}};
+  };
+  const auto right = worker->in_calls(request(Outcome::Ok));
+  ASSERT_EQ(right->size(), 1);
+  EXPECT_EQ(name_of(right->at(0).outcome), "ok") << right->at(0).detail;
+  EXPECT_GE(right->at(0).points.at(0).samples, 6);
+  EXPECT_EQ(name_of(worker->in_calls(request(Outcome::Crashed))->at(0).outcome), "crashed");
+  EXPECT_EQ(name_of(worker->in_calls(request(Outcome::Ok))->at(0).outcome), "ok");
   ASSERT_EQ(result.latencies.size(), 1);
   const std::string& identity = subject.program.kernels[0].region.identity;
   std::map<std::int64_t, Outcome> outcomes;
@@ -201,6 +228,49 @@ TEST(Tune, SeveralAtOnceFindTheSame) {
   EXPECT_EQ(widest, 7);
   EXPECT_EQ(a.run.expected_seconds, b.run.expected_seconds);
   EXPECT_EQ(one.measurement_count(), many.measurement_count());
+}
+
+TEST(Tune, WhatDoesNotHoldInWholeCallsIsNotChosen) {
+  const Tuned tuned(0);
+  const TuneSubject subject = tuned.subject();
+  const TuneRules rules{.most_kernels = 4, .points = 2, .unseen_calls = 0, .exhaustive = true};
+  const auto rows_of = [](const ir::Schedule& schedule) {
+    return schedule.find("rows").value_or(0);
+  };
+  std::int64_t most_rows = 0;
+  for (const ir::Schedule& schedule :
+       subject.backend.space(subject.program.kernels[0].region, {{{1, 64, 1}}}))
+    most_rows = std::max(most_rows, rows_of(schedule));
+  // In calls, the kernels that the formula has for the fastest are slower than the incumbent by as
+  // much, fail there, or keep their word.
+  enum class Deceit : std::uint8_t { Slow, Fails, None };
+  for (const Deceit deceit : {Deceit::Slow, Deceit::Fails, Deceit::None}) {
+    int trials = 0;
+    TuneDevice device = formula_device(subject, trials);
+    const auto alone = device.measure;
+    std::size_t asked = 0;
+    device.measure_in_calls = [&](const std::vector<TrialRequest>& requests) {
+      asked += requests.size();
+      std::vector<Trial> told;
+      for (const TrialRequest& request : requests) {
+        Trial& trial = told.emplace_back(*alone(request));
+        if (rows_of(request.schedule) < most_rows || deceit == Deceit::None) continue;
+        if (deceit == Deceit::Fails) trial = {.outcome = Outcome::Crashed, .detail = "signal"};
+        for (PointTimes& times : trial.points)
+          for (double* ratio : {&times.ratio, &times.low, &times.high}) *ratio = 1 / *ratio;
+      }
+      return std::optional(told);
+    };
+    Database database(tuned.folder.path() / fmt::format("{}.db", static_cast<int>(deceit)),
+                      Database::Access::Write);
+    const TuneResult result =
+        tune(subject, tuned.workload(0), tuned.workload(1), rules, device, database, {});
+    EXPECT_GT(asked, 0);
+    std::int64_t chosen = 0;
+    for (const ir::TunedEntry& entry : result.partition.regions[0].entries)
+      chosen = std::max(chosen, rows_of(entry.schedule));
+    EXPECT_EQ(chosen == most_rows, deceit == Deceit::None) << chosen;
+  }
 }
 
 TEST(RecordedMatrix, StandsForADevice) {
