@@ -51,27 +51,27 @@ for line in sys.stdin:
     print(json.dumps(said), flush=True)
 )py";
 
-std::filesystem::path fresh_folder() {
+}  // namespace
+
+Peer::Folder::Folder() {
   std::string name = (std::filesystem::temp_directory_path() / "anydim_compare_XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr)
     throw Error(ErrorKind::Write,
                 fmt::format("{}: cannot be made: {}", name, std::strerror(errno)));
-  return name;
+  path = name;
 }
 
-}  // namespace
+Peer::Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
 
 Peer::Peer(const std::string& python, const std::string& model, int threads)
-    : python_(python), folder_(fresh_folder()), process_({"/usr/bin/env", python, "-c", script}) {
+    : python_(python), process_({"/usr/bin/env", python, "-c", script}) {
   version_ = ask({{"do", "load"},
                   {"model", std::filesystem::absolute(model).string()},
                   {"threads", threads}})
                  .value("version", "");
-}
-
-Peer::~Peer() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 nlohmann::json Peer::ask(const nlohmann::json& question) {
@@ -107,11 +107,12 @@ std::vector<ir::Tensor> Peer::run(const std::vector<InputInfo>& names,
   nlohmann::json given = nlohmann::json::array(), wanted = nlohmann::json::array();
   std::vector<std::string> numbered;
   for (std::size_t i = 0; i < inputs.size(); ++i) numbered.push_back(fmt::format("in{}", i));
-  const std::vector<std::filesystem::path> files = write_outputs(folder_, numbered, inputs);
+  const std::vector<std::filesystem::path> files = write_outputs(folder_.path, numbered, inputs);
   for (std::size_t i = 0; i < files.size(); ++i)
     given.push_back({names[i].name, files[i].string()});
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    wanted.push_back({outputs[i], (folder_ / output_file_name(fmt::format("out{}", i))).string()});
+    wanted.push_back(
+        {outputs[i], (folder_.path / output_file_name(fmt::format("out{}", i))).string()});
   ask({{"do", "run"}, {"inputs", given}, {"outputs", wanted}});
   std::vector<ir::Tensor> results;
   for (const nlohmann::json& one : wanted) results.push_back(read_npy(one[1].get<std::string>()));

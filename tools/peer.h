@@ -16,9 +16,6 @@ class Peer {
   // `python`: an interpreter. Throws Error{Resource} saying what to install where it or its package
   // is missing, Error{Unsupported} where ONNX Runtime does not take the model.
   Peer(const std::string& python, const std::string& model, int threads);
-  ~Peer();
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
 
   const std::string& version() const { return version_; }
   // Runs the model once on inputs by name; gives the results of these names. Throws
@@ -30,10 +27,18 @@ class Peer {
   double time(std::int64_t calls);
 
  private:
+  // Of its own among temporary ones; removed with all that is in it.
+  struct Folder {
+    Folder();  // Throws Error{Write}.
+    ~Folder();
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::filesystem::path path;
+  };
   nlohmann::json ask(const nlohmann::json& question);
 
   std::string python_, version_;
-  std::filesystem::path folder_;
+  Folder folder_;
   tuner::WorkerProcess process_;
 };
 

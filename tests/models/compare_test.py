@@ -16,11 +16,15 @@ from onnx import TensorProto, helper
 MODELS = pathlib.Path(__file__).parent
 
 
-def compare(model, *words, code=0):
-    done = subprocess.run(
-        [os.environ["ANYDIM"], "compare", str(model), "--python", sys.executable, *words],
-        capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == code, done.stderr
+def compare(model, *words, code=0, python=sys.executable):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [os.environ["ANYDIM"], "compare", str(model), "--python", python, *words],
+            capture_output=True, text=True, timeout=300, check=False,
+            env={**os.environ, "TMPDIR": folder})
+        assert done.returncode == code, done.stderr
+        left = [name for name in os.listdir(folder) if name.startswith("anydim")]
+        assert not left, f"{left} stay"
     return done
 
 
@@ -54,6 +58,11 @@ class Compare(unittest.TestCase):
         done = compare(MODELS / "tiny_bert.onnx", "--shape", "input_ids=2x7", "--rounds", "1",
                        "--precision", "bf16", "--tolerance", "1e-9", code=1)
         self.assertRegex(done.stdout, r"hidden: f32 \(2, 7, 32\); largest difference")
+
+    def test_without_onnx_runtime(self):
+        done = compare(MODELS / "tiny_bert.onnx", "--shape", "input_ids=2x7", code=6,
+                       python="/usr/bin/false")
+        self.assertIn("compare needs ONNX Runtime in '/usr/bin/false'", done.stderr)
 
 
 if __name__ == "__main__":
