@@ -218,9 +218,18 @@ class Run {
   // luckiest of many noisy times is too good to be true. False: interrupted.
   bool confirm(const Partition& partition, std::span<const RegionLatencies> latencies,
                double reserve) {
-    const std::vector<Attempt> attempts = unconfirmed(partition, latencies);
-    return device_.measure_in_calls ? confirm_in_calls(attempts, reserve)
-                                    : confirm_alone(attempts, reserve);
+    std::vector<Attempt> attempts = kept_of(partition, latencies);
+    if (device_.measure_in_calls) {
+      // How fast a kernel is depends on those around it, so all are timed again with new company.
+      if (attempts == timed_together_) return true;
+      timed_together_ = attempts;
+      return confirm_in_calls(std::move(attempts), reserve);
+    }
+    std::erase_if(attempts, [&](const Attempt& attempt) {
+      return is_incumbent(attempt.region, attempt.candidate) ||
+             confirmed_.contains({attempt.region, attempt.candidate});
+    });
+    return confirm_alone(attempts, reserve);
   }
 
   // Challengers that were not timed in whole calls may not run anywhere.
@@ -301,15 +310,15 @@ class Run {
     return std::ranges::find(incumbents, candidate) != incumbents.end();
   }
 
-  std::vector<Attempt> unconfirmed(const Partition& partition,
-                                   std::span<const RegionLatencies> latencies) const {
+  // What the partition keeps but for schedules that the cost model has at every point.
+  std::vector<Attempt> kept_of(const Partition& partition,
+                               std::span<const RegionLatencies> latencies) const {
     std::vector<Attempt> attempts;
     for (std::size_t r = 0; r < points_.size(); ++r) {
       for (const std::size_t kept : partition.regions[r].candidates) {
         const std::size_t c = candidate_of(r, latencies[r].candidates[kept].schedule);
         const std::vector<std::size_t>& incumbents = search_.regions()[r].incumbents;
-        const bool everywhere = std::ranges::count(incumbents, c) == std::ssize(incumbents);
-        if (!everywhere && !confirmed_.contains({r, c})) attempts.push_back({r, c});
+        if (std::ranges::count(incumbents, c) < std::ssize(incumbents)) attempts.push_back({r, c});
       }
     }
     return attempts;
@@ -473,6 +482,7 @@ class Run {
   double trial_seconds_ = 0;  // of all trials, on the wall
   double prepare_seconds_ = 0;
   std::set<std::pair<std::size_t, std::size_t>> confirmed_;  // region, candidate
+  std::vector<Attempt> timed_together_;                      // in whole calls, last
   std::map<Outcome, std::int64_t> failures_;
   std::int64_t trials_ = 0, reused_ = 0, space_ = 0;
 };
