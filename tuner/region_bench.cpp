@@ -407,16 +407,16 @@ std::map<PointTimes*, double> RegionBench::seconds_in_call(std::size_t call,
                                                            const Watched& watched) {
   executable_->pool().gather(most_waited_for_threads);
   context_.run(calls_.at(call));
-  std::map<PointTimes*, double> seconds;
-  std::map<PointTimes*, double> launches;
+  std::map<PointTimes*, std::vector<double>> seconds;
   for (const runtime::LaunchRecord& launch : context_.launches()) {
     const auto found = watched.find({launch.kernel, launch.keys});
-    if (found == watched.end() || launch.tasks == 0) continue;
-    seconds[found->second] += launch.seconds;
-    launches[found->second] += 1;
+    if (found != watched.end() && launch.tasks > 0)
+      seconds[found->second].push_back(launch.seconds);
   }
-  for (auto& [times, sum] : seconds) sum /= launches[times];
-  return seconds;
+  std::map<PointTimes*, double> means;
+  for (const auto& [times, all] : seconds)
+    means[times] = std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+  return means;
 }
 
 void RegionBench::time_in_calls(

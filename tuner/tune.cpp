@@ -209,8 +209,8 @@ class Run {
   // at most.
   double confirm_reserve() const {
     if (!device_.measure_in_calls) return 0;
-    constexpr double seconds_of_a_point = 1, rounds = 4;  // TrialRules::call_seconds
-    return std::min(rounds * seconds_of_a_point * static_cast<double>(rules_.points),
+    constexpr double rounds = 4;
+    return std::min(rounds * TrialRules().call_seconds * static_cast<double>(rules_.points),
                     rules_.budget_seconds / 6);
   }
 

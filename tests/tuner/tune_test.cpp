@@ -73,7 +73,6 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
                           .memory_bytes = std::int64_t{6} << 30};
   std::unique_ptr<WorkerMeasure> worker;
   double slowest_restart = 0;
-  std::size_t in_calls = 0;
   const TuneDevice device{
       .prepare =
           [&](const std::vector<Call>& calls) {
@@ -91,7 +90,6 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
               for (const PointTimes& times : trial.points)
                 EXPECT_TRUE(times.seconds > 0 && times.incumbent_seconds > 0 && times.samples >= 6)
                     << times.seconds << ' ' << times.incumbent_seconds << ' ' << times.samples;
-            in_calls += trials->size();
             return trials;
           }};
   Database database(tuned.database_file, Database::Access::Write);
