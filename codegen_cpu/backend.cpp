@@ -41,6 +41,8 @@ class CpuBackend : public ir::Backend {
     return asked.kind.pack(asked.inputs, parameter, layout, weight, allocate);
   }
 
+  bool zeroes_nan_weights() const override { return true; }
+
   std::vector<std::size_t> overwritable(const ir::Region& region) const override {
     const Asked asked(*this, region);
     return asked.kind.overwritable(asked.inputs);

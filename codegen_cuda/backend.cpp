@@ -33,6 +33,12 @@ struct KnownForm {
 
   KnownForm(const CudaTarget& target, const KernelKinds& all, const ir::Region& region)
       : form(ir::derive_loop_form(region)), facts(derive_facts(target, region, form)) {
+    if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind);
+        attention != nullptr && attention->zero_nan)
+      throw Error(ErrorKind::Unsupported,
+                  fmt::format("the region {} takes attention's weights of NaN for 0, which is done "
+                              "beside kernels on CUDA",
+                              region.name));
     for (const auto& kind : all)
       if (accepts(*kind, {target, region, form, facts})) kinds.push_back(kind.get());
   }

@@ -188,6 +188,10 @@ class Backend {
   // memory, and a region of both throws Error{Unsupported} whatever is asked about it.
   virtual bool joins_rows_to_products() const { return true; }
 
+  // Whether kernels of attention take weights that are NaN for 0 (zero_nan in ir/ops.def); else
+  // that is done beside them, and a region that asks for it throws Error{Unsupported} as above.
+  virtual bool zeroes_nan_weights() const { return false; }
+
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a
   // region that derive_loop_form accepts, but for what joins_rows_to_products() keeps apart.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;

@@ -23,6 +23,7 @@ class ForwardingBackend : public Backend {
     return inner_->pack(region, parameter, layout, weight, allocate);
   }
   bool joins_rows_to_products() const override { return inner_->joins_rows_to_products(); }
+  bool zeroes_nan_weights() const override { return inner_->zeroes_nan_weights(); }
   std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override {
     return inner_->candidates(region, bucket);
   }

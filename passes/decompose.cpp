@@ -127,15 +127,17 @@ void write_zero_nan(Function& function, Binding attention, std::vector<Binding>&
   writer.emit(Op::where, {writer.emit(Op::is_nan, {plain}), sum, plain}, {}, result);
 }
 
-void decompose(Function& function, Block& block) {
+// `zeroes_nan_weights`: Backend::zeroes_nan_weights().
+void decompose(Function& function, Block& block, bool zeroes_nan_weights) {
   std::vector<Binding> result;
   for (Binding& binding : block.bindings) {
-    for (Block& nested : binding.blocks) decompose(function, nested);
+    for (Block& nested : binding.blocks) decompose(function, nested, zeroes_nan_weights);
     if (binding.op == Op::top_k || binding.op == Op::dyn_top_k)
       write_top_k(function, binding, result);
     else if (binding.op == Op::concat && binding.operands.size() > most_joined)
       write_concat(function, std::move(binding), result);
-    else if (binding.op == Op::attention && integer_attribute(binding, "zero_nan") != 0)
+    else if (binding.op == Op::attention && !zeroes_nan_weights &&
+             integer_attribute(binding, "zero_nan") != 0)
       write_zero_nan(function, std::move(binding), result);
     else if (is_extreme_of_rows(function, binding))
       write_extreme(function, std::move(binding), result);
@@ -150,8 +152,11 @@ void decompose(Function& function, Block& block) {
 
 }  // namespace
 
-void decompose(Module& module, PassContext&) {
-  for (Function& function : module.functions) decompose(function, function.body);
+void decompose(Module& module, PassContext& context) {
+  const bool zeroes_nan_weights =
+      context.backend != nullptr && context.backend->zeroes_nan_weights();
+  for (Function& function : module.functions)
+    decompose(function, function.body, zeroes_nan_weights);
   infer_types(module);
 }
 

@@ -3,6 +3,7 @@
 
 #include "codegen_cpu/attention/attention_schedule.h"
 #include "codegen_cpu/attention/attention_weight.h"
+#include "codegen_cpu/attention/key_dots.h"
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
@@ -41,6 +42,10 @@ class AttentionEmitter {
     form_.v = with_dtype(form_.v, dtype_);
     form_.score = with_dtype(form_.score, dtype_);
     factor_ = factor_of(form_.score);
+    if (schedule_.keys_in_place) {
+      keys_ = whole_keys(kernel.target(), kernel.region(), form_, kernel.symbols());
+      internal_check(keys_.has_value(), "keys that are read in place are whole vectors");
+    }
     product_ = attention_product(kernel.target(), form_);
     form_.q = in_product_dtype(form_.q, product_.left);
     form_.k = in_product_dtype(form_.k, product_.right);
@@ -98,8 +103,9 @@ class AttentionEmitter {
     const Dim padded_width = rounded(form_.width.extent);
     if (!query_) query_panel_ = reserve(query_stride() * schedule_.block_rows);
     if (pairs()) weights_ = reserve(schedule_.rows * schedule_.block_keys);
-    key_panel_ =
-        reserve(steps_of(product_, form_.depth.extent) * schedule_.block_keys + panel_ * panel_);
+    if (!keys_)
+      key_panel_ =
+          reserve(steps_of(product_, form_.depth.extent) * schedule_.block_keys + panel_ * panel_);
     if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys + panel_ * panel_);
     scores_ = reserve(schedule_.rows * schedule_.block_keys);
     row_maxima_ = reserve(schedule_.rows * lanes_);
@@ -126,8 +132,9 @@ class AttentionEmitter {
                                                         : kernel_.interval_of(form_.row.extent));
     std::vector<std::int64_t> widths{schedule_.columns};
     if (schedule_.columns > panel_) widths.push_back(panel_);
-    multiply_keys_ =
-        emit_multiply(kernel_.module(), kernel_.target(), "multiply_keys", micro, counts, widths);
+    if (!keys_)
+      multiply_keys_ =
+          emit_multiply(kernel_.module(), kernel_.target(), "multiply_keys", micro, counts, widths);
 
     const auto width = form_.width.extent.constant();
     if (width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0) widths.resize(1);
@@ -215,20 +222,21 @@ class AttentionEmitter {
         builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, builder.CreateSub(last_key, first_key),
                                       kernel_.constant(schedule_.block_keys));
     Value* zero = kernel_.constant(0);
-    emit_pack_panels(kernel_, block,
-                     {.program = form_.k,
-                      .dtype = product_.right,
-                      .depths_of_step = product_.depths(),
-                      .column = form_.key,
-                      .depth = form_.depth,
-                      .first_column = first_key,
-                      .first_depth = zero,
-                      .columns = block_keys_,
-                      .depths = depth_,
-                      .steps = depth_steps_,
-                      .to = key_panel_,
-                      .transposed = lies_transposed(kernel_.region(), form_.k, form_.key,
-                                                    form_.depth, kernel_.symbols())});
+    if (!keys_)
+      emit_pack_panels(kernel_, block,
+                       {.program = form_.k,
+                        .dtype = product_.right,
+                        .depths_of_step = product_.depths(),
+                        .column = form_.key,
+                        .depth = form_.depth,
+                        .first_column = first_key,
+                        .first_depth = zero,
+                        .columns = block_keys_,
+                        .depths = depth_,
+                        .steps = depth_steps_,
+                        .to = key_panel_,
+                        .transposed = lies_transposed(kernel_.region(), form_.k, form_.key,
+                                                      form_.depth, kernel_.symbols())});
     if (!values_) {
       kernel_.guarded(
           block, kernel_.at(block).CreateICmpNE(width_stride_, zero), [&](Scope& scope) {
@@ -296,6 +304,21 @@ class AttentionEmitter {
       left_stride = emit_index(kernel_, kernel_.root(), query_stride());
       left = kernel_.element_pointer(query_panel_, product_.left,
                                      kernel_.at(rows).CreateMul(share.first, left_stride));
+    }
+    if (keys_) {
+      emit_key_dots(kernel_, rows,
+                    {.keys = *keys_,
+                     .dtype = dtype_,
+                     .key = form_.key.variable,
+                     .depth = form_.depth.extent.constant().value(),
+                     .queries = left,
+                     .query_stride = left_stride,
+                     .rows = share.count,
+                     .first_key = first_key_,
+                     .count = block_keys_,
+                     .scores = scores_,
+                     .score_stride = schedule_.block_keys});
+      return;
     }
     auto& b = kernel_.at(rows);
     Value* padded = b.CreateAnd(b.CreateAdd(block_keys_, kernel_.constant(panel_ - 1)),
@@ -495,9 +518,17 @@ class AttentionEmitter {
       Value* sum = reduce_lanes(
           kernel_, vectors_.load(sums_, builder.CreateMul(r, kernel_.constant(lanes_))),
           [&](Value* a, Value* b) { return kernel_.here().CreateFAdd(a, b); });
-      Value* scale = builder.CreateFDiv(one, builder.CreateSelect(no_keys, one, sum));
-      Value* scales = vectors_.splat(scale);
       Value* base = builder.CreateMul(r, width_stride_);
+      Value* is_sum = builder.CreateNot(no_keys);
+      if (form_.zero_nan) {
+        Value* outputs = kernel_.element_pointer(outputs_, dtype_, base);
+        kernel_.guarded(row, builder.CreateFCmpUNO(sum, sum), [&](Scope& scope) {
+          emit_zero_weights(kernel_, scope, vectors_, form_, key_count_, outputs);
+        });
+        is_sum = kernel_.at(row).CreateFCmpOGT(sum, llvm::ConstantFP::get(element_, 0));
+      }
+      Value* scale = kernel_.at(row).CreateFDiv(one, builder.CreateSelect(is_sum, sum, one));
+      Value* scales = vectors_.splat(scale);
       const auto constant = form_.width.extent.constant();
       for_vectors(kernel_, row,
                   {.variable = form_.width.variable,
@@ -525,7 +556,7 @@ class AttentionEmitter {
   std::optional<double> factor_;
   llvm::Type* element_;
   std::int64_t lanes_, panel_;
-  std::optional<RowsInPlace> query_, values_;
+  std::optional<RowsInPlace> query_, keys_, values_;
   ScratchLayout scratch_;
   llvm::Function *multiply_keys_ = nullptr, *multiply_values_ = nullptr;
   Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *depth_steps_ = nullptr,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen_cpu/attention/attention_schedule.h"
+#include "codegen_cpu/attention/key_dots.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/work_estimate.h"
@@ -19,6 +20,7 @@ constexpr double softmax_cycles = 14;  // of a vector of scores
 constexpr double pack_cycles = 6;      // of a vector of keys or values
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
+std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 class AttentionKind final : public KindOf<ir::AttentionForm> {
  public:
@@ -44,6 +46,19 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
                                             .block_keys = block_keys * std::max(panel, group)}
                               .schedule());
     }
+    if (reads_keys_in_place(inputs)) {
+      // As much of a value as registers hold for four queries: fewer passes over the values.
+      const auto width = form_of(inputs.form).width.extent.constant();
+      std::int64_t vectors = inputs.target.vector_registers() / 8;
+      while (vectors > 1 && (!width || rounded_up(*width, panel) % (vectors * lanes) != 0))
+        vectors /= 2;
+      schedules.push_back(AttentionSchedule{.rows = 4,
+                                            .columns = vectors * lanes,
+                                            .block_rows = 64,
+                                            .block_keys = 16 * std::max(vectors * lanes, panel),
+                                            .keys_in_place = true}
+                              .schedule());
+    }
     return schedules;
   }
 
@@ -51,7 +66,8 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const ir::DType dtype = compute_dtype(form_of(inputs.form).score.steps.back().dtype);
     const std::int64_t lanes = inputs.target.lanes(static_cast<int>(ir::size_of(dtype))),
                        panel = panel_columns(Product::of(dtype));
-    const std::int64_t registers = inputs.target.level == Level::Avx512 ? 32 : 16;
+    const std::int64_t registers = inputs.target.vector_registers();
+    const bool in_place = reads_keys_in_place(inputs);
     std::vector<ir::Schedule> schedules;
     for (const std::int64_t vectors : {1, 2, 3, 4}) {
       const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
@@ -61,11 +77,13 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
         for (const std::int64_t block_rows : {16, 32, 64, 128, 256}) {
           for (const std::int64_t groups : {2, 4, 8, 16, 32}) {
             if (block_rows < rows) continue;
-            schedules.push_back(AttentionSchedule{.rows = rows,
-                                                  .columns = columns,
-                                                  .block_rows = block_rows,
-                                                  .block_keys = groups * group}
-                                    .schedule());
+            AttentionSchedule schedule{.rows = rows,
+                                       .columns = columns,
+                                       .block_rows = block_rows,
+                                       .block_keys = groups * group};
+            schedules.push_back(schedule.schedule());
+            schedule.keys_in_place = true;
+            if (in_place && rows <= 8) schedules.push_back(schedule.schedule());
           }
         }
       }
@@ -101,7 +119,11 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
         task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
     const double softmax = task_rows * (padded_keys / lanes * softmax_cycles +
                                         key_blocks * (row_overhead + padded_width / lanes * 3));
-    const double packing = (padded_keys * depth + keys * padded_width) / lanes * pack_cycles;
+    // Sums of a vector of keys are turned: shuffles, then additions.
+    const double turning = task_rows * padded_keys * (std::log2(lanes) + 1);
+    const double packing =
+        keys * padded_width / lanes * pack_cycles +
+        (fields.keys_in_place ? turning : padded_keys * depth / lanes * pack_cycles);
     const double busiest = std::ceil(batch * row_blocks / inputs.threads) *
                            (task_overhead + products + softmax + packing) / clock;
     return shared_seconds(inputs, busiest);
@@ -111,11 +133,26 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     // Beyond one block of rows the split of rows into tasks matters; below, every schedule is the
     // same.
     const ir::AttentionForm& form = form_of(inputs.form);
+    const std::vector<std::int64_t> few = reads_keys_in_place(inputs)
+                                              ? std::vector<std::int64_t>{2, 5, 9}
+                                              : std::vector<std::int64_t>{};
     std::vector<std::vector<std::int64_t>> edges;
-    for (const ir::Dim& key : inputs.region.keys)
-      edges.push_back(key == form.row.extent ? std::vector<std::int64_t>{65, 257}
-                                             : std::vector<std::int64_t>{});
+    for (const ir::Dim& key : inputs.region.keys) {
+      std::vector<std::int64_t>& along = edges.emplace_back();
+      if (key != form.row.extent) continue;
+      along = few;
+      along.insert(along.end(), {65, 257});
+    }
     return edges;
+  }
+
+ private:
+  // Of forms with keys of their own: queries that are the keys' own rows are as many as these, and
+  // soon too many.
+  static bool reads_keys_in_place(const PlanInputs& inputs) {
+    const ir::AttentionForm& form = form_of(inputs.form);
+    return form.row.extent != form.key.extent &&
+           whole_keys(inputs.target, inputs.region, form, inputs.form.symbols).has_value();
   }
 
  protected:

@@ -17,12 +17,16 @@ struct AttentionSchedule {
   std::int64_t columns = 16;
   std::int64_t block_rows = 64;
   std::int64_t block_keys = 64;  // a multiple of columns
+  // Keys are not packed: each is multiplied with the queries where it lies (key_dots.h), of forms
+  // that have whole_keys().
+  bool keys_in_place = false;
 
   static constexpr auto fields() {
     return std::tuple{ir::ScheduleField{"rows", &AttentionSchedule::rows},
                       ir::ScheduleField{"columns", &AttentionSchedule::columns},
                       ir::ScheduleField{"block_rows", &AttentionSchedule::block_rows},
-                      ir::ScheduleField{"block_keys", &AttentionSchedule::block_keys}};
+                      ir::ScheduleField{"block_keys", &AttentionSchedule::block_keys},
+                      ir::ScheduleField{"keys_in_place", &AttentionSchedule::keys_in_place, 0}};
   }
   static AttentionSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<AttentionSchedule>(schedule);

@@ -2,7 +2,10 @@
 
 #include <cmath>
 
+#include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scalars/math_f32.h"
+#include "codegen_cpu/scalars/scalar_emitter.h"
+#include "codegen_cpu/vector_loop.h"
 
 namespace anydim::codegen_cpu {
 
@@ -38,6 +41,29 @@ llvm::Value* emit_weight(KernelBuilder& kernel, Scope& scope, ir::DType dtype,
         kernel.here().CreateFMul(difference, llvm::ConstantFP::get(difference->getType(), *factor));
   const ir::ScalarStep step{dtype, ir::step::Apply{ir::Op::exp}};
   return emit_elementwise(kernel, scope, step, dtype, {difference}, nullptr);
+}
+
+void emit_zero_weights(KernelBuilder& kernel, Scope& scope, ElementVectors& vectors,
+                       const ir::AttentionForm& form, llvm::Value* keys, llvm::Value* to) {
+  ProgramEmitter value(kernel, form.v, scope);
+  llvm::Value* zero = llvm::Constant::getNullValue(vectors.type());
+  auto* sum = kernel.variable(vectors.type(), "zeros");
+  const VectorLoop columns{.variable = form.width.variable,
+                           .first = kernel.constant(0),
+                           .count = emit_index(kernel, kernel.root(), form.width.extent),
+                           .width = vectors.lanes()};
+  for_vectors(kernel, scope, columns, [&](Scope& column, llvm::Value* e) {
+    kernel.at(column).CreateStore(zero, sum);
+    kernel.for_range(column, kernel.constant(0), keys, 1, [&](Scope& key, llvm::Value* j) {
+      key.define(form.key.variable, j);
+      llvm::Value* element =
+          vectors.splat(value.value(key, static_cast<std::int32_t>(form.v.steps.size()) - 1));
+      auto& builder = kernel.at(key);
+      llvm::Value* before = builder.CreateLoad(vectors.type(), sum);
+      builder.CreateStore(builder.CreateFAdd(before, builder.CreateFMul(element, zero)), sum);
+    });
+    vectors.store(to, e, kernel.at(column).CreateLoad(vectors.type(), sum));
+  });
 }
 
 }  // namespace anydim::codegen_cpu

@@ -21,4 +21,10 @@ llvm::Value* without_missing(KernelBuilder& kernel, ElementVectors& vectors, llv
 llvm::Value* emit_weight(KernelBuilder& kernel, Scope& scope, ir::DType dtype,
                          llvm::Value* difference, const std::optional<double>& factor);
 
+// The output of a row with a score that is NaN, where its weights count as 0 (zero_nan): the sum of
+// 0 times each of the `keys` values, whole vectors of it at `to`. (Where all scores are -infinity
+// the weights are 0 already.)
+void emit_zero_weights(KernelBuilder& kernel, Scope& scope, ElementVectors& vectors,
+                       const ir::AttentionForm& form, llvm::Value* keys, llvm::Value* to);
+
 }  // namespace anydim::codegen_cpu

@@ -167,8 +167,6 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
   const TensorType& type = subgraph.tensor(result);
   if (type.dtype != DType::F32 && type.dtype != DType::F64)
     throw NoLoopForm{"attention of " + std::string(name_of(type.dtype)) + " must be widened first"};
-  if (integer_attribute(attention, "zero_nan") != 0)
-    throw NoLoopForm{"attention without NaN among its weights must be decomposed first"};
   const std::vector<Dim>& q_dims = subgraph.tensor(q).dims;
   const std::vector<Dim>& k_dims = subgraph.tensor(k).dims;
   const std::vector<Dim>& v_dims = subgraph.tensor(v).dims;
@@ -176,6 +174,7 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
   std::vector<Dim> batch_dims(type.dims.begin(), type.dims.end() - 2), batch;
 
   AttentionForm form;
+  form.zero_nan = integer_attribute(attention, "zero_nan") != 0;
   for (std::size_t i = 0; i < batch_rank; ++i) {
     form.batch.push_back(context.iterate(LoopRole::Batch, batch_dims[i]));
     batch.push_back(form.batch.back().index());

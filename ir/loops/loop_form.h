@@ -252,7 +252,8 @@ struct MatmulForm {
 // of score[batch, i, j], and the score is the scalar program over (batch, i, j) with the dot
 // product of q[batch, i, :] and k[batch, j, :] as Accumulated slot 0 (scale and mask fused). With
 // segments, rows and keys are both rows laid end to end, and j runs over the segment of row i
-// alone.
+// alone. With zero_nan, weights that are NaN, as those of a row are whose scores are all -infinity
+// or one of them NaN, count as 0.
 struct AttentionForm {
   std::vector<Iteration> batch;
   Iteration row, key, depth, width;  // i, j, d, e
@@ -261,6 +262,7 @@ struct AttentionForm {
   ScalarProgram epilogue;            // Accumulated slot 0 is the output element
   std::vector<Store> stores;
   std::optional<Segments> segments{};
+  bool zero_nan = false;
   bool operator==(const AttentionForm&) const = default;
 };
 

@@ -100,6 +100,7 @@ class LoopFormParser {
     form.key = reader_.iteration();
     tokens_.expect(",");
     form.depth = reader_.iteration();
+    form.zero_nan = tokens_.accept("zero_nan");
     form.segments = segments();
     form.q = section("q");
     form.k = section("k");

@@ -209,8 +209,9 @@ struct Printer {
   void operator()(const AttentionForm& attention) {
     std::vector<Iteration> points = attention.batch;
     points.insert(points.end(), {attention.row, attention.width});
-    text +=
-        fmt::format("  for {} over {}\n", listed(points), listed({attention.key, attention.depth}));
+    text += fmt::format("  for {} over {}{}\n", listed(points),
+                        listed({attention.key, attention.depth}),
+                        attention.zero_nan ? " zero_nan" : "");
     append_segments(attention.segments);
     section("q", attention.q);
     section("k", attention.k);

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "runtime/packing.h"
 #include "tests/codegen_cpu/expect_right.h"
@@ -53,6 +55,110 @@ TEST(Attention, HeadDims) {
                             {{"s", 3}, {"t", 300}},
                             {{"s", 3}, {"t", 0}},
                             {{"s", 0}, {"t", 3}}});
+  }
+}
+
+bool reads_keys_in_place(const ir::Schedule& schedule) {
+  return schedule.find("keys_in_place").value_or(0) != 0;
+}
+
+// Every schedule of the space that reads keys where they lie, on every level that has one.
+void expect_keys_in_place_right(const std::string& text, const std::vector<Symbols>& shapes) {
+  SCOPED_TRACE(text);
+  const TestRegion region = make_region(text);
+  for (const Target& target : targets()) {
+    std::size_t found = 0;
+    for (const ir::Schedule& schedule : space(region, target, {})) {
+      if (!reads_keys_in_place(schedule)) continue;
+      ++found;
+      // They are many, and alike but for their sizes.
+      if (found % 11 == 1) expect_kernel_right(region, target, {}, schedule, shapes);
+    }
+    // A key of 80 numbers is too many vectors of four.
+    if (target.level != Level::Baseline) EXPECT_GT(found, 5u) << target.name();
+  }
+}
+
+TEST(Attention, KeysInPlace) {
+  const std::vector<Symbols> shapes = {
+      {{"s", 1}, {"t", 1}},   {{"s", 1}, {"t", 15}},  {{"s", 1}, {"t", 16}}, {{"s", 2}, {"t", 17}},
+      {{"s", 5}, {"t", 130}}, {{"s", 9}, {"t", 300}}, {{"s", 3}, {"t", 0}},  {{"s", 0}, {"t", 3}}};
+  for (const auto& [depth, width, dtype] : std::vector<std::tuple<int, int, std::string>>{
+           {16, 16, "f32"}, {64, 64, "f32"}, {80, 40, "f32"}, {128, 33, "f32"}, {32, 64, "f64"}})
+    expect_keys_in_place_right(
+        fmt::format("fn @main(%q: Tensor[(2, s, {0}), {2}], %k: Tensor[(2, t, {0}), {2}], %v: "
+                    "Tensor[(2, t, {1}), {2}], %bias: Tensor[(s, t), {2}]) -> Tensor[(2, s, {1}), "
+                    "{2}] where s in [0, 600], t in [0, 600] {{\n %y = attention(%q, %k, %v, "
+                    "%bias) {{scale = 0.3}}\n return %y\n}}",
+                    depth, width, dtype),
+        shapes);
+}
+
+// Of a cache with room, whose heads three of the queries' share.
+TEST(Attention, KeysInPlaceOfAPartOfATensor) {
+  expect_keys_in_place_right(R"(
+fn @main(%q: Tensor[(b, 6, s, 32), f32], %keys: Tensor[(b, 2, t + r, 32), f32], %values: Tensor[(b, 2, t + r, 32), f32], %n: Tensor[(t), f32], %m: Tensor[(r), f32]) -> Tensor[(b, 6, s, 32), f32]
+  where b in [0, 4], s in [0, 100], t in [0, 600], r in [0, 600] {
+  %none = shape(0)
+  %all = shape(t)
+  %axis = shape(2)
+  %k4 = dyn.strided_slice(%keys, %none, %all, %axis)
+  %v4 = dyn.strided_slice(%values, %none, %all, %axis)
+  %k = repeat(%k4) {repeats = 3, axis = 1}
+  %v = repeat(%v4) {repeats = 3, axis = 1}
+  %y = attention(%q, %k, %v) {scale = 0.2}
+  return %y
+})",
+                             {{{"b", 2}, {"s", 1}, {"t", 33}, {"r", 31}},
+                              {{"b", 1}, {"s", 3}, {"t", 260}, {"r", 0}},
+                              {{"b", 3}, {"s", 1}, {"t", 1}, {"r", 7}}});
+}
+
+// Where queries are the keys' own rows, or keys are no whole vectors, they are packed.
+TEST(Attention, KeysThatArePacked) {
+  for (const std::string shapes :
+       {"%q: Tensor[(2, s, 32), f32], %k: Tensor[(2, s, 32), f32], %v: Tensor[(2, s, 32), f32]",
+        "%q: Tensor[(2, s, 31), f32], %k: Tensor[(2, t, 31), f32], %v: Tensor[(2, t, 32), f32]"}) {
+    const TestRegion region = make_region("fn @main(" + shapes +
+                                          ") -> Tensor[(2, s, 32), f32] {\n %y = attention(%q, "
+                                          "%k, %v)\n return %y\n}");
+    for (const Target& target : targets())
+      for (const ir::Schedule& schedule : space(region, target, {}))
+        EXPECT_FALSE(reads_keys_in_place(schedule)) << to_string(schedule);
+  }
+}
+
+// Weights of NaN count as 0: of rows that see no key, and of rows with a score that is NaN.
+TEST(Attention, WeightsOfNanAreZero) {
+  for (const std::string dtype : {"f32", "f64"}) {
+    for (const int width : {16, 33, 64}) {
+      SCOPED_TRACE(dtype + " " + std::to_string(width));
+      const TestRegion region = make_region(fmt::format(
+          "fn @main(%q: Tensor[(2, s, 32), {0}], %k: Tensor[(2, t, 32), {0}], %v: Tensor[(2, t, "
+          "{1}), {0}], %bias: Tensor[(2, s, t), {0}]) -> Tensor[(2, s, {1}), {0}] where s in [0, "
+          "600], t in [0, 600] {{\n %y = attention(%q, %k, %v, %bias) {{scale = 0.3, zero_nan = "
+          "1}}\n return %y\n}}",
+          dtype, width));
+      const double nan = std::numeric_limits<double>::quiet_NaN(),
+                   infinity = std::numeric_limits<double>::infinity();
+      const auto fill = [&](std::vector<ir::Tensor>& inputs) {
+        ir::Tensor &values = inputs[2], &bias = inputs[3];
+        const std::int64_t rows = bias.dims()[1], keys = bias.dims()[2];
+        for (std::int64_t i = 0; i < bias.elements(); ++i) {
+          const std::int64_t row = i / std::max<std::int64_t>(keys, 1) % rows, key = i % keys;
+          if (row % 3 == 1 || (row % 3 == 2 && key % 4 == 0)) bias.set_real(i, -infinity);
+          if (row % 5 == 3 && key == keys / 2) bias.set_real(i, nan);
+        }
+        if (values.elements() > 5) values.set_real(5, infinity);  // 0 times it is NaN
+      };
+      expect_right(region, {},
+                   {{{"s", 1}, {"t", 1}},
+                    {{"s", 3}, {"t", 40}},
+                    {{"s", 4}, {"t", 300}},
+                    {{"s", 19}, {"t", 37}},
+                    {{"s", 3}, {"t", 0}}},
+                   {.fill = fill});
+    }
   }
 }
 

@@ -106,8 +106,11 @@ TestKernel compile(const TestRegion& region, const Target& target, const ir::Buc
       .schedule = schedule};
 }
 
-std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target,
-                                     const ir::Bucket& bucket) {
+namespace {
+
+// What the region's kind answers.
+template <typename Ask>
+std::vector<ir::Schedule> asked(const TestRegion& region, const Target& target, const Ask& ask) {
   AccessStrides strides;
   LeftReuse left_reuse;
   const ir::LoopForm form = prepared(target, region.region, region.form);
@@ -116,7 +119,23 @@ std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& tar
                           .form = form,
                           .strides = strides,
                           .left_reuse = left_reuse};
-  return kernel_kind_of(inputs).candidates(inputs, bucket);
+  return ask(kernel_kind_of(inputs), inputs);
+}
+
+}  // namespace
+
+std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target,
+                                     const ir::Bucket& bucket) {
+  return asked(region, target, [&](const KernelKind& kind, const PlanInputs& inputs) {
+    return kind.candidates(inputs, bucket);
+  });
+}
+
+std::vector<ir::Schedule> space(const TestRegion& region, const Target& target,
+                                const ir::Bucket& bucket) {
+  return asked(region, target, [&](const KernelKind& kind, const PlanInputs& inputs) {
+    return kind.space(inputs, bucket);
+  });
 }
 
 std::vector<ir::Tensor> run(const TestRegion& region, const Target& target,

@@ -45,6 +45,9 @@ TestKernel compile(const TestRegion& region, const Target& target, const ir::Buc
                    const ir::Schedule& schedule);
 std::vector<ir::Schedule> candidates(const TestRegion& region, const Target& target,
                                      const ir::Bucket& bucket);
+// Those of the kind alone, without the candidates.
+std::vector<ir::Schedule> space(const TestRegion& region, const Target& target,
+                                const ir::Bucket& bucket);
 
 // Runs the kernel as a runtime would, weights packed, tasks split in `parts` calls that run in
 // reverse order. Each buffer ends at a page that may not be touched; bytes before it are checked to

@@ -441,8 +441,11 @@ class Runner {
       loop({&form.width, 1}, [&] {
         Scalar sum;
         std::size_t at = 0;
-        loop_over(form.key.variable, first, last,
-                  [&] { sum.real += weights[at++].real / total * element(form.v).real; });
+        loop_over(form.key.variable, first, last, [&] {
+          double weight = weights[at++].real / total;
+          if (form.zero_nan && std::isnan(weight)) weight = 0;
+          sum.real += weight * element(form.v).real;
+        });
         Results output{sum};
         Evaluation steps(*this, form.epilogue, output, none_);
         store(form.stores, steps);
