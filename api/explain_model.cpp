@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/append.h"
+#include "api/sample_inputs.h"
 #include "ir/error.h"
 
 namespace anydim {
@@ -31,10 +32,13 @@ CallExplanation explain_way_of(const Model& model, const std::vector<ir::Tensor>
                                const ThreadScalingOptions& scaling) {
   const auto packed =
       model.packing() ? runtime::pack_inputs(*model.packing(), inputs) : std::nullopt;
+  const std::vector<ir::Tensor> given = packed            ? packed->tensors
+                                        : model.packing() ? inputs
+                                                          : for_program(model, inputs);
   const auto executable = packed ? model.packed() : model.padded();
   executable->kernels().complete(cancellation);
   runtime::Context context(executable);
-  CallExplanation call = explain_call(context, packed ? packed->tensors : inputs, repeat, depth);
+  CallExplanation call = explain_call(context, given, repeat, depth);
   if (!scaling.threads.empty())
     call.scaling = scale_launches(*executable, context.launches(), model.options(), scaling);
   return call;

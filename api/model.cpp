@@ -73,7 +73,21 @@ passes::PackedForm packed_form(const CompileOptions& options) {
                                                  : passes::PackedForm::Exact;
 }
 
+passes::AppendingModule appended_in_place(ir::Module module) {
+  passes::AppendingModule appending = passes::append_in_place(std::move(module));
+  if (appending.appended.empty())
+    throw Error(ErrorKind::Unsupported,
+                "append_in_place was asked for, but no result of the model is one of its inputs "
+                "with something appended to it");
+  return appending;
+}
+
 }  // namespace
+
+passes::AppendingModule appending_module(ir::Module module, const CompileOptions& options) {
+  narrow_dims(module, options.dims);
+  return appended_in_place(module_at_fork(std::move(module), options));
+}
 
 ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options) {
   narrow_dims(module, options.dims);
@@ -106,7 +120,10 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->symbols_ = entry.symbols;
   model->output_names_ = entry.result_names;
   model->outputs_ = outputs_of(entry);
-  passes::PackingResult result = passes::remove_padding(model->module_, packed_form(options));
+  passes::PackingResult result =
+      options.append_in_place
+          ? passes::PackingResult{.reason = "results are appended to inputs in place"}
+          : passes::remove_padding(model->module_, packed_form(options));
   passes::HideOptions hiding = passes::hiding_like(result);
   hiding.results = options.masked_rows == MaskedRows::Zero;
   model->hiding_ = std::make_shared<const passes::HideOptions>(std::move(hiding));
@@ -117,6 +134,7 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
       options.warn(fmt::format(
           "masked rows of results are not zero but as the model computes them: {}", reason));
   }
+  if (options.append_in_place) model->append_in_place();
   if (!result.packed) {
     model->padded_because_ = std::move(result.reason);
     static_cast<void>(model->padded(options.cancellation));
@@ -126,6 +144,19 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->packed_ = compile_for(model->target_, std::move(result.packed->module),
                                model->options_for(options.cancellation));
   return model;
+}
+
+void Model::append_in_place() {
+  if (target_.device != nullptr && target_.device->has_memory())
+    throw Error(ErrorKind::Unsupported,
+                "append_in_place is for the CPU: results are not appended in a GPU's memory");
+  passes::AppendingModule appending = appended_in_place(std::move(module_));
+  module_ = std::move(appending.module);
+  std::vector<std::int64_t> longest;
+  for (const passes::AppendedResult& one : appending.appended)
+    longest.push_back(ir::bounds(outputs_[one.output].dims[one.axis], symbols_).high);
+  appending_ = std::make_shared<const Appending>(
+      Appending{inputs_, outputs_, std::move(appending.appended), std::move(longest)});
 }
 
 CompileOptions Model::options_for(std::shared_ptr<const Cancellation> cancellation) const {
@@ -218,6 +249,47 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
                                           std::span<const ResultPlace> places,
                                           std::optional<DeviceStream> stream) {
+  return model_->appending() == nullptr ? run_as_given(inputs, places, stream)
+                                        : run_with_copies(inputs, places);
+}
+
+std::vector<ir::Tensor> ModelContext::run(KvCache& cache, const std::vector<ir::Tensor>& inputs,
+                                          std::span<const ResultPlace> places) {
+  if (!cache.is_of(*model_)) throw Error(ErrorKind::Inputs, "the cache is another model's");
+  std::vector<ResultPlace> all;
+  if (!places.empty()) {
+    std::vector<bool> kept(model_->output_names().size());
+    for (const passes::AppendedResult& one : model_->appending()->appended) kept[one.output] = true;
+    for (std::size_t next = 0; const bool is_kept : kept)
+      all.push_back(is_kept || next == places.size() ? ResultPlace{} : places[next++]);
+  }
+  const std::vector<ir::Tensor> given = cache.begin(inputs);
+  std::vector<ir::Tensor> results = run_as_given(given, all, std::nullopt);
+  cache.keep(results);
+  return results;
+}
+
+// As if nothing were appended in place: what is appended to is copied into a cache, and the results
+// are copied out of it.
+std::vector<ir::Tensor> ModelContext::run_with_copies(const std::vector<ir::Tensor>& inputs,
+                                                      std::span<const ResultPlace> places) {
+  check_places(places, model_->output_names(), inputs);
+  CachedCall call = cached_call(*model_, inputs);
+  std::vector<ir::Tensor> others = run(call.cache, call.inputs);
+  std::vector<ir::Tensor> results;
+  const std::vector<std::string>& names = model_->output_names();
+  for (std::size_t o = 0, next = 0; o < names.size(); ++o) {
+    const bool is_kept = std::ranges::any_of(model_->appending()->appended,
+                                             [&](const auto& one) { return one.output == o; });
+    results.push_back(is_kept ? call.cache.tensor(names[o]) : std::move(others[next++]));
+  }
+  settle(results, places, names);
+  return results;
+}
+
+std::vector<ir::Tensor> ModelContext::run_as_given(const std::vector<ir::Tensor>& inputs,
+                                                   std::span<const ResultPlace> places,
+                                                   const std::optional<DeviceStream>& stream) {
   std::vector<ir::Tensor> outputs;
   const CallBegun begun = begin(inputs);
   try {
@@ -228,7 +300,8 @@ std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
     fail(begun);
     throw;
   }
-  model_->declared_results_->check(model_->inputs_, inputs, outputs, model_->options_.warn);
+  if (model_->appending() == nullptr)
+    model_->declared_results_->check(model_->inputs_, inputs, outputs, model_->options_.warn);
   if (recorder_ == nullptr) return outputs;
   // The padded program that stands in for a packed one has regions of its own, which are not tuned.
   const bool packed = packed_rows_.has_value();

@@ -14,6 +14,7 @@
 #include "api/compile.h"
 #include "api/declared_results.h"
 #include "api/inputs.h"
+#include "api/kv_cache.h"
 #include "api/ragged.h"
 #include "api/result_places.h"
 #include "api/statistics.h"
@@ -53,6 +54,10 @@ class Model {
   // Why hidden rows of results are as the model computes them though the options ask for zeros;
   // empty where they are zeros, or were not asked for.
   const std::string& hidden_rows_kept_because() const { return hidden_rows_kept_because_; }
+
+  // Results that are appended to inputs where those lie, in a KvCache; null: the options did not
+  // ask for it.
+  const std::shared_ptr<const Appending>& appending() const { return appending_; }
 
   const std::optional<runtime::Packing>& packing() const { return packing_; }
   const std::shared_ptr<const runtime::Executable>& packed() const {
@@ -96,6 +101,7 @@ class Model {
  private:
   friend class ModelContext;
   Model() = default;
+  void append_in_place();
   CompileOptions options_for(std::shared_ptr<const Cancellation> cancellation) const;
   std::vector<std::shared_ptr<const runtime::Executable>> compiled() const;  // so far
 
@@ -104,6 +110,7 @@ class Model {
   std::vector<std::string> output_names_;
   std::string padded_because_, hidden_rows_kept_because_;
   std::unique_ptr<const DeclaredResults> declared_results_;
+  std::shared_ptr<const Appending> appending_;
   std::optional<runtime::Packing> packing_;
   std::shared_ptr<const passes::HideOptions> hiding_;  // of the padded program
   std::shared_ptr<const runtime::Executable> packed_;
@@ -132,6 +139,11 @@ class ModelContext {
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs,
                               std::span<const ResultPlace> places = {},
                               std::optional<DeviceStream> stream = std::nullopt);
+  // A call that appends to `cache`, which is of this model: inputs, places and results are those of
+  // run() but for what is appended to, which stays in the cache. After a call that throws the cache
+  // is as it was. Throws as run() does.
+  std::vector<ir::Tensor> run(KvCache& cache, const std::vector<ir::Tensor>& inputs,
+                              std::span<const ResultPlace> places = {});
   // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with
   // rows hold those of the texts, end to end; the others are as run() gives them. Throws what
   // ragged() and ragged_call() throw.
@@ -157,6 +169,11 @@ class ModelContext {
     std::uint64_t ticks = 0;
     const std::vector<ir::Tensor>& inputs;
   };
+  std::vector<ir::Tensor> run_as_given(const std::vector<ir::Tensor>& inputs,
+                                       std::span<const ResultPlace> places,
+                                       const std::optional<DeviceStream>& stream);
+  std::vector<ir::Tensor> run_with_copies(const std::vector<ir::Tensor>& inputs,
+                                          std::span<const ResultPlace> places);
   CallBegun begin(const std::vector<ir::Tensor>& inputs);
   void collect(bool wait);
   bool packs(const std::vector<ir::Tensor>& inputs) const;
@@ -184,5 +201,9 @@ class ModelContext {
 // stays padded.
 enum class Rows { Packed, Ragged };
 ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options);
+
+// The module whose results are appended to inputs in place, as Model::compile() has it compiled
+// for options.append_in_place. Throws Error{Unsupported} where there is no such result.
+passes::AppendingModule appending_module(ir::Module module, const CompileOptions& options);
 
 }  // namespace anydim

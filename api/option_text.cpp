@@ -11,6 +11,12 @@ namespace anydim {
 namespace {
 
 constexpr WordRow<CompileOptions> rows[] = {
+    {{"append_in_place",
+      "on or off: whether results that are an input with something appended can be kept in a "
+      "cache, which grows where it lies"},
+     [](CompileOptions& options, std::string_view value) {
+       options.append_in_place = parse_switch(value);
+     }},
     {{"background",
       "on or off: whether kernels are compiled beside the calls, or only those that calls need "
       "first"},
@@ -86,6 +92,7 @@ std::vector<OptionInfo> option_infos() {
 
 OptionWords option_words(const CompileOptions& options) {
   OptionWords words = {
+      {"append_in_place", options.append_in_place ? "on" : "off"},
       {"background", options.background ? "on" : "off"},
       {"device", options.device == DeviceKind::Cuda ? "cuda" : "cpu"},
       {"f32_products", options.f32_products == F32Products::Tf32 ? "tf32" : "exact"},

@@ -28,8 +28,9 @@ class SampleInputs {
   std::vector<std::optional<std::int64_t>> bounds_;  // one an input: integers are below this
 };
 
-// Inputs in the order of Model::inputs(), as the model's program takes them: packed where it is.
-// Throws Error{Inputs} where a mask keeps the call from being packed.
+// Inputs in the order of Model::inputs(), as the model's program takes them: packed where it is,
+// with what is appended to in storages of their own. Throws Error{Inputs} where a mask keeps the
+// call from being packed.
 std::vector<ir::Tensor> for_program(const Model& model, std::vector<ir::Tensor> inputs);
 
 // What serves the model's calls.

@@ -6,7 +6,7 @@ usage: zoo.py make FOLDER [--exporter dynamo|legacy] [NAME ...]
        zoo.py derive FOLDER --form O1|O2|O3|f16 [NAME ...]
        zoo.py check FOLDER [--anydim PROGRAM] [--table FILE] [NAME ...]
        zoo.py time FOLDER [--anydim PROGRAM] [--threads T] [--rounds R] [--repeat CALLS]
-                   [--every-case] [NAME ...]
+                   [--every-case] [--append-in-place] [NAME ...]
        zoo.py cuda FOLDER [--anydim PROGRAM] [--interpreter PROGRAM] [--part PART] [--limit S]
                    [--table FILE] [NAME ...]
 
@@ -20,7 +20,8 @@ tanh), or computed in f16 between inputs and outputs of f32 (bench/zoo/derive.py
 model on its cases with --masked-rows zero and says whether it loads, how far the rows that take
 part are from ONNX Runtime's, whether padding was removed or why not, and how long the first result
 takes with an empty and a warm kernel cache; with --table also as a table for docs/models.md. time
-runs the last case (--every-case: each) beside ONNX Runtime, in turns. cuda needs NVRTC, but no GPU:
+runs the last case (--every-case: each) beside ONNX Runtime, in turns; with --append-in-place a
+step's keys and values stay in Anydim's cache, where ONNX Runtime is given and gives them. cuda needs NVRTC, but no GPU:
 it compiles the kernels of the first case for a part (to machine code where ANYDIM_NVDISASM names
 nvdisasm, else to PTX) and runs the smallest case, of those whose mask hides something, on the
 interpreter of PTX (build/release/bin/ptx_model) for up to --limit seconds. NAME is an architecture
@@ -284,7 +285,8 @@ def time_case(arguments, model, session, inputs):
     with tempfile.TemporaryDirectory() as folder:
         command = [arguments.anydim, "bench", str(model), "--json", "--iterations",
                    str(arguments.repeat), "--duration", "0", "--threads", str(arguments.threads),
-                   "--cache-dir", folder, *input_arguments(folder, inputs)]
+                   "--cache-dir", folder, *input_arguments(folder, inputs),
+                   *(["--append-in-place"] if arguments.append_in_place else [])]
         for _ in range(arguments.rounds):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
@@ -339,6 +341,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=25, help="calls a round")
     parser.add_argument("--every-case", action="store_true")
+    parser.add_argument("--append-in-place", action="store_true")
     parser.add_argument("--interpreter", default=INTERPRETER)
     parser.add_argument("--part", default="h100")
     parser.add_argument("--limit", type=float, default=120, help="seconds of interpretation")

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 // The version of the table that this header declares.
-#define ANYDIM_API_VERSION 3u
+#define ANYDIM_API_VERSION 4u
 
 #if defined(__GNUC__)
 #define ANYDIM_EXPORT __attribute__((visibility("default")))
@@ -48,6 +48,7 @@ typedef struct anydim_model anydim_model;
 typedef struct anydim_context anydim_context;
 typedef struct anydim_results anydim_results;
 typedef struct anydim_trace anydim_trace;
+typedef struct anydim_cache anydim_cache;
 
 // Of a status. Its number is the exit code with which the command `anydim` ends for the same
 // reason.
@@ -434,6 +435,30 @@ typedef struct anydim_api {
   anydim_status* (*context_synchronize)(anydim_context* context);
   // Where a result's `data` lies: the ordinal of a GPU, or -1 for the host.
   anydim_status* (*results_device)(const anydim_results* results, size_t index, int32_t* device);
+
+  // ---- Since version 4 ----
+
+  // What a model loaded with the option append_in_place appends to: for each result that is an
+  // input with something appended (a decoder's keys and values), what has been appended so far, in
+  // memory with room for more. Empty at first. It serves one call at a time; several of one model
+  // may grow beside each other. ANYDIM_UNSUPPORTED where the model was loaded without the option.
+  anydim_status* (*cache_create)(const anydim_model* model, anydim_cache** cache);
+  anydim_status* (*cache_release)(anydim_cache* cache);
+  // How much has been appended: the most of all.
+  anydim_status* (*cache_length)(const anydim_cache* cache, int64_t* length);
+  // The next call takes memory for so much. Without it the cache doubles where it is full.
+  anydim_status* (*cache_reserve)(anydim_cache* cache, int64_t length);
+  // Forgets all beyond `length`: rejected drafts, or 0 for a new sequence.
+  anydim_status* (*cache_truncate)(anydim_cache* cache, int64_t length);
+  // A copy of what has been appended, by the name of the model's input or result: one result.
+  anydim_status* (*cache_read)(const anydim_cache* cache, const char* name,
+                               anydim_results** results);
+  // Takes a copy of a tensor in place of what is there, by the name of the input or the result.
+  anydim_status* (*cache_write)(anydim_cache* cache, const anydim_input* tensor);
+  // Calls of context_run and context_run_owned append to the cache, of the same model, from here
+  // on; NULL: no longer. Their inputs and results are then all but what is appended to, which stays
+  // in the cache. After a call that failed the cache is as it was. The context keeps it.
+  anydim_status* (*context_set_cache)(anydim_context* context, anydim_cache* cache);
 } anydim_api;
 
 // The library's table, valid until the process ends; NULL where it has no such version. `why`,

@@ -367,6 +367,28 @@ class Trace : public Owned<anydim_trace, &anydim_api::trace_release> {
   void write(const std::string& file) { check(api().trace_write(handle_, file.c_str())); }
 };
 
+// What a model loaded with append_in_place appends to.
+class Cache : public Owned<anydim_cache, &anydim_api::cache_release> {
+ public:
+  explicit Cache(const Model& model) { check(api().cache_create(model.handle(), &handle_)); }
+  std::int64_t length() const {
+    std::int64_t length = 0;
+    check(api().cache_length(handle_, &length));
+    return length;
+  }
+  void reserve(std::int64_t length) { check(api().cache_reserve(handle_, length)); }
+  void truncate(std::int64_t length) { check(api().cache_truncate(handle_, length)); }
+  Results read(const std::string& name) const {
+    anydim_results* results = nullptr;
+    check(api().cache_read(handle_, name.c_str(), &results));
+    return Results(results);
+  }
+  void write(const Input& tensor) {
+    const anydim_input view = tensor.view();
+    check(api().cache_write(handle_, &view));
+  }
+};
+
 // One thread's place to call a model.
 class Context : public Owned<anydim_context, &anydim_api::context_release> {
  public:
@@ -377,6 +399,11 @@ class Context : public Owned<anydim_context, &anydim_api::context_release> {
   }
   void set_trace(const Trace* trace) {
     check(api().context_set_trace(handle_, trace == nullptr ? nullptr : trace->handle()));
+  }
+
+  // Of the calls from here on; null: no longer.
+  void set_cache(const Cache* cache) {
+    check(api().context_set_cache(handle_, cache == nullptr ? nullptr : cache->handle()));
   }
 
   Results run(const std::vector<Input>& inputs) {

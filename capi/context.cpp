@@ -7,9 +7,11 @@
 #include "api/recording.h"
 #include "capi/answers.h"
 #include "capi/buffers.h"
+#include "capi/cache.h"
 #include "capi/functions.h"
 #include "capi/model.h"
 #include "capi/options.h"
+#include "capi/results.h"
 #include "ir/printable.h"
 
 namespace anydim::capi {
@@ -19,13 +21,9 @@ struct ContextObject {
       : model(std::move(of)), context(model->model()) {}
   const std::shared_ptr<const ModelObject> model;
   std::shared_ptr<const Cancellation> cancellation;
+  std::shared_ptr<CacheObject> cache;  // null: none
   ModelContext context;
   std::mutex at_work;  // of everything but `model`
-};
-
-struct ResultsObject {
-  std::shared_ptr<const std::vector<std::string>> names;  // not the model, whose weights would stay
-  std::vector<ir::Tensor> tensors;
 };
 
 struct TraceObject {
@@ -40,11 +38,6 @@ template <>
 struct HandleTraits<anydim_context> {
   using Object = ContextObject;
   static constexpr HandleKind kind = HandleKind::Context;
-};
-template <>
-struct HandleTraits<anydim_results> {
-  using Object = ResultsObject;
-  static constexpr HandleKind kind = HandleKind::Results;
 };
 template <>
 struct HandleTraits<anydim_trace> {
@@ -100,10 +93,18 @@ Way way_of(const anydim_stream_call* call) {
   return way;
 }
 
+// Calls on texts laid end to end, and on streams, have nothing that is appended to.
+bool appends(const ContextObject& object, const Way& way) {
+  return object.cache != nullptr && !way.offsets && !way.stream;
+}
+
 std::vector<ir::Tensor> run_model(ContextObject& object, std::span<const anydim_input> inputs,
                                   const Way& way, std::span<const ResultPlace> places) {
   const Model& model = *object.model->model();
   const OnDevice on{&model, way.inputs_on_device};
+  if (appends(object, way))
+    return object.context.run(*BusyCache(object.cache), tensors_of(inputs, object.cache->inputs),
+                              places);
   if (!way.offsets)
     return object.context.run(tensors_of(inputs, model.inputs(), on), places, way.stream);
   const ir::Tensor rows = offsets_tensor(way.offsets->values, way.offsets->count);
@@ -115,9 +116,11 @@ void run_into(anydim_context* context, std::span<const anydim_input> inputs, con
               std::span<anydim_output> outputs) {
   const Busy busy(context);
   const Model& model = *busy->model->model();
-  WantedOutputs wanted =
-      places_of(outputs, way.offsets ? model.ragged(busy->cancellation)->outputs : model.outputs(),
-                {&model, way.outputs_on_device});
+  WantedOutputs wanted = places_of(outputs,
+                                   appends(*busy.operator->(), way) ? busy->cache->outputs
+                                   : way.offsets ? model.ragged(busy->cancellation)->outputs
+                                                 : model.outputs(),
+                                   {&model, way.outputs_on_device});
   // A result that nobody wants is waited for by nobody.
   if (way.stream)
     for (std::size_t r = 0; r < wanted.places.size(); ++r)
@@ -153,7 +156,8 @@ void run_owned(anydim_context* context, std::span<const anydim_input> inputs, co
   for (ir::Tensor& tensor : tensors)
     if (lies_in(tensor, inputs)) tensor = copied(tensor);
   *results = make_handle<anydim_results>(std::make_shared<ResultsObject>(
-      ResultsObject{busy->model->output_names(), std::move(tensors)}));
+      appends(*busy.operator->(), way) ? busy->cache->output_names : busy->model->output_names(),
+      std::move(tensors)));
 }
 
 }  // namespace
@@ -188,6 +192,18 @@ anydim_status* context_set_trace(anydim_context* context, anydim_trace* trace) n
           ErrorKind::CommandLine,
           "the trace was made of another model than the context: make one of the context's model");
     busy->context.record(object == nullptr ? nullptr : object->recorder);
+  });
+}
+
+anydim_status* context_set_cache(anydim_context* context, anydim_cache* cache) noexcept {
+  return guarded("context_set_cache", [&] {
+    const Busy busy(context);
+    std::shared_ptr<CacheObject> object = optional_object_of(cache);
+    if (object != nullptr && !object->cache.is_of(*busy->model->model()))
+      throw Error(
+          ErrorKind::CommandLine,
+          "the cache was made of another model than the context: make one of the context's model");
+    busy->cache = std::move(object);
   });
 }
 

@@ -101,6 +101,16 @@ anydim_status* tune_memory(const void* bytes, std::size_t size, const char* fold
                            std::size_t setting_count, anydim_tune_watch watch, void* user,
                            anydim_cancellation* cancellation, anydim_tune_result* result) noexcept;
 
+anydim_status* cache_create(const anydim_model* model, anydim_cache** cache) noexcept;
+anydim_status* cache_release(anydim_cache* cache) noexcept;
+anydim_status* cache_length(const anydim_cache* cache, std::int64_t* length) noexcept;
+anydim_status* cache_reserve(anydim_cache* cache, std::int64_t length) noexcept;
+anydim_status* cache_truncate(anydim_cache* cache, std::int64_t length) noexcept;
+anydim_status* cache_read(const anydim_cache* cache, const char* name,
+                          anydim_results** results) noexcept;
+anydim_status* cache_write(anydim_cache* cache, const anydim_input* tensor) noexcept;
+anydim_status* context_set_cache(anydim_context* context, anydim_cache* cache) noexcept;
+
 const anydim_api& table();
 
 }  // namespace anydim::capi

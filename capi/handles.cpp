@@ -42,6 +42,7 @@ std::string_view name_of(HandleKind kind) {
     case HandleKind::Context: return "context";
     case HandleKind::Results: return "results";
     case HandleKind::Trace: return "trace";
+    case HandleKind::Cache: return "cache";
   }
   return {};
 }

@@ -21,7 +21,8 @@ enum class HandleKind : std::uint8_t {
   Model,
   Context,
   Results,
-  Trace
+  Trace,
+  Cache
 };
 std::string_view name_of(HandleKind kind);  // "model"
 

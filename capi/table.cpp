@@ -68,6 +68,14 @@ const anydim_api& table() {
       .context_run_on_stream_owned = context_run_on_stream_owned,
       .context_synchronize = context_synchronize,
       .results_device = results_device,
+      .cache_create = cache_create,
+      .cache_release = cache_release,
+      .cache_length = cache_length,
+      .cache_reserve = cache_reserve,
+      .cache_truncate = cache_truncate,
+      .cache_read = cache_read,
+      .cache_write = cache_write,
+      .context_set_cache = context_set_cache,
   };
   return functions;
 }

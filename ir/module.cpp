@@ -140,6 +140,12 @@ bool has_attribute(const Binding& binding, std::string_view name) {
   return binding.attributes.contains(name);
 }
 
+bool is_overwrite(Op op) { return op == Op::overwrite || op == Op::dyn_overwrite; }
+
+bool is_in_place(const Binding& binding) {
+  return is_overwrite(binding.op) && integer_attribute(binding, "in_place") != 0;
+}
+
 std::string describe(const Function& function, const Binding& binding) {
   std::string text(info(binding.op).text);
   if (!binding.source.empty()) text += fmt::format(" '{}'", printable(binding.source));

@@ -108,6 +108,10 @@ DType dtype_attribute(const Binding& binding, std::string_view name);
 const Tensor& tensor_attribute(const Binding& binding, std::string_view name);
 bool has_attribute(const Binding& binding, std::string_view name);
 
+bool is_overwrite(Op op);  // or its dynamic twin
+// Whether it is an overwrite whose result takes its first operand's memory (ir/ops.def).
+bool is_in_place(const Binding& binding);
+
 // "add '/bert/Add_1' (%y)": op, source node and result, for messages.
 std::string describe(const Function& function, const Binding& binding);
 

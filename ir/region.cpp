@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/error.h"
 #include "ir/text/print.h"
 
 namespace anydim::ir {
@@ -29,6 +30,18 @@ std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
   if (const auto constant = dim.constant()) return constant;
   for (std::size_t i = 0; i < std::min(region.keys.size(), keys.size()); ++i) {
     if (region.keys[i] == dim) return keys[i];
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> parameter_in_place(const Region& region) {
+  const Block& body = region.body.body;
+  for (const Binding& binding : body.bindings) {
+    if (!is_in_place(binding)) continue;
+    const auto parameter = std::ranges::find(body.parameters, binding.operands[0]);
+    internal_check(parameter != body.parameters.end() && body.results == binding.results,
+                   "an overwrite in place is a kernel of its own, which is given its operand");
+    return static_cast<std::size_t>(parameter - body.parameters.begin());
   }
   return std::nullopt;
 }

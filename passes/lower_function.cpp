@@ -8,6 +8,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/loop_form.h"
+#include "ir/region.h"
 #include "ir/shapes/bind.h"
 #include "passes/code_slots.h"
 #include "passes/plan_memory.h"
@@ -344,7 +345,10 @@ void FunctionLowering::add_launch(const Binding& binding) {
       launch.buffers.push_back(buffer_of(operand));
     }
   }
-  for (ValueId result : binding.results) launch.buffers.push_back(add_result(result));
+  if (const auto parameter = parameter_in_place(region))
+    launch.buffers.push_back(take_place(binding, *parameter));
+  else
+    for (ValueId result : binding.results) launch.buffers.push_back(add_result(result));
   if (backend != nullptr && binding.results.size() == 1) {
     for (const std::size_t parameter : backend->overwritable(region)) {
       const std::int32_t buffer = launch.buffers[parameter];
@@ -356,6 +360,21 @@ void FunctionLowering::add_launch(const Binding& binding) {
   launch.extents = ids(binding.dims);
   launch.keys = ids(keys);
   emit(std::move(launch));
+}
+
+// Where a launch in place writes: an input that nothing but the launch reads.
+std::int32_t FunctionLowering::take_place(const Binding& binding, std::size_t parameter) {
+  const ValueId operand = binding.operands[parameter], result = binding.results[0];
+  if (!entry_ || scopes_.size() > 1 ||
+      std::ranges::count(function_.body.parameters, operand) != 1 || uses_[operand] != 1 ||
+      !output_of_.contains(result))
+    throw Error(ErrorKind::Unsupported,
+                fmt::format("{}: what is overwritten in place must be an input that nothing else "
+                            "reads, and the result an output",
+                            describe(function_, binding)));
+  const std::int32_t buffer = buffer_of(operand);
+  define(result, buffer);
+  return buffer;
 }
 
 // Where a launch writes the value.

@@ -92,6 +92,7 @@ class FunctionLowering {
   void add_bindings(const ir::Block& block);
   void add(const ir::Binding& binding);
   void add_launch(const ir::Binding& binding);
+  std::int32_t take_place(const ir::Binding& binding, std::size_t parameter);
   std::int32_t add_result(ir::ValueId value);
   void add_check_shape(const ir::Binding& binding);
   void add_check(const ir::Binding& binding);

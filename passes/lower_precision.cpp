@@ -65,9 +65,10 @@ class FunctionLowering {
       for (Block& nested : binding.blocks) lower(nested);
       for (std::size_t i = 0; i < matrices(binding); ++i)
         binding.operands[i] = widened(block, binding.operands[i], binding.source);
-      const bool source =
-          binding.op == Op::constant || is_view(binding.op) || is_widening(function_, binding);
-      if (source)
+      // Only what is filled of a storage with room is worth a conversion.
+      if (is_in_place(binding)) storages_.insert(binding.results[0]);
+      const bool view = is_view(binding.op) && !storages_.contains(binding.operands[0]);
+      if (view || binding.op == Op::constant || is_widening(function_, binding))
         for (ValueId result : binding.results) definitions_.emplace(result, binding);
       note_bytes(binding);
       block.bindings.push_back(std::move(binding));
@@ -159,6 +160,7 @@ class FunctionLowering {
   Function& function_;
   const DType precision_;
   const std::set<ValueId>* only_;
+  std::set<ValueId> storages_;              // results of overwrites in place
   std::map<ValueId, Binding> definitions_;  // constants, views and widening casts of this function
   std::set<ValueId> weights_of_bytes_;
   Scope narrow_, wide_;  // f32 values and what stands for them, visible here

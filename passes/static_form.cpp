@@ -319,6 +319,7 @@ std::optional<Binding> resolved(const RuleFacts& facts, const Binding& binding,
     case Op::dyn_split: made = static_form({{"sizes", 1}}); break;
     case Op::dyn_tile: made = static_form({{"repeats", 1}}); break;
     case Op::dyn_repeat: made = static_form({{"repeats", 1}}); break;
+    case Op::dyn_overwrite: made = static_form({{"start", 2}}); break;
     case Op::dyn_pad: made = static_form({{"before", 2}, {"after", 3}, {"axes", 4}}); break;
     case Op::dyn_trilu: made = static_form({{"k", 1}}); break;
     case Op::dyn_one_hot: made = static_form({{"depth", 3}}); break;

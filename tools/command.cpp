@@ -39,6 +39,9 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
                   "rows of outputs that a mask leaves out: as computed, or zero")
       ->check(CLI::IsMember({"keep", "zero"}))
       ->capture_default_str();
+  command.add_flag("--append-in-place", options.append_in_place,
+                   "append results that are an input with something appended (a decoder's keys and "
+                   "values) where that lies");
   command
       .add_option("--dim", options.dims,
                   "narrow a dimension: NAME=LOW:HIGH[:MULTIPLE] (repeatable)")
@@ -66,6 +69,7 @@ CompileOptions compile_options(const CommonOptions& options) {
   compile.f32_products = parse_f32_products(options.f32_products);
   compile.precision = parse_precision(options.precision);
   compile.masked_rows = parse_masked_rows(options.masked_rows);
+  compile.append_in_place = options.append_in_place;
   for (const std::string& dim : options.dims) compile.dims.push_back(parse_dim_range(dim));
   for (const std::string& text : options.policies) compile.policies.push_back(parse_policy(text));
   require_device_has(compile);

@@ -24,6 +24,7 @@ struct CommonOptions {
   std::string precision = "f32";
   std::string f32_products = "exact";
   std::string masked_rows = "keep";
+  bool append_in_place = false;
   std::vector<std::string> dims;
   int threads = 0;
   std::string database;

@@ -67,6 +67,13 @@ void run(const OptOptions& options, const CommonOptions& common) {
     compile.static_only = true;
     program_for(make_target(compile), module, compile);
   }
+  if (compile.append_in_place) {
+    if (options.rows != "all")
+      throw Error(ErrorKind::CommandLine, "--append-in-place is for --rows all");
+    module = appending_module(std::move(module), compile).module;
+    compile.dims.clear();
+    compile.outputs.clear();
+  }
   if (options.rows != "all") {
     module = module_of_rows(std::move(module),
                             options.rows == "packed" ? Rows::Packed : Rows::Ragged, compile);

@@ -6,31 +6,66 @@ namespace anydim::ir::derive {
 
 namespace {
 
+// A part that copies `extent` places along an axis of `source`, from `from` on, to those of the
+// output from `to` on.
+struct Piece {
+  ValueId source = no_value;
+  Dim from = 0, to = 0, extent;
+};
+
+void add_piece(AccessContext& context, const Piece& piece, std::size_t axis, std::int32_t output,
+               MapForm& form) {
+  std::vector<Dim> dims = context.subgraph->tensor(piece.source).dims;
+  dims[axis] = piece.extent;
+  MapPart part;
+  std::vector<Dim> index;
+  for (const Dim& dim : dims) {
+    part.space.push_back(context.iterate(LoopRole::Point, dim));
+    index.push_back(part.space.back().index());
+  }
+  const Dim along = index[axis];
+  index[axis] = along + piece.from;
+  ProgramBuilder builder(context);
+  std::int32_t step = builder.element(piece.source, index);
+  part.program = builder.take();
+  prune(part.program, {&step});
+  index[axis] = along + piece.to;
+  part.stores.push_back({output, index, step});
+  form.parts.push_back(std::move(part));
+}
+
 // One part an operand of a concat that is itself an output: no guards, every part a plain loop.
 void add_concat(AccessContext& context, const Binding& concat, std::int32_t output, MapForm& form) {
   const Subgraph& subgraph = *context.subgraph;
-  std::size_t rank = subgraph.tensor(concat.results[0]).rank();
-  std::int64_t attribute = integer_attribute(concat, "axis");
-  std::size_t axis = static_cast<std::size_t>(
-      attribute < 0 ? attribute + static_cast<std::int64_t>(rank) : attribute);
+  const std::size_t axis = axis_from_front(concat, subgraph.tensor(concat.results[0]).rank());
   Dim offset = 0;
   for (ValueId operand : concat.operands) {
-    const std::vector<Dim>& dims = subgraph.tensor(operand).dims;
-    MapPart part;
-    std::vector<Dim> index;
-    for (std::size_t i = 0; i < rank; ++i) {
-      part.space.push_back(context.iterate(LoopRole::Point, dims[i]));
-      index.push_back(part.space.back().index());
-    }
-    ProgramBuilder builder(context);
-    std::int32_t step = builder.element(operand, index);
-    part.program = builder.take();
-    prune(part.program, {&step});
-    index[axis] = index[axis] + offset;
-    part.stores.push_back({output, index, step});
-    form.parts.push_back(std::move(part));
-    offset = offset + dims[axis];
+    const Dim& extent = subgraph.tensor(operand).dims[axis];
+    add_piece(context, {.source = operand, .to = offset, .extent = extent}, axis, output, form);
+    offset = offset + extent;
   }
+}
+
+// The update; and what stands around it, unless that is where the result lies already.
+void add_overwrite(AccessContext& context, const Binding& overwrite, std::int32_t output,
+                   MapForm& form) {
+  const Subgraph& subgraph = *context.subgraph;
+  const ValueId x = overwrite.operands[0], update = overwrite.operands[1];
+  const std::vector<Dim>& dims = subgraph.tensor(x).dims;
+  const std::size_t axis = axis_from_front(overwrite, dims.size());
+  const Dim start = given_elements(subgraph, overwrite, "start", 2).at(0);
+  const Dim& extent = subgraph.tensor(update).dims[axis];
+  const Dim end = start + extent;
+  add_piece(context, {.source = update, .to = start, .extent = extent}, axis, output, form);
+  if (is_in_place(overwrite)) return;
+  add_piece(context, {.source = x, .extent = start}, axis, output, form);
+  add_piece(context, {.source = x, .from = end, .to = end, .extent = dims[axis] - end}, axis,
+            output, form);
+}
+
+// Whether the op is written piece by piece where its result is one of the kernel's.
+bool has_pieces(const Binding& binding) {
+  return (binding.op == Op::concat && binding.operands.size() > 1) || is_overwrite(binding.op);
 }
 
 }  // namespace
@@ -42,8 +77,9 @@ MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs) {
   for (std::size_t first = 0; first < outputs.size(); ++first) {
     if (done[first]) continue;
     const Binding* definition = subgraph.definition(outputs[first]);
-    if (definition != nullptr && definition->op == Op::concat && definition->operands.size() > 1) {
-      add_concat(context, *definition, static_cast<std::int32_t>(first), form);
+    if (definition != nullptr && has_pieces(*definition)) {
+      const auto add = definition->op == Op::concat ? add_concat : add_overwrite;
+      add(context, *definition, static_cast<std::int32_t>(first), form);
       continue;
     }
     // Outputs of equal dims share one part.
@@ -58,8 +94,7 @@ MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs) {
     for (std::size_t i = first; i < outputs.size(); ++i) {
       const Binding* other = subgraph.definition(outputs[i]);
       if (done[i] || subgraph.tensor(outputs[i]).dims != dims) continue;
-      if (i != first && other != nullptr && other->op == Op::concat && other->operands.size() > 1)
-        continue;
+      if (i != first && other != nullptr && has_pieces(*other)) continue;
       done[i] = true;
       part.stores.push_back(
           {static_cast<std::int32_t>(i), index, builder.element(outputs[i], index)});

@@ -204,6 +204,20 @@ std::int32_t ProgramBuilder::concatenated(const Binding& binding, const Index& i
   return result;
 }
 
+std::int32_t ProgramBuilder::overwritten(const Binding& binding, const Index& index) {
+  const Subgraph& subgraph = *context_.subgraph;
+  if (is_in_place(binding)) refuse(subgraph, binding, "it writes into its operand's memory");
+  const TensorType& update = subgraph.tensor(binding.operands[1]);
+  const std::size_t at = axis_from_front(binding, index.size());
+  const Dim start = given_elements(subgraph, binding, "start", 2).at(0);
+  Index shifted = index;
+  shifted[at] = simplify(index[at] - start, context_.symbols);
+  const std::int32_t inside = element(binding.operands[1], shifted);
+  return guarded(inside, element(binding.operands[0], index), update.dtype,
+                 {{Comparison::LessEqual, start, index[at]},
+                  {Comparison::Less, index[at], start + update.dims[at]}});
+}
+
 std::int32_t ProgramBuilder::triangle(const Binding& binding, const Index& index) {
   const Subgraph& subgraph = *context_.subgraph;
   DType dtype = subgraph.tensor(binding.results[0]).dtype;
@@ -371,6 +385,8 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::resize:
     case Op::dyn_resize: return resized(binding, index);
     case Op::concat: return concatenated(binding, index);
+    case Op::overwrite:
+    case Op::dyn_overwrite: return overwritten(binding, index);
     case Op::trilu:
     case Op::dyn_trilu: return triangle(binding, index);
     case Op::gather:

@@ -69,6 +69,7 @@ class ProgramBuilder {
   std::int32_t constant(const Tensor& tensor, const Index& index);
   std::int32_t arange(const Binding& binding, const Index& index);
   std::int32_t concatenated(const Binding& binding, const Index& index);
+  std::int32_t overwritten(const Binding& binding, const Index& index);
   std::int32_t triangle(const Binding& binding, const Index& index);
   std::int32_t gathered(const Binding& binding, const Index& index);
   std::int32_t padded(const Binding& binding, const Index& index);

@@ -243,6 +243,38 @@ Tensor evaluate_concat(const OpCall& call) {
   return result;
 }
 
+Tensor evaluate_overwrite(const OpCall& call) {
+  const Tensor& source = call.operand(0);
+  const Tensor& update = call.operand(1);
+  const std::size_t axis = call.axis(integer_attribute(call.binding, "axis"), source.rank());
+  const std::int64_t start =
+      call.is_dynamic() ? call.operand(2).integer_at(0) : integer_attribute(call.binding, "start");
+  Extents expected = source.dims();
+  if (update.rank() == source.rank()) expected[axis] = update.dims()[axis];
+  if (update.dims() != expected)
+    call.fail(fmt::format("operand 1: expected ({}), got ({})", fmt::join(expected, ", "),
+                          fmt::join(update.dims(), ", ")));
+  if (start < 0 || update.dims()[axis] > source.dims()[axis] - start)
+    call.fail(fmt::format("{} elements from {} on do not fit into the {} of dimension {}",
+                          update.dims()[axis], start, source.dims()[axis], axis));
+  Tensor result(source.dtype(), source.dims());
+  source.copy_to(result.mutable_bytes());
+  const std::span<const std::int64_t> all(source.dims());
+  const std::size_t element =
+      static_cast<std::size_t>(product_of(all.subspan(axis + 1))) * size_of(source.dtype());
+  const std::size_t row = static_cast<std::size_t>(source.dims()[axis]) * element;
+  const std::size_t written = static_cast<std::size_t>(update.dims()[axis]) * element;
+  if (written == 0) return result;
+  std::byte* to = result.mutable_bytes().data() + static_cast<std::size_t>(start) * element;
+  const std::byte* from = update.bytes().data();
+  for (std::int64_t rows = product_of(all.first(axis)); rows > 0; --rows) {
+    std::memcpy(to, from, written);
+    to += row;
+    from += written;
+  }
+  return result;
+}
+
 Tensor evaluate_tile(const OpCall& call) {
   const Tensor& source = call.operand(0);
   const Extents repeats = call.integers("repeats", 1);

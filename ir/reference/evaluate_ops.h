@@ -76,6 +76,7 @@ Tensor evaluate_expand_dims(const OpCall& call);
 Tensor evaluate_squeeze(const OpCall& call);
 Tensor evaluate_transpose(const OpCall& call);
 Tensor evaluate_concat(const OpCall& call);
+Tensor evaluate_overwrite(const OpCall& call);
 Tensor evaluate_slice(const OpCall& call);
 Tensor evaluate_windows(const OpCall& call);
 std::vector<Tensor> evaluate_split(const OpCall& call);

@@ -125,6 +125,7 @@ void expand_dims_rule(RuleContext& context);
 void squeeze_rule(RuleContext& context);
 void transpose_rule(RuleContext& context);
 void concat_rule(RuleContext& context);
+void overwrite_rule(RuleContext& context);
 void strided_slice_rule(RuleContext& context);
 void windows_rule(RuleContext& context);
 void split_rule(RuleContext& context);

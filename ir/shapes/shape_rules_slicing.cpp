@@ -299,4 +299,26 @@ void concat_rule(RuleContext& context) {
   context.add_result(type.dtype, std::move(type.dims), std::move(shape_data));
 }
 
+void overwrite_rule(RuleContext& context) {
+  const Binding& binding = context.binding;
+  const TensorType& type = context.tensor(0);
+  const TensorType& update = context.tensor(1);
+  const std::size_t axis = context.axis(integer_attribute(binding, "axis"), type.rank());
+  context.expect_same_dtype(0, 1);
+  context.expect(update.rank() == type.rank(), 1,
+                 fmt::format("of rank {} like {}", type.rank(), context.operand_text(0)));
+  for (std::size_t i = 0; i < type.rank(); ++i)
+    if (i != axis) context.require_dim(Relation::Equal, 1, i, type.dims[i]);
+  const Dim start =
+      binding.op == Op::overwrite ? Dim(integer_attribute(binding, "start")) : context.scalar(2);
+  if (const auto constant = start.constant(); constant && *constant < 0)
+    context.malformed(fmt::format("start is {}; expected at least 0", *constant));
+  if (!start.is_constant()) context.require_extent(start, 2, 0);
+  const Dim end = start + update.dims[axis];
+  if (prove_less_equal(end, type.dims[axis], context.symbols) != Proof::Yes)
+    context.require(Relation::GreaterEqual, type.dims[axis], end, dimension_of_operand(axis, 0),
+                    "the update to fit");
+  context.add_result(type.dtype, type.dims);
+}
+
 }  // namespace anydim::ir

@@ -6,7 +6,7 @@
 """
 
 from . import errors
-from ._anydim import Cancellation, DeviceArray, __version__
+from ._anydim import Cache, Cancellation, DeviceArray, __version__
 from ._model import (Calls, Explanation, Kernels, Latency, Launch, Memory, MemoryCeiling, Model,
                      Statistics, Symbol, TensorInfo, compile)
 from ._tuning import TuneProgress, TuningResult, record_call, tune

@@ -205,14 +205,15 @@ class Model(_anydim.CompiledModel):
             self._write_timeline(path)
 
     async def run_async(self, inputs: Mapping[str, Any], out: Mapping[str, Any] | None = None, *,
-                        arrays: str = "numpy", stream: Any = None) -> dict[str, Any]:
+                        cache: _anydim.Cache | None = None, arrays: str = "numpy",
+                        stream: Any = None) -> dict[str, Any]:
         """As `run`, awaited: the call runs on a thread of the event loop's executor. Where the task
         is cancelled the call ends between two launches."""
         import asyncio  # which takes longer to import than the rest
         import functools
 
         cancellation = _anydim.Cancellation()
-        call = functools.partial(self.run, inputs, out, arrays=arrays, stream=stream,
+        call = functools.partial(self.run, inputs, out, cache=cache, arrays=arrays, stream=stream,
                                  cancellation=cancellation)
         try:
             return await asyncio.get_running_loop().run_in_executor(None, call)
@@ -248,6 +249,7 @@ def compile(
     memory_limit: int | str | None = None,
     cpu_level: str | None = None,
     f32_products: str | None = None,
+    append_in_place: bool = False,
     folder: str | os.PathLike[str] | None = None,
     warn_level: int = 1,
 ) -> Model:
@@ -265,7 +267,8 @@ def compile(
     where None; cache=False keeps none. database: tuning database; the user's own where None, none
     where False. memory_limit: most bytes of one call, as a number or like "512M". cpu_level:
     "x86-64", "avx2", "avx512", "avx512bf16" or "amx"; the best there is where None. f32_products:
-    "exact", or (cuda) "tf32". folder: where files that a model given as bytes names are looked for.
+    "exact", or (cuda) "tf32". append_in_place: results that are an input with something appended
+    (a decoder's keys and values) can stay in a `Cache`, which `run` appends to. folder: where files that a model given as bytes names are looked for.
     warn_level: frames up whose line warnings name, as the stacklevel of warnings.warn.
 
     Raises a class of `anydim.errors` for each kind of error. Ctrl-C ends it.
@@ -284,6 +287,7 @@ def compile(
         memory_limit=memory_limit,
         cpu_level=cpu_level,
         f32_products=f32_products,
+        append_in_place=append_in_place,
     )
     compiled = Model(source_of(model), None if folder is None else os.fspath(folder), options,
                      warn_level + 1)
@@ -306,6 +310,7 @@ def option_words(
     memory_limit: int | str | None = None,
     cpu_level: str | None = None,
     f32_products: str | None = None,
+    append_in_place: bool = False,
 ) -> list[tuple[str, str]]:
     """Options of `compile` as the extension takes them."""
     words: list[tuple[str, Any]] = [("device", device), ("precision", precision),
@@ -331,6 +336,8 @@ def option_words(
                         ("cpu_level", cpu_level), ("f32_products", f32_products)):
         if value is not None:
             words.append((name, str(value)))
+    if append_in_place:
+        words.append(("append_in_place", "on"))
     return [(name, word(name, value)) for name, value in words]
 
 

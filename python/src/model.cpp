@@ -70,10 +70,21 @@ CompiledModel::CompiledModel(nb::object source, const std::optional<std::string>
     load = [path = name_from(source, "models")] { return load_model(path); };
   }
   engine_ = Engine::compile(load, options, level);
-  for (const InputInfo& input : engine_->model().inputs())
-    input_names_.push_back(interned(input.name));
-  for (const std::string& name : engine_->model().output_names())
-    output_names_.push_back(interned(name));
+  const Model& model = engine_->model();
+  signature_ = Signature(model.inputs(), model.outputs());
+  if (model.appending() != nullptr)
+    beside_cache_ =
+        Signature(model.appending()->inputs_beside(), model.appending()->outputs_beside());
+}
+
+CompiledModel::Signature::Signature(std::vector<InputInfo> wanted,
+                                    const std::vector<InputInfo>& given)
+    : inputs(std::move(wanted)) {
+  for (const InputInfo& input : inputs) input_names.push_back(interned(input.name));
+  for (const InputInfo& output : given) {
+    outputs.push_back(output.name);
+    output_names.push_back(interned(output.name));
+  }
 }
 
 void CompiledModel::retune() {
@@ -146,13 +157,13 @@ CompiledModel::Given CompiledModel::gather(Engine& engine, const std::vector<Inp
   return inputs;
 }
 
-CompiledModel::Places CompiledModel::places_of(const Engine& engine, nb::handle out, Way& way) {
+CompiledModel::Places CompiledModel::places_of(const std::vector<std::string>& names,
+                                               nb::handle out, Way& way) {
   Places result;
-  const std::size_t count = engine.model().output_names().size();
+  const std::size_t count = names.size();
   if (way.leaves_results()) result.places.resize(count, ResultPlace::on_device());
   if (out.is_none()) return result;
   const auto given = named_arrays(dict_of(out, "arrays to write to"), "results");
-  const std::vector<std::string>& names = engine.model().output_names();
   result.places.resize(count);
   result.arrays.resize(count);
   for (const auto& [name, array] : given) {
@@ -178,8 +189,8 @@ void CompiledModel::synchronize() {
   engine->synchronize();
 }
 
-nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Places& places,
-                                     const Way& way) const {
+nb::object CompiledModel::results_of(const Names& names, std::vector<ir::Tensor> results,
+                                     const Places& places, const Way& way) {
   nb::object dict = nb::steal(PyDict_New());
   if (!dict.is_valid()) throw nb::python_error();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -189,27 +200,33 @@ nb::object CompiledModel::results_of(std::vector<ir::Tensor> results, const Plac
         placed      ? places.arrays[i]
         : on_device ? device_array_of(std::move(results[i]), *way.of_call(), way.framework)
                     : array_of(std::move(results[i]), way.framework);
-    if (PyDict_SetItem(dict.ptr(), output_names_[i].ptr(), array.ptr()) < 0)
-      throw nb::python_error();
+    if (PyDict_SetItem(dict.ptr(), names[i].ptr(), array.ptr()) < 0) throw nb::python_error();
   }
   return dict;
 }
 
-nb::object CompiledModel::run(nb::handle inputs, nb::handle out, std::string_view arrays,
-                              nb::handle stream, std::shared_ptr<Cancellation> cancellation) {
+nb::object CompiledModel::run(nb::handle inputs, nb::handle out, Cache* cache,
+                              std::string_view arrays, nb::handle stream,
+                              std::shared_ptr<Cancellation> cancellation) {
   const UnderWay under_way;
   const std::shared_ptr<Engine> engine = this->engine();
   Way way = way_of(*engine, arrays, stream);
   need_numpy();
-  const Given given = gather(*engine, engine->model().inputs(), input_names_, inputs, way.device);
-  const Places places = places_of(*engine, out, way);
+  std::optional<Cache::Use> used;
+  if (cache != nullptr) used.emplace(*cache);
+  if (used && !(*used)->is_of(engine->model()))
+    throw Error(ErrorKind::Inputs, "the cache is another model's");
+  const Signature& call = used ? beside_cache_ : signature_;
+  const Given given = gather(*engine, call.inputs, call.input_names, inputs, way.device);
+  const Places places = places_of(call.outputs, out, way);
   std::vector<ir::Tensor> results = engine->call(
       [&](ModelContext& context) {
-        return context.run(given.tensors, places.places, way.of_call());
+        return used ? context.run(**used, given.tensors, places.places)
+                    : context.run(given.tensors, places.places, way.of_call());
       },
       std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(std::move(results), places, way);
+  return results_of(call.output_names, std::move(results), places, way);
 }
 
 nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::handle out,
@@ -231,14 +248,14 @@ nb::object CompiledModel::run_ragged(nb::handle ids, nb::handle offsets, nb::han
   }
   const Given given = gather(*engine, wanted, names, mapping, way.device);
   const GivenArray ends = tensor_of(offsets, {"offsets"});
-  const Places places = places_of(*engine, out, way);
+  const Places places = places_of(signature_.outputs, out, way);
   std::vector<ir::Tensor> results = engine->call(
       [&](ModelContext& context) {
         return context.run_ragged(given.tensors, ends.tensor, places.places, way.of_call());
       },
       std::move(cancellation));
   engine->warnings().issue(1);
-  return results_of(std::move(results), places, way);
+  return results_of(signature_.output_names, std::move(results), places, way);
 }
 
 }  // namespace anydim::python

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "python/src/arrays.h"
+#include "python/src/cache.h"
 #include "python/src/engine.h"
 
 namespace anydim::python {
@@ -27,9 +28,11 @@ class CompiledModel {
 
   // `inputs`: a mapping of names to arrays. `out`: None, or a mapping of names of results to arrays
   // that they are written to. A dict of all results.
-  // `stream`: None, or what stream_of() takes; then results are on the device but for NumPy's.
-  nanobind::object run(nanobind::handle inputs, nanobind::handle out, std::string_view arrays,
-                       nanobind::handle stream, std::shared_ptr<Cancellation> cancellation);
+  // `cache`: null, or what is appended to. `stream`: None, or what stream_of() takes; then results
+  // are on the device but for NumPy's.
+  nanobind::object run(nanobind::handle inputs, nanobind::handle out, Cache* cache,
+                       std::string_view arrays, nanobind::handle stream,
+                       std::shared_ptr<Cancellation> cancellation);
   // `ids`: as `inputs`, or the one array where the model has one. `offsets`: i64 of rank 1.
   nanobind::object run_ragged(nanobind::handle ids, nanobind::handle offsets, nanobind::handle out,
                               std::string_view arrays, nanobind::handle stream,
@@ -47,13 +50,22 @@ class CompiledModel {
                       nanobind::handle given, OnDevice& device);
   struct Places;
   struct Way;
-  static Places places_of(const Engine& engine, nanobind::handle out, Way& way);
+  static Places places_of(const std::vector<std::string>& results, nanobind::handle out, Way& way);
   static Way way_of(const Engine& engine, std::string_view arrays, nanobind::handle stream);
-  nanobind::object results_of(std::vector<ir::Tensor> results, const Places& places,
-                              const Way& way) const;
+  static nanobind::object results_of(const Names& names, std::vector<ir::Tensor> results,
+                                     const Places& places, const Way& way);
+
+  // What calls are given and give.
+  struct Signature {
+    std::vector<InputInfo> inputs;
+    std::vector<std::string> outputs;
+    Names input_names, output_names;
+    Signature() = default;
+    Signature(std::vector<InputInfo> wanted, const std::vector<InputInfo>& given);
+  };
 
   std::shared_ptr<Engine> engine_;
-  Names input_names_, output_names_;
+  Signature signature_, beside_cache_;  // of all; without what is appended to
 };
 
 }  // namespace anydim::python

@@ -8,6 +8,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/src/cache.h"
 #include "python/src/device_array.h"
 #include "python/src/errors.h"
 #include "python/src/interpreter.h"
@@ -28,6 +29,7 @@ inputs: arrays by name, of the dtypes and ranks that `inputs` says: NumPy's, or 
     order are read where they lie, others are copied. They must not change until the call ends.
 out: arrays by name that results are written to: C-contiguous, writable, of the result's dtype and shape, and without memory in common with an input or each other. After an
     error their contents are unspecified.
+cache: what the model appends to, made by its `cache`: inputs and results are then all but those, which stay in it. After an error it is as it was.
 arrays: what results that are not in `out` come as: "numpy", "torch" or "dlpack" (objects with __dlpack__). Each is the caller's own and writable; nothing is copied. NumPy has bfloat16 where ml_dtypes is installed, else its bits as uint16.
 stream: with device="cuda", a CUDA stream (its address, torch.cuda.Stream, cupy.cuda.Stream): the call comes behind what is on it, and what is put there later behind the call. Results that
     are not NumPy's stay on the GPU, and `run` returns while the call is under way; what fails then is raised by the next call or by `synchronize`.
@@ -58,7 +60,13 @@ void add_model(nb::module_& module) {
       .def(nb::init<nb::object, const std::optional<std::string>&, const Words&, int>(), "source"_a,
            "folder"_a.none(), "options"_a, "level"_a)
       .def("run", &CompiledModel::run, "inputs"_a, "out"_a = nb::none(), nb::kw_only(),
-           "arrays"_a = "numpy", "stream"_a = nb::none(), "cancellation"_a = nb::none(), run_text)
+           "cache"_a = nb::none(), "arrays"_a = "numpy", "stream"_a = nb::none(),
+           "cancellation"_a = nb::none(), run_text)
+      .def(
+          "cache", [](const CompiledModel& model) { return new Cache(*model.engine()); },
+          "An empty `Cache` for `run`. Raises UnsupportedError where the model was compiled "
+          "without "
+          "append_in_place.")
       .def("run_ragged", &CompiledModel::run_ragged, "ids"_a, "offsets"_a, "out"_a = nb::none(),
            nb::kw_only(), "arrays"_a = "numpy", "stream"_a = nb::none(),
            "cancellation"_a = nb::none(), run_ragged_text)
@@ -109,6 +117,7 @@ NB_MODULE(_anydim, module) {
              "Ends the calls that are under way; none begins any more.");
   anydim::python::add_cancellation(module);
   anydim::python::add_device_array(module);
+  anydim::python::add_cache(module);
   anydim::python::add_model(module);
   module.def("tune", &anydim::python::tune_model, "source"_a, "folder"_a.none(), "options"_a,
              "settings"_a, "lengths"_a, "shapes"_a, "worker"_a, "progress"_a.none(), "level"_a);

@@ -122,7 +122,8 @@ TEST(OptionText, NoneTurnsWhatIsOnDiskOff) {
 TEST(OptionText, AnUnknownOptionNamesThoseThereAre) {
   EXPECT_EQ(
       refusal("treads", "2"),
-      "there is no option 'treads'; there are background, cache_folder, cpu_level, database, "
+      "there is no option 'treads'; there are append_in_place, background, cache_folder, "
+      "cpu_level, database, "
       "device, dim, f32_products, masked_rows, memory_limit, output, policy, precision, threads");
   EXPECT_TRUE(std::ranges::is_sorted(option_infos(), {}, &OptionInfo::name));
 }

@@ -15,11 +15,11 @@ TEST(Table, AVersionThatThereIsNotIsRefusedInWords) {
   const char* why = nullptr;
   EXPECT_EQ(anydim_get_api(ANYDIM_API_VERSION + 1, &why), nullptr);
   EXPECT_STREQ(why,
-               "anydim_get_api: libanydim 0.1.0 has versions 1 to 3 of its interface, not 4: "
+               "anydim_get_api: libanydim 0.1.0 has versions 1 to 4 of its interface, not 5: "
                "install a newer one");
   EXPECT_EQ(anydim_get_api(0, &why), nullptr);
   EXPECT_STREQ(why,
-               "anydim_get_api: libanydim 0.1.0 has versions 1 to 3 of its interface, not 0: ask "
+               "anydim_get_api: libanydim 0.1.0 has versions 1 to 4 of its interface, not 0: ask "
                "for ANYDIM_API_VERSION");
   EXPECT_EQ(anydim_get_api(UINT32_MAX, nullptr), nullptr);
   EXPECT_NE(anydim_get_api(ANYDIM_API_VERSION, &why), nullptr);
@@ -94,9 +94,14 @@ Calls<anydim_model> calls_of_model() {
          anydim_context* context = nullptr;
          return a.context_create(h, &context);
        }},
-      {"trace_create", [&](auto* h) {
+      {"trace_create",
+       [&](auto* h) {
          anydim_trace* trace = nullptr;
          return a.trace_create(h, &trace);
+       }},
+      {"cache_create", [&](auto* h) {
+         anydim_cache* cache = nullptr;
+         return a.cache_create(h, &cache);
        }}};
 }
 
@@ -110,6 +115,7 @@ Calls<anydim_context> calls_of_context() {
       {"context_release", a.context_release},
       {"context_set_cancellation", [&](auto* h) { return a.context_set_cancellation(h, nullptr); }},
       {"context_set_trace", [&](auto* h) { return a.context_set_trace(h, nullptr); }},
+      {"context_set_cache", [&](auto* h) { return a.context_set_cache(h, nullptr); }},
       {"context_run", [&](auto* h) { return a.context_run(h, nullptr, 0, nullptr, 0); }},
       {"context_run_owned", [&](auto* h) { return a.context_run_owned(h, nullptr, 0, &results); }},
       {"context_run_ragged",
@@ -137,6 +143,19 @@ Calls<anydim_results> calls_of_results() {
 Calls<anydim_trace> calls_of_trace() {
   return {{"trace_write", [](auto* h) { return api().trace_write(h, "never_written.json"); }},
           {"trace_release", api().trace_release}};
+}
+
+Calls<anydim_cache> calls_of_cache() {
+  static std::int64_t length = 0;
+  static anydim_results* results = nullptr;
+  static const anydim_input tensor{};
+  const anydim_api& a = api();
+  return {{"cache_length", [&](auto* h) { return a.cache_length(h, &length); }},
+          {"cache_reserve", [&](auto* h) { return a.cache_reserve(h, 1); }},
+          {"cache_truncate", [&](auto* h) { return a.cache_truncate(h, 0); }},
+          {"cache_read", [&](auto* h) { return a.cache_read(h, "x", &results); }},
+          {"cache_write", [&](auto* h) { return a.cache_write(h, &tensor); }},
+          {"cache_release", a.cache_release}};
 }
 
 template <typename Handle>
@@ -171,12 +190,16 @@ struct Everything {
   anydim_context* context = nullptr;
   anydim_results* results = nullptr;
   anydim_trace* trace = nullptr;
+  anydim_cache* cache = nullptr;
   Everything() {
     EXPECT_OK(api().options_create(&options));
     EXPECT_OK(api().cancellation_create(&cancellation));
     model = load(plus_one);
     context = context_of(model);
     EXPECT_OK(api().trace_create(model, &trace));
+    anydim_model* appending = load(append, {{"append_in_place", "on"}});
+    EXPECT_OK(api().cache_create(appending, &cache));
+    EXPECT_OK(api().model_release(appending));
     const Buffer<float> x{{1, 3}, {1, 2, 3}};
     const anydim_input input = x.input("x", ANYDIM_F32);
     EXPECT_OK(api().context_run_owned(context, &input, 1, &results));
@@ -184,6 +207,7 @@ struct Everything {
   void release() {
     EXPECT_OK(api().results_release(results));
     EXPECT_OK(api().trace_release(trace));
+    EXPECT_OK(api().cache_release(cache));
     EXPECT_OK(api().model_release(model));
     EXPECT_OK(api().context_release(context));
     EXPECT_OK(api().cancellation_release(cancellation));
@@ -194,7 +218,7 @@ struct Everything {
 TEST(Handles, NullReleasedAndForeignOnesAreRefusedByEveryFunction) {
   const std::size_t before = api().handles_alive();
   Everything all;
-  EXPECT_EQ(api().handles_alive(), before + 6);
+  EXPECT_EQ(api().handles_alive(), before + 7);
   all.release();
   EXPECT_EQ(api().handles_alive(), before);
   expect_refusals(calls_of_options(), "options", all.options, "model_load_memory");
@@ -203,6 +227,7 @@ TEST(Handles, NullReleasedAndForeignOnesAreRefusedByEveryFunction) {
   expect_refusals(calls_of_context(), "context", all.context);
   expect_refusals(calls_of_results(), "results", all.results);
   expect_refusals(calls_of_trace(), "trace", all.trace);
+  expect_refusals(calls_of_cache(), "cache", all.cache);
   EXPECT_EQ(api().handles_alive(), before);
 }
 
@@ -210,7 +235,8 @@ TEST(Handles, NullReleasedAndForeignOnesAreRefusedByEveryFunction) {
 TEST(Handles, TheListNamesEveryFunctionThatTakesAHandleFirst) {
   std::size_t listed = calls_of_options().size() - 1 + calls_of_cancellation().size() +
                        calls_of_model().size() + calls_of_context().size() +
-                       calls_of_results().size() + calls_of_trace().size();
+                       calls_of_results().size() + calls_of_trace().size() +
+                       calls_of_cache().size();
   constexpr std::size_t others = 2 /* library_version, handles_alive */ + 3 /* status_* */ +
                                  2 /* *_create */ + 2 /* model_load_* */ + 2 /* dtype_* */ +
                                  2 /* tune_*, whose handles may be NULL */;
@@ -294,6 +320,10 @@ TEST(Handles, WhereAnswersGoMustNotBeNull) {
   EXPECT_EQ(said(api().context_create(all.model, nullptr)), null("context_create", "context"));
   EXPECT_EQ(said(api().trace_create(all.model, nullptr)), null("trace_create", "trace"));
   EXPECT_EQ(said(api().trace_write(all.trace, nullptr)), null("trace_write", "file"));
+  EXPECT_EQ(said(api().cache_create(all.model, nullptr)), null("cache_create", "cache"));
+  EXPECT_EQ(said(api().cache_length(all.cache, nullptr)), null("cache_length", "length"));
+  EXPECT_EQ(said(api().cache_read(all.cache, "x", nullptr)), null("cache_read", "results"));
+  EXPECT_EQ(said(api().cache_write(all.cache, nullptr)), null("cache_write", "tensor"));
   EXPECT_EQ(said(api().model_timeline_write(all.model, nullptr)),
             null("model_timeline_write", "file"));
   EXPECT_EQ(said(api().context_run_owned(all.context, nullptr, 0, nullptr)),

@@ -95,4 +95,13 @@ inline constexpr std::string_view plus_one =
 }
 )";
 
+// %all = %past and then %x, along the rows of (n, 3); %sums of its rows.
+inline constexpr std::string_view append =
+    R"(fn @main(%x: Tensor[(n, 3), f32], %past: Tensor[(m, 3), f32]) where n in [0, 100], m in [0, 500] {
+  %all = concat(%past, %x) {axis = 0}
+  %sums = reduce_sum(%all) {axes = (1)}
+  return %sums, %all
+}
+)";
+
 }  // namespace anydim::capi

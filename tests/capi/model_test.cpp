@@ -149,7 +149,8 @@ TEST(COptions, WhatIsWrongNamesWhatThereIs) {
   ASSERT_OK(api().options_create(&options));
   EXPECT_EQ(said(api().options_set(options, "treads", "2")),
             (Said{ANYDIM_BAD_ARGUMENT,
-                  "options_set: there is no option 'treads'; there are background, cache_folder, "
+                  "options_set: there is no option 'treads'; there are append_in_place, "
+                  "background, cache_folder, "
                   "cpu_level, database, device, dim, f32_products, masked_rows, memory_limit, "
                   "output, policy, precision, threads"}));
   EXPECT_EQ(said(api().options_set(options, "masked_rows", "drop")),

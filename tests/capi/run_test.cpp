@@ -40,6 +40,84 @@ TEST_F(CRun, IntoTheCallersMemory) {
   EXPECT_EQ(output.size, 24u);
 }
 
+TEST(CCache, CallsAppendToIt) {
+  anydim_model* model = load(append, {{"append_in_place", "on"}});
+  anydim_context* context = context_of(model);
+  anydim_cache* cache = nullptr;
+  ASSERT_OK(api().cache_create(model, &cache));
+  ASSERT_OK(api().cache_reserve(cache, 20));
+  ASSERT_OK(api().context_set_cache(context, cache));
+  const Buffer<float> two{{2, 3}, {1, 2, 3, 4, 5, 6}}, one{{1, 3}, {7, 8, 9}};
+  const anydim_input first = two.input("x", ANYDIM_F32), second = one.input("x", ANYDIM_F32);
+  Buffer<float> sums{{0}, std::vector<float>(3)};
+  anydim_output output = sums.output("sums", ANYDIM_F32);
+  ASSERT_OK(api().context_run(context, &first, 1, &output, 1));
+  EXPECT_EQ(sums.elements, (std::vector<float>{6, 15, 0}));
+
+  anydim_results* results = nullptr;
+  std::size_t count = 0;
+  auto tensor = answer<anydim_tensor>();
+  ASSERT_OK(api().context_run_owned(context, &second, 1, &results));
+  ASSERT_OK(api().results_count(results, &count));
+  EXPECT_EQ(count, 1u);
+  ASSERT_OK(api().results_tensor(results, 0, &tensor));
+  EXPECT_STREQ(tensor.name, "sums");
+  EXPECT_EQ(static_cast<const float*>(tensor.data)[2], 24);
+  EXPECT_OK(api().results_release(results));
+
+  std::int64_t length = 0;
+  ASSERT_OK(api().cache_length(cache, &length));
+  EXPECT_EQ(length, 3);
+  ASSERT_OK(api().cache_truncate(cache, 1));
+  ASSERT_OK(api().cache_read(cache, "past", &results));
+  ASSERT_OK(api().results_tensor(results, 0, &tensor));
+  EXPECT_STREQ(tensor.name, "past");
+  EXPECT_EQ(tensor.dims[0], 1);
+  EXPECT_EQ(static_cast<const float*>(tensor.data)[1], 2);
+  EXPECT_OK(api().results_release(results));
+
+  const anydim_input start = two.input("all", ANYDIM_F32);
+  ASSERT_OK(api().cache_write(cache, &start));
+  ASSERT_OK(api().context_run(context, &second, 1, &output, 1));
+  EXPECT_EQ(sums.elements, (std::vector<float>{6, 15, 24}));
+
+  // Without it a call is given and gives all.
+  EXPECT_EQ(
+      said(api().context_run(context, &start, 1, nullptr, 0)),
+      (Said{ANYDIM_BAD_INPUTS, "the model has no input 'all'; its inputs are x: f32 (n, 3)"}));
+  ASSERT_OK(api().context_set_cache(context, nullptr));
+  const anydim_input inputs[] = {first, one.input("past", ANYDIM_F32)};
+  ASSERT_OK(api().context_run_owned(context, inputs, 2, &results));
+  ASSERT_OK(api().results_count(results, &count));
+  EXPECT_EQ(count, 2u);
+  EXPECT_OK(api().results_release(results));
+  EXPECT_OK(api().cache_release(cache));
+  EXPECT_OK(api().context_release(context));
+  EXPECT_OK(api().model_release(model));
+}
+
+TEST_F(CRun, ACacheIsForModelsThatAppend) {
+  anydim_cache* cache = nullptr;
+  EXPECT_EQ(said(api().cache_create(model_, &cache)),
+            (Said{ANYDIM_UNSUPPORTED,
+                  "the model was compiled without append_in_place, so that nothing is appended to "
+                  "a cache"}));
+  EXPECT_EQ(cache, nullptr);
+  anydim_model* other = load(append, {{"append_in_place", "on"}});
+  ASSERT_OK(api().cache_create(other, &cache));
+  EXPECT_EQ(said(api().context_set_cache(context_, cache)),
+            (Said{ANYDIM_BAD_ARGUMENT,
+                  "context_set_cache: the cache was made of another model than the context: make "
+                  "one of the context's model"}));
+  EXPECT_EQ(said(api().cache_truncate(cache, -1)),
+            (Said{ANYDIM_BAD_INPUTS, "the length of a cache is at least 0, got -1"}));
+  const anydim_input x = x_.input("x", ANYDIM_F32);
+  EXPECT_EQ(said(api().cache_write(cache, &x)),
+            (Said{ANYDIM_BAD_INPUTS, "nothing is appended to 'x'; what is appended to is past"}));
+  EXPECT_OK(api().cache_release(cache));
+  EXPECT_OK(api().model_release(other));
+}
+
 TEST_F(CRun, AStreamIsForModelsOnAGpu) {
   const anydim_input input = x_.input("x", ANYDIM_F32);
   auto call = answer<anydim_stream_call>();

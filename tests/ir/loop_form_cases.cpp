@@ -14,6 +14,16 @@ fn @main(%q: Tensor[(b, 2, n, 16), f32], %k: Tensor[(b, 2, m, 16), f32], %v: Ten
   %y = attention(%q, %k, %v, %mask) {scale = 0.08838834764831845, softcap = 30, fill = -inf}
   return %y
 })"},
+      {"AttentionWithoutNanAmongItsWeights", R"(
+fn @main(%q: Tensor[(2, n, 16), f32], %k: Tensor[(2, m, 16), f32]) -> Tensor[(2, n, 16), f32] {
+  %y = attention(%q, %k, %k) {zero_nan = 1}
+  return %y
+})"},
+      {"Overwrite", R"(
+fn @main(%x: Tensor[(n, m + s + r), f32], %u: Tensor[(n, s), f32], %l: Tensor[(m), f32], %r: Tensor[(r), f32]) -> Tensor[(n, m + s + r), f32] {
+  %y = overwrite(%x, %u, dim(m)) {axis = 1}
+  return %y
+})"},
       {"AttentionOverSegmentsInAnOrder", R"(
 fn @main(%q: Tensor[(2, t, 4), f32], %offsets: Tensor[(n + 1), i64], %work: Tensor[(n, 2), i64]) -> Tensor[(t, 2, 4), f32]
   where t in [0, 5000], n in [1, 64] multiple 1 {

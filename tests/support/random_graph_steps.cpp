@@ -266,7 +266,7 @@ void Builder::gather() {
 void Builder::place() {
   ValueId x = any(DType::F32, 1);
   const std::int64_t axis = axis_of(x);
-  switch (below(5)) {
+  switch (below(6)) {
     case 0: {
       static const std::vector<std::string> modes{"constant", "edge", "reflect", "wrap"};
       Attributes attributes{{"before", Integers{static_cast<std::int64_t>(below(4)) - 1}},
@@ -283,6 +283,18 @@ void Builder::place() {
       apply(Op::one_hot, {any(DType::I64), number(0), number(1)},
             {{"depth", static_cast<std::int64_t>(below(5))}});
       break;
+    case 3: {
+      const auto start = static_cast<std::int64_t>(below(2));
+      const ValueId update = must(Op::strided_slice, {x},
+                                  {{"starts", Integers{1}},
+                                   {"ends", Integers{static_cast<std::int64_t>(1 + below(3))}},
+                                   {"axes", Integers{axis}}});
+      if (chance(50)) apply(Op::overwrite, {x, update}, {{"axis", axis}, {"start", start}});
+      else
+        apply(Op::dyn_overwrite, {x, update, constant(Tensor::of(DType::I64, {}, Integers{start}))},
+              {{"axis", axis}});
+      break;
+    }
     default: {
       ValueId indices = integers({static_cast<std::int64_t>(below(2)), 0});
       ValueId data = must(Op::reshape, {x}, {{"shape", Integers{-1}}});
