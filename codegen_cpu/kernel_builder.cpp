@@ -140,6 +140,9 @@ void KernelBuilder::branch(Scope& scope, llvm::Value* condition, const Body& the
 
 void KernelBuilder::loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step,
                          const LoopBody& body) {
+  // The index never wraps, signed or unsigned: from a negative number on it would.
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  internal_check(first == nullptr || !first->isNegative(), "a loop begins at 0 or later");
   llvm::Instruction* after = scope.anchor();
   llvm::BasicBlock* head = after->getParent();
   llvm::BasicBlock* rest = head->splitBasicBlock(after->getIterator(), "after");

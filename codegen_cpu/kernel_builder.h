@@ -83,8 +83,8 @@ class KernelBuilder {
   // Runs body where condition (i1) holds.
   void guarded(Scope& scope, llvm::Value* condition, const Body& body);
   void branch(Scope& scope, llvm::Value* condition, const Body& then, const Body& otherwise);
-  // index = begin, begin + step, ... while index < end; the range is known not to be empty: the
-  // body runs at least once.
+  // index = begin, begin + step, ... while index < end; `begin` is not negative, and the range is
+  // known not to be empty: the body runs at least once.
   void loop(Scope& scope, llvm::Value* begin, llvm::Value* end, std::int64_t step,
             const LoopBody& body);
   // The same over a range that may be empty.

@@ -129,15 +129,17 @@ class KeySorter final : public RowSorter {
         at.CreateAdd(at.CreateSub(items_, buffer_), kernel_.constant(block_items - 1)),
         kernel_.constant(block_items));
     at.CreateStore(kernel_.constant(0), count_);
-    kernel_.loop(row, kernel_.constant(-1), blocks, 1, [&](Scope& turn, llvm::Value* block) {
+    llvm::Value* turns = at.CreateAdd(blocks, kernel_.constant(1));
+    kernel_.loop(row, kernel_.constant(0), turns, 1, [&](Scope& turn, llvm::Value* number) {
       auto& in = kernel_.at(turn);
-      llvm::Value* is_first = in.CreateICmpSLT(block, kernel_.constant(0));
+      llvm::Value* is_first = in.CreateICmpEQ(number, kernel_.constant(0));
       kernel_.branch(
           turn, is_first, [&](Scope& first) { fill(first, program); },
-          [&](Scope& later) { filter(later, program, block); });
+          [&](Scope& later) {
+            filter(later, program, kernel_.at(later).CreateSub(number, kernel_.constant(1)));
+          });
       auto& after = kernel_.at(turn);
-      llvm::Value* is_last =
-          after.CreateICmpEQ(block, after.CreateSub(blocks, kernel_.constant(1)));
+      llvm::Value* is_last = after.CreateICmpEQ(number, blocks);
       llvm::Value* is_full = after.CreateICmpSGE(load(turn, count_), buffer_);
       kernel_.guarded(turn, after.CreateOr(is_last, is_full),
                       [&](Scope& due) { sort_buffer(due); });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <string>
@@ -177,6 +178,21 @@ fn @main(%x: Tensor[(n, m), {}], %y: Tensor[(k), bool]) -> Tensor[(k), i64]
                                                       dtype));
     expect_right(region, {}, {shape(0, 70, 70), shape(1, 65, 64), shape(3, 140, 9), shape(2, 0, 0)},
                  {.tolerance = 0, .fill = fill_ties});
+  }
+}
+
+// The buffer's turns are a number that the compiler knows, and are unrolled where they are few.
+TEST(Sort, LeadingOfKnownExtents) {
+  for (const auto& [items, ranks] : std::vector<std::pair<int, int>>{
+           {69, 1}, {129, 2}, {260, 2}, {324, 1}, {325, 1}, {520, 40}, {580, 1}, {900, 5}}) {
+    SCOPED_TRACE(fmt::format("{} of {}", ranks, items));
+    const TestRegion region =
+        make_region(fmt::format("fn @main(%x: Tensor[(3, {0}), f32]) -> Tensor[(3, {1}), i64] {{\n"
+                                "  %i = argsort(%x, dim({1})) {{descending = 1}}\n  return %i\n}}",
+                                items, ranks));
+    for (const auto& fill : {std::function<void(std::vector<ir::Tensor>&)>{},
+                             std::function(fill_ties), std::function(fill_falling)})
+      expect_right(region, {}, {{}}, {.fill = fill});
   }
 }
 
