@@ -229,5 +229,22 @@ TEST_F(DeviceTensors, AModelOnTheCpuRefusesThem) {
             "copy it there first, in the order of the stream that writes it");
 }
 
+TEST_F(DeviceTensors, NothingIsAppendedInPlaceOnAGpu) {
+  CompileOptions wanted = options();
+  wanted.append_in_place = true;
+  const CompileTarget target{tests::host_kernel_backend(make_target(options()).backend), device_};
+  try {
+    Model::compile(target,
+                   ir::parse("fn @main(%x: Tensor[(s, 4), f32], %past: Tensor[(p, 4), f32]) {\n"
+                             "  %all = concat(%past, %x) {axis = 0}\n  return %all\n}\n"),
+                   wanted);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+    EXPECT_STREQ(error.what(),
+                 "append_in_place is for the CPU: results are not appended in a GPU's memory");
+  }
+}
+
 }  // namespace
 }  // namespace anydim
