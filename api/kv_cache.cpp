@@ -54,23 +54,28 @@ void copy_rows(const ir::Tensor& from, ir::Tensor& to, std::size_t axis, std::in
   }
 }
 
-std::vector<InputInfo> without(const std::vector<InputInfo>& all,
-                               const std::vector<passes::AppendedResult>& appended,
-                               std::size_t passes::AppendedResult::* which) {
+}  // namespace
+
+bool Appending::keeps_input(std::size_t input) const {
+  return std::ranges::count(appended, input, &passes::AppendedResult::input) > 0;
+}
+
+bool Appending::keeps_output(std::size_t output) const {
+  return std::ranges::count(appended, output, &passes::AppendedResult::output) > 0;
+}
+
+std::vector<InputInfo> Appending::inputs_beside() const {
   std::vector<InputInfo> left;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (std::ranges::count(appended, i, which) == 0) left.push_back(all[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!keeps_input(i)) left.push_back(inputs[i]);
   return left;
 }
 
-}  // namespace
-
-std::vector<InputInfo> Appending::inputs_beside() const {
-  return without(inputs, appended, &passes::AppendedResult::input);
-}
-
 std::vector<InputInfo> Appending::outputs_beside() const {
-  return without(outputs, appended, &passes::AppendedResult::output);
+  std::vector<InputInfo> left;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (!keeps_output(i)) left.push_back(outputs[i]);
+  return left;
 }
 
 KvCache::KvCache(const Model& model) : of_(model.appending()) {
@@ -82,6 +87,10 @@ KvCache::KvCache(const Model& model) : of_(model.appending()) {
 }
 
 bool KvCache::is_of(const Model& model) const { return of_ == model.appending(); }
+
+void KvCache::require_of(const Model& model) const {
+  if (!is_of(model)) throw Error(ErrorKind::Inputs, "the cache is another model's");
+}
 
 std::size_t KvCache::position(std::string_view name) const {
   std::vector<std::string> known;
@@ -158,11 +167,9 @@ std::vector<ir::Tensor> KvCache::begin(std::span<const ir::Tensor> given) {
     throw Error(ErrorKind::Inputs, fmt::format("expected {} inputs beside the cache, got {}",
                                                inputs.size() - appended.size(), given.size()));
   std::vector<ir::Tensor> all(inputs.size());
-  std::vector<bool> kept(inputs.size());
-  for (const passes::AppendedResult& one : appended) kept[one.input] = true;
   ir::SymbolValues values;
   for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
-    if (kept[i]) continue;
+    if (of_->keeps_input(i)) continue;
     all[i] = given[next++];
     for (std::size_t d = 0; d < std::min(inputs[i].dims.size(), all[i].rank()); ++d)
       if (const ir::Dim& dim = inputs[i].dims[d]; dim.kind() == ir::Dim::Kind::Symbol)
@@ -258,27 +265,19 @@ void KvCache::grow(const std::vector<std::size_t>& members, const std::vector<Ex
 }
 
 void KvCache::keep(std::vector<ir::Tensor>& results) {
-  std::vector<bool> kept(results.size());
-  for (std::size_t e = 0; e < entries_.size(); ++e) {
-    entries_[e].length = next_[e];
-    kept[of_->appended[e].output] = true;
-  }
+  for (std::size_t e = 0; e < entries_.size(); ++e) entries_[e].length = next_[e];
   std::vector<ir::Tensor> left;
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (!kept[i]) left.push_back(std::move(results[i]));
+    if (!of_->keeps_output(i)) left.push_back(std::move(results[i]));
   results = std::move(left);
 }
 
 CachedCall cached_call(const Model& model, std::span<const ir::Tensor> inputs) {
   CachedCall call{KvCache(model), {}};
-  std::vector<bool> kept(model.inputs().size());
-  for (const passes::AppendedResult& one : model.appending()->appended) {
-    kept[one.input] = true;
-    if (one.input < inputs.size())
-      call.cache.set(model.inputs()[one.input].name, inputs[one.input]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (model.appending()->keeps_input(i)) call.cache.set(model.inputs()[i].name, inputs[i]);
+    else call.inputs.push_back(inputs[i]);
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (i >= kept.size() || !kept[i]) call.inputs.push_back(inputs[i]);
   return call;
 }
 

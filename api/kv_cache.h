@@ -23,6 +23,8 @@ struct Appending {
   std::vector<passes::AppendedResult> appended;
   std::vector<std::int64_t> longest;  // that the axis of each can become
 
+  bool keeps_input(std::size_t input) const;
+  bool keeps_output(std::size_t output) const;
   // What calls with a cache are given, and what they give.
   std::vector<InputInfo> inputs_beside() const;
   std::vector<InputInfo> outputs_beside() const;
@@ -56,6 +58,7 @@ class KvCache {
   // Held, what is not filled yet included.
   std::int64_t bytes() const;
   bool is_of(const Model& model) const;
+  void require_of(const Model& model) const;  // throws Error{Inputs} where it is another's
 
   // ---- For calls ----
   // `given`: a call's inputs but for those that are appended to. Grows what the call needs to grow,

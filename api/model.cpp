@@ -255,13 +255,13 @@ std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
 
 std::vector<ir::Tensor> ModelContext::run(KvCache& cache, const std::vector<ir::Tensor>& inputs,
                                           std::span<const ResultPlace> places) {
-  if (!cache.is_of(*model_)) throw Error(ErrorKind::Inputs, "the cache is another model's");
+  cache.require_of(*model_);
   std::vector<ResultPlace> all;
   if (!places.empty()) {
-    std::vector<bool> kept(model_->output_names().size());
-    for (const passes::AppendedResult& one : model_->appending()->appended) kept[one.output] = true;
-    for (std::size_t next = 0; const bool is_kept : kept)
+    for (std::size_t o = 0, next = 0; o < model_->output_names().size(); ++o) {
+      const bool is_kept = model_->appending()->keeps_output(o);
       all.push_back(is_kept || next == places.size() ? ResultPlace{} : places[next++]);
+    }
   }
   const std::vector<ir::Tensor> given = cache.begin(inputs);
   std::vector<ir::Tensor> results = run_as_given(given, all, std::nullopt);
@@ -279,8 +279,7 @@ std::vector<ir::Tensor> ModelContext::run_with_copies(const std::vector<ir::Tens
   std::vector<ir::Tensor> results;
   const std::vector<std::string>& names = model_->output_names();
   for (std::size_t o = 0, next = 0; o < names.size(); ++o) {
-    const bool is_kept = std::ranges::any_of(model_->appending()->appended,
-                                             [&](const auto& one) { return one.output == o; });
+    const bool is_kept = model_->appending()->keeps_output(o);
     results.push_back(is_kept ? call.cache.tensor(names[o]) : std::move(others[next++]));
   }
   settle(results, places, names);

@@ -21,11 +21,12 @@ model on its cases with --masked-rows zero and says whether it loads, how far th
 part are from ONNX Runtime's, whether padding was removed or why not, and how long the first result
 takes with an empty and a warm kernel cache; with --table also as a table for docs/models.md. time
 runs the last case (--every-case: each) beside ONNX Runtime, in turns; with --append-in-place a
-step's keys and values stay in Anydim's cache, where ONNX Runtime is given and gives them. cuda needs NVRTC, but no GPU:
-it compiles the kernels of the first case for a part (to machine code where ANYDIM_NVDISASM names
-nvdisasm, else to PTX) and runs the smallest case, of those whose mask hides something, on the
-interpreter of PTX (build/release/bin/ptx_model) for up to --limit seconds. NAME is an architecture
-or architecture.exporter; default: all that the folder has, for make all that are not of full size.
+step's keys and values stay in Anydim's cache, where ONNX Runtime is given and gives them. cuda
+needs NVRTC, but no GPU: it compiles the kernels of the first case for a part (to machine code where
+ANYDIM_NVDISASM names nvdisasm, else to PTX) and runs the smallest case, of those whose mask hides
+something, on the interpreter of PTX (build/release/bin/ptx_model) for up to --limit seconds. NAME
+is an architecture or architecture.exporter; default: all that the folder has, for make all that are
+not of full size.
 """
 import argparse
 import json

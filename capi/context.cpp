@@ -58,6 +58,7 @@ class Busy {
           "the context is at work on another thread: give each thread a context of its own");
   }
   ContextObject* operator->() const { return object_.get(); }
+  ContextObject& operator*() const { return *object_; }
 
  private:
   std::shared_ptr<ContextObject> object_;
@@ -117,15 +118,15 @@ void run_into(anydim_context* context, std::span<const anydim_input> inputs, con
   const Busy busy(context);
   const Model& model = *busy->model->model();
   WantedOutputs wanted = places_of(outputs,
-                                   appends(*busy.operator->(), way) ? busy->cache->outputs
-                                   : way.offsets ? model.ragged(busy->cancellation)->outputs
-                                                 : model.outputs(),
+                                   appends(*busy, way) ? busy->cache->outputs
+                                   : way.offsets       ? model.ragged(busy->cancellation)->outputs
+                                                       : model.outputs(),
                                    {&model, way.outputs_on_device});
   // A result that nobody wants is waited for by nobody.
   if (way.stream)
     for (std::size_t r = 0; r < wanted.places.size(); ++r)
       if (!wanted.outputs[r]) wanted.places[r] = ResultPlace::on_device();
-  report_outputs(run_model(*busy.operator->(), inputs, way, wanted.places), wanted, outputs);
+  report_outputs(run_model(*busy, inputs, way, wanted.places), wanted, outputs);
 }
 
 bool lies_in(const ir::Tensor& tensor, std::span<const anydim_input> inputs) {
@@ -151,12 +152,12 @@ void run_owned(anydim_context* context, std::span<const anydim_input> inputs, co
   std::vector<ResultPlace> places;
   if (way.stream)
     places.resize(busy->model->model()->output_names().size(), ResultPlace::on_device());
-  std::vector<ir::Tensor> tensors = run_model(*busy.operator->(), inputs, way, places);
+  std::vector<ir::Tensor> tensors = run_model(*busy, inputs, way, places);
   // An input that is a result as it is would go with the caller's buffer.
   for (ir::Tensor& tensor : tensors)
     if (lies_in(tensor, inputs)) tensor = copied(tensor);
   *results = make_handle<anydim_results>(std::make_shared<ResultsObject>(
-      appends(*busy.operator->(), way) ? busy->cache->output_names : busy->model->output_names(),
+      appends(*busy, way) ? busy->cache->output_names : busy->model->output_names(),
       std::move(tensors)));
 }
 

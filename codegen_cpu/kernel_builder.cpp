@@ -171,6 +171,19 @@ void KernelBuilder::for_range(Scope& scope, llvm::Value* begin, llvm::Value* end
   guarded(scope, some, [&](Scope& inner) { loop(inner, begin, end, step, body); });
 }
 
+void KernelBuilder::fetch(llvm::Value* first, std::int64_t bytes, std::uint32_t level,
+                          bool written) {
+  constexpr std::int64_t line = 64;
+  constexpr std::uint32_t data = 1;
+  for (std::int64_t at = 0; at < bytes; at += line) {
+    llvm::Value* place =
+        builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<std::uint64_t>(at));
+    builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                             {place, builder_.getInt32(written ? 1 : 0), builder_.getInt32(level),
+                              builder_.getInt32(data)});
+  }
+}
+
 llvm::Type* KernelBuilder::storage_type(ir::DType dtype) {
   if (dtype == ir::DType::F32 || dtype == ir::DType::F64) return value_type(dtype);
   return builder_.getIntNTy(static_cast<unsigned>(ir::size_of(dtype) * 8));

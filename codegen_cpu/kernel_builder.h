@@ -103,6 +103,10 @@ class KernelBuilder {
   // Address of element `offset` (i64) of a buffer of `dtype` at `pointer`.
   llvm::Value* element_pointer(llvm::Value* pointer, ir::DType dtype, llvm::Value* offset);
 
+  // Fetches the lines of `bytes` from `first` on into the first-level cache (3) or the second-level
+  // one (2), at here(). Any address will do.
+  void fetch(llvm::Value* first, std::int64_t bytes, std::uint32_t level, bool written = false);
+
   // host functions, at here(): double(double) or double(double, double), by position in
   // HostFunctions
   llvm::Value* call_host(unsigned position, const std::vector<llvm::Value*>& arguments);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/loops/scalar_access.h"
 #include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 
@@ -63,9 +63,7 @@ class Appender {
     const auto input = std::ranges::find(inputs, concat->operands[0]);
     if (input == inputs.end() || uses_of(body, *input) != 1) return std::nullopt;
     const TensorType& type = function_.tensor_type(*input);
-    const std::int64_t given = integer_attribute(*concat, "axis");
-    const auto axis = static_cast<std::size_t>(
-        given < 0 ? given + static_cast<std::int64_t>(type.rank()) : given);
+    const std::size_t axis = axis_from_front(*concat, type.rank());
     if (type.dims[axis].kind() != Dim::Kind::Symbol) return std::nullopt;
     return Found{
         {.input = static_cast<std::size_t>(input - inputs.begin()), .output = output, .axis = axis},

@@ -223,41 +223,31 @@ class AttentionEmitter {
                                       kernel_.constant(schedule_.block_keys));
     Value* zero = kernel_.constant(0);
     if (!keys_)
-      emit_pack_panels(kernel_, block,
-                       {.program = form_.k,
-                        .dtype = product_.right,
-                        .depths_of_step = product_.depths(),
-                        .column = form_.key,
-                        .depth = form_.depth,
-                        .first_column = first_key,
-                        .first_depth = zero,
-                        .columns = block_keys_,
-                        .depths = depth_,
-                        .steps = depth_steps_,
-                        .to = key_panel_,
-                        .transposed = lies_transposed(kernel_.region(), form_.k, form_.key,
-                                                      form_.depth, kernel_.symbols())});
+      pack(block, {.program = form_.k,
+                   .column = form_.key,
+                   .depth = form_.depth,
+                   .first_column = first_key,
+                   .first_depth = zero,
+                   .columns = block_keys_,
+                   .depths = depth_,
+                   .steps = depth_steps_,
+                   .to = key_panel_});
     if (!values_) {
-      kernel_.guarded(
-          block, kernel_.at(block).CreateICmpNE(width_stride_, zero), [&](Scope& scope) {
-            Value* width = emit_index(kernel_, scope, form_.width.extent);
-            kernel_.at(scope);
-            Value* panel_steps = steps(block_keys_);
-            emit_pack_panels(kernel_, scope,
-                             {.program = form_.v,
-                              .dtype = product_.right,
-                              .depths_of_step = product_.depths(),
-                              .column = form_.width,
-                              .depth = form_.key,
-                              .first_column = zero,
-                              .first_depth = first_key,
-                              .columns = width,
-                              .depths = block_keys_,
-                              .steps = panel_steps,
-                              .to = value_panel_,
-                              .transposed = lies_transposed(kernel_.region(), form_.v, form_.width,
-                                                            form_.key, kernel_.symbols())});
-          });
+      kernel_.guarded(block, kernel_.at(block).CreateICmpNE(width_stride_, zero),
+                      [&](Scope& scope) {
+                        Value* width = emit_index(kernel_, scope, form_.width.extent);
+                        kernel_.at(scope);
+                        Value* panel_steps = steps(block_keys_);
+                        pack(scope, {.program = form_.v,
+                                     .column = form_.width,
+                                     .depth = form_.key,
+                                     .first_column = zero,
+                                     .first_depth = first_key,
+                                     .columns = width,
+                                     .depths = block_keys_,
+                                     .steps = panel_steps,
+                                     .to = value_panel_});
+                      });
     }
     ProgramEmitter score(kernel_, form_.score, block);
     for_even_blocks(kernel_, block, task_rows_, schedule_.rows,
@@ -269,6 +259,15 @@ class AttentionEmitter {
                       emit_weights(rows, share);
                       multiply_values(rows, share);
                     });
+  }
+
+  // A right operand of either product, in the product's steps.
+  void pack(Scope& scope, PackPanels panels) {
+    panels.dtype = product_.right;
+    panels.depths_of_step = product_.depths();
+    panels.transposed = lies_transposed(kernel_.region(), panels.program, panels.column,
+                                        panels.depth, kernel_.symbols());
+    emit_pack_panels(kernel_, scope, panels);
   }
 
   // Runs body for column groups over `padded` columns: (scope, variant, first column, columns).

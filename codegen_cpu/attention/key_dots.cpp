@@ -1,11 +1,11 @@
 #include "codegen_cpu/attention/key_dots.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
+#include "codegen_cpu/scalars/math_f32.h"
 
 namespace anydim::codegen_cpu {
 
@@ -14,7 +14,6 @@ namespace {
 using ir::Dim;
 using llvm::Value;
 
-constexpr std::int64_t line_bytes = 64;
 // A key is multiplied in one piece of straight code.
 constexpr std::int64_t most_vectors = 16;
 
@@ -48,13 +47,7 @@ class Dots {
     for (std::int64_t i = 0; i < lanes_; ++i) {
       Value* row = builder.CreateGEP(builder.getInt8Ty(), first,
                                      builder.CreateMul(bytes, kernel_.constant(2 * lanes_ + i)));
-      for (std::int64_t at = 0; at < dots_.depth * size; at += line_bytes) {
-        constexpr std::uint32_t read = 0, second_level = 2, data = 1;
-        builder.CreateIntrinsic(
-            llvm::Intrinsic::prefetch, {builder.getPtrTy()},
-            {builder.CreateGEP(builder.getInt8Ty(), row, kernel_.constant(at)),
-             builder.getInt32(read), builder.getInt32(second_level), builder.getInt32(data)});
-      }
+      kernel_.fetch(row, dots_.depth * size, 2);
     }
   }
 
@@ -85,7 +78,7 @@ class Dots {
       for (std::size_t i = 0; i < keys.size(); ++i) {
         Value* element = vector(keys[i], at);
         if (sums[i] == nullptr) sums[i] = builder.CreateFMul(element, factor);
-        else sums[i] = multiply_add(element, factor, sums[i]);
+        else sums[i] = multiply_add(kernel_, element, factor, sums[i]);
       }
     }
     // Lane l of sum i is part of key i's: turned, the lanes are the keys.
@@ -94,13 +87,6 @@ class Dots {
       for (std::size_t i = 0; i < half; ++i) sums[i] = builder.CreateFAdd(sums[i], sums[i + half]);
     Value* place = builder.CreateAdd(builder.CreateMul(r, kernel_.constant(dots_.score_stride)), j);
     vectors_.store(dots_.scores, place, sums[0]);
-  }
-
-  Value* multiply_add(Value* a, Value* b, Value* sum) {
-    auto& builder = kernel_.here();
-    if (!kernel_.target().fused_multiply_add())
-      return builder.CreateFAdd(builder.CreateFMul(a, b), sum);
-    return builder.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, sum});
   }
 
   KernelBuilder& kernel_;

@@ -95,14 +95,8 @@ void TileFetches::burst(Scope& block, ProgramEmitter& epilogue, const Tile& tile
     kernel_.loop(block, kernel_.constant(0), tile.rows, 1, [&](Scope& point, Value* r) {
       Value* row = kernel_.at(point).CreateAdd(tile.row, r);
       Value* first = place(point, epilogue, beside, row, tile.column);
-      auto& inner = kernel_.at(point);
-      for (std::int64_t at = 0; at < bytes; at += line) {
-        Value* fetched =
-            inner.CreateConstGEP1_64(inner.getInt8Ty(), first, static_cast<std::uint64_t>(at));
-        inner.CreateIntrinsic(llvm::Intrinsic::prefetch, {inner.getPtrTy()},
-                              {fetched, inner.getInt32(beside.written ? 1 : 0), inner.getInt32(3),
-                               inner.getInt32(1)});
-      }
+      kernel_.at(point);
+      kernel_.fetch(first, bytes, 3, beside.written);
     });
   }
 }

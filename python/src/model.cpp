@@ -213,9 +213,10 @@ nb::object CompiledModel::run(nb::handle inputs, nb::handle out, Cache* cache,
   Way way = way_of(*engine, arrays, stream);
   need_numpy();
   std::optional<Cache::Use> used;
-  if (cache != nullptr) used.emplace(*cache);
-  if (used && !(*used)->is_of(engine->model()))
-    throw Error(ErrorKind::Inputs, "the cache is another model's");
+  if (cache != nullptr) {
+    used.emplace(*cache);
+    (*used)->require_of(engine->model());
+  }
   const Signature& call = used ? beside_cache_ : signature_;
   const Given given = gather(*engine, call.inputs, call.input_names, inputs, way.device);
   const Places places = places_of(call.outputs, out, way);

@@ -65,8 +65,7 @@ void add_model(nb::module_& module) {
       .def(
           "cache", [](const CompiledModel& model) { return new Cache(*model.engine()); },
           "An empty `Cache` for `run`. Raises UnsupportedError where the model was compiled "
-          "without "
-          "append_in_place.")
+          "without append_in_place.")
       .def("run_ragged", &CompiledModel::run_ragged, "ids"_a, "offsets"_a, "out"_a = nb::none(),
            nb::kw_only(), "arrays"_a = "numpy", "stream"_a = nb::none(),
            "cancellation"_a = nb::none(), run_ragged_text)
