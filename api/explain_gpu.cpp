@@ -90,7 +90,12 @@ GpuPlan explain_gpu(std::string_view part, ir::Module module, const CompileOptio
                     const std::vector<std::vector<std::int64_t>>& extents) {
   const CompileTarget target = planned_gpu(part, options);
   const codegen_cuda::CudaTarget gpu = planned_part(part, options);
-  const PlannedModel planned = plan_model(target, std::move(module), options);
+  PlannedModel planned = plan_model(target, module, options);
+  if (!planned.equal_dims.hold(extents)) {
+    CompileOptions general = options;
+    general.unify_dims = false;
+    planned = plan_model(target, std::move(module), general);
+  }
   GpuPlan plan{
       .part = target.part, .architecture = gpu.architecture, .kernels = {}, .launches = {}};
   std::vector<std::size_t> first_row;  // of each region's table, in plan.kernels

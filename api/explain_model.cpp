@@ -58,16 +58,18 @@ ModelExplanation explain_model(const Model& model,
                                const std::vector<std::vector<std::int64_t>>& extents, int repeat,
                                const Cancellation* cancellation, ExplanationDepth depth,
                                const ThreadScalingOptions& scaling) {
+  if (!model.equal_dims().hold(extents))
+    return explain_model(*model.general(), extents, repeat, cancellation, depth, scaling);
   const auto explained = [&](std::int64_t integer) {
     return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat,
                           cancellation, depth, scaling);
   };
   try {
-    return {explained(1), padding_text(model)};
+    return {explained(1), padding_text(model), model.equal_dims().text()};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Inputs) throw;
   }
-  return {explained(0), padding_text(model)};
+  return {explained(0), padding_text(model), model.equal_dims().text()};
 }
 
 std::string padding_text(const Model& model) {
@@ -153,6 +155,9 @@ std::string to_text(const ModelExplanation& explanation) {
   append(text, "kernels: {} in the tables, {} from the cache, {} compiled now, {} failed\n",
          call.kernels.entries, call.kernels.from_cache, call.kernels.compiled, call.kernels.failed);
   append(text, "padding: {}\n", explanation.padding);
+  if (!explanation.equal_dims.empty())
+    append(text, "sizes: {}; calls in which they are not are served by another program\n",
+           explanation.equal_dims);
   return text;
 }
 

@@ -12,7 +12,8 @@ namespace anydim {
 
 struct ModelExplanation {
   CallExplanation call;
-  std::string padding;  // "removed: .." or "kept: .." and why
+  std::string padding;     // "removed: .." or "kept: .." and why
+  std::string equal_dims;  // EqualDims::text() of what serves the call; empty: all calls alike
 };
 
 // A call of made-up numbers, once every kernel is there; `extents` of every input, in the order of

@@ -89,6 +89,8 @@ class Page {
   std::string body(const std::vector<std::pair<std::string, std::string>>& facts) {
     cards();
     append(text_, "<p>Padding {}.</p>\n", escaped(explanation_.padding));
+    if (!explanation_.equal_dims.empty())
+      append(text_, "<p>For calls with {}.</p>\n", escaped(explanation_.equal_dims));
     timeline();
     regions();
     roofline();

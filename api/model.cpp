@@ -86,11 +86,13 @@ passes::AppendingModule appended_in_place(ir::Module module) {
 
 passes::AppendingModule appending_module(ir::Module module, const CompileOptions& options) {
   narrow_dims(module, options.dims);
+  take_dims_as_equal(module);
   return appended_in_place(module_at_fork(std::move(module), options));
 }
 
 ir::Module module_of_rows(ir::Module module, Rows rows, const CompileOptions& options) {
   narrow_dims(module, options.dims);
+  take_dims_as_equal(module);
   passes::PackingResult result = passes::remove_padding(
       module_at_fork(std::move(module), options),
       rows == Rows::Ragged ? passes::PackedForm::Ragged : packed_form(options));
@@ -105,6 +107,11 @@ std::shared_ptr<const Model> Model::compile(ir::Module module, const CompileOpti
 
 std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module module,
                                             const CompileOptions& options) {
+  return make(std::move(target), std::move(module), options);
+}
+
+std::shared_ptr<Model> Model::make(CompileTarget target, ir::Module module,
+                                   const CompileOptions& options) {
   std::shared_ptr<Model> model(new Model);
   model->options_ = options;
   if (options.timeline == nullptr) model->options_.timeline = std::make_shared<runtime::Timeline>();
@@ -113,6 +120,11 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   model->options_.dims.clear();
   model->options_.cancellation = nullptr;  // what is compiled later belongs to other calls
   const DeclaredResults::Hints said = DeclaredResults::hints_of(module.functions.at(0));
+  if (options.unify_dims) {
+    model->general_module_ = module;
+    model->equal_dims_ = take_dims_as_equal(module);
+    if (model->equal_dims_.empty()) model->general_module_ = {};
+  }
   model->module_ = module_at_fork(std::move(module), options);
   const ir::Function& entry = model->module_.functions.at(0);
   model->declared_results_ = std::make_unique<DeclaredResults>(said, entry);
@@ -146,6 +158,24 @@ std::shared_ptr<const Model> Model::compile(CompileTarget target, ir::Module mod
   return model;
 }
 
+std::shared_ptr<const Model> Model::general(
+    std::shared_ptr<const Cancellation> cancellation) const {
+  const std::lock_guard lock(mutex_);
+  if (general_ != nullptr) return general_;
+  internal_check(!equal_dims_.empty(), "a model of all calls has no other for some");
+  CompileOptions options = options_for(std::move(cancellation));
+  options.unify_dims = false;
+  options.append_in_place = false;
+  // Its regions have names of their own.
+  std::erase_if(options.policies,
+                [](const PolicyChoice& choice) { return !choice.region.empty(); });
+  const std::shared_ptr<Model> general = make(target_, general_module_, options);
+  general->calls_ = calls_;
+  general_module_ = {};
+  general_ = general;
+  return general_;
+}
+
 void Model::append_in_place() {
   if (target_.device != nullptr && target_.device->has_memory())
     throw Error(ErrorKind::Unsupported,
@@ -172,6 +202,11 @@ std::vector<std::shared_ptr<const runtime::Executable>> Model::compiled() const 
   if (padded_ != nullptr) executables.push_back(padded_);
   if (ragged_ != nullptr) executables.push_back(ragged_->executable);
   return executables;
+}
+
+std::shared_ptr<const Model> Model::compiled_general() const {
+  const std::lock_guard lock(mutex_);
+  return general_;
 }
 
 std::shared_ptr<const runtime::Executable> Model::padded(
@@ -224,6 +259,7 @@ void Model::retune() const {
   const std::lock_guard lock(mutex_);
   if (padded_ != nullptr) anydim::retune(*padded_, target_, options_);
   if (ragged_ != nullptr) anydim::retune(*ragged_->executable, target_, options_);
+  if (general_ != nullptr) general_->retune();
 }
 
 bool Model::has_device_memory() const { return compiled().front()->device().has_memory(); }
@@ -235,6 +271,7 @@ ir::Tensor Model::device_tensor(ir::DType dtype, std::vector<std::int64_t> dims,
 
 void Model::complete(const Cancellation* cancellation) const {
   for (const auto& executable : compiled()) executable->kernels().complete(cancellation);
+  if (const auto general = compiled_general()) general->complete(cancellation);
 }
 
 ModelContext::ModelContext(std::shared_ptr<const Model> model)
@@ -249,6 +286,7 @@ void ModelContext::record(std::shared_ptr<tuner::TraceRecorder> recorder) {
 std::vector<ir::Tensor> ModelContext::run(const std::vector<ir::Tensor>& inputs,
                                           std::span<const ResultPlace> places,
                                           std::optional<DeviceStream> stream) {
+  if (!model_->equal_dims().hold(inputs)) return run_generally(inputs, places, stream);
   return model_->appending() == nullptr ? run_as_given(inputs, places, stream)
                                         : run_with_copies(inputs, places);
 }
@@ -266,6 +304,19 @@ std::vector<ir::Tensor> ModelContext::run(KvCache& cache, const std::vector<ir::
   const std::vector<ir::Tensor> given = cache.begin(inputs);
   std::vector<ir::Tensor> results = run_as_given(given, all, std::nullopt);
   cache.keep(results);
+  return results;
+}
+
+std::vector<ir::Tensor> ModelContext::run_generally(const std::vector<ir::Tensor>& inputs,
+                                                    std::span<const ResultPlace> places,
+                                                    const std::optional<DeviceStream>& stream) {
+  packed_rows_.reset();
+  collect(false);
+  if (general_ == nullptr)
+    general_ = std::make_unique<ModelContext>(model_->general(cancellation_));
+  general_->cancel_by(cancellation_);
+  std::vector<ir::Tensor> results = general_->run(inputs, places, stream);
+  packed_rows_ = general_->packed_rows();
   return results;
 }
 
@@ -328,6 +379,7 @@ ModelContext::CallBegun ModelContext::begin(const std::vector<ir::Tensor>& input
 void ModelContext::collect(bool wait) {
   for (std::optional<runtime::Context>* context : {&packed_, &padded_, &ragged_})
     if (*context) (*context)->collect(wait);
+  if (general_ != nullptr) general_->collect(wait);
 }
 
 // What packing reads lies on the host.

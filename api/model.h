@@ -13,6 +13,7 @@
 
 #include "api/compile.h"
 #include "api/declared_results.h"
+#include "api/equal_dims.h"
 #include "api/inputs.h"
 #include "api/kv_cache.h"
 #include "api/ragged.h"
@@ -43,6 +44,7 @@ class Model {
   static std::shared_ptr<const Model> compile(CompileTarget target, ir::Module module,
                                               const CompileOptions& options = {});
 
+  // Dims as the model is compiled for: see equal_dims().
   const std::vector<InputInfo>& inputs() const { return inputs_; }
   const ir::SymbolTable& symbols() const { return symbols_; }  // of the inputs' dims
   const std::vector<std::string>& output_names() const { return output_names_; }
@@ -54,6 +56,14 @@ class Model {
   // Why hidden rows of results are as the model computes them though the options ask for zeros;
   // empty where they are zeros, or were not asked for.
   const std::string& hidden_rows_kept_because() const { return hidden_rows_kept_because_; }
+
+  // Dims of inputs that only ought to be equal and are taken to be: that is faster, and lets more
+  // be proven. Calls in which they are not are another model's, general().
+  const EqualDims& equal_dims() const { return equal_dims_; }
+  // Without equal_dims(), and without appending(); compiled when a call first needs it. Its calls
+  // are counted here. Throws what compile() throws.
+  std::shared_ptr<const Model> general(
+      std::shared_ptr<const Cancellation> cancellation = nullptr) const;
 
   // Results that are appended to inputs where those lie, in a KvCache; null: the options did not
   // ask for it.
@@ -101,15 +111,19 @@ class Model {
  private:
   friend class ModelContext;
   Model() = default;
+  static std::shared_ptr<Model> make(CompileTarget target, ir::Module module,
+                                     const CompileOptions& options);
   void append_in_place();
   CompileOptions options_for(std::shared_ptr<const Cancellation> cancellation) const;
   std::vector<std::shared_ptr<const runtime::Executable>> compiled() const;  // so far
+  std::shared_ptr<const Model> compiled_general() const;                     // null: not yet
 
   std::vector<InputInfo> inputs_, outputs_;
   ir::SymbolTable symbols_;
   std::vector<std::string> output_names_;
   std::string padded_because_, hidden_rows_kept_because_;
   std::unique_ptr<const DeclaredResults> declared_results_;
+  EqualDims equal_dims_;
   std::shared_ptr<const Appending> appending_;
   std::optional<runtime::Packing> packing_;
   std::shared_ptr<const passes::HideOptions> hiding_;  // of the padded program
@@ -121,6 +135,8 @@ class Model {
   mutable ir::Module module_;  // empty once nothing more can be compiled of it
   mutable std::shared_ptr<const runtime::Executable> padded_;
   mutable std::shared_ptr<const RaggedProgram> ragged_;
+  mutable ir::Module general_module_;  // empty where there is no other, or it is compiled
+  mutable std::shared_ptr<const Model> general_;
 };
 
 // One thread's place to call a model.
@@ -140,8 +156,8 @@ class ModelContext {
                               std::span<const ResultPlace> places = {},
                               std::optional<DeviceStream> stream = std::nullopt);
   // A call that appends to `cache`, which is of this model: inputs, places and results are those of
-  // run() but for what is appended to, which stays in the cache. After a call that throws the cache
-  // is as it was. Throws as run() does.
+  // run() but for what is appended to, which stays in the cache; equal_dims() must hold. After a
+  // call that throws the cache is as it was. Throws as run() does.
   std::vector<ir::Tensor> run(KvCache& cache, const std::vector<ir::Tensor>& inputs,
                               std::span<const ResultPlace> places = {});
   // Texts end to end: inputs as Model::ragged()->inputs, offsets (texts + 1) as i64. Results with
@@ -172,6 +188,9 @@ class ModelContext {
   std::vector<ir::Tensor> run_as_given(const std::vector<ir::Tensor>& inputs,
                                        std::span<const ResultPlace> places,
                                        const std::optional<DeviceStream>& stream);
+  std::vector<ir::Tensor> run_generally(const std::vector<ir::Tensor>& inputs,
+                                        std::span<const ResultPlace> places,
+                                        const std::optional<DeviceStream>& stream);
   std::vector<ir::Tensor> run_with_copies(const std::vector<ir::Tensor>& inputs,
                                           std::span<const ResultPlace> places);
   CallBegun begin(const std::vector<ir::Tensor>& inputs);
@@ -187,6 +206,7 @@ class ModelContext {
 
   std::shared_ptr<const Model> model_;
   std::optional<runtime::Context> packed_, padded_, ragged_;
+  std::unique_ptr<ModelContext> general_;  // null: no call has needed it yet
   std::shared_ptr<CallCounters> counters_;
   std::shared_ptr<const Cancellation> cancellation_;
   std::shared_ptr<tuner::TraceRecorder> recorder_;

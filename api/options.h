@@ -74,6 +74,7 @@ struct CompileOptions {
   std::optional<std::int64_t> memory_limit{};  // bytes of one call
   // of Model (api/model.h); compile() leaves them as the module has them
   MaskedRows masked_rows = MaskedRows::Keep;
+  bool unify_dims = true;  // take dims of inputs to be equal that ought to be: api/equal_dims.h
   bool append_in_place =
       false;                    // results that are an input with something appended: api/kv_cache.h
   bool keep_originals = false;  // constants stay readable as the model has them, for checking

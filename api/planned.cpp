@@ -8,10 +8,11 @@ namespace anydim {
 PlannedModel plan_model(const CompileTarget& target, ir::Module module,
                         const CompileOptions& options) {
   narrow_dims(module, options.dims);
+  PlannedModel planned;
+  if (options.unify_dims) planned.equal_dims = take_dims_as_equal(module);
   CompileOptions narrowed = options;
   narrowed.dims.clear();
   module = module_at_fork(std::move(module), narrowed);
-  PlannedModel planned;
   const ir::Function& entry = module.functions.at(0);
   planned.inputs = inputs_of(entry);
   for (const InputInfo& input : planned.inputs)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/compile.h"
+#include "api/equal_dims.h"
 #include "api/inputs.h"
 #include "codegen_cuda/target.h"
 #include "tuner/workload.h"
@@ -29,6 +30,7 @@ CompileTarget gpu_target(std::shared_ptr<runtime::cuda::CudaDevice> device,
 
 struct PlannedModel {
   std::vector<InputInfo> inputs;
+  EqualDims equal_dims;  // of the calls that it is planned for
   tuner::ModelShape shape;
   ir::Program program;
 };

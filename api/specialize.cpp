@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "api/inputs.h"
 #include "ir/error.h"
@@ -25,34 +23,8 @@ ir::Function& entry_of(ir::Module& module) {
   return module.functions[0];
 }
 
-// Symbols that a caller decides: those of the parameters' types.
-std::vector<std::string> parameter_symbols(const ir::Function& function) {
-  std::set<ir::DimLeaf> leaves;
-  for (const ir::ValueId id : function.body.parameters) {
-    for (const ir::Dim& dim : function.values[id].type.tensor.dims) dim.collect_leaves(leaves);
-  }
-  std::vector<std::string> names;
-  for (const ir::DimLeaf& leaf : leaves) {
-    if (leaf.is_symbol()) names.push_back(leaf.symbol);
-  }
-  return names;
-}
-
 std::string quoted(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-}
-
-void for_each_binding(ir::Block& block, const std::function<void(ir::Binding&)>& action) {
-  for (ir::Binding& binding : block.bindings) {
-    action(binding);
-    for (ir::Block& inner : binding.blocks) for_each_binding(inner, action);
-  }
-}
-
-void substitute(ir::Type& type, const std::map<std::string, ir::Dim>& values) {
-  for (ir::Dim& dim : type.tensor.dims) dim = dim.substitute(values);
-  for (ir::Type& element : type.elements) substitute(element, values);
-  for (ir::Type& result : type.results) substitute(result, values);
 }
 
 void fix_dim(const ir::Function& function, const InputShape& shape, std::size_t position,
@@ -120,7 +92,7 @@ InputShape parse_input_shape(std::string_view text) {
 
 void narrow_dims(ir::Module& module, const std::vector<DimRange>& ranges) {
   ir::Function& function = entry_of(module);
-  const std::vector<std::string> symbols = parameter_symbols(function);
+  const std::vector<std::string> symbols = ir::parameter_symbols(function);
   for (const DimRange& range : ranges) {
     if (std::ranges::find(symbols, range.symbol) == symbols.end()) {
       throw Error(ErrorKind::CommandLine,
@@ -177,11 +149,7 @@ void fix_shapes(ir::Module& module, const std::vector<InputShape>& shapes) {
     }
   }
   if (values.empty()) return;
-  for (ir::Value& value : function.values) substitute(value.type, values);
-  for_each_binding(function.body, [&](ir::Binding& binding) {
-    for (ir::Dim& dim : binding.dims) dim = dim.substitute(values);
-  });
-  for (const auto& [symbol, value] : values) function.symbols.remove(symbol);
+  ir::substitute_symbols(function, values);
 }
 
 void release_unread(ir::Module& module, const std::vector<ir::Tensor>& inputs) {

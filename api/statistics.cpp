@@ -90,12 +90,20 @@ ModelStatistics Model::statistics() const {
     statistics.memory.constant_bytes += executable.constant_bytes();
   };
   for (const auto& executable : compiled()) add(*executable);
+  if (const auto general = compiled_general())
+    for (const auto& executable : general->compiled()) add(*executable);
   statistics.memory.code_bytes = statistics.kernels.code_bytes;
   statistics.memory.held_bytes = statistics.calls.held_bytes;
   return statistics;
 }
 
 MemoryCeiling Model::memory_ceiling(const Extents& shapes) const {
+  std::vector<std::vector<std::int64_t>> extents;
+  for (const InputInfo& input : inputs_) {
+    const auto shape = shapes.find(input.name);
+    extents.push_back(shape == shapes.end() ? std::vector<std::int64_t>{} : shape->second);
+  }
+  if (!equal_dims_.hold(extents)) return general()->memory_ceiling(shapes);
   const ir::SymbolValues values = symbols_of_shapes(*this, shapes);
   MemoryCeiling ceiling;
   ceiling.arena_bytes = 0;

@@ -140,6 +140,39 @@ bool has_attribute(const Binding& binding, std::string_view name) {
   return binding.attributes.contains(name);
 }
 
+namespace {
+
+void substitute(Type& type, const std::map<std::string, Dim>& dims) {
+  for (Dim& dim : type.tensor.dims) dim = dim.substitute(dims);
+  for (Type& element : type.elements) substitute(element, dims);
+  for (Type& result : type.results) substitute(result, dims);
+}
+
+void substitute(Block& block, const std::map<std::string, Dim>& dims) {
+  for (Binding& binding : block.bindings) {
+    for (Dim& dim : binding.dims) dim = dim.substitute(dims);
+    for (Block& nested : binding.blocks) substitute(nested, dims);
+  }
+}
+
+}  // namespace
+
+void substitute_symbols(Function& function, const std::map<std::string, Dim>& dims) {
+  for (Value& value : function.values) substitute(value.type, dims);
+  substitute(function.body, dims);
+  for (const auto& [symbol, dim] : dims) function.symbols.remove(symbol);
+}
+
+std::vector<std::string> parameter_symbols(const Function& function) {
+  std::vector<std::string> symbols;
+  for (const ValueId id : function.body.parameters)
+    for (const Dim& dim : function.values[id].type.tensor.dims)
+      for (const DimLeaf& leaf : dim.leaves())
+        if (leaf.is_symbol() && std::ranges::find(symbols, leaf.symbol) == symbols.end())
+          symbols.push_back(leaf.symbol);
+  return symbols;
+}
+
 bool is_overwrite(Op op) { return op == Op::overwrite || op == Op::dyn_overwrite; }
 
 bool is_in_place(const Binding& binding) {

@@ -108,6 +108,13 @@ DType dtype_attribute(const Binding& binding, std::string_view name);
 const Tensor& tensor_attribute(const Binding& binding, std::string_view name);
 bool has_attribute(const Binding& binding, std::string_view name);
 
+// Symbols that a caller decides: those of the parameters' dims, in order of appearance.
+std::vector<std::string> parameter_symbols(const Function& function);
+// Writes these symbols as those dims, in the types of all values and in the dims of bindings,
+// nested ones too; the symbols leave the table. Functions and regions that are called have their
+// own.
+void substitute_symbols(Function& function, const std::map<std::string, Dim>& dims);
+
 bool is_overwrite(Op op);  // or its dynamic twin
 // Whether it is an overwrite whose result takes its first operand's memory (ir/ops.def).
 bool is_in_place(const Binding& binding);

@@ -82,7 +82,12 @@ std::vector<std::vector<std::int64_t>> GivenCall::extents(
   std::vector<std::vector<std::int64_t>> extents;
   for (const InputInfo& input : inputs) {
     std::vector<std::int64_t>& dims = extents.emplace_back();
+    const auto shape = std::ranges::find(shapes_, input.name, &InputShape::input);
     for (const ir::Dim& dim : input.dims) {
+      if (shape != shapes_.end() && shape->dims.at(dims.size())) {
+        dims.push_back(*shape->dims[dims.size()]);
+        continue;
+      }
       dims.push_back(dim.evaluate([&](const ir::DimLeaf& leaf) {
         const auto found = known.find(leaf.symbol);
         if (found == known.end()) {
@@ -98,7 +103,16 @@ std::vector<std::vector<std::int64_t>> GivenCall::extents(
   return extents;
 }
 
-std::vector<ir::Tensor> GivenCall::tensors(const Model& model) const {
+const Model& GivenCall::serving(const Model& model) const {
+  return model.equal_dims().hold(extents(model.inputs())) ? model : *model.general();
+}
+
+std::vector<std::vector<std::int64_t>> GivenCall::extents(const Model& model) const {
+  return extents(serving(model).inputs());
+}
+
+std::vector<ir::Tensor> GivenCall::tensors(const Model& served) const {
+  const Model& model = serving(served);
   static_cast<void>(extents(model.inputs()));  // which names what is missing
   const std::map<std::string, std::int64_t> known = symbols(model.inputs());
   tuner::Call call;

@@ -37,12 +37,16 @@ class GivenCall {
   // Of every dim of every input, in the order of `inputs`. Throws Error{CommandLine} naming what no
   // shape tells.
   std::vector<std::vector<std::int64_t>> extents(const std::vector<InputInfo>& inputs) const;
+  // The same for the inputs of what serves the call: the model, or its general().
+  std::vector<std::vector<std::int64_t>> extents(const Model& model) const;
   // In the order of Model::inputs(): the files' numbers, else made up, the same on every machine
   // (api/sample_inputs.h). Throws as extents() and arrange_inputs do.
-  std::vector<ir::Tensor> tensors(const Model& model) const;
+  std::vector<ir::Tensor> tensors(const Model& served) const;
 
  private:
   std::map<std::string, std::int64_t> symbols(const std::vector<InputInfo>& inputs) const;
+  // `model` itself, or its general(), which lives as long.
+  const Model& serving(const Model& model) const;
 
   std::string command_;
   NamedTensors given_;

@@ -193,7 +193,7 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   const GivenCall call({.shapes = options.shapes, .inputs = {}}, module, "explain");
   const auto model = Model::compile(std::move(module), compile_options);
   const ModelExplanation explanation =
-      explain_model(*model, call.extents(model->inputs()), options.repeat, nullptr,
+      explain_model(*model, call.extents(*model), options.repeat, nullptr,
                     deep ? ExplanationDepth::Deep : ExplanationDepth::Usual, scaling);
   if (deep) {
     const int threads = program_of(*model)->pool().threads();
@@ -204,6 +204,7 @@ void run(const ExplainOptions& options, const CommonOptions& common) {
   if (common.json) {
     nlohmann::json object = to_json(explanation.call);
     object["padding"] = explanation.padding;
+    object["equal_dims"] = explanation.equal_dims;
     put_json(object);
     return;
   }

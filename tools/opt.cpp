@@ -62,6 +62,9 @@ void run(const OptOptions& options, const CommonOptions& common) {
   std::vector<InputShape> shapes;
   for (const std::string& shape : options.shapes) shapes.push_back(parse_input_shape(shape));
   fix_shapes(module, shapes);
+  narrow_dims(module, compile.dims);
+  compile.dims.clear();
+  if (options.all) take_dims_as_equal(module);
   // The gate of static programs, which looks at the whole program.
   if (common.executor == "graph") {
     compile.static_only = true;
@@ -71,13 +74,11 @@ void run(const OptOptions& options, const CommonOptions& common) {
     if (options.rows != "all")
       throw Error(ErrorKind::CommandLine, "--append-in-place is for --rows all");
     module = appending_module(std::move(module), compile).module;
-    compile.dims.clear();
     compile.outputs.clear();
   }
   if (options.rows != "all") {
     module = module_of_rows(std::move(module),
                             options.rows == "packed" ? Rows::Packed : Rows::Ragged, compile);
-    compile.dims.clear();
     compile.outputs.clear();
   }
   if (options.stage == "program") {
@@ -92,7 +93,6 @@ void run(const OptOptions& options, const CommonOptions& common) {
   }
   Optimized result;
   if (!options.all && options.passes.empty()) {
-    narrow_dims(module, compile.dims);
     result.module = std::move(module);
   } else {
     result = optimize(std::move(module), options.all ? std::vector<std::string>{} : options.passes,

@@ -120,7 +120,8 @@ class Launch(NamedTuple):
 
 class Explanation(NamedTuple):
     """Every decision behind one call: values of symbols, its launches, seconds of the whole call,
-    bytes by kind, and what became of padding. As text: all of it."""
+    bytes by kind, what became of padding, and which dims of inputs are equal in all calls that the
+    same program serves ("total = past + sequence"; empty: it serves all). As text: all of it."""
 
     symbols: dict[str, int]
     launches: tuple[Launch, ...]
@@ -130,6 +131,7 @@ class Explanation(NamedTuple):
     output_bytes: int
     constant_bytes: int
     padding: str
+    equal_dims: str
     text: str
 
     def __str__(self) -> str:

@@ -140,6 +140,7 @@ nb::dict explanation_of(Engine& engine, const Shapes& shapes, int repeat) {
   result["output_bytes"] = explanation.call.memory.outputs;
   result["constant_bytes"] = explanation.call.constant_bytes;
   result["padding"] = explanation.padding;
+  result["equal_dims"] = explanation.equal_dims;
   result["text"] = to_text(explanation);
   return result;
 }

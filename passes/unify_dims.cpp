@@ -1,0 +1,182 @@
+#include "passes/unify_dims.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ir/error.h"
+#include "ir/shapes/infer.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+bool demands_agreement(Relation relation) {
+  return relation == Relation::Equal || relation == Relation::Broadcastable ||
+         relation == Relation::ExpandsTo;
+}
+
+SymbolInfo info_of(const Function& function, const std::string& symbol) {
+  const SymbolInfo* found = function.symbols.find(symbol);
+  return found == nullptr ? SymbolInfo{} : *found;
+}
+
+// What is known of a symbol that is both; nullopt where nothing can be.
+std::optional<SymbolInfo> both(const SymbolInfo& a, const SymbolInfo& b) {
+  SymbolInfo info = a.low >= b.low && a.high <= b.high ? a : b;
+  info.low = std::max(a.low, b.low);
+  info.high = std::min(a.high, b.high);
+  if (info.low > info.high || __builtin_mul_overflow(a.multiple / std::gcd(a.multiple, b.multiple),
+                                                     b.multiple, &info.multiple))
+    return std::nullopt;
+  return info;
+}
+
+// Whether every value of the dim is one that the symbol may have.
+bool is_within(const Dim& dim, const SymbolInfo& info, const SymbolTable& symbols) {
+  const Interval range = bounds(dim, symbols);
+  return info.multiple == 1 && range.low >= info.low &&
+         (range.high <= info.high || info.high == default_symbol_maximum);
+}
+
+// Whether the dim depends on which of two sizes is repeated, which may be known once other symbols
+// are one.
+bool has_broadcast(const Dim& dim) {
+  const auto in_factors = [](const Dim::Term& term) {
+    return std::ranges::any_of(term.factors, has_broadcast);
+  };
+  return dim.kind() == Dim::Kind::Broadcast || std::ranges::any_of(dim.operands(), has_broadcast) ||
+         std::ranges::any_of(dim.terms(), in_factors);
+}
+
+// Whether inputs have symbols apart: where one has all that there are, exporters named them alike,
+// and the module need not be inferred to know that.
+bool has_symbols_apart(const Function& function) {
+  const std::size_t all = parameter_symbols(function).size();
+  return std::ranges::none_of(function.body.parameters, [&](ValueId id) {
+    std::set<DimLeaf> leaves;
+    for (const Dim& dim : function.values[id].type.tensor.dims) dim.collect_leaves(leaves);
+    return std::cmp_equal(std::ranges::count_if(leaves, &DimLeaf::is_symbol), all);
+  });
+}
+
+// What a symbol may be written as.
+enum class As { Symbol, Expression };
+
+// Symbols that one function writes as other dims, found one after the other.
+class Unifier {
+ public:
+  Unifier(Function& function, As allowed)
+      : function_(function), allowed_(allowed), symbols_(parameter_symbols(function)) {}
+
+  void agree(Dim left, Dim right) {
+    left = left.substitute(found_);
+    right = right.substitute(found_);
+    if (left == right || !is_of_parameters(left) || !is_of_parameters(right)) return;
+    // Of two symbols the one that comes first stays.
+    if (place(left) < place(right)) std::swap(left, right);
+    if (!write(left, right)) write(right, left);
+  }
+
+  const std::map<std::string, Dim>& found() const { return found_; }
+
+ private:
+  bool is_of_parameters(const Dim& dim) const {
+    return !dim.is_constant() && std::ranges::all_of(dim.leaves(), [&](const DimLeaf& leaf) {
+      return leaf.is_symbol() && std::ranges::find(symbols_, leaf.symbol) != symbols_.end();
+    });
+  }
+
+  std::ptrdiff_t place(const Dim& dim) const {
+    return dim.kind() != Dim::Kind::Symbol
+               ? -1
+               : std::ranges::find(symbols_, dim.leaf().symbol) - symbols_.begin();
+  }
+
+  bool write(const Dim& symbol, const Dim& as) {
+    if (symbol.kind() != Dim::Kind::Symbol || as.mentions(symbol.leaf())) return false;
+    const std::string& name = symbol.leaf().symbol;
+    const SymbolInfo info = info_of(function_, name);
+    if (as.kind() == Dim::Kind::Symbol) {
+      const auto joined = both(info_of(function_, as.leaf().symbol), info);
+      if (!joined) return false;
+      function_.symbols.declare(as.leaf().symbol, *joined);
+    } else if (allowed_ == As::Symbol || has_broadcast(as) ||
+               !is_within(as, info, function_.symbols)) {
+      return false;
+    }
+    const std::map<std::string, Dim> one{{name, as}};
+    for (auto& [other, dim] : found_) dim = dim.substitute(one);
+    found_.emplace(name, as);
+    return true;
+  }
+
+  Function& function_;
+  As allowed_;
+  std::vector<std::string> symbols_;
+  std::map<std::string, Dim> found_;
+};
+
+// What the module's inference demands before a binding of the entry's own block, which always runs;
+// nullopt where it refuses the module, which is for the pipeline to say of what is kept of it.
+std::optional<std::vector<Precondition>> demands_of_entry(Module typed) {
+  InferenceResult facts;
+  try {
+    facts = infer_types(typed);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  std::set<ValueId> own;
+  for (const Binding& binding : typed.functions[0].body.bindings)
+    own.insert(binding.results.begin(), binding.results.end());
+  std::vector<Precondition> demands;
+  for (const Requirement& requirement : facts.functions.at(0).requirements)
+    if (own.contains(requirement.value) && demands_agreement(requirement.precondition.relation))
+      demands.push_back(requirement.precondition);
+  return demands;
+}
+
+// Writes symbols of the entry as what `demands` has them agree with.
+std::map<std::string, Dim> unify_once(Module& module, const std::vector<Precondition>& demands,
+                                      As allowed) {
+  Unifier unifier(module.functions[0], allowed);
+  try {
+    for (const Precondition& demand : demands) unifier.agree(demand.left, demand.right);
+    substitute_symbols(module.functions[0], unifier.found());
+  } catch (const Error&) {  // expressions beyond 64 bits
+    return {};
+  }
+  return unifier.found();
+}
+
+}  // namespace
+
+UnifiedModule unify_dims(Module module) {
+  UnifiedModule unified{.module = std::move(module), .equal = {}};
+  if (!has_symbols_apart(unified.module.functions.at(0))) return unified;
+  auto demands = demands_of_entry(unified.module);
+  // With fewer symbols inference knows more: expressions wait until no two symbols are one.
+  for (As allowed = As::Symbol; demands && !demands->empty();) {
+    Module next = unified.module;
+    const std::map<std::string, Dim> found = unify_once(next, *demands, allowed);
+    if (found.empty()) {
+      if (allowed == As::Expression) break;
+      allowed = As::Expression;
+      continue;
+    }
+    demands = demands_of_entry(next);
+    if (!demands) break;  // dims that are one contradict what they allowed apart
+    unified.module = std::move(next);
+    for (EqualDim& before : unified.equal) before.dim = before.dim.substitute(found);
+    for (const auto& [symbol, dim] : found) unified.equal.push_back({symbol, dim});
+    allowed = As::Symbol;
+  }
+  return unified;
+}
+
+}  // namespace anydim::passes

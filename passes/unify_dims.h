@@ -1,0 +1,30 @@
+// Dims of different inputs that have to agree, as one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace anydim::passes {
+
+// `symbol` of the inputs' dims is what `dim`, over symbols that are still there, comes to.
+struct EqualDim {
+  std::string symbol;
+  ir::Dim dim;
+};
+
+struct UnifiedModule {
+  ir::Module module;
+  std::vector<EqualDim> equal;  // empty: the module is as it was
+};
+
+// `module` before the pipeline. Exporters name each input's dims on their own: a mask of (n, m)
+// beside ids of (batch, sequence). Where code that always runs takes two dims only if they are
+// equal, or one of them is 1 to be repeated, and one of them is a symbol of the inputs and the
+// other made of such symbols, that symbol is written as the other throughout @main, and its range
+// and multiple become the other's too. Calls whose inputs do not fit then need the module as it
+// was. Symbols that all stand in one of the inputs are left alone.
+UnifiedModule unify_dims(ir::Module module);
+
+}  // namespace anydim::passes
