@@ -192,6 +192,10 @@ class Backend {
   // that is done beside them, and a region that asks for it throws Error{Unsupported} as above.
   virtual bool zeroes_nan_weights() const { return false; }
 
+  // Whether kernels of attention round keys and values of f32 to 16 bits where they read them; else
+  // what is rounded lies in memory as 16 bits.
+  virtual bool rounds_keys_and_values() const { return false; }
+
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a
   // region that derive_loop_form accepts, but for what joins_rows_to_products() keeps apart.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;

@@ -33,7 +33,8 @@ constexpr std::size_t most_members = 512;
 struct FunctionFacts {
   std::vector<bool> constants;  // results of `constant`
   std::unordered_set<ValueId> in_types;
-  bool joins_rows = true;  // Backend::joins_rows_to_products()
+  bool joins_rows = true;         // Backend::joins_rows_to_products()
+  bool rounds_when_read = false;  // Backend::rounds_keys_and_values()
 };
 
 class BlockFuser {
@@ -464,8 +465,29 @@ class BlockFuser {
     if (owner_[source] >= 0 || stays_outside(binding)) return false;
     if (is_free(function_, binding)) return true;
     if (products_.makes_weight_real(graph, binding)) return true;
+    if (feeds_product && is_rounded_when_read(graph, members, binding)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
     return is_read_only_in(graph, members, binding) || is_mask_arithmetic(members, binding);
+  }
+
+  // A conversion of what lies in memory anyway (a decoder's keys of earlier tokens) costs attention
+  // less than another pass over memory.
+  bool is_rounded_when_read(const FusionGraph& graph, const Members& members,
+                            const Binding& binding) const {
+    return facts_.rounds_when_read && is_narrowing(function_, binding) && attends(members) &&
+           lies_in_memory(graph, binding.operands[0]);
+  }
+
+  bool lies_in_memory(const FusionGraph& graph, ValueId value) const {
+    if (graph.producer(value) < 0 || is_needed(graph, value)) return true;
+    const Binding& source = block_.bindings[static_cast<std::size_t>(graph.producer(value))];
+    return stays_outside(source) ||
+           (is_view(source.op) && lies_in_memory(graph, source.operands[0]));
+  }
+
+  bool attends(const Members& members) const {
+    return std::ranges::any_of(
+        members, [&](std::size_t member) { return block_.bindings[member].op == Op::attention; });
   }
 
   // Views are taken in by all that read them, so a value that one group reads through a view may be
@@ -485,11 +507,7 @@ class BlockFuser {
   // Comparisons, logic and selections in front of an attention are cheaper to repeat in every layer
   // than to keep as [batch, 1, seq, seq].
   bool is_mask_arithmetic(const Members& members, const Binding& binding) const {
-    bool attention = std::any_of(members.begin(), members.end(), [&](std::size_t member) {
-      return block_.bindings[member].op == Op::attention;
-    });
-    if (!attention) return false;
-    return is_cheap_arithmetic(binding);
+    return attends(members) && is_cheap_arithmetic(binding);
   }
 
   FusedRegions& known_;
@@ -529,7 +547,8 @@ void fuse(Module& module, PassContext& context) {
     FunctionFacts known{
         .constants = std::vector<bool>(function.values.size(), false),
         .in_types = values_in_types(function),
-        .joins_rows = !context.backend || context.backend->joins_rows_to_products()};
+        .joins_rows = !context.backend || context.backend->joins_rows_to_products(),
+        .rounds_when_read = context.backend && context.backend->rounds_keys_and_values()};
     find_constants(function.body, known.constants);
     fuse_block(regions, function, function.body, known);
   }

@@ -49,8 +49,10 @@ std::set<ValueId> ProductOperands::operands_of(const FusionGraph& graph,
     open.pop_back();
     if (!found.insert(value).second || graph.producer(value) < 0) continue;
     auto source = static_cast<std::size_t>(graph.producer(value));
-    if (is_free(function_, block_.bindings[source]) && !block_.bindings[source].operands.empty())
-      open.push_back(block_.bindings[source].operands[0]);
+    const Binding& binding = block_.bindings[source];
+    if ((is_free(function_, binding) || is_narrowing(function_, binding)) &&
+        !binding.operands.empty())
+      open.push_back(binding.operands[0]);
   }
   return found;
 }

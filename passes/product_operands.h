@@ -18,8 +18,8 @@ class ProductOperands {
                   const std::vector<bool>& constants)
       : function_(function), block_(block), constants_(constants) {}
 
-  // Values that reach a matrix operand of the members' products through views and widening
-  // conversions.
+  // Values that reach a matrix operand of the members' products through views and conversions
+  // between 16 bits and wider numbers.
   std::set<ir::ValueId> operands_of(const FusionGraph& graph,
                                     const std::set<std::size_t>& members) const;
   // Bytes of a weight times their scales, both constants behind views, or their conversion: a

@@ -45,8 +45,10 @@ class AttentionEmitter {
     if (schedule_.keys_in_place) {
       keys_ = whole_keys(kernel.target(), kernel.region(), form_, kernel.symbols());
       internal_check(keys_.has_value(), "keys that are read in place are whole vectors");
+      form_.k = unrounded(form_.k);
+      form_.v = unrounded(form_.v);
     }
-    product_ = attention_product(kernel.target(), form_);
+    product_ = keys_ ? Product::of(dtype_) : attention_product(kernel.target(), form_);
     form_.q = in_product_dtype(form_.q, product_.left);
     form_.k = in_product_dtype(form_.k, product_.right);
     form_.v = in_product_dtype(form_.v, product_.right);
@@ -555,7 +557,8 @@ class AttentionEmitter {
   std::optional<double> factor_;
   llvm::Type* element_;
   std::int64_t lanes_, panel_;
-  std::optional<RowsInPlace> query_, keys_, values_;
+  std::optional<RowsInPlace> query_, values_;
+  std::optional<WholeKeys> keys_;
   ScratchLayout scratch_;
   llvm::Function *multiply_keys_ = nullptr, *multiply_values_ = nullptr;
   Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *depth_steps_ = nullptr,

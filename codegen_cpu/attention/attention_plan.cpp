@@ -114,7 +114,9 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
                  key_blocks = std::ceil(keys / static_cast<double>(fields.block_keys));
     const double task_rows = rows / row_blocks, padded_keys = rounded(keys, panel),
                  padded_width = rounded(width, panel);
-    const double at_once = static_cast<double>(attention_product(inputs.target, form).depths());
+    const double at_once =
+        fields.keys_in_place ? 1
+                             : static_cast<double>(attention_product(inputs.target, form).depths());
     const double products =
         task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
     const double softmax = task_rows * (padded_keys / lanes * softmax_cycles +

@@ -6,6 +6,7 @@
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scalars/math_f32.h"
+#include "codegen_cpu/scalars/scalar_emitter.h"
 
 namespace anydim::codegen_cpu {
 
@@ -25,10 +26,11 @@ class Dots {
   void run(Scope& scope) {
     kernel_.loop(scope, kernel_.constant(0), dots_.count, lanes_, [&](Scope& group, Value* j) {
       group.define(dots_.key, kernel_.at(group).CreateAdd(dots_.first_key, j));
+      const RowsInPlace& lie = dots_.keys.rows;
       Value* keys =
-          emit_pointer(kernel_, group, kernel_.buffer(static_cast<std::size_t>(dots_.keys.buffer)),
-                       dots_.dtype, dots_.keys.offset + Dim::of(dots_.key) * dots_.keys.row_stride);
-      Value* stride = emit_index(kernel_, group, dots_.keys.row_stride);
+          emit_pointer(kernel_, group, kernel_.buffer(static_cast<std::size_t>(lie.buffer)),
+                       dots_.keys.dtype, lie.offset + Dim::of(dots_.key) * lie.row_stride);
+      Value* stride = emit_index(kernel_, group, lie.row_stride);
       fetch(group, keys, stride);
       const std::vector<Value*> rows = pointers(group, keys, stride, j);
       kernel_.loop(group, kernel_.constant(0), dots_.rows, 1,
@@ -42,7 +44,7 @@ class Dots {
   // fetches by itself; beyond the end of the tensor a fetch does no harm.
   void fetch(Scope& scope, Value* first, Value* stride) {
     auto& builder = kernel_.at(scope);
-    const auto size = static_cast<std::int64_t>(ir::size_of(dots_.dtype));
+    const auto size = static_cast<std::int64_t>(ir::size_of(dots_.keys.dtype));
     Value* bytes = builder.CreateMul(stride, kernel_.constant(size));
     for (std::int64_t i = 0; i < lanes_; ++i) {
       Value* row = builder.CreateGEP(builder.getInt8Ty(), first,
@@ -58,7 +60,8 @@ class Dots {
     std::vector<Value*> rows;
     for (std::int64_t i = 0; i < lanes_; ++i) {
       Value* key = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, kernel_.constant(i), last);
-      rows.push_back(kernel_.element_pointer(first, dots_.dtype, builder.CreateMul(key, stride)));
+      rows.push_back(
+          kernel_.element_pointer(first, dots_.keys.dtype, builder.CreateMul(key, stride)));
     }
     return rows;
   }
@@ -67,16 +70,19 @@ class Dots {
     auto& builder = kernel_.at(scope);
     Value* query = kernel_.element_pointer(dots_.queries, dots_.dtype,
                                            builder.CreateMul(r, dots_.query_stride));
-    const auto vector = [&](Value* pointer, std::int64_t at) {
-      return builder.CreateAlignedLoad(
-          vectors_.type(), kernel_.element_pointer(pointer, dots_.dtype, kernel_.constant(at)),
-          llvm::Align(ir::size_of(dots_.dtype)));
+    const auto vector = [&](Value* pointer, ir::DType dtype, std::int64_t at) -> Value* {
+      auto* type =
+          llvm::FixedVectorType::get(kernel_.storage_type(dtype), static_cast<unsigned>(lanes_));
+      Value* elements = builder.CreateAlignedLoad(
+          type, kernel_.element_pointer(pointer, dtype, kernel_.constant(at)),
+          llvm::Align(ir::size_of(dtype)));
+      return dtype == dots_.dtype ? elements : widen(kernel_, dtype, elements);
     };
     std::vector<Value*> sums(keys.size());
     for (std::int64_t at = 0; at < dots_.depth; at += lanes_) {
-      Value* factor = vector(query, at);
+      Value* factor = vector(query, dots_.dtype, at);
       for (std::size_t i = 0; i < keys.size(); ++i) {
-        Value* element = vector(keys[i], at);
+        Value* element = vector(keys[i], dots_.keys.dtype, at);
         if (sums[i] == nullptr) sums[i] = builder.CreateFMul(element, factor);
         else sums[i] = multiply_add(kernel_, element, factor, sums[i]);
       }
@@ -97,16 +103,21 @@ class Dots {
 
 }  // namespace
 
-std::optional<RowsInPlace> whole_keys(const Target& target, const ir::Region& region,
-                                      const ir::AttentionForm& form,
-                                      const ir::SymbolTable& symbols) {
-  const ir::DType dtype = compute_dtype(form.score.steps.back().dtype);
-  if (attention_product(target, form).depths() != 1) return std::nullopt;
+std::optional<WholeKeys> whole_keys(const Target& target, const ir::Region& region,
+                                    const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
+  const ir::DType compute = compute_dtype(form.score.steps.back().dtype);
   const auto depth = form.depth.extent.constant();
-  const std::int64_t lanes = target.lanes(static_cast<int>(ir::size_of(dtype)));
+  const std::int64_t lanes = target.lanes(static_cast<int>(ir::size_of(compute)));
   if (!depth || *depth < lanes || *depth % lanes != 0 || *depth / lanes > most_vectors)
     return std::nullopt;
-  return rows_in_place(region, with_dtype(form.k, dtype), dtype, form.key, form.depth, symbols);
+  const ir::ScalarProgram keys = unrounded(with_dtype(form.k, compute));
+  for (const ir::DType dtype : {compute, ir::DType::BF16, ir::DType::F16}) {
+    if (element_of(keys, dtype).dtype != dtype) continue;
+    if (const auto rows = rows_in_place(region, in_product_dtype(keys, dtype), dtype, form.key,
+                                        form.depth, symbols))
+      return WholeKeys{*rows, dtype};
+  }
+  return std::nullopt;
 }
 
 void emit_key_dots(KernelBuilder& kernel, Scope& scope, const KeyDots& dots) {

@@ -10,15 +10,19 @@
 
 namespace anydim::codegen_cpu {
 
-// The keys of a form that computes in `compute` (compute_dtype), where each is whole vectors that
-// lie beside each other; else nothing. `form.k` ends in any dtype.
-std::optional<RowsInPlace> whole_keys(const Target& target, const ir::Region& region,
-                                      const ir::AttentionForm& form,
-                                      const ir::SymbolTable& symbols);
+struct WholeKeys {
+  RowsInPlace rows;
+  ir::DType dtype{};  // of their elements: the form's compute dtype, or 16 bits that widen to it
+};
+// The keys of a form, where each is whole vectors that lie beside each other; else nothing.
+// `form.k` ends in any dtype. Keys that are to be rounded to 16 bits, for products of pairs, are
+// taken as they lie: rounding would cost more than it saves, and gains no precision.
+std::optional<WholeKeys> whole_keys(const Target& target, const ir::Region& region,
+                                    const ir::AttentionForm& form, const ir::SymbolTable& symbols);
 
 struct KeyDots {
-  RowsInPlace keys;
-  ir::DType dtype{};
+  WholeKeys keys;
+  ir::DType dtype{};  // of queries and scores
   ir::DimLeaf key;
   std::int64_t depth = 0;                                                    // elements of a key
   llvm::Value *queries = nullptr, *query_stride = nullptr, *rows = nullptr;  // at least one

@@ -78,6 +78,21 @@ ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, DType dtype) {
   return result;
 }
 
+ir::ScalarProgram unrounded(const ir::ScalarProgram& program) {
+  const auto converted = [&](const ScalarStep& step) -> const ScalarStep* {
+    return step.applies(Op::cast) ? &program.steps[static_cast<std::size_t>(step.operands.front())]
+                                  : nullptr;
+  };
+  const ScalarStep& last = program.steps.back();
+  const ScalarStep* rounded = converted(last);
+  const ScalarStep* exact =
+      rounded != nullptr && ir::is_half(rounded->dtype) ? converted(*rounded) : nullptr;
+  if (exact == nullptr || exact->dtype != last.dtype) return program;
+  ir::ScalarProgram result = program;
+  result.steps.resize(static_cast<std::size_t>(rounded->operands.front()) + 1);
+  return result;
+}
+
 ir::MatmulForm widened(const ir::MatmulForm& form) {
   ir::MatmulForm result = form;
   result.accumulate = compute_dtype(form.accumulate);

@@ -57,6 +57,8 @@ std::int64_t panel_columns(const Product& product);
 ir::DType compute_dtype(ir::DType accumulate);
 // The program with a conversion to `dtype` at its end, where it needs one.
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype);
+// The program without a rounding of its numbers to 16 bits at its end, where it has one.
+ir::ScalarProgram unrounded(const ir::ScalarProgram& program);
 // The form with operands and accumulator of its compute dtype.
 ir::MatmulForm widened(const ir::MatmulForm& form);
 

@@ -56,11 +56,13 @@ TEST(ChosenSchedules, AFilterThatTakesNothingLeavesAllAndSaysSo) {
 }
 
 // Else fusion would make regions for it that the backend inside does not take.
-TEST(ChosenSchedules, JoinsRowsToProductsAsTheBackendDoes) {
-  for (const bool joins : {false, true}) {
+TEST(ChosenSchedules, FusesAsTheBackendDoes) {
+  for (const bool does : {false, true}) {
     auto inner = std::make_shared<tests::TableBackend>();
-    inner->joins_rows = joins;
-    EXPECT_EQ(ChosenSchedules(inner, std::nullopt).joins_rows_to_products(), joins);
+    inner->joins_rows = does;
+    inner->rounds_keys = does;
+    EXPECT_EQ(ChosenSchedules(inner, std::nullopt).joins_rows_to_products(), does);
+    EXPECT_EQ(ChosenSchedules(inner, std::nullopt).rounds_keys_and_values(), does);
   }
 }
 

@@ -73,5 +73,39 @@ fn @main(%x: Tensor[(b, s, 192), bf16], %bias: Tensor[(b, 1, 1, s), f32]) -> Ten
                             {{"b", 2}, {"s", 0}}});
 }
 
+// A decoder's cache. Of f32, its numbers are rounded as they are packed, and taken as they lie
+// where keys are read in place; of 16 bits they are widened.
+TEST(AttentionBf16, KeysAndValuesOfACache) {
+  for (const std::string stored : {"f32", "bf16", "f16"}) {
+    SCOPED_TRACE(stored);
+    const std::string narrow =
+        stored == "f32" ? " %k16 = cast(%keys) {to = bf16}\n %v16 = cast(%values) {to = bf16}\n"
+                        : "";
+    const std::string keys = stored == "f32" ? "%k16" : "%keys",
+                      values = stored == "f32" ? "%v16" : "%values";
+    const TestRegion region = make_region(
+        "fn @main(%x: Tensor[(2, s, 64), bf16], %keys: Tensor[(2, t, 64), " + stored +
+        "], %values: Tensor[(2, t, 64), " + stored +
+        "]) -> Tensor[(2, s, 64), f32] where s in [0, 600], t in [0, 600] {\n" + narrow +
+        " %q = cast(%x) {to = f32}\n %k = cast(" + keys + ") {to = f32}\n %v = cast(" + values +
+        ") {to = f32}\n %r = attention(%q, %k, %v) {scale = 0.3}\n return %r\n}");
+    for (const Target& target : all_targets()) {
+      std::size_t in_place = 0;
+      for (const ir::Schedule& schedule : candidates(region, target, bucket_of({}))) {
+        if (schedule.find("keys_in_place").value_or(0) != 0) ++in_place;
+        expect_kernel_right(region, target, bucket_of({}), schedule,
+                            {{{"s", 1}, {"t", 1}},
+                             {{"s", 1}, {"t", 300}},
+                             {{"s", 3}, {"t", 17}},
+                             {{"s", 19}, {"t", 37}},
+                             {{"s", 70}, {"t", 301}},
+                             {{"s", 3}, {"t", 0}}},
+                            {.tolerance = 1e-2, .bf16_tolerance = 1e-2});
+      }
+      EXPECT_EQ(in_place, 1u) << target.name();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace anydim::codegen_cpu::testing

@@ -227,6 +227,33 @@ fn @main(%x: Tensor[(n, 4), f32], %w: Tensor[(4, 6), f32], %c: Tensor[(6), f32])
   }
 }
 
+// What lies in memory as f32 anyway is rounded by the attention that reads it, where the backend
+// does that; what a kernel computes for it alone is stored as 16 bits.
+TEST(Fuse, WhatLiesInMemoryIsRoundedWhereAttentionReadsIt) {
+  TableBackend rounding;
+  rounding.rounds_keys = true;
+  const auto text = [](const std::string& keys) {
+    return R"(
+fn @main(%past: Tensor[(b, p, 16), f32], %x: Tensor[(b, s, 16), f32]) {
+  %keys = concat(%past, %x) {axis = 1}
+  %q16 = cast(%x) {to = bf16}
+  %q = cast(%q16) {to = f32}
+  %made = exp(%past)
+  %k16 = cast()" +
+           keys + R"() {to = bf16}
+  %k = cast(%k16) {to = f32}
+  %y = attention(%q, %k, %k)
+  return %y, %keys
+})";
+  };
+  const std::vector<std::vector<Shape>> calls{{{DType::F32, {2, 4, 16}}, {DType::F32, {2, 3, 16}}},
+                                              {{DType::F32, {1, 1, 16}}, {DType::F32, {1, 1, 16}}}};
+  EXPECT_EQ(check(text("%past"), calls, 1e-5, &rounding), (KernelKinds{"map", "attention"}));
+  EXPECT_EQ(check(text("%past"), calls), (KernelKinds{"map", "map", "map", "attention"}));
+  EXPECT_EQ(check(text("%keys"), calls, 1e-5, &rounding), (KernelKinds{"map", "attention"}));
+  EXPECT_EQ(check(text("%made"), calls, 1e-5, &rounding), (KernelKinds{"map", "map", "attention"}));
+}
+
 TEST(Fuse, BatchedAndVectorProducts) {
   EXPECT_EQ(check(R"(
 fn @main(%x: Tensor[(b, 1, m, k), f32], %y: Tensor[(3, k, n), f32], %v: Tensor[(k), f32]) {

@@ -34,13 +34,21 @@ Scalar read(const Tensor& tensor, std::int64_t at) {
   return {0, tensor.integer_at(at)};
 }
 
+// To nearest even, into the dtype's numbers.
+double rounded(DType dtype, double value) {
+  if (dtype == DType::F64) return value;
+  if (dtype == DType::F32) return static_cast<float>(value);
+  Tensor one(dtype, {});
+  one.set_real(0, value);
+  return one.real_at(0);
+}
+
 Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& operands) {
   const ScalarOp op = scalar_op(step);
   if (step.op() == Op::where) return operands[0].integer != 0 ? operands[1] : operands[2];
   if (step.op() == Op::cast) {
     double real = is_float(from) ? operands[0].real : static_cast<double>(operands[0].integer);
-    if (is_float(step.dtype))
-      return {step.dtype == DType::F32 ? static_cast<float>(real) : real, 0};
+    if (is_float(step.dtype)) return {rounded(step.dtype, real), 0};
     if (step.dtype == DType::Bool)
       return {0, is_float(from) ? real != 0 : operands[0].integer != 0};
     return {0, is_float(from) ? truncate_to_integer(real, step.dtype) : operands[0].integer};
@@ -50,8 +58,7 @@ Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& oper
     return {0, is_float(from) ? apply_comparison<double>(op, a.real, b.real)
                               : apply_comparison<std::int64_t>(op, a.integer, b.integer)};
   if (is_float(step.dtype)) {
-    double value = apply_real<double>(op, a.real, b.real);
-    return {step.dtype == DType::F32 ? static_cast<float>(value) : value, 0};
+    return {rounded(step.dtype, apply_real<double>(op, a.real, b.real)), 0};
   }
   return {0, apply_integer<std::int64_t>(op, a.integer, b.integer)};
 }

@@ -18,6 +18,7 @@ struct TableBackend : ir::Backend {
   double large_code = 1;
   bool packs = false;
   bool joins_rows = true;
+  bool rounds_keys = false;
   std::vector<std::size_t> overwritten{};  // parameters, of every region of one result
 
   std::string target() const override { return "no machine"; }
@@ -33,6 +34,7 @@ struct TableBackend : ir::Backend {
   }
   std::vector<std::size_t> overwritable(const ir::Region&) const override { return overwritten; }
   bool joins_rows_to_products() const override { return joins_rows; }
+  bool rounds_keys_and_values() const override { return rounds_keys; }
   std::vector<ir::Schedule> candidates(const ir::Region&, const ir::Bucket&) const override {
     return {{"small", {}}, {"large", {}}};
   }
