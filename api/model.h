@@ -169,8 +169,9 @@ class ModelContext {
                                      std::optional<DeviceStream> stream = std::nullopt);
   // Waits for all calls under way. Throws what the first that failed came to.
   void synchronize() { collect(true); }
-  // The sizes of every call of run() that succeeds from here on are added to the recorder's trace
-  // (api/recording.h), which other contexts may share; null: no longer.
+  // The sizes of every call of run() that succeeds from here on, but for those of Model::general(),
+  // are added to the recorder's trace (api/recording.h), which other contexts may share; null: no
+  // longer.
   void record(std::shared_ptr<tuner::TraceRecorder> recorder);
   // Calls and what they compile first throw Error{Cancelled} where it asks for it; null: no longer.
   void cancel_by(std::shared_ptr<const Cancellation> cancellation) {
