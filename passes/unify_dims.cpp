@@ -65,6 +65,32 @@ bool has_symbols_apart(const Function& function) {
   });
 }
 
+// Both without the terms that they share: past_1 + sequence and past_0 + sequence are equal where
+// past_1 and past_0 are.
+std::pair<Dim, Dim> without_shared_terms(const Dim& left, const Dim& right) {
+  const Dim difference = left - right;
+  if (difference.kind() != Dim::Kind::Sum) return {left, right};
+  const std::int64_t constant = difference.constant_part();
+  Dim more = std::max<std::int64_t>(constant, 0), less = more - constant;
+  for (const Dim::Term& term : difference.terms()) {
+    const Dim factors = product(term.factors);
+    if (term.coefficient > 0) more = more + term.coefficient * factors;
+    else less = less - term.coefficient * factors;
+  }
+  return {more, less};
+}
+
+// Of `dim`, the least of several, a symbol that is no less where it is `other`, one of them: the
+// length of a mask that is cut to the text's.
+std::optional<Dim> cut_symbol(const Dim& dim, const Dim& other) {
+  const std::vector<Dim>& among = dim.operands();
+  if (dim.kind() != Dim::Kind::Min || std::ranges::find(among, other) == among.end())
+    return std::nullopt;
+  const auto found = std::ranges::find_if(
+      among, [&](const Dim& one) { return one.kind() == Dim::Kind::Symbol && !(one == other); });
+  return found == among.end() ? std::nullopt : std::optional(*found);
+}
+
 // What a symbol may be written as.
 enum class As { Symbol, Expression };
 
@@ -74,10 +100,11 @@ class Unifier {
   Unifier(Function& function, As allowed)
       : function_(function), allowed_(allowed), symbols_(parameter_symbols(function)) {}
 
-  void agree(Dim left, Dim right) {
-    left = left.substitute(found_);
-    right = right.substitute(found_);
+  void agree(const Dim& a, const Dim& b) {
+    auto [left, right] = without_shared_terms(a.substitute(found_), b.substitute(found_));
     if (left == right || !is_of_parameters(left) || !is_of_parameters(right)) return;
+    if (const auto symbol = cut_symbol(left, right)) left = *symbol;
+    else if (const auto other = cut_symbol(right, left)) right = *other;
     // Of two symbols the one that comes first stays.
     if (place(left) < place(right)) std::swap(left, right);
     if (!write(left, right)) write(right, left);

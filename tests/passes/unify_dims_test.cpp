@@ -74,6 +74,28 @@ fn @main(%a: Tensor[(n, k), f32], %b: Tensor[(l, m), f32], %c: Tensor[(q, r), f3
             (Equal{{"l", "k"}, {"q", "n"}, {"r", "2*t"}, {"m", "2*t"}}));
 }
 
+// Each layer's cache with a length of its own, and a mask that is cut to what there is.
+TEST(UnifyDims, SumsAndCutsTellOfTheirParts) {
+  EXPECT_EQ(equal_dims(R"(
+fn @main(%x: Tensor[(b, s, 4), f32], %keys: Tensor[(b, p, 4), f32], %values: Tensor[(b, q, 4), f32], %mask: Tensor[(b, total), f32]) {
+  %k = concat(%keys, %x) {axis = 1}
+  %v = concat(%values, %x) {axis = 1}
+  %kt = transpose(%k) {perm = (0, 2, 1)}
+  %scores = matmul(%x, %kt)
+  %none = shape(0)
+  %all = shape(p + s)
+  %axis = shape(1)
+  %cut = dyn.strided_slice(%mask, %none, %all, %axis)
+  %rows = expand_dims(%cut) {axes = (1)}
+  %masked = add(%scores, %rows)
+  %w = softmax(%masked) {axis = -1}
+  %y = matmul(%w, %v)
+  return %y
+}
+)"),
+            (Equal{{"q", "p"}, {"total", "p + s"}}));
+}
+
 TEST(UnifyDims, SizesThatCannotBeEqualStayApart) {
   EXPECT_EQ(equal_dims(R"(
 fn @main(%a: Tensor[(n), f32], %b: Tensor[(m), f32], %c: Tensor[(k), f32], %d: Tensor[(n + 1), f32], %e: Tensor[(l), f32])
