@@ -23,8 +23,10 @@ struct UnifiedModule {
 // beside ids of (batch, sequence). Where code that always runs takes two dims only if they are
 // equal, or one of them is 1 to be repeated, and one of them is a symbol of the inputs and the
 // other made of such symbols, that symbol is written as the other throughout @main, and its range
-// and multiple become the other's too. Calls whose inputs do not fit then need the module as it
-// was. Symbols that all stand in one of the inputs are left alone.
+// and multiple become the other's too. Terms that both dims have do not count, and a dim that is
+// the least of a symbol and of the other is taken to be that symbol (a mask that is cut to the
+// text). Calls whose inputs do not fit then need the module as it was. Symbols that all stand in
+// one of the inputs are left alone.
 UnifiedModule unify_dims(ir::Module module);
 
 }  // namespace anydim::passes
