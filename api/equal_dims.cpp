@@ -1,6 +1,7 @@
 #include "api/equal_dims.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -18,15 +19,17 @@ EqualDims::EqualDims(const std::vector<InputInfo>& inputs, std::vector<passes::E
         places_.try_emplace(dim.leaf().symbol, Place{i, axis});
 }
 
-template <typename Extent>
-bool EqualDims::all(const Extent& extent) const {
+template <typename Inputs, typename DimsOf>
+bool EqualDims::all(const Inputs& inputs, DimsOf dims_of) const {
   bool known = true;
   const auto value = [&](const std::string& symbol) -> std::int64_t {
-    const auto place = places_.find(symbol);
-    const std::optional<std::int64_t> found =
-        place == places_.end() ? std::nullopt : extent(place->second);
-    known = known && found;
-    return found.value_or(1);
+    const auto found = places_.find(symbol);
+    if (found != places_.end() && found->second.input < inputs.size()) {
+      const std::vector<std::int64_t>& dims = dims_of(inputs[found->second.input]);
+      if (found->second.axis < dims.size()) return dims[found->second.axis];
+    }
+    known = false;
+    return 1;
   };
   try {
     return std::ranges::all_of(equal_, [&](const passes::EqualDim& equal) {
@@ -44,19 +47,11 @@ bool EqualDims::all(const Extent& extent) const {
 }
 
 bool EqualDims::hold(const std::vector<ir::Tensor>& inputs) const {
-  return all([&](Place place) -> std::optional<std::int64_t> {
-    if (place.input >= inputs.size() || place.axis >= inputs[place.input].rank())
-      return std::nullopt;
-    return inputs[place.input].dims()[place.axis];
-  });
+  return all(inputs, [](const ir::Tensor& input) -> const auto& { return input.dims(); });
 }
 
 bool EqualDims::hold(const std::vector<std::vector<std::int64_t>>& extents) const {
-  return all([&](Place place) -> std::optional<std::int64_t> {
-    if (place.input >= extents.size() || place.axis >= extents[place.input].size())
-      return std::nullopt;
-    return extents[place.input][place.axis];
-  });
+  return all(extents, std::identity());
 }
 
 std::string EqualDims::text() const {
@@ -67,11 +62,13 @@ std::string EqualDims::text() const {
   return text;
 }
 
-EqualDims take_dims_as_equal(ir::Module& module) {
-  std::vector<InputInfo> inputs = inputs_of(module.functions.at(0));
-  passes::UnifiedModule unified = passes::unify_dims(std::move(module));
-  module = std::move(unified.module);
-  return unified.equal.empty() ? EqualDims() : EqualDims(inputs, std::move(unified.equal));
+EqualDims take_dims_as_equal(ir::Module& module, ir::Module* before) {
+  std::optional<passes::UnifiedModule> unified = passes::unify_dims(module);
+  if (!unified) return {};
+  EqualDims equal(inputs_of(module.functions.at(0)), std::move(unified->equal));
+  std::swap(module, unified->module);
+  if (before != nullptr) *before = std::move(unified->module);
+  return equal;
 }
 
 }  // namespace anydim

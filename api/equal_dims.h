@@ -32,14 +32,15 @@ class EqualDims {
   struct Place {
     std::size_t input = 0, axis = 0;
   };
-  template <typename Extent>
-  bool all(const Extent& extent) const;
+  template <typename Inputs, typename DimsOf>
+  bool all(const Inputs& inputs, DimsOf dims_of) const;
 
   std::vector<passes::EqualDim> equal_;
   std::map<std::string, Place, std::less<>> places_;  // where each symbol stands by itself
 };
 
-// passes::unify_dims(), and which calls the module is for then.
-EqualDims take_dims_as_equal(ir::Module& module);
+// passes::unify_dims(), and which calls the module is for then. `before` (null: nowhere) gets the
+// module as it was where that is another.
+EqualDims take_dims_as_equal(ir::Module& module, ir::Module* before = nullptr);
 
 }  // namespace anydim

@@ -60,16 +60,17 @@ ModelExplanation explain_model(const Model& model,
                                const ThreadScalingOptions& scaling) {
   if (!model.equal_dims().hold(extents))
     return explain_model(*model.general(), extents, repeat, cancellation, depth, scaling);
-  const auto explained = [&](std::int64_t integer) {
-    return explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat,
-                          cancellation, depth, scaling);
+  const auto explained = [&](std::int64_t integer) -> ModelExplanation {
+    return {explain_way_of(model, some_inputs(model.inputs(), extents, integer), repeat,
+                           cancellation, depth, scaling),
+            padding_text(model), model.equal_dims().text()};
   };
   try {
-    return {explained(1), padding_text(model), model.equal_dims().text()};
+    return explained(1);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Inputs) throw;
   }
-  return {explained(0), padding_text(model), model.equal_dims().text()};
+  return explained(0);
 }
 
 std::string padding_text(const Model& model) {

@@ -120,11 +120,7 @@ std::shared_ptr<Model> Model::make(CompileTarget target, ir::Module module,
   model->options_.dims.clear();
   model->options_.cancellation = nullptr;  // what is compiled later belongs to other calls
   const DeclaredResults::Hints said = DeclaredResults::hints_of(module.functions.at(0));
-  if (options.unify_dims) {
-    model->general_module_ = module;
-    model->equal_dims_ = take_dims_as_equal(module);
-    if (model->equal_dims_.empty()) model->general_module_ = {};
-  }
+  if (options.unify_dims) model->equal_dims_ = take_dims_as_equal(module, &model->general_module_);
   model->module_ = module_at_fork(std::move(module), options);
   const ir::Function& entry = model->module_.functions.at(0);
   model->declared_results_ = std::make_unique<DeclaredResults>(said, entry);

@@ -183,13 +183,13 @@ std::map<std::string, Dim> unify_once(Module& module, const std::vector<Precondi
 
 }  // namespace
 
-UnifiedModule unify_dims(Module module) {
-  UnifiedModule unified{.module = std::move(module), .equal = {}};
-  if (!has_symbols_apart(unified.module.functions.at(0))) return unified;
-  auto demands = demands_of_entry(unified.module);
+std::optional<UnifiedModule> unify_dims(const Module& module) {
+  if (!has_symbols_apart(module.functions.at(0))) return std::nullopt;
+  std::optional<UnifiedModule> unified;
+  auto demands = demands_of_entry(module);
   // With fewer symbols inference knows more: expressions wait until no two symbols are one.
   for (As allowed = As::Symbol; demands && !demands->empty();) {
-    Module next = unified.module;
+    Module next = unified ? unified->module : module;
     const std::map<std::string, Dim> found = unify_once(next, *demands, allowed);
     if (found.empty()) {
       if (allowed == As::Expression) break;
@@ -198,9 +198,10 @@ UnifiedModule unify_dims(Module module) {
     }
     demands = demands_of_entry(next);
     if (!demands) break;  // dims that are one contradict what they allowed apart
-    unified.module = std::move(next);
-    for (EqualDim& before : unified.equal) before.dim = before.dim.substitute(found);
-    for (const auto& [symbol, dim] : found) unified.equal.push_back({symbol, dim});
+    if (!unified) unified.emplace();
+    unified->module = std::move(next);
+    for (EqualDim& before : unified->equal) before.dim = before.dim.substitute(found);
+    for (const auto& [symbol, dim] : found) unified->equal.push_back({symbol, dim});
     allowed = As::Symbol;
   }
   return unified;

@@ -1,6 +1,7 @@
 // Dims of different inputs that have to agree, as one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct EqualDim {
 
 struct UnifiedModule {
   ir::Module module;
-  std::vector<EqualDim> equal;  // empty: the module is as it was
+  std::vector<EqualDim> equal;  // at least one
 };
 
 // `module` before the pipeline. Exporters name each input's dims on their own: a mask of (n, m)
@@ -26,7 +27,7 @@ struct UnifiedModule {
 // and multiple become the other's too. Terms that both dims have do not count, and a dim that is
 // the least of a symbol and of the other is taken to be that symbol (a mask that is cut to the
 // text). Calls whose inputs do not fit then need the module as it was. Symbols that all stand in
-// one of the inputs are left alone.
-UnifiedModule unify_dims(ir::Module module);
+// one of the inputs are left alone. nullopt: there is nothing to unify.
+std::optional<UnifiedModule> unify_dims(const ir::Module& module);
 
 }  // namespace anydim::passes
