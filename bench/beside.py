@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 
-from encoder import OnnxRuntime, made_up, parser_beside, programs_of, shape_of
+from encoder import OnnxRuntime, made_up, parser_beside, programs_of, settle, shape_of
 
 CALLS = 30
 
@@ -47,6 +47,7 @@ def main():
                     session.run(None, feeds)
                     calls.append(1e3 * (time.perf_counter() - begin))
                 theirs.append(statistics.median(calls))
+                settle()
         line = f"{text}: ONNX Runtime {statistics.median(theirs):.3f} ms"
         for program, times in zip(programs, ours):
             ratio = statistics.median(b / a for a, b in zip(times, theirs))

@@ -23,7 +23,7 @@ import time
 
 import numpy
 
-from encoder import OnnxRuntime
+from encoder import OnnxRuntime, settle
 
 ENGINES = ("anydim", "onnxruntime")
 
@@ -80,7 +80,9 @@ def serve(pipe, engine, model, threads, batch, length):
     for _ in range(5):
         call()
     while (asked := pipe.recv()) is not None:
-        pipe.send(turn(call, *asked))
+        done = turn(call, *asked)
+        settle()
+        pipe.send(done)
 
 
 class Engine:

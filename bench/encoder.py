@@ -3,6 +3,7 @@ encoder."""
 import argparse
 import json
 import pathlib
+import time
 
 import numpy
 
@@ -71,6 +72,16 @@ def parser_beside(doc):
 def programs_of(arguments):
     return arguments.anydim or [
         str(pathlib.Path(__file__).parent.parent / "build/release/bin/anydim")]
+
+
+def settle():
+    """Waits, a second at most, until this process's threads sleep: ONNX Runtime's spin for some 50
+    ms after a call, on processors that the next turn is measured on."""
+    for _ in range(100):
+        used = time.process_time()
+        time.sleep(0.01)
+        if time.process_time() - used < 0.002:
+            return
 
 
 class OnnxRuntime:

@@ -1,16 +1,22 @@
 // A model with the tables of a tuning database against the same model by the cost model alone, in
-// one process, in turn, over whole batches of a file's texts. A third instance, by the cost model
-// alone too, tells what the comparison itself strays. Each runs a few calls in a row, so that
+// one process, in turn, over calls of sizes that were not tuned for. A third instance, by the cost
+// model alone too, tells what the comparison itself strays. Each runs a few calls in a row, so that
 // caches hold its own weights as in a service, and each follows each of the others as often.
-// usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS [bf16]
+// usage: tuned_gain MODEL DATABASE ROUNDS [NAME=VALUE...]
+// Names are those of what compiles (api/option_text.h) and of the sizes (api/tune_settings.h), as
+// they were tuned with: lengths=tokens.jsonl precision=bf16 threads=2. Of a trace, give one of
+// other calls than those that were tuned for.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
+#include <span>
+#include <string_view>
 
 #include "api/anydim.h"
-#include "api/tuning_run.h"
+#include "api/tune_model.h"
 #include "tuner/statistics.h"
 
 namespace {
@@ -36,28 +42,45 @@ double time_call(Contestant& contestant, const std::vector<anydim::ir::Tensor>& 
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-int run(char** arguments) {
+// A name is one of the sizes' where it is none of what compiles.
+void set(std::string_view word, anydim::CompileOptions& options, anydim::TuneSettings& settings) {
+  const std::size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals),
+                         value = equals == word.npos ? "" : word.substr(equals + 1);
+  try {
+    anydim::set_option(options, name, value);
+  } catch (const anydim::Error& not_an_option) {
+    try {
+      anydim::set_tune_setting(settings, name, value);
+    } catch (const anydim::Error&) {
+      throw not_an_option;
+    }
+  }
+}
+
+int run(const char* file, const char* database, std::size_t rounds, std::span<char*> words) {
   using namespace anydim;
-  CompileOptions options{.threads = std::atoi(arguments[5])};
-  if (arguments[7] != nullptr) options.precision = parse_precision(arguments[7]);
-  Contestant plain = make(arguments[1], options);
-  Contestant again = make(arguments[1], options);
-  options.database = arguments[3];
-  Contestant tuned = make(arguments[1], options);
-  const SampleInputs sample(load_model(arguments[1]));
-  const tuner::Distribution lengths = tuner::read_lengths(arguments[2]);
-  const tuner::Workload workload = tuner::sample_workload(
-      shape_of(*plain.model), lengths, {.texts = std::atoll(arguments[4])}, 1, 0);
+  CompileOptions options;
+  TuneSettings settings;
+  for (const char* word : words) set(word, options, settings);
+  require_sizes(settings);
+  Contestant plain = make(file, options);
+  Contestant again = make(file, options);
+  options.database = database;
+  Contestant tuned = make(file, options);
+  const SampleInputs sample(load_model(file));
+  const tuner::Workload workload =
+      workloads_of(settings, plain.model->inputs(), shape_of(*plain.model)).unseen;
   std::vector<std::vector<ir::Tensor>> calls;
   for (const tuner::Call& call : workload.calls) calls.push_back(sample.make(*plain.model, call));
-  Contestant* const contestants[] = {&tuned, &plain, &again};
+  const std::array<Contestant*, 3> contestants = {&tuned, &plain, &again};
   for (const auto& inputs : calls)
     for (Contestant* each : contestants) time_call(*each, inputs);
   for (const Contestant* each : contestants) each->model->complete();
 
   constexpr std::size_t in_a_row = 16;
   std::vector<double> ratios, strays, seconds;
-  for (std::size_t round = 0; round < static_cast<std::size_t>(std::atoi(arguments[6])); ++round) {
+  for (std::size_t round = 0; round < rounds; ++round) {
     for (Contestant* each : contestants) each->pass = 0;
     for (std::size_t first = 0, block = round; first < calls.size(); first += in_a_row, ++block) {
       for (std::size_t turn = 0; turn < 3; ++turn) {
@@ -85,12 +108,14 @@ int run(char** arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7 && argc != 8) {
-    fmt::print(stderr, "usage: tuned_gain MODEL LENGTHS DATABASE BATCH THREADS ROUNDS [bf16]\n");
+  const int rounds = argc < 4 ? 0 : std::atoi(argv[3]);
+  if (rounds < 1) {
+    fmt::print(stderr, "usage: tuned_gain MODEL DATABASE ROUNDS [NAME=VALUE...]\n");
     return 2;
   }
   try {
-    return run(argv);
+    return run(argv[1], argv[2], static_cast<std::size_t>(rounds),
+               std::span(argv + 4, argv + argc));
   } catch (const anydim::Error& error) {
     fmt::print(stderr, "tuned_gain: {}\n", error.what());
     return static_cast<int>(error.kind());
