@@ -45,7 +45,8 @@ void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Itera
 }  // namespace
 
 void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
-                const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body) {
+                const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body,
+                const RowBody& before) {
   Scope& root = kernel.root();
   llvm::Value* rows = emit_index(kernel, root, plan.rows);
   llvm::Value* rows_per_task = emit_index(kernel, root, plan.rows_per_task);
@@ -69,6 +70,7 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
     }
     llvm::Value* last_row = at.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
                                                      at.CreateAdd(first_row, rows_per_task), rows);
+    if (before) before(task, first, last);
     kernel.loop(task, first_row, last_row, 1, [&](Scope& row, llvm::Value* number_of_row) {
       define_point(kernel, row, outer, number_of_row);
       body(row, first, last);

@@ -29,8 +29,11 @@ TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length,
 // defined, on elements [first, last) of the row. `begin` < `end` need not hold; every extent of
 // `outer` is at least 1 where it does.
 using RowBody = std::function<void(Scope& row, llvm::Value* first, llvm::Value* last)>;
+// `before`: for what all rows of a task have in common, none of which is defined there; not called
+// where plan.rows_per_task is 1.
 void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
-                const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body);
+                const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body,
+                const RowBody& before = {});
 
 // Loops over a range of one iteration in vectors. body(scope, copy): the iteration's variable and
 // lanes are set in the scope; `copy` tells the vectors of one turn of the loop apart (always 0 for

@@ -8,6 +8,7 @@
 #include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/decompose_counts.h"
+#include "passes/fusible.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -127,6 +128,46 @@ void write_zero_nan(Function& function, Binding attention, std::vector<Binding>&
   writer.emit(Op::where, {writer.emit(Op::is_nan, {plain}), sum, plain}, {}, result);
 }
 
+std::vector<std::size_t> resampled_axes(const Function& function, const Binding& resize) {
+  const std::size_t rank = function.tensor_type(resize.operands[0]).rank();
+  if (has_attribute(resize, "axes")) return normalised_axes(resize, rank);
+  std::vector<std::size_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+bool mixes_along_several(const Function& function, const Binding& binding) {
+  return mixes_elements(binding) && resampled_axes(function, binding).size() > 1;
+}
+
+// Linear and cubic resampling along one axis after the other: the sum of both axes' shares, with
+// as many elements read as the axes have shares together, not multiplied. Elements of the last axis
+// are the costly ones to read, so it is done where there are fewest.
+void write_resize(Function& function, const Binding& resize, std::vector<Binding>& into) {
+  const TensorType source = function.tensor_type(resize.operands[0]),
+                   target = function.tensor_type(resize.results[0]);
+  std::vector<std::size_t> axes = resampled_axes(function, resize);
+  const bool grows = std::ranges::any_of(axes, [&](std::size_t axis) {
+    return axis + 1 != source.rank() &&
+           prove_less_equal(target.dims[axis], source.dims[axis], function.symbols) != Proof::Yes;
+  });
+  if (grows) std::ranges::reverse(axes);
+  BindingWriter writer(function, into, resize.source, "resampled");
+  Attributes attributes = resize.attributes;
+  attributes.erase("sizes");
+  const bool converted = source.dtype != DType::F32;
+  ValueId value = converted ? writer.cast(resize.operands[0], DType::F32) : resize.operands[0];
+  std::vector<Dim> dims = source.dims;
+  for (const std::size_t axis : axes) {
+    dims[axis] = target.dims[axis];
+    attributes["axes"] = std::vector<std::int64_t>{static_cast<std::int64_t>(axis)};
+    const bool last = axis == axes.back() && !converted;
+    value = writer.emit(Op::dyn_resize, {value, resize.operands[1], writer.shape(dims)}, attributes,
+                        last ? resize.results[0] : no_value);
+  }
+  if (converted) writer.emit(Op::cast, {value}, {{"to", source.dtype}}, resize.results[0]);
+}
+
 // `zeroes_nan_weights`: Backend::zeroes_nan_weights().
 void decompose(Function& function, Block& block, bool zeroes_nan_weights) {
   std::vector<Binding> result;
@@ -141,6 +182,7 @@ void decompose(Function& function, Block& block, bool zeroes_nan_weights) {
       write_zero_nan(function, std::move(binding), result);
     else if (is_extreme_of_rows(function, binding))
       write_extreme(function, std::move(binding), result);
+    else if (mixes_along_several(function, binding)) write_resize(function, binding, result);
     else if (opens_extents(function, binding)) write_counted(function, binding, result);
     else {
       if (binding.op == Op::assertion) reduce_condition(function, binding, result);

@@ -13,10 +13,10 @@ namespace anydim::passes {
 //     in a conversion of its end to 16 bits, and the largest and smallest element of each of its
 //     rows, that other users stand beside;
 //  2. from the results backwards, each group takes in its producers: views and widening conversions
-//     always (they never exist in memory), element-wise work where no one else reads it, and the
-//     cheap arithmetic of an attention mask even where several layers read it; a map that others
-//     read later is a second result of the map over the same elements that reads it. Operands of
-//     products stay in memory: they are read once for every tile.
+//     always (they never exist in memory), element-wise work where no one else reads it and no
+//     resampling mixes it, and the cheap arithmetic of an attention mask even where several layers
+//     read it; a map that others read later is a second result of the map over the same elements
+//     that reads it. Operands of products stay in memory: they are read once for every tile.
 // What no result needs is dropped. Equal regions are one region of the module.
 void fuse(ir::Module& module, PassContext& context);
 

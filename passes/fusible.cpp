@@ -50,6 +50,11 @@ bool is_cheap_arithmetic(const Binding& binding) {
          binding.op == Op::dyn_arange;
 }
 
+bool mixes_elements(const Binding& binding) {
+  return (binding.op == Op::resize || binding.op == Op::dyn_resize) &&
+         string_attribute(binding, "mode") != "nearest";
+}
+
 bool is_offsets(Op op, std::size_t operand) {
   switch (op) {
     case Op::attention: return operand == 4 || operand == 5;

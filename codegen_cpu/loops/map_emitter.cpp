@@ -1,4 +1,6 @@
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/loops/row_tables.h"
+#include "codegen_cpu/loops/shared_steps.h"
 #include "codegen_cpu/task_loop.h"
 
 namespace anydim::codegen_cpu {
@@ -11,6 +13,7 @@ EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form,
   const auto unroll = static_cast<unsigned>(schedule.field("unroll"));
   const std::int64_t grain = schedule.field("grain");
   EmittedKernel emitted;
+  ScratchLayout scratch;
   for (const ir::MapPart& part : form.parts) {
     std::span<const ir::Iteration> outer(part.space);
     const ir::Iteration none{ir::loop_leaf(ir::LoopRole::Made), Dim(1)};
@@ -33,21 +36,36 @@ EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form,
     llvm::Value* some = at.CreateICmpSLT(begin, end);
     kernel.guarded(root, some, [&](Scope& tasks) {
       ProgramEmitter program(kernel, part.program, tasks, roots);
-      emit_tasks(kernel, tasks, outer, plan, begin, end,
-                 [&](Scope& row, llvm::Value* first, llvm::Value* last) {
-                   const VectorRange range{.variable = run.variable,
-                                           .first = first,
-                                           .last = last,
-                                           .width = width,
-                                           .unroll = unroll,
-                                           .whole = whole};
-                   emit_vector_range(kernel, row, range, [&](Scope& point, unsigned) {
-                     for (const ir::Store& store : part.stores) program.store(point, store);
-                   });
-                 });
+      RowTables tables(kernel, scratch, program,
+                       plan.rows_per_task.is_constant(1)
+                           ? std::vector<std::int32_t>()
+                           : shared_steps(part, kernel.symbols()).kept,
+                       ir::min(plan.length, plan.piece), width);
+      const auto range_of = [&](llvm::Value* first, llvm::Value* last, unsigned vectors) {
+        return VectorRange{.variable = run.variable,
+                           .first = first,
+                           .last = last,
+                           .width = width,
+                           .unroll = vectors,
+                           .whole = whole};
+      };
+      emit_tasks(
+          kernel, tasks, outer, plan, begin, end,
+          [&](Scope& row, llvm::Value* first, llvm::Value* last) {
+            emit_vector_range(kernel, row, range_of(first, last, unroll),
+                              [&](Scope& point, unsigned) {
+                                tables.give(point, program);
+                                for (const ir::Store& store : part.stores)
+                                  program.store(point, store);
+                              });
+          },
+          [&](Scope& task, llvm::Value* first, llvm::Value* last) {
+            tables.fill(task, program, range_of(first, last, 1));
+          });
     });
     emitted.tasks = emitted.tasks + plan.tasks;
   }
+  emitted.scratch_bytes = scratch.bytes();
   return emitted;
 }
 

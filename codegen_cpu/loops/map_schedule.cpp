@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/loops/shared_steps.h"
 #include "codegen_cpu/work_estimate.h"
 
 namespace anydim::codegen_cpu {
@@ -25,8 +26,10 @@ const ir::Iteration* last_of(const ir::MapPart& part) {
 
 double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes) {
   const ir::Iteration* last = last_of(part);
-  return point_cycles(inputs, part.program, part.stores, last ? last->variable : ir::DimLeaf(),
-                      lanes);
+  const double all =
+      point_cycles(inputs, part.program, part.stores, last ? last->variable : ir::DimLeaf(), lanes);
+  const SharedSteps shared = shared_steps(part, inputs.form.symbols);
+  return shared.kept.empty() ? all : all - cycles_saved(part, shared) / lanes;
 }
 
 class MapKind final : public KindOf<ir::MapForm> {

@@ -3,12 +3,14 @@
 #include <bit>
 
 #include "codegen_cpu/scalars/scalar_emitter.h"
+#include "ir/dims/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
 
 namespace {
 
+using ir::Dim;
 using ir::DType;
 
 unsigned width_of(llvm::Value* value) {
@@ -112,9 +114,20 @@ llvm::Value* lane_pointers(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
         at.CreateMul(at.CreateVectorSplat(width, step), llvm::ConstantVector::get(numbers));
     return kernel.element_pointer(first, dtype, steps);
   }
-  llvm::Value* offsets = emit_index_lanes(kernel, scope, offset);
+  // What lanes share is added to the base: what is left are mostly narrow numbers, which gathers
+  // take faster.
+  Dim shared(offset.constant_part()), apart = offset - shared;
+  if (apart.kind() == Dim::Kind::Sum) {
+    for (const Dim::Term& term : apart.terms()) {
+      const Dim part = ir::as_dim(term);
+      if (!differs_between_lanes(scope, part)) shared = shared + part;
+    }
+    apart = offset - shared;
+  }
+  llvm::Value* first = emit_pointer(kernel, scope, base, dtype, shared);
+  llvm::Value* offsets = emit_index_lanes(kernel, scope, apart);
   kernel.at(scope);
-  return kernel.element_pointer(base, dtype, kernel.splat(offsets, width));
+  return kernel.element_pointer(first, dtype, kernel.splat(offsets, width));
 }
 
 // Distances up to which reading what lies between is less work than a gather.

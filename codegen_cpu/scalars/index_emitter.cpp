@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "ir/dims/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -11,12 +12,6 @@ namespace anydim::codegen_cpu {
 namespace {
 
 using ir::Dim;
-
-Dim as_dim(const Dim::Term& term) {
-  Dim product(term.coefficient);
-  for (const Dim& factor : term.factors) product = product * factor;
-  return product;
-}
 
 // Emits one dim, lane 0 only or every lane.
 class Emission {

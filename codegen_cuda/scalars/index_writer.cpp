@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "ir/dims/affine.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -19,12 +20,6 @@ std::string number(std::int64_t value, bool wide) {
   if (value == std::numeric_limits<std::int64_t>::min()) return "(-9223372036854775807ll - 1)";
   const std::string text = std::to_string(value) + (wide ? "ll" : "");
   return value < 0 ? "(" + text + ")" : text;
-}
-
-Dim as_dim(const Dim::Term& term) {
-  Dim product(term.coefficient);
-  for (const Dim& factor : term.factors) product = product * factor;
-  return product;
 }
 
 std::string widened_index(const IndexVariable& part, bool wide) {

@@ -12,4 +12,10 @@ std::optional<Affine> affine_in(const Dim& dim, const DimLeaf& leaf) {
   return Affine{.stride = stride, .base = base};
 }
 
+Dim as_dim(const Dim::Term& term) {
+  Dim product(term.coefficient);
+  for (const Dim& factor : term.factors) product = product * factor;
+  return product;
+}
+
 }  // namespace anydim::ir

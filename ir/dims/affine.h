@@ -15,4 +15,7 @@ struct Affine {
 // nullopt where the dim isn't of that form (the leaf inside a division, a power, a choice, ...).
 std::optional<Affine> affine_in(const Dim& dim, const DimLeaf& leaf);
 
+// A term of a sum by itself.
+Dim as_dim(const Dim::Term& term);
+
 }  // namespace anydim::ir
