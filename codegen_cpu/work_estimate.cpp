@@ -41,6 +41,11 @@ double access_cycles(Stride stride, int lanes) {
 
 }  // namespace
 
+double cycles_saved_by_tile(int lanes) {
+  // A round of shuffles moves each vector once.
+  return access_cycles(Stride::Other, lanes) - access_cycles(Stride::One, lanes) - std::log2(lanes);
+}
+
 double operation_cycles(const ScalarStep& step) {
   constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18,
                    library = 400;

@@ -58,6 +58,9 @@ double traffic_bytes(const PlanInputs& inputs, double points, std::span<const st
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 
+// Cycles that a vector of a load saves by being transposed in registers instead of gathered.
+double cycles_saved_by_tile(int lanes);
+
 // Schedules by grain, and for more than two threads the same with smaller tasks, which change no
 // result: grains are multiples of a schedule's vectors.
 std::vector<ir::Schedule> with_finer_grains(const PlanInputs& inputs,

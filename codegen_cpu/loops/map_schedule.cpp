@@ -1,9 +1,11 @@
-// Schedules of maps: `map vector=LANES unroll=VECTORS grain=ELEMENTS` (elements of one task).
+// Schedules of maps: `map vector=LANES unroll=VECTORS grain=ELEMENTS [tile=1]` (elements of one
+// task; tile=1: parts that read across do so in square tiles).
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/loops/map_tile.h"
 #include "codegen_cpu/loops/shared_steps.h"
 #include "codegen_cpu/work_estimate.h"
 
@@ -13,10 +15,12 @@ namespace {
 
 using ir::MapForm;
 
+constexpr std::int64_t most_grain = 16384;
+
 // Elements whose work is worth handing to another worker.
 std::int64_t grain_for(double cycles) {
   constexpr double task_cycles = 6000;
-  const double elements = std::clamp(task_cycles / cycles, 64.0, 16384.0);
+  const double elements = std::clamp(task_cycles / cycles, 64.0, static_cast<double>(most_grain));
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(elements)));
 }
 
@@ -24,10 +28,22 @@ const ir::Iteration* last_of(const ir::MapPart& part) {
   return part.space.empty() ? nullptr : &part.space.back();
 }
 
-double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes) {
+// Most lanes of a tile's side, of those parts that have tiles; 0: none has.
+std::int64_t tile_lanes(const PlanInputs& inputs, const MapForm& form) {
+  std::int64_t lanes = 0;
+  for (const ir::MapPart& part : form.parts) {
+    const auto tile = tile_of(part, inputs.form);
+    if (tile) lanes = lanes == 0 ? tile->lanes : std::min(lanes, tile->lanes);
+  }
+  return lanes;
+}
+
+double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes, bool tiled) {
   const ir::Iteration* last = last_of(part);
   const double all =
       point_cycles(inputs, part.program, part.stores, last ? last->variable : ir::DimLeaf(), lanes);
+  if (const auto tile = tiled ? tile_of(part, inputs.form) : std::nullopt)
+    return all - static_cast<double>(tile->loads.size()) * cycles_saved_by_tile(lanes) / lanes;
   const SharedSteps shared = shared_steps(part, inputs.form.symbols);
   return shared.kept.empty() ? all : all - cycles_saved(part, shared) / lanes;
 }
@@ -52,12 +68,14 @@ class MapKind final : public KindOf<ir::MapForm> {
     if (longest < lanes)
       lanes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
     for (const ir::MapPart& part : form.parts)
-      cycles = std::max(cycles, part_cycles(inputs, part, lanes));
+      cycles = std::max(cycles, part_cycles(inputs, part, lanes, false));
     const std::int64_t unroll = steps > 24 || longest < 2 * lanes ? 1 : 2;
-    return with_finer_grains(
-        inputs,
-        {{.name = "map",
-          .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}});
+    std::vector<ir::Schedule> schedules{
+        {.name = "map",
+         .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
+    if (const std::int64_t side = std::min<std::int64_t>(tile_lanes(inputs, form), lanes); side > 1)
+      schedules.push_back(tiled(side, most_grain));
+    return with_finer_grains(inputs, std::move(schedules));
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
@@ -74,6 +92,10 @@ class MapKind final : public KindOf<ir::MapForm> {
                .fields = {{"vector", vector}, {"unroll", unroll}, {"grain", grain}}});
       }
     }
+    if (const std::int64_t side = std::min(tile_lanes(inputs, form_of(inputs.form)), lanes);
+        side > 1)
+      for (std::int64_t grain = 1024; grain <= 65536; grain *= 4)
+        schedules.push_back(tiled(side, grain));
     return schedules;
   }
 
@@ -81,6 +103,7 @@ class MapKind final : public KindOf<ir::MapForm> {
                   std::span<const std::int64_t> keys) const override {
     const auto& form = form_of(inputs.form);
     const auto lanes = static_cast<double>(schedule.field("vector"));
+    const bool tiles = schedule.find("tile").value_or(0) != 0;
     double cycles = 0, points = 0;
     for (const ir::MapPart& part : form.parts) {
       const double part_points = points_at(inputs, part.space, keys);
@@ -91,11 +114,17 @@ class MapKind final : public KindOf<ir::MapForm> {
                                    : 1;
       const double rows = length > 0 ? part_points / length : 0;
       cycles += rows * (10 + std::ceil(length / lanes) * lanes *
-                                 part_cycles(inputs, part, static_cast<int>(lanes)));
+                                 part_cycles(inputs, part, static_cast<int>(lanes), tiles));
       points += part_points;
     }
     return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys),
                           points / static_cast<double>(schedule.field("grain")));
+  }
+
+ private:
+  static ir::Schedule tiled(std::int64_t side, std::int64_t grain) {
+    return {.name = "map",
+            .fields = {{"vector", side}, {"unroll", 1}, {"grain", grain}, {"tile", 1}}};
   }
 
  protected:
