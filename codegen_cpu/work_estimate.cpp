@@ -48,7 +48,7 @@ double cycles_saved_by_tile(int lanes) {
 
 double operation_cycles(const ScalarStep& step) {
   constexpr double division = 8, integer_division = 60, polynomial = 10, rational = 18,
-                   library = 400;
+                   in_doubles = 30, power = 90, library = 400;
   const bool is_f64 = step.dtype == ir::DType::F64;
   switch (ir::info(step.op()).cost) {
     case ir::Cost::simple: return 0.5;
@@ -59,8 +59,8 @@ double operation_cycles(const ScalarStep& step) {
     case ir::Cost::logistic: return is_f64 ? library : polynomial + division;
     case ir::Cost::tangent:
     case ir::Cost::error_function: return is_f64 ? library : rational;
-    case ir::Cost::periodic:
-    case ir::Cost::power: return library;
+    case ir::Cost::periodic: return is_f64 ? library : in_doubles;
+    case ir::Cost::power: return is_f64 || !ir::is_float(step.dtype) ? library : power;
   }
   internal_error("an op has one of the costs");
 }

@@ -1,6 +1,6 @@
 // libm entry points that kernels call through their arguments: a kernel blob has no unresolved
-// symbols. Used where a vectorised implementation isn't worth its code: f64 functions and rarely
-// used f32 ones.
+// symbols. Used where a vectorised implementation isn't worth its code: f64 functions, fmod, and
+// sin, cos and tan of large f32.
 #pragma once
 
 #include <optional>

@@ -51,7 +51,7 @@ enum class Cost : std::uint8_t {
   logistic,
   tangent,
   error_function,
-  periodic,  // and what a library computes like it
+  periodic,  // and other functions that take about as long
   power,
 };
 

@@ -145,12 +145,24 @@ class RealBody {
     });
   }
 
-  // Squares and cubes are what models raise to; the products are as good as pow.
+  // What models raise to by products, quotients and roots, which are as good as pow.
   Value power() {
     if (m_.is_literal(b(), 1)) return a();
     if (m_.is_literal(b(), 2)) return mul(a(), a());
     if (m_.is_literal(b(), 3)) return mul(mul(a(), a()), a());
+    if (m_.is_literal(b(), 0.5)) return positive_root();
+    if (m_.is_literal(b(), -0.5)) return div(m_.real(1), positive_root());
+    if (m_.is_literal(b(), -1)) return div(m_.real(1), a());
+    if (m_.is_literal(b(), -2))
+      return m_.with(div(m_.real(1), a()), [&](const Value& x) { return mul(x, x); });
     return m_.function(LibraryFunction::pow, operands_);
+  }
+
+  // As pow has it: +0 of -0, and infinity of -infinity.
+  Value positive_root() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return m_.select(m_.compare(Op::equal, a(), m_.real(-infinity)), m_.real(infinity),
+                     m_.magnitude(m_.square_root(a())));
   }
 
   Machine& m_;

@@ -93,16 +93,29 @@ class Elementwise {
     return select(is_nan(x), x, better);
   }
   Value function(ir::LibraryFunction function, std::span<const Value> operands) {
-    if (!doubles()) {
-      switch (function) {  // NOLINT: others are not worth a vector implementation
-        case ir::LibraryFunction::exp: return exp_f32(kernel_, operands[0]);
-        case ir::LibraryFunction::log: return log_f32(kernel_, operands[0]);
-        case ir::LibraryFunction::tanh: return tanh_f32(kernel_, operands[0]);
-        case ir::LibraryFunction::erf: return erf_f32(kernel_, operands[0]);
-        default: break;
-      }
+    using enum ir::LibraryFunction;
+    if (doubles()) return host(scope_, function, operands);
+    switch (function) {
+      case exp: return exp_f32(kernel_, operands[0]);
+      case log: return log_f32(kernel_, operands[0]);
+      case tanh: return tanh_f32(kernel_, operands[0]);
+      case erf: return erf_f32(kernel_, operands[0]);
+      case asin: return asin_f32(kernel_, operands[0]);
+      case acos: return acos_f32(kernel_, operands[0]);
+      case atan: return atan_f32(kernel_, operands[0]);
+      case sin:
+      case cos:
+      case tan: return periodic(function, operands);
+      case sinh:
+      case cosh:
+      case asinh:
+      case acosh:
+      case atanh:
+      case erfc:
+      case pow: return wide_f32(kernel_, function, operands);
+      case fmod: return host(scope_, function, operands);
     }
-    return host(function, operands);
+    internal_error("a library function is one of these");
   }
   Value with(Value value, auto body) { return body(value); }
 
@@ -342,8 +355,27 @@ class Elementwise {
     return result;
   }
 
+  // Lanes beyond the limit, which are rare, are libm's.
+  llvm::Value* periodic(ir::LibraryFunction function, std::span<llvm::Value* const> values) {
+    auto* size = magnitude(values[0]);
+    auto* is_far =
+        at().CreateAnd(at().CreateFCmpOGT(size, real(periodic_limit)),
+                       at().CreateFCmpOLT(size, real(std::numeric_limits<double>::infinity())));
+    auto* near = wide_f32(kernel_, function, values);
+    auto* result = kernel_.variable(type_, "periodic");
+    at().CreateStore(near, result);
+    kernel_.guarded(scope_, width_ == 1 ? is_far : at().CreateOrReduce(is_far), [&](Scope& inner) {
+      kernel_.at(inner);
+      auto* far = host(inner, function, values);
+      at().CreateStore(at().CreateSelect(is_far, far, near), result);
+    });
+    kernel_.at(scope_);
+    return at().CreateLoad(type_, result);
+  }
+
   // A libm function, in double; one shared loop over the lanes a kernel, function and width.
-  llvm::Value* host(ir::LibraryFunction function, std::span<llvm::Value* const> values) {
+  llvm::Value* host(Scope& scope, ir::LibraryFunction function,
+                    std::span<llvm::Value* const> values) {
     const auto position = static_cast<unsigned>(function);
     std::vector<llvm::Value*> memory;
     auto* f64 = at().getDoubleTy();
@@ -359,7 +391,7 @@ class Elementwise {
     }
     if (width_ == 1) return at().CreateFPCast(kernel_.call_host(position, memory), type_);
     auto* results = kernel_.variable(like(f64), "results");
-    kernel_.loop(scope_, kernel_.constant(0), kernel_.constant(width_), 1,
+    kernel_.loop(scope, kernel_.constant(0), kernel_.constant(width_), 1,
                  [&](Scope& body, llvm::Value* lane) {
                    auto& code = kernel_.at(body);
                    std::vector<llvm::Value*> scalars;
@@ -368,7 +400,7 @@ class Elementwise {
                    llvm::Value* result = kernel_.call_host(position, scalars);
                    code.CreateStore(result, code.CreateGEP(f64, results, lane));
                  });
-    kernel_.at(scope_);
+    kernel_.at(scope);
     return at().CreateFPCast(at().CreateLoad(like(f64), results), type_);
   }
 

@@ -4,7 +4,8 @@
 
 #include <limits>
 #include <numbers>
-#include <span>
+
+#include "codegen_cpu/scalars/math_emitter.h"
 
 namespace anydim::codegen_cpu {
 
@@ -40,6 +41,25 @@ constexpr float erf_below[] = {1.0F,
                                0.0011652171378955245F,
                                3.800393460551277e-05F};
 constexpr float erf_limit = 3.92F;
+// asin(x) = x + x^3 P(x^2), |x| <= 1/2
+constexpr float asin_coefficients[] = {0.16666752099990845F, 0.074953094124794F,
+                                       0.04546914994716644F, 0.024184778332710266F,
+                                       0.042158305644989014F};
+// atan(x) = x + x^3 P(x^2), |x| <= 1
+constexpr float atan_coefficients[] = {
+    -0.33333298563957214F,  0.1999852955341339F,   -0.14264015853405F,
+    0.10950880497694016F,   -0.08399306237697601F, 0.05788137763738632F,
+    -0.031096938997507095F, 0.010868623852729797F, -0.0017827945994213223F};
+
+// A number as the sum of two.
+struct TwoFloats {
+  double high, low;
+};
+constexpr TwoFloats two_floats(double number) {
+  const auto high = static_cast<float>(number);
+  return {high, number - high};
+}
+constexpr TwoFloats pi = two_floats(std::numbers::pi), pi_half = two_floats(std::numbers::pi / 2);
 
 // ln 2 in two parts; the first has so few bits that multiples of it by small integers are exact.
 constexpr float ln2_high = 0.693359375F;
@@ -48,41 +68,15 @@ constexpr float ln2_low = -2.12194440054690583e-4F;
 // Adding it leaves a number's nearest integer in the low bits of the sum.
 constexpr double round_to_integer = 0x1.8p23;
 
-// Emits on vectors of one width.
-class Math {
+class Math : MathEmitter {
  public:
-  Math(KernelBuilder& kernel, llvm::Value* like)
-      : kernel_(kernel), at_(kernel.here()), type_(like->getType()) {
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
-    width_ = vector ? vector->getNumElements() : 1;
-    integer_ = kernel.vector_of(at_.getInt32Ty(), width_);
-  }
+  Math(KernelBuilder& kernel, llvm::Value* like) : MathEmitter(kernel, like->getType()) {}
 
-  llvm::Value* real(double value) { return llvm::ConstantFP::get(type_, value); }
-  llvm::Value* integer(std::int64_t value) {
-    return llvm::ConstantInt::get(integer_, static_cast<std::uint64_t>(value), true);
-  }
-  llvm::Value* bits(llvm::Value* x) { return at_.CreateBitCast(x, integer_); }
-  llvm::Value* from_bits(llvm::Value* x) { return at_.CreateBitCast(x, type_); }
-
-  // c[0] + c[1] x + c[2] x^2 + ...
-  llvm::Value* polynomial(llvm::Value* x, std::span<const float> c) {
-    llvm::Value* sum = real(c.back());
-    for (std::size_t i = c.size() - 1; i-- > 0;) sum = multiply_add(kernel_, sum, x, real(c[i]));
-    return sum;
-  }
-
-  llvm::Value* rational(llvm::Value* x, std::span<const float> above, std::span<const float> below,
-                        float limit) {
+  llvm::Value* rational(llvm::Value* x, const auto& above, const auto& below, double limit) {
     auto* square = at_.CreateFMul(x, x);
     auto* ratio =
         at_.CreateFDiv(at_.CreateFMul(x, polynomial(square, above)), polynomial(square, below));
-    auto* one = from_bits(
-        at_.CreateOr(at_.CreateAnd(bits(x), integer(std::numeric_limits<std::int32_t>::min())),
-                     bits(real(1.0))));
-    const auto magnitude = [&](llvm::Value* value) {
-      return at_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
-    };
+    auto* one = with_sign_of(x, real(1.0));
     auto* far = at_.CreateFCmpOGE(magnitude(x), real(limit));
     auto* over = at_.CreateFCmpOGT(magnitude(ratio), real(1.0));  // by rounding, close to the limit
     return at_.CreateSelect(at_.CreateOr(far, over), one, ratio);
@@ -90,15 +84,14 @@ class Math {
 
   llvm::Value* exp(llvm::Value* x) {
     // Beyond these the result is infinity or 0 in any case; a NaN passes.
-    x = at_.CreateSelect(at_.CreateFCmpOLT(x, real(-104.0)), real(-104.0), x);
-    x = at_.CreateSelect(at_.CreateFCmpOGT(x, real(89.0)), real(89.0), x);
+    x = between(x, -104, 89);
     auto* magic = real(round_to_integer);
-    auto* shifted = multiply_add(kernel_, x, real(std::numbers::log2e), magic);
+    auto* shifted = fused(x, real(std::numbers::log2e), magic);
     auto* power = at_.CreateFSub(shifted, magic);
-    auto* rest = multiply_add(kernel_, power, real(-ln2_high), x);
-    rest = multiply_add(kernel_, power, real(-ln2_low), rest);
+    auto* rest = fused(power, real(-ln2_high), x);
+    rest = fused(power, real(-ln2_low), rest);
     auto* square = at_.CreateFMul(rest, rest);
-    auto* mantissa = multiply_add(kernel_, square, polynomial(rest, exp_coefficients), rest);
+    auto* mantissa = fused(square, polynomial(rest, exp_coefficients), rest);
     mantissa = at_.CreateFAdd(mantissa, real(1.0));
     if (kernel_.target().level == Level::Avx512 && width_ == 16) {
       auto* current_rounding = at_.getInt32(4);
@@ -120,11 +113,11 @@ class Math {
 
   llvm::Value* exp_nonpositive(llvm::Value* x, double factor) {
     auto* power = at_.CreateFMul(x, real(factor * std::numbers::log2e));
-    power = at_.CreateSelect(at_.CreateFCmpOLT(power, real(-127.0)), real(-127.0), power);
+    power = at_least(power, -127);
     auto* magic = real(round_to_integer);
     auto* shifted = at_.CreateFAdd(power, magic);
     auto* rest = at_.CreateFSub(power, at_.CreateFSub(shifted, magic));
-    auto* mantissa = multiply_add(kernel_, polynomial(rest, exp2_coefficients), rest, real(1.0));
+    auto* mantissa = fused(polynomial(rest, exp2_coefficients), rest, real(1.0));
     return at_.CreateFMul(mantissa, two_to(at_.CreateSub(bits(shifted), bits(magic))));
   }
 
@@ -141,9 +134,9 @@ class Math {
         at_.CreateSub(exponent, at_.CreateSelect(denormal, integer(23), integer(0))), type_);
     auto* square = at_.CreateFMul(f, f);
     auto* tail = at_.CreateFMul(at_.CreateFMul(square, f), polynomial(f, log_coefficients));
-    tail = multiply_add(kernel_, power, real(ln2_low), tail);
-    tail = multiply_add(kernel_, square, real(-0.5), tail);
-    auto* result = multiply_add(kernel_, power, real(ln2_high), at_.CreateFAdd(tail, f));
+    tail = fused(power, real(ln2_low), tail);
+    tail = fused(square, real(-0.5), tail);
+    auto* result = fused(power, real(ln2_high), at_.CreateFAdd(tail, f));
     constexpr float infinity = std::numeric_limits<float>::infinity();
     result = at_.CreateSelect(at_.CreateFCmpOLT(x, real(infinity)), result, x);
     result = at_.CreateSelect(at_.CreateFCmpOEQ(x, real(0.0)), real(-infinity), result);
@@ -154,12 +147,48 @@ class Math {
   llvm::Value* erf(llvm::Value* x) { return rational(x, erf_above, erf_below, erf_limit); }
   llvm::Value* tanh(llvm::Value* x) { return rational(x, tanh_above, tanh_below, tanh_limit); }
 
+  llvm::Value* asin(llvm::Value* x) {
+    const Arcsine part = arcsine(x);
+    auto* far = minus(pi_half, at_.CreateFMul(part.value, real(2)));
+    return with_sign_of(x, at_.CreateSelect(part.is_far, far, part.value));
+  }
+  llvm::Value* acos(llvm::Value* x) {
+    const Arcsine part = arcsine(x);
+    auto* twice = at_.CreateFMul(part.value, real(2));
+    auto* far = at_.CreateSelect(at_.CreateFCmpOLT(x, real(0)), minus(pi, twice), twice);
+    return at_.CreateSelect(part.is_far, far, minus(pi_half, with_sign_of(x, part.value)));
+  }
+  // atan(x) = pi / 2 + atan(-1 / x) of x > 0
+  llvm::Value* atan(llvm::Value* x) {
+    auto* size = magnitude(x);
+    auto* is_far = at_.CreateFCmpOGT(size, real(1));
+    auto* near = at_.CreateSelect(is_far, at_.CreateFDiv(real(1), size), size);
+    auto* angle = odd_series(near, at_.CreateFMul(near, near), atan_coefficients);
+    return with_sign_of(x, at_.CreateSelect(is_far, minus(pi_half, angle), angle));
+  }
+
  private:
-  KernelBuilder& kernel_;
-  llvm::IRBuilder<>& at_;
-  llvm::Type* type_;
-  llvm::Type* integer_;
-  unsigned width_ = 1;
+  // x + x z P(z)
+  llvm::Value* odd_series(llvm::Value* x, llvm::Value* z, const auto& coefficients) {
+    return fused(at_.CreateFMul(x, z), polynomial(z, coefficients), x);
+  }
+
+  // asin(|x|) for |x| <= 1/2, else half of acos(|x|): the arcsine of sqrt((1 - |x|) / 2).
+  struct Arcsine {
+    llvm::Value *value = nullptr, *is_far = nullptr;
+  };
+  Arcsine arcsine(llvm::Value* x) {
+    auto* size = magnitude(x);
+    auto* is_far = at_.CreateFCmpOGT(size, real(0.5));
+    auto* half = at_.CreateFMul(at_.CreateFSub(real(1), size), real(0.5));
+    auto* z = at_.CreateSelect(is_far, half, at_.CreateFMul(size, size));
+    auto* sine = at_.CreateSelect(is_far, root(half), size);
+    return {odd_series(sine, z, asin_coefficients), is_far};
+  }
+
+  llvm::Value* minus(const TwoFloats& number, llvm::Value* x) {
+    return at_.CreateFSub(real(number.high), at_.CreateFSub(x, real(number.low)));
+  }
 };
 
 }  // namespace
@@ -178,5 +207,8 @@ llvm::Value* exp_nonpositive_f32(KernelBuilder& kernel, llvm::Value* x, double f
 llvm::Value* log_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).log(x); }
 llvm::Value* erf_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).erf(x); }
 llvm::Value* tanh_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).tanh(x); }
+llvm::Value* asin_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).asin(x); }
+llvm::Value* acos_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).acos(x); }
+llvm::Value* atan_f32(KernelBuilder& kernel, llvm::Value* x) { return Math(kernel, x).atan(x); }
 
 }  // namespace anydim::codegen_cpu

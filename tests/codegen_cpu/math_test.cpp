@@ -1,7 +1,8 @@
-// The vectorised f32 functions against libm in double, over every 397th float and around special
-// values, at every level.
+// The vectorised f32 functions against libm in double, over every 397th float, or 2779th, and
+// around special values, at every level.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -12,16 +13,17 @@
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-constexpr std::int64_t stride = 397;
+constexpr std::int64_t dense = 397, sparse = 7 * dense;
 constexpr std::int64_t chunk = 1 << 20;
 
 // Units in the last place of the f32 nearest to the exact value; below the smallest normal, in
 // denormal steps.
 double ulps(float got, double exact) {
   if (std::isnan(got) && std::isnan(exact)) return 0;
-  if (static_cast<double>(got) == exact) return 0;
+  if (static_cast<double>(got) == exact && std::signbit(got) == std::signbit(exact)) return 0;
   const auto nearest = static_cast<float>(exact);
-  if (got == nearest) return 0.5;
+  if (got == nearest && std::signbit(got) == std::signbit(nearest)) return 0.5;
+  if (got == 0 && nearest == 0) return std::numeric_limits<double>::infinity();
   if (std::isinf(got) || std::isinf(nearest) || std::isnan(got) || std::isnan(exact))
     return std::numeric_limits<double>::infinity();
   int exponent = 0;
@@ -37,10 +39,11 @@ struct Outcome {
 
 // Largest `error(x, got)` of the op over floats with either sign.
 Outcome worst_of(const std::string& op, const Target& target,
-                 const std::function<double(float, float)>& error) {
+                 const std::function<double(float, float)>& error, std::int64_t stride = dense,
+                 const std::string& more_operands = {}) {
   const TestRegion region = make_region(
       "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 100000000] {\n  %y = " +
-      op + "(%x)\n  return %y\n}");
+      op + "(%x" + more_operands + ")\n  return %y\n}");
   const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
   Outcome outcome;
   std::int64_t bits = 0;
@@ -50,7 +53,7 @@ Outcome worst_of(const std::string& op, const Target& target,
     for (std::int64_t i = 0; i < chunk; ++i, bits += stride)
       values[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(bits);
     // The neighbourhood of every power of two, 0, infinity and NaN included, in the first chunk.
-    if (bits <= chunk * stride) {
+    if (bits == chunk * stride) {
       for (std::uint32_t i = 0; i < 512; ++i) {
         for (std::uint32_t k = 0; k < 8; ++k) values[i * 8 + k] = (i << 23) + k - 4;
       }
@@ -66,10 +69,11 @@ Outcome worst_of(const std::string& op, const Target& target,
   return outcome;
 }
 
-void expect_ulps(const std::string& op, const std::function<double(double)>& exact, double limit) {
+void expect_ulps(const std::string& op, const std::function<double(double)>& exact, double limit,
+                 std::int64_t stride = dense, const std::string& more_operands = {}) {
   for (const Target& target : targets()) {
-    const Outcome outcome =
-        worst_of(op, target, [&](float x, float got) { return ulps(got, exact(x)); });
+    const Outcome outcome = worst_of(
+        op, target, [&](float x, float got) { return ulps(got, exact(x)); }, stride, more_operands);
     EXPECT_LE(outcome.worst, limit)
         << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
   }
@@ -86,6 +90,118 @@ TEST(Math, Erf) {
 }
 TEST(Math, Tanh) {
   expect_ulps("tanh", [](double x) { return std::tanh(x); }, 6);
+}
+
+TEST(Math, Sin) {
+  expect_ulps("sin", [](double x) { return std::sin(x); }, 0.502, sparse);
+}
+TEST(Math, Cos) {
+  expect_ulps("cos", [](double x) { return std::cos(x); }, 0.502, sparse);
+}
+TEST(Math, Tan) {
+  expect_ulps("tan", [](double x) { return std::tan(x); }, 0.502, sparse);
+}
+TEST(Math, Asin) {
+  expect_ulps("asin", [](double x) { return std::asin(x); }, 2.4, sparse);
+}
+TEST(Math, Acos) {
+  expect_ulps("acos", [](double x) { return std::acos(x); }, 1.1, sparse);
+}
+TEST(Math, Atan) {
+  expect_ulps("atan", [](double x) { return std::atan(x); }, 1.4, sparse);
+}
+TEST(Math, Sinh) {
+  expect_ulps("sinh", [](double x) { return std::sinh(x); }, 0.502, sparse);
+}
+TEST(Math, Cosh) {
+  expect_ulps("cosh", [](double x) { return std::cosh(x); }, 0.502, sparse);
+}
+TEST(Math, Asinh) {
+  expect_ulps("asinh", [](double x) { return std::asinh(x); }, 0.502, sparse);
+}
+TEST(Math, Acosh) {
+  expect_ulps("acosh", [](double x) { return std::acosh(x); }, 0.502, sparse);
+}
+TEST(Math, Atanh) {
+  expect_ulps("atanh", [](double x) { return std::atanh(x); }, 0.502, sparse);
+}
+TEST(Math, Erfc) {
+  expect_ulps("erfc", [](double x) { return std::erfc(x); }, 0.502, sparse);
+}
+
+// Pairs of bases and exponents: the special ones, and results over the whole range of each base,
+// ones close to 1 among them.
+TEST(Math, Pow) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> special = {0,
+                                infinity,
+                                std::numeric_limits<float>::quiet_NaN(),
+                                std::numeric_limits<float>::denorm_min(),
+                                std::numeric_limits<float>::min(),
+                                std::numeric_limits<float>::max(),
+                                0.5F,
+                                1.5F,
+                                3,
+                                4,
+                                1.0F / 3};
+  for (const float power : {1.0F, 2.0F, 0x1p22F, 0x1p23F, 0x1p24F, 0x1p25F, 0x1p31F, 0x1p32F})
+    for (const float away : {0.0F, infinity}) {
+      special.push_back(std::nextafterf(power, away));
+      special.push_back(power);
+    }
+  for (std::size_t i = 0, count = special.size(); i < count; ++i) special.push_back(-special[i]);
+  std::vector<float> bases, exponents;
+  const auto add = [&](float base, double exponent) {
+    bases.push_back(base);
+    exponents.push_back(static_cast<float>(exponent));
+  };
+  for (const float base : special)
+    for (const float exponent : special) add(base, exponent);
+  for (std::int64_t bits = 0; bits < 0x7f800000; bits += 1000 * dense)
+    for (double power = -152; power < 130; power += 0.7)
+      add(std::bit_cast<float>(static_cast<std::uint32_t>(bits)),
+          power / std::log2(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
+  for (int i = -400; i <= 400; ++i)
+    for (double power = -152; power < 130; power += 0.7)
+      add(1 + static_cast<float>(i * i * i) * 0x1p-30F,
+          power / std::log1p(static_cast<double>(i * i * i) * 0x1p-30) * std::numbers::ln2);
+  for (int base = -40; base <= 40; ++base)
+    for (int exponent = -60; exponent <= 60; ++exponent)
+      add(static_cast<float>(base) / 4, exponent);
+
+  const TestRegion region = make_region(
+      "fn @main(%x: Tensor[(n), f32], %y: Tensor[(n), f32]) -> Tensor[(n), f32]\n"
+      "  where n in [0, 100000000] {\n  %z = pow(%x, %y)\n  return %z\n}");
+  const auto count = static_cast<std::int64_t>(bases.size());
+  std::vector<ir::Tensor> inputs;
+  for (const std::vector<float>* values : {&bases, &exponents})
+    std::ranges::copy(
+        *values,
+        inputs.emplace_back(ir::DType::F32, std::vector{count}).mutable_as<float>().begin());
+  for (const Target& target : targets()) {
+    const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
+    const auto got = run(region, target, kernel, {{"n", count}}, inputs, 1);
+    double worst = 0;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < bases.size(); ++i) {
+      const double off = ulps(got[0].as<float>()[i], std::pow(static_cast<double>(bases[i]),
+                                                              static_cast<double>(exponents[i])));
+      if (!(off <= worst)) {
+        worst = off;
+        at = i;
+      }
+    }
+    EXPECT_LE(worst, 0.53) << name_of(target.level) << " at " << std::hexfloat << bases[at] << " ^ "
+                           << exponents[at];
+  }
+}
+
+// Exponents that ir/real_body.h makes products, quotients and roots of.
+TEST(Math, PowOfLiterals) {
+  for (const double exponent : {1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0})
+    expect_ulps(
+        "pow", [=](double x) { return std::pow(x, exponent); }, 2, sparse,
+        ", constant(f32 () [" + std::to_string(exponent) + "])");
 }
 
 TEST(Math, Sigmoid) {

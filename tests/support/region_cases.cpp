@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <span>
 
 #include "ir/error.h"
@@ -78,6 +79,15 @@ std::vector<SymbolValues> few_segment_shapes() {
           {{"t", 60}, {"n", 6}}};
 }
 
+void fill_bases(std::vector<ir::Tensor>& inputs) {
+  constexpr double infinity = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double bases[] = {0,  -0.0,   infinity,  -infinity, nan,  4,
+                              -4, 0x1p70, -0x1p-140, 0.3,       -0.3, 0x1p-140};
+  for (std::int64_t i = 0; i < inputs[0].elements(); ++i)
+    inputs[0].set_real(i, bases[static_cast<std::size_t>(i) % std::size(bases)]);
+}
+
 std::vector<RegionCase> map_cases() {
   std::vector<RegionCase> cases{
       {.name = "AddsAndScalesAtEveryTail",
@@ -105,6 +115,20 @@ fn @main(%x: Tensor[(n), f32], %i: Tensor[(n), i64]) -> (Tensor[(n), bool], Tens
 })",
        .shapes = sizes("n", tails()),
        .interpreted = sizes("n", {0, 1, 3, 4, 37})},
+      {.name = "RaisesToLiterals",
+       .text = R"(
+fn @main(%x: Tensor[(n), f32]) -> (Tensor[(n), f32], Tensor[(n), f32], Tensor[(n), f32], Tensor[(n), f32], Tensor[(n), f32], Tensor[(n), f32])
+  where n in [0, 5000] {
+  %square = pow(%x, constant(f32 () [2]))
+  %cube = pow(%x, constant(f32 () [3]))
+  %root = pow(%x, constant(f32 () [0.5]))
+  %inverse_root = pow(%x, constant(f32 () [-0.5]))
+  %inverse = pow(%x, constant(f32 () [-1]))
+  %inverse_square = pow(%x, constant(f32 () [-2]))
+  return %square, %cube, %root, %inverse_root, %inverse, %inverse_square
+})",
+       .shapes = sizes("n", {12}),
+       .fill = fill_bases},
       {.name = "BroadcastsAlongBothAxes",
        .text = R"(
 fn @main(%x: Tensor[(b, 1, 12), f32], %y: Tensor[(s, 1), f32]) -> Tensor[(b, s, 12), f32]
