@@ -16,6 +16,7 @@
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
 #include "passes/rewrite.h"
+#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -139,6 +140,9 @@ class Layout {
                              [](const Binding& binding) { return binding.op == Op::windows; }))
       return false;
     std::vector<Binding> made;
+    const std::set<ValueId> images = images_of_bytes();
+    for (const ValueId parameter : function_.body.parameters)
+      if (images.contains(parameter)) start(parameter, made, {});
     for (Binding& binding : bindings) {
       note_constant(binding);
       if (binding.results.size() == 1 && binding.blocks.empty() &&
@@ -151,7 +155,11 @@ class Layout {
         }
         if (info(binding.op).has(traits::moves)) moves_.emplace(binding.results[0], binding);
       }
+      const std::vector<ValueId> results = binding.results;
+      const std::string source = binding.source;
       made.push_back(std::move(binding));
+      for (const ValueId result : results)
+        if (images.contains(result)) start(result, made, source);
     }
     bindings = std::move(made);
     replacements_.apply(function_);
@@ -188,6 +196,43 @@ class Layout {
     std::set<ValueId> starts;  // results whose layout this goes on with
   };
 
+  // What convolutions of bytes look at, before anything of it is laid out: the processor multiplies
+  // neighbours of the depth together, which must be channels.
+  std::set<ValueId> images_of_bytes() const {
+    std::map<ValueId, const Binding*> definitions;
+    std::set<ValueId> images;
+    for (const Binding& binding : function_.body.bindings) {
+      for (const ValueId result : binding.results) definitions.emplace(result, &binding);
+      if (binding.op != Op::matmul) continue;
+      bool windows = false;
+      ValueId value = binding.operands[1];
+      for (auto found = definitions.find(value); found != definitions.end();
+           found = definitions.find(value)) {
+        const Binding& move = *found->second;
+        const bool widens = is_widening(function_, move);
+        if (!widens && !is_view(move.op) && move.op != Op::pad) break;
+        windows = windows || move.op == Op::windows;
+        value = move.operands[0];
+      }
+      const Value& image = function_.values[value];
+      if (windows && image.type.is_tensor() && size_of(image.type.tensor.dtype) == 1 &&
+          image.type.tensor.rank() >= 3)
+        images.insert(value);
+    }
+    return images;
+  }
+
+  // The value, which stays, is laid out with its channels innermost where that is asked for.
+  void start(ValueId value, std::vector<Binding>& made, std::string source) {
+    Axes order(dims(value).size());
+    std::iota(order.begin(), order.end(), 0);
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+    BindingWriter writer(function_, made, std::move(source),
+                         function_.values[value].name + "_laid");
+    const ValueId view = writer.emit(Op::transpose, {value}, {{"perm", integers(order)}});
+    laid_.emplace(value, Laid{view, std::move(order), {}});
+  }
+
   const Dims& dims(ValueId value) const { return function_.tensor_type(value).dims; }
   const Laid* laid(ValueId value) const {
     const auto found = laid_.find(value);
@@ -204,6 +249,8 @@ class Layout {
       constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
     else if (info(binding.op).has(traits::reshapes) && constant(binding.operands[0]) != nullptr)
       constants_.emplace(binding.results[0], *constant(binding.operands[0]));
+    else if (is_widening(function_, binding) && constant(binding.operands[0]) != nullptr)
+      widened_.emplace(binding.results[0], binding.operands[0]);
   }
 
   // The value itself is a view from here on, or what is laid out where that is the model's order.
@@ -449,10 +496,12 @@ class Layout {
 
   // [M, K] times [..., K, P].
   std::optional<Laid> product(const Binding& binding, BindingWriter& writer) {
-    const ValueId weight = binding.operands[0], columns = binding.operands[1],
-                  result = binding.results[0];
+    const ValueId columns = binding.operands[1], result = binding.results[0];
+    const auto wide = widened_.find(binding.operands[0]);
+    const ValueId weight = wide == widened_.end() ? binding.operands[0] : wide->second;
     const std::size_t rank = dims(result).size();
-    if (constant(weight) == nullptr || !is_float(function_.tensor_type(result).dtype) ||
+    const bool bytes = wide != widened_.end() && size_of(function_.tensor_type(weight).dtype) == 1;
+    if (constant(weight) == nullptr || !(bytes || is_float(function_.tensor_type(result).dtype)) ||
         dims(weight).size() != 2 || rank < 3 || dims(columns).size() != rank)
       return std::nullopt;
     if (dims(weight)[0].constant().value_or(0) < fewest_channels) return std::nullopt;
@@ -460,9 +509,11 @@ class Layout {
     const auto rows = rows_of(columns, weight, plain, writer);
     if (!rows) return std::nullopt;
     changed_ = true;
-    const ValueId value = writer.emit(
-        Op::matmul, {rows->value, writer.emit(Op::transpose, {rows->weight},
-                                              {{"perm", std::vector<std::int64_t>{1, 0}}})});
+    ValueId right =
+        writer.emit(Op::transpose, {rows->weight}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+    if (wide != widened_.end())
+      right = writer.cast(right, function_.tensor_type(binding.operands[0]).dtype);
+    const ValueId value = writer.emit(Op::matmul, {rows->value, right});
     const Axes order = last_two_turned(rank);
     if (!plain) return Laid{value, order, {result}};
     // The model's order, in memory too.
@@ -476,8 +527,9 @@ class Layout {
   Replacements replacements_{function_};
   bool changed_ = false;
   std::map<ValueId, Tensor> constants_;
-  std::map<ValueId, Laid> laid_;      // otherwise than in the model's order
-  std::map<ValueId, Binding> moves_;  // that are as they were
+  std::map<ValueId, ValueId> widened_;  // constants that are only converted
+  std::map<ValueId, Laid> laid_;        // otherwise than in the model's order
+  std::map<ValueId, Binding> moves_;    // that are as they were
 };
 
 bool lay_out(Function& function) {

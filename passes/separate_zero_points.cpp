@@ -16,6 +16,8 @@ using namespace ir;
 namespace {
 
 constexpr std::int64_t offset = 128;  // between u8 and i8
+// Of a sum that fits i32.
+constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
 
 // An operand: integers, as i32, less a zero point.
 struct Centred {
@@ -24,6 +26,11 @@ struct Centred {
   ValueId zero = no_value;      // i32; no_value: none
   DType dtype{};
 };
+
+bool is_pad(Op op) { return op == Op::pad || op == Op::dyn_pad; }
+bool is_window(const Binding& binding) {
+  return binding.op == Op::windows || binding.op == Op::dyn_windows;
+}
 
 class FunctionSeparation {
  public:
@@ -40,7 +47,7 @@ class FunctionSeparation {
     for (Binding& binding : block.bindings) {
       for (Block& nested : binding.blocks) separate(nested);
       if (binding.op == Op::constant || binding.op == Op::cast || binding.op == Op::sub ||
-          binding.op == Op::mul || is_view(binding.op))
+          binding.op == Op::mul || is_view(binding.op) || is_pad(binding.op))
         for (const ValueId made : binding.results) definitions_.emplace(made, binding);
       if (!separate(binding, result)) result.push_back(std::move(binding));
     }
@@ -93,7 +100,7 @@ class FunctionSeparation {
     }
     const Tensor& tensor = tensor_attribute(binding, "value");
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
-      if (tensor.integer_at(i) != number) return false;
+      if (tensor.real_at(i) != static_cast<double>(number)) return false;
     return true;
   }
 
@@ -131,7 +138,6 @@ class FunctionSeparation {
 
   // A product of real operands as one of integers, times both scales; sums must fit i32.
   bool make_integer(const Binding& product, std::vector<Binding>& into) {
-    constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
     const auto left = made_real(product.operands[0]), right = made_real(product.operands[1]);
     if (!left || !right || !is_same_along(left->scale, 1) || !is_same_along(right->scale, 2))
       return false;
@@ -151,9 +157,160 @@ class FunctionSeparation {
     return true;
   }
 
+  // An operand that views and borders of zeros make of 8-bit integers less a zero point, times a
+  // scale where it is real.
+  struct Moved {
+    std::vector<Binding> moves;  // the last that is done first
+    Centred centred;
+    ValueId scale = no_value;
+  };
+  std::optional<Moved> moved(ValueId value) const {
+    Moved found;
+    for (;; value = found.moves.back().operands[0]) {
+      const auto move = definitions_.find(value);
+      if (move == definitions_.end()) return std::nullopt;
+      const Binding& binding = move->second;
+      const bool border =
+          is_pad(binding.op) && (binding.operands.size() < 2 || binding.operands[1] == no_value ||
+                                 is_constant(binding.operands[1], 0));
+      if (!border && (!is_view(binding.op) || binding.results.size() != 1)) break;
+      found.moves.push_back(binding);
+    }
+    if (const auto real = made_real(value)) {
+      found.scale = real->scale;
+      value = real->centred;
+    }
+    const auto centre = centred(value);
+    if (!centre) return std::nullopt;
+    found.centred = *centre;
+    return found;
+  }
+
+  // Whether the zero point is one of the numbers that the integers may be.
+  bool is_among_them(const Centred& operand) const {
+    if (operand.zero == no_value) return true;
+    const auto found = definitions_.find(operand.zero);
+    if (found == definitions_.end()) return false;
+    if (found->second.op == Op::cast)
+      return function_.tensor_type(found->second.operands[0]).dtype == operand.dtype;
+    if (found->second.op != Op::constant) return false;
+    const Tensor& tensor = tensor_attribute(found->second, "value");
+    const std::int64_t least = operand.dtype == DType::U8 ? 0 : -offset;
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      if (tensor.integer_at(i) < least || tensor.integer_at(i) > least + 255) return false;
+    return true;
+  }
+
+  // The number that all elements share; nullopt where they may differ.
+  std::optional<ValueId> shared(ValueId parameter, BindingWriter& writer) const {
+    if (parameter == no_value) return parameter;
+    const std::vector<Dim>& dims = function_.tensor_type(parameter).dims;
+    if (dims.empty()) return parameter;
+    for (const Dim& dim : dims)
+      if (!dim.is_constant(1)) return std::nullopt;
+    return writer.reshaped(parameter, {});
+  }
+
+  // One number for each row of a weight, [M, 1], or for all; nullopt where others differ.
+  std::optional<ValueId> by_rows(ValueId parameter, const Dim& rows, BindingWriter& writer) const {
+    if (const auto all = shared(parameter, writer)) return all;
+    const std::vector<Dim>& dims = function_.tensor_type(parameter).dims;
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (!(dims[i] == (i == 0 ? rows : Dim(1)))) return std::nullopt;
+    return writer.reshaped(parameter, {rows, Dim(1)});
+  }
+
+  // The operand with its borders and views around the integers themselves, as `to`; what lies
+  // behind a border is the zero point then.
+  Centred made_first(const Moved& operand, ValueId zero, DType to, DType computed,
+                     BindingWriter& writer) const {
+    ValueId value = operand.centred.integers;
+    if (operand.centred.dtype != to) {
+      const ValueId number =
+          writer.number(DType::I32, static_cast<double>(to == DType::U8 ? offset : -offset));
+      value = writer.cast(writer.emit(Op::add, {writer.cast(value, DType::I32), number}), to);
+      zero = zero == no_value ? number : writer.emit(Op::add, {zero, number});
+    } else if (zero != no_value && is_constant(zero, 0)) {
+      zero = no_value;
+    }
+    // Windows are of the widened image, as those of other convolutions are of theirs.
+    Centred made{.integers = no_value, .wide = no_value, .zero = zero, .dtype = to};
+    if (zero != no_value) made.zero = writer.cast(zero, computed);
+    std::vector<Binding> moves(operand.moves.rbegin(), operand.moves.rend());
+    const auto behind_borders = std::find_if(moves.rbegin(), moves.rend(), [](const Binding& move) {
+                                  return is_pad(move.op);
+                                }).base();
+    const auto widened = std::find_if(behind_borders, moves.end(), is_window);
+    for (auto move = moves.begin(); move != moves.end(); ++move) {
+      if (move == widened) made.wide = value = writer.cast(value, computed);
+      move->operands[0] = value;
+      if (is_pad(move->op) && zero != no_value) {
+        move->operands.resize(std::max<std::size_t>(move->operands.size(), 2), no_value);
+        move->operands[1] = writer.cast(zero, to);
+      }
+      move->results = {value = writer.new_value()};
+      writer.push(std::move(*move));
+    }
+    made.wide = made.wide == no_value ? writer.cast(value, computed) : value;
+    return made;
+  }
+
+  // A product of a weight [M, K] and an image [..., K, P], in i32 or of real numbers: a
+  // convolution. The weight becomes i8 and the image u8, as processors multiply them once the
+  // image's rows stand on the left (channels_last).
+  bool make_integer_convolution(const Binding& product, std::vector<Binding>& into) {
+    const auto weight = moved(product.operands[0]), image = moved(product.operands[1]);
+    if (!weight || !image || (weight->scale == no_value) != (image->scale == no_value))
+      return false;
+    const std::vector<Dim>& rows = function_.tensor_type(product.operands[0]).dims;
+    const std::size_t rank = function_.tensor_type(product.operands[1]).rank();
+    if (rows.size() != 2 || rank < 3 || !is_among_them(weight->centred) ||
+        !is_among_them(image->centred) ||
+        std::ranges::any_of(
+            weight->moves,
+            [](const Binding& move) { return !info(move.op).has(traits::reshapes); }) ||
+        !(function_.tensor_type(weight->centred.integers).dims[0] == rows[0]) ||
+        bounds(rows[1], function_.symbols).high > most_terms)
+      return false;
+    // Four neighbours in the depth are multiplied at once. Where channels are no fours, as of an
+    // image's colours, sums that f32 holds exactly are f32's.
+    constexpr std::int64_t exact_terms = (std::int64_t{1} << 24) / (255 * 255);
+    const bool real = image->scale != no_value;
+    const std::vector<Dim>& weight_dims = function_.tensor_type(weight->centred.integers).dims;
+    DType computed = DType::I32;
+    if (divisor(weight_dims[1], function_.symbols) % 4 != 0) {
+      if (real) return false;
+      if (bounds(rows[1], function_.symbols).high <= exact_terms) computed = DType::F32;
+    }
+    std::vector<Binding> made;
+    BindingWriter writer(function_, made, product.source,
+                         function_.values[product.results[0]].name);
+    const auto weight_zero = by_rows(weight->centred.zero, rows[0], writer),
+               weight_scale = by_rows(weight->scale, rows[0], writer),
+               image_zero = shared(image->centred.zero, writer),
+               image_scale = shared(image->scale, writer);
+    if (!weight_zero || !weight_scale || !image_zero || !image_scale) return false;
+    const Centred left = made_first(*weight, *weight_zero, DType::I8, computed, writer),
+                  right = made_first(*image, *image_zero, DType::U8, computed, writer);
+    const ValueId result = product.results[0];
+    if (!real && computed == DType::I32) {
+      multiply(writer, left, right, rank, result);
+    } else if (!real) {
+      const ValueId sums = multiply(writer, left, right, rank, no_value);
+      writer.emit(Op::cast, {sums}, {{"to", DType::I32}}, result);
+    } else {
+      const ValueId sums = multiply(writer, left, right, rank, no_value);
+      const ValueId scale = writer.emit(Op::mul, {*weight_scale, *image_scale});
+      writer.emit(Op::mul, {writer.cast(sums, DType::F32), scale}, {}, result);
+    }
+    for (Binding& binding : made) into.push_back(std::move(binding));
+    changed_ = true;
+    return true;
+  }
+
   bool separate(const Binding& product, std::vector<Binding>& into) {
     if (product.op != Op::matmul) return false;
-    if (make_integer(product, into)) return true;
+    if (make_integer_convolution(product, into) || make_integer(product, into)) return true;
     std::optional<Centred> left = centred(product.operands[0]),
                            right = centred(product.operands[1]);
     if (!left || !right || !is_same_along(left->zero, 1) || !is_same_along(right->zero, 2))
@@ -166,31 +323,36 @@ class FunctionSeparation {
                          function_.values[product.results[0]].name);
     shift(writer, *left, DType::U8, offset);
     shift(writer, *right, DType::I8, -offset);
+    multiply(writer, *left, *right, right_rank, product.results[0]);
+    return true;
+  }
 
+  // The product of both less their zero points, which is `result` where that names a value.
+  static ValueId multiply(BindingWriter& writer, const Centred& left, const Centred& right,
+                          std::size_t right_rank, ValueId result) {
     std::vector<ValueId> terms;
-    if (left->zero != no_value) {
+    if (left.zero != no_value) {
       const ValueId distances =
-          right->zero == no_value ? right->wide : writer.emit(Op::sub, {right->wide, right->zero});
+          right.zero == no_value ? right.wide : writer.emit(Op::sub, {right.wide, right.zero});
       // a vector of columns says all of one matrix
       const std::int64_t keep = right_rank > 2 ? 1 : 0;
       const ValueId sums =
           writer.emit(Op::reduce_sum, {distances},
                       {{"axes", std::vector<std::int64_t>{-2}}, {"keepdims", keep}});
-      terms.push_back(writer.emit(Op::mul, {left->zero, sums}));
+      terms.push_back(writer.emit(Op::mul, {left.zero, sums}));
     }
-    if (right->zero != no_value) {
+    if (right.zero != no_value) {
       const ValueId sums =
-          writer.emit(Op::reduce_sum, {left->wide},
+          writer.emit(Op::reduce_sum, {left.wide},
                       {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", std::int64_t{1}}});
-      terms.push_back(writer.emit(Op::mul, {sums, right->zero}));
+      terms.push_back(writer.emit(Op::mul, {sums, right.zero}));
     }
-    const ValueId result = product.results[0];
     ValueId value =
-        writer.emit(Op::matmul, {left->wide, right->wide}, {}, terms.empty() ? result : no_value);
+        writer.emit(Op::matmul, {left.wide, right.wide}, {}, terms.empty() ? result : no_value);
     for (std::size_t i = 0; i < terms.size(); ++i)
       value =
           writer.emit(Op::sub, {value, terms[i]}, {}, i + 1 == terms.size() ? result : no_value);
-    return true;
+    return value;
   }
 
   Function& function_;

@@ -9,6 +9,8 @@
 // of 128 where they are not: the pair that processors multiply. Sums over weights are constants.
 // Products of integers that are made real first, (a - x) s by (b - y) t, become (sum of (a - x)(b -
 // y)) s t, which rounds less.
+// A convolution's weight on the left becomes i8 and its image u8, whose borders are the zero point:
+// channels_last exchanges the operands, and zeros around (b - y) are y around b.
 #pragma once
 
 #include "ir/module.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <llvm/IR/IRBuilder.h>
@@ -395,14 +396,16 @@ class Emitter {
                      products, {},
                      {builder_.CreateBitCast(a, shorts), builder_.CreateBitCast(b, shorts)}));
       }
-      case Multiply::Bytes: {
+      case Multiply::Bytes:
+      case Multiply::BytesExchanged: {
         const llvm::Intrinsic::ID dots = by_vector_bytes(llvm::Intrinsic::x86_avx512_vpdpbusd_128,
                                                          llvm::Intrinsic::x86_avx512_vpdpbusd_256,
                                                          llvm::Intrinsic::x86_avx512_vpdpbusd_512);
+        if (kernel_.multiply == Multiply::BytesExchanged) std::swap(a, b);
         return builder_.CreateIntrinsic(dots, {}, {sum, a, b});
       }
     }
-    internal_error("steps are multiplied in one of five ways");
+    internal_error("steps are multiplied in one of six ways");
   }
 
   llvm::Intrinsic::ID by_vector_bytes(llvm::Intrinsic::ID sixteen, llvm::Intrinsic::ID thirty_two,
@@ -439,6 +442,7 @@ Multiply multiply_of(const Target& target, const Product& product) {
   if (product.depths() == 1) return Multiply::Elements;
   if (product.right == ir::DType::BF16)
     return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
+  if (product.right == ir::DType::U8) return Multiply::BytesExchanged;
   return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;
 }
 

@@ -39,6 +39,7 @@ enum class Multiply : std::uint8_t {
                  // the other
   IntegerPairs,  // the processor's sum of two products of 16-bit integers
   Bytes,         // the processor's dot product of four u8 and four i8, which keeps all bits
+  BytesExchanged,  // the same of four i8 and four u8
 };
 
 // As many rows and columns as the tile has, of a tensor in memory.

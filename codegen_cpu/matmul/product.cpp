@@ -32,6 +32,7 @@ Product product_of(const Target& target, DType compute, const ir::ScalarProgram&
   const auto fits_16_bits = [](DType dtype) { return is_byte(dtype) || dtype == DType::I16; };
   if (compute == DType::I32 && fits_16_bits(a) && fits_16_bits(b)) {
     if (a == DType::U8 && b == DType::I8 && target.byte_dots) return {a, b, compute};
+    if (a == DType::I8 && b == DType::U8 && target.byte_dots && !target.amx) return {a, b, compute};
     return {DType::I16, DType::I16, compute};
   }
   return Product::of(compute);

@@ -239,7 +239,9 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     return finish(at.CreateMaskedLoad(type, pointer, alignment, kernel.splat(mask, width),
                                       llvm::Constant::getNullValue(type)));
   }
-  if (stride && kernel.target().level != Level::Baseline && ir::size_of(dtype) == 4) {
+  // Only AVX-512 masks narrower elements.
+  if (stride && (ir::size_of(dtype) == 4 ? kernel.target().level != Level::Baseline
+                                         : kernel.target().level == Level::Avx512)) {
     const std::int64_t step = stride->constant().value_or(0);
     if (step >= 2 && step <= std::min<std::int64_t>(most_interleaved, width)) {
       llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);

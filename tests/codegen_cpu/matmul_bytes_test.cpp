@@ -164,6 +164,8 @@ TEST(MatmulBytes, ChosenByTheOperandsAndTheProcessor) {
   const Target dots{.level = Level::Avx512, .byte_dots = true}, none{.level = Level::Avx512};
   const Product bytes{DType::U8, DType::I8, DType::I32}, shorts{DType::I16, DType::I16, DType::I32};
   EXPECT_EQ(product(dots, "u8", "i8"), bytes);
+  EXPECT_EQ(product(dots, "i8", "u8"), (Product{DType::I8, DType::U8, DType::I32}));
+  EXPECT_EQ(product({.level = Level::Avx512, .byte_dots = true, .amx = true}, "i8", "u8"), shorts);
   EXPECT_EQ(product(none, "u8", "i8"), shorts);
   EXPECT_EQ(product(dots, "i8", "i8"), shorts);
   EXPECT_EQ(product(dots, "u8", "i16"), shorts);
