@@ -1,3 +1,4 @@
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include <bit>
@@ -68,6 +69,21 @@ llvm::Value* float_to_half(llvm::IRBuilder<>& at, llvm::Value* value) {
   auto* result =
       at.CreateSelect(at.CreateICmpUGE(magnitude, bits(i32, 0x47800000)), special, finite);
   return at.CreateTrunc(at.CreateOr(result, at.CreateLShr(sign, 16)), like(value, at.getInt16Ty()));
+}
+
+// By the processor's own instruction where there is one for as many lanes: LLVM takes what stands
+// between its own conversions for arithmetic in halves, which it does lane by lane.
+llvm::Value* narrow_to_half(KernelBuilder& kernel, llvm::Value* value) {
+  auto& at = kernel.here();
+  auto* to_nearest = at.getInt32(0);
+  auto* type = like(value, at.getInt16Ty());
+  if (width_of(value) == 8)
+    return at.CreateIntrinsic(llvm::Intrinsic::x86_vcvtps2ph_256, {}, {value, to_nearest});
+  if (width_of(value) == 16 && kernel.target().level == Level::Avx512)
+    return at.CreateIntrinsic(
+        llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512, {},
+        {value, to_nearest, llvm::Constant::getNullValue(type), at.getInt16(0xffff)});
+  return at.CreateBitCast(at.CreateFPTrunc(value, like(value, at.getHalfTy())), type);
 }
 
 llvm::Value* float_to_bfloat16(llvm::IRBuilder<>& at, llvm::Value* value) {
@@ -197,8 +213,7 @@ llvm::Value* narrow(KernelBuilder& kernel, DType dtype, llvm::Value* value) {
   }
   if (dtype == DType::F16) {
     if (kernel.target().level == Level::Baseline) return float_to_half(at, value);
-    return at.CreateBitCast(at.CreateFPTrunc(value, like(value, at.getHalfTy())),
-                            like(value, at.getInt16Ty()));
+    return narrow_to_half(kernel, value);
   }
   return value;
 }

@@ -182,10 +182,7 @@ class Elementwise {
         return at().CreateFCmpUNE(value, llvm::Constant::getNullValue(value->getType()));
       if (from == DType::F64 && ir::is_half(to)) return rounded(to_odd_float(value), to);
       if (ir::is_float(to)) return rounded(at().CreateFPCast(value, type), to);
-      if (ir::size_of(to) <= 2) return to_narrow_integer(value, to);
-      const auto intrinsic =
-          ir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-      return at().CreateIntrinsic(intrinsic, {type, value->getType()}, {value});
+      return ir::size_of(to) <= 2 ? to_narrow_integer(value, to) : to_integer(value, to);
     }
     const bool is_signed = from != DType::Bool && ir::is_signed(from);
     if (to == DType::Bool)
@@ -196,8 +193,27 @@ class Elementwise {
     return at().CreateIntCast(value, type, is_signed);
   }
 
-  // Saturating, NaN is 0. LLVM's own conversion goes lane by lane where integers are narrower than
-  // what the processor converts to.
+  // Saturating, NaN is 0. LLVM's own saturating conversion asks more, and goes lane by lane where
+  // integers are narrower than what the processor converts to.
+  llvm::Value* to_integer(llvm::Value* value, DType to) {
+    const bool has_sign = ir::is_signed(to);
+    const auto bits = static_cast<unsigned>(8 * ir::size_of(to));
+    const auto number = [&](double real) { return llvm::ConstantFP::get(value->getType(), real); };
+    auto* type = like(kernel_.value_type(to));
+    // The first number beyond, which is a float; the greatest integer may be none.
+    auto* beyond = at().CreateFCmpOGE(
+        value, number(std::ldexp(1.0, static_cast<int>(has_sign ? bits - 1 : bits))));
+    auto* least = number(has_sign ? -std::ldexp(1.0, static_cast<int>(bits - 1)) : 0);
+    auto* within = at().CreateSelect(at().CreateOr(beyond, at().CreateFCmpUNO(value, value)),
+                                     number(0), value);
+    within = at().CreateSelect(at().CreateFCmpOLT(within, least), least, within);
+    auto* integers = has_sign ? at().CreateFPToSI(within, type) : at().CreateFPToUI(within, type);
+    const llvm::APInt most =
+        has_sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+    return at().CreateSelect(beyond, llvm::ConstantInt::get(type, most), integers);
+  }
+
+  // The same of integers that the processor does not convert to.
   llvm::Value* to_narrow_integer(llvm::Value* value, DType to) {
     const auto bits = static_cast<unsigned>(8 * ir::size_of(to));
     const double most = std::ldexp(1.0, static_cast<int>(ir::is_signed(to) ? bits - 1 : bits)) - 1,
