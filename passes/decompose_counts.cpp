@@ -234,13 +234,22 @@ class CountedOp {
   }
 
   // Box after box of each class, as far as it is still there, takes away those after it that
-  // overlap it.
+  // overlap it: up to the last candidate of any class, or until all classes have as many as are
+  // asked for.
   ValueId left_over(const Sides& sides, ValueId candidates, const Dim& boxes) {
     Block body;
     const ValueId i = writer_.new_value(), going_on = writer_.new_value(),
-                  kept = writer_.new_value();
-    body.parameters = {i, going_on, kept};
-    const ValueId trips = writer_.dim(boxes);
+                  kept = writer_.new_value(), wanted = writer_.new_value();
+    body.parameters = {i, going_on, kept, wanted};
+    const Attributes all_dims{{"keepdims", std::int64_t{0}}};
+    const ValueId behind = writer_.emit(Op::add, {writer_.counted(boxes), writer_.dim(1)});
+    const ValueId ends = writer_.emit(
+        Op::reduce_max, {writer_.emit(Op::mul, {writer_.cast(candidates, DType::I64), behind})},
+        {{"axes", std::vector<std::int64_t>{2}}, {"keepdims", std::int64_t{1}}});
+    const ValueId trips =
+        writer_.emit(Op::max, {writer_.emit(Op::reduce_max, {ends}, all_dims), writer_.dim(0)});
+    const ValueId asked = writer_.emit(Op::add, {writer_.emit(Op::mul, {ends, writer_.dim(0)}),
+                                                 writer_.cast(binding_.operands[2], DType::I64)});
     std::vector<Binding>* outside = writer_.write_to(body.bindings);
     const auto here = [&](ValueId value) {
       return writer_.with_axis(writer_.gathered(value, i, 2), 2);
@@ -263,10 +272,16 @@ class CountedOp {
         writer_.emit(Op::logical_and, {writer_.emit(Op::logical_and, {here(kept), over}), later});
     const ValueId next =
         writer_.emit(Op::logical_and, {kept, writer_.emit(Op::logical_not, {taken})});
+    const ValueId still_wanted =
+        writer_.emit(Op::sub, {wanted, writer_.cast(here(kept), DType::I64)});
+    const ValueId some = writer_.emit(
+        Op::greater, {writer_.emit(Op::reduce_max, {still_wanted}, all_dims), writer_.dim(0)});
     writer_.write_to(*outside);
-    body.results = {going_on, next};
+    body.results = {some, next, still_wanted};
     const ValueId result = writer_.new_value();
-    Binding loop{.op = Op::loop, .operands = {trips, no_value, candidates}, .results = {result}};
+    Binding loop{.op = Op::loop,
+                 .operands = {trips, no_value, candidates, asked},
+                 .results = {result, writer_.new_value()}};
     loop.blocks.push_back(std::move(body));
     writer_.push(std::move(loop));
     return result;
