@@ -104,6 +104,15 @@ llvm::AllocaInst* KernelBuilder::variable(llvm::Type* type, const std::string& n
                               name, variables_end_->getIterator());
 }
 
+llvm::Value* KernelBuilder::zeros(llvm::Type* type) {
+  llvm::AllocaInst*& made = zeros_[type];
+  if (made == nullptr) {
+    made = variable(type, "zeros");
+    new llvm::StoreInst(llvm::Constant::getNullValue(type), made, variables_end_->getIterator());
+  }
+  return made;
+}
+
 void KernelBuilder::guarded(Scope& scope, llvm::Value* condition, const Body& body) {
   branch(scope, condition, body, {});
 }

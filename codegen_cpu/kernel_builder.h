@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -77,6 +78,8 @@ class KernelBuilder {
   // Memory on the kernel's stack, made once at entry; scalars and vectors of it become registers
   // (loop-carried accumulators are variables that are loaded and stored).
   llvm::AllocaInst* variable(llvm::Type* type, const std::string& name);
+  // Memory that is never written, for what is read in place of elements that are not there.
+  llvm::Value* zeros(llvm::Type* type);
 
   using Body = std::function<void(Scope&)>;
   using LoopBody = std::function<void(Scope&, llvm::Value* index)>;
@@ -132,6 +135,7 @@ class KernelBuilder {
   llvm::Function* function_ = nullptr;
   llvm::Function* report_ = nullptr;
   llvm::Instruction* variables_end_ = nullptr;
+  std::map<llvm::Type*, llvm::AllocaInst*> zeros_;
   std::unique_ptr<Scope> root_;
   llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *error_ = nullptr,
               *host_ = nullptr;

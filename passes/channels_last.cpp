@@ -29,9 +29,10 @@ using Axes = std::vector<std::size_t>;
 
 // Fewer channels than this fill no vector: their places stay innermost.
 constexpr std::int64_t fewest_channels = 16;
-// A reduction over more places than this, or over who knows how many, reads them where they are
-// innermost: a channel's lie a row of channels apart otherwise, each on a page of its own.
-constexpr std::int64_t most_reduced = 4096;
+// A reduction over more places than these, or over who knows how many, reads them where they are
+// innermost: a channel's lie a row of channels apart otherwise, many of which fill a page of their
+// own each.
+constexpr std::int64_t most_reduced = 4096, most_reduced_of_few = 65536, few_channels = 256;
 
 std::vector<std::int64_t> integers(const Axes& axes) { return {axes.begin(), axes.end()}; }
 
@@ -325,7 +326,10 @@ class Layout {
       gone[axis] = true;
       reduced = reduced * dims(binding.operands[0])[axis];
     }
-    if (!gone[x.order.back()] && bounds(reduced, function_.symbols).high > most_reduced)
+    const Dim& innermost = dims(binding.operands[0])[x.order.back()];
+    const bool few = bounds(innermost, function_.symbols).high <= few_channels;
+    if (!gone[x.order.back()] &&
+        bounds(reduced, function_.symbols).high > (few ? most_reduced_of_few : most_reduced))
       return std::nullopt;
     const ValueId value = along_axes(binding, x, writer);
     if (integer_attribute(binding, "keepdims") != 0) return Laid{value, x.order, x.starts};

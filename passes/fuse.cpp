@@ -467,17 +467,18 @@ class BlockFuser {
     if (products_.makes_weight_real(graph, binding)) return true;
     if (feeds_product && is_rounded_when_read(graph, members, binding)) return true;
     if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
-    if (is_mixed(graph, binding)) return false;
+    if (is_read_often(graph, binding)) return false;
     return is_read_only_in(graph, members, binding) || is_mask_arithmetic(members, binding);
   }
 
   // Read several times each, directly or through views, the elements are computed once.
-  bool is_mixed(const FusionGraph& graph, const Binding& binding) const {
+  bool is_read_often(const FusionGraph& graph, const Binding& binding) const {
     return std::ranges::any_of(binding.results, [&](ValueId result) {
       return std::ranges::any_of(graph.users(result), [&](std::size_t user) {
         const Binding& reader = block_.bindings[user];
-        if (reader.operands[0] == result && mixes_elements(reader)) return true;
-        return is_view(reader.op) && is_mixed(graph, reader);
+        if (reader.operands[0] == result && (mixes_elements(reader) || repeats_elements(reader)))
+          return true;
+        return is_free(function_, reader) && is_read_often(graph, reader);
       });
     });
   }

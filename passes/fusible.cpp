@@ -55,6 +55,17 @@ bool mixes_elements(const Binding& binding) {
          string_attribute(binding, "mode") != "nearest";
 }
 
+bool repeats_elements(const Binding& binding) {
+  if (binding.op == Op::dyn_windows) return true;
+  if (binding.op != Op::windows) return false;
+  const std::vector<std::int64_t> sizes = integers_attribute(binding, "sizes");
+  if (!has_attribute(binding, "strides")) return true;
+  const std::vector<std::int64_t> strides = integers_attribute(binding, "strides");
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > (i < strides.size() ? strides[i] : 1)) return true;
+  return false;
+}
+
 bool is_offsets(Op op, std::size_t operand) {
   switch (op) {
     case Op::attention: return operand == 4 || operand == 5;

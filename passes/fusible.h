@@ -20,8 +20,10 @@ bool is_pointwise(const ir::Binding& binding);
 bool stays_outside(const ir::Binding& binding);
 // Takes less time to compute again than to read: comparisons, logic, selections and sums.
 bool is_cheap_arithmetic(const ir::Binding& binding);
-// Reads each element of its first operand several times, in different shares.
+// Reads each element of its first operand several times, in different shares: resampling.
 bool mixes_elements(const ir::Binding& binding);
+// Has each element of its operand several times, as windows that lie over each other do.
+bool repeats_elements(const ir::Binding& binding);
 // An operand that a kernel reads before its loops, so that it lies in memory.
 bool is_offsets(ir::Op op, std::size_t operand);
 // An operand of control flow that the host reads as one integer.

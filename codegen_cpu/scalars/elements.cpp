@@ -238,15 +238,25 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
     auto& at = kernel.at(scope);
     if (mask == nullptr) return finish(at.CreateAlignedLoad(element, pointer, alignment));
-    // Where the condition fails the address may be anywhere: a zero on the stack is read instead.
-    auto* zero = kernel.variable(element, "zero");
-    at.CreateStore(llvm::Constant::getNullValue(element), zero);
-    return widen(kernel, dtype,
-                 at.CreateAlignedLoad(element, at.CreateSelect(mask, pointer, zero), alignment));
+    // Where the condition fails the address may be anywhere.
+    pointer = at.CreateSelect(mask, pointer, kernel.zeros(element));
+    return widen(kernel, dtype, at.CreateAlignedLoad(element, pointer, alignment));
   }
-  mask = both(kernel, scope, mask, scope.lanes().mask);
   auto* type = llvm::FixedVectorType::get(element, width);
   const auto stride = lane_stride(scope, offset, kernel.symbols());
+  if (mask != nullptr && !mask->getType()->isVectorTy() && stride && stride->is_constant(1)) {
+    // Lanes that are masked off all at once at an address that may be anywhere are slow to read.
+    llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
+    auto& at = kernel.at(scope);
+    pointer = at.CreateSelect(mask, pointer, kernel.zeros(type));
+    llvm::Value* exist = scope.lanes().mask;
+    if (exist == nullptr)
+      return widen(kernel, dtype, at.CreateAlignedLoad(type, pointer, alignment));
+    return widen(
+        kernel, dtype,
+        at.CreateMaskedLoad(type, pointer, alignment, exist, llvm::Constant::getNullValue(type)));
+  }
+  mask = both(kernel, scope, mask, scope.lanes().mask);
   if (stride && stride->is_constant(1)) {
     llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
     auto& at = kernel.at(scope);
