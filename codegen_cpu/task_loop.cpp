@@ -7,18 +7,18 @@ namespace anydim::codegen_cpu {
 
 using ir::Dim;
 
-TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, std::int64_t grain,
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, const Dim& grain,
                     std::int64_t multiple, bool whole_rows) {
   TaskPlan plan;
   plan.length = length;
   plan.rows = Dim(1);
   for (const ir::Iteration& iteration : outer) plan.rows = plan.rows * iteration.extent;
-  plan.rows_per_task = ir::max(floor_div(Dim(grain), ir::max(length, Dim(1))), Dim(1));
+  plan.rows_per_task = ir::max(floor_div(grain, ir::max(length, Dim(1))), Dim(1));
   if (whole_rows) {
     plan.piece = length;
     plan.pieces = Dim(1);
   } else {
-    plan.piece = ir::ceil_div(Dim(grain), Dim(multiple)) * multiple;
+    plan.piece = ir::ceil_div(grain, Dim(multiple)) * multiple;
     plan.pieces = ceil_div(length, plan.piece);
   }
   plan.tasks = ceil_div(plan.rows, plan.rows_per_task) * plan.pieces;
@@ -78,14 +78,16 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
   });
 }
 
-void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
-                       const std::function<void(Scope&, unsigned)>& body) {
-  const auto run = [&](Scope& inner, llvm::Value* position, unsigned width, unsigned copy,
-                       llvm::Value* mask) {
-    inner.define(range.variable, position);
-    inner.set_lanes(width == 1 ? Lanes{}
-                               : Lanes{.variable = range.variable, .width = width, .mask = mask});
-    body(inner, copy);
+void VectorTurn::enter(Scope& own, std::size_t vector) const {
+  own.define(variable, vectors[vector].position);
+  own.set_lanes(vectors[vector].lanes);
+}
+
+void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
+                       const std::function<void(Scope&, const VectorTurn&)>& body) {
+  const auto lanes = [&](llvm::Value* mask) {
+    return range.width == 1 ? Lanes{}
+                            : Lanes{.variable = range.variable, .width = range.width, .mask = mask};
   };
   const std::int64_t turn = std::int64_t{range.width} * range.unroll;
   llvm::Value* rest_first = range.first;
@@ -100,29 +102,30 @@ void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& r
     kernel.for_range(
         scope, range.first, range.whole ? range.last : rest_first, turn,
         [&](Scope& inner, llvm::Value* position) {
-          for (unsigned copy = 0; copy < range.unroll; ++copy) {
-            Scope one(inner);
-            auto& at = kernel.at(one);
-            run(one,
-                copy == 0
-                    ? position
-                    : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "",
-                                   true, true),
-                range.width, copy, nullptr);
-          }
+          VectorTurn all{range.variable, {}};
+          auto& at = kernel.at(inner);
+          for (unsigned copy = 0; copy < range.unroll; ++copy)
+            all.vectors.push_back(
+                {copy == 0
+                     ? position
+                     : at.CreateAdd(position, kernel.constant(std::int64_t{copy} * range.width), "",
+                                    true, true),
+                 lanes(nullptr)});
+          body(inner, all);
         });
     if (range.whole) return;
   }
   const bool masked = range.width > 1 && kernel.target().level != Level::Baseline;
   if (!masked) {
     kernel.for_range(scope, rest_first, range.last, 1, [&](Scope& inner, llvm::Value* position) {
-      run(inner, position, 1, 0, nullptr);
+      body(inner, {range.variable, {{position, {}}}});
     });
     return;
   }
   const auto rest = [&](Scope& inner, llvm::Value* position) {
     llvm::Value* left = kernel.at(inner).CreateSub(range.last, position);
-    run(inner, position, range.width, 0, lanes_below(kernel, inner, range.width, left));
+    body(inner,
+         {range.variable, {{position, lanes(lanes_below(kernel, inner, range.width, left))}}});
   };
   if (range.unroll > 1) {
     kernel.for_range(scope, rest_first, range.last, range.width, rest);
@@ -130,6 +133,17 @@ void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& r
     llvm::Value* some = kernel.at(scope).CreateICmpSLT(rest_first, range.last);
     kernel.guarded(scope, some, [&](Scope& inner) { rest(inner, rest_first); });
   }
+}
+
+void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
+                       const std::function<void(Scope&, unsigned)>& body) {
+  emit_vector_turns(kernel, scope, range, [&](Scope& turn, const VectorTurn& all) {
+    for (std::size_t copy = 0; copy < all.vectors.size(); ++copy) {
+      Scope one(turn);
+      all.enter(one, copy);
+      body(one, static_cast<unsigned>(copy));
+    }
+  });
 }
 
 }  // namespace anydim::codegen_cpu

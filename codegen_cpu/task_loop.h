@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "codegen_cpu/kernel_builder.h"
 #include "ir/loops/loop_form.h"
@@ -22,8 +23,8 @@ struct TaskPlan {
 
 // Tasks of about `grain` elements; pieces are multiples of `multiple` elements. Rows are not cut
 // where `whole_rows`.
-TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length, std::int64_t grain,
-                    std::int64_t multiple, bool whole_rows);
+TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const ir::Dim& length,
+                    const ir::Dim& grain, std::int64_t multiple, bool whole_rows);
 
 // Runs body for every row piece of tasks [begin, end), with the outer iterations' variables
 // defined, on elements [first, last) of the row. `begin` < `end` need not hold; every extent of
@@ -35,10 +36,9 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
                 const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body,
                 const RowBody& before = {});
 
-// Loops over a range of one iteration in vectors. body(scope, copy): the iteration's variable and
-// lanes are set in the scope; `copy` tells the vectors of one turn of the loop apart (always 0 for
-// what is left over). The rest that fills no whole turn comes vector by vector under a mask, or
-// element by element (width 1) where the target has no masked memory access.
+// A range of one iteration, gone over in vectors. The rest that fills no whole turn comes vector by
+// vector under a mask, or element by element (width 1) where the target has no masked memory
+// access.
 struct VectorRange {
   ir::DimLeaf variable;
   llvm::Value* first = nullptr;
@@ -47,6 +47,20 @@ struct VectorRange {
   unsigned unroll = 1;
   bool whole = false;  // last - first is known to be a multiple of width * unroll
 };
+// Vectors that one turn of the loop is to compute.
+struct VectorTurn {
+  struct Vector {
+    llvm::Value* position = nullptr;  // of lane 0
+    Lanes lanes;
+  };
+  ir::DimLeaf variable;
+  std::vector<Vector> vectors;  // `unroll`, or one of what is left over
+  // Sets the variable and the lanes of a vector in a scope of its own.
+  void enter(Scope& own, std::size_t vector) const;
+};
+void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
+                       const std::function<void(Scope& turn, const VectorTurn&)>& body);
+// The same with a scope for each vector, which `copy` tells apart within a turn.
 void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
                        const std::function<void(Scope&, unsigned copy)>& body);
 

@@ -13,49 +13,64 @@ class StageEmitter {
  public:
   StageEmitter(KernelBuilder& kernel, const ir::OrderedStage& stage)
       : kernel_(kernel), stage_(stage) {
-    for (const ir::OrderedStage::Carry& carry : stage.carries) {
-      carried_.push_back(kernel.variable(kernel.value_type(carry.dtype), "carried"));
-    }
     for (const auto& update : stage.updates) roots_.push_back(update.store.step);
     for (const auto& carry : stage.carries) roots_.push_back(carry.next);
   }
 
-  void emit(Scope& row) {
+  // The rows of a turn's lanes, point after point.
+  void emit(Scope& rows, const VectorTurn& turn) {
     llvm::Value* all = nullptr;
+    Scope conditions(rows);
+    turn.enter(conditions, 0);
     for (const ir::ScalarStep::Condition& condition : stage_.conditions) {
-      llvm::Value* holds = emit_condition(kernel_, row, condition);
-      all = all ? kernel_.at(row).CreateAnd(all, holds) : holds;
+      llvm::Value* holds = emit_condition(kernel_, conditions, condition);
+      all = all ? kernel_.at(conditions).CreateAnd(all, holds) : holds;
     }
-    if (all == nullptr) return pass(row);
-    kernel_.guarded(row, all, [&](Scope& inside) { pass(inside); });
+    if (all == nullptr) return pass(rows, turn);
+    kernel_.guarded(rows, all, [&](Scope& inside) { pass(inside, turn); });
   }
 
  private:
-  void pass(Scope& scope) {
-    auto& at = kernel_.at(scope);
-    for (llvm::AllocaInst* variable : carried_)
-      at.CreateStore(llvm::Constant::getNullValue(variable->getAllocatedType()), variable);
-    emit_points(kernel_, scope, stage_.inner, [&](Scope& one) { point(one); });
+  using Carried = std::vector<llvm::AllocaInst*>;
+
+  void pass(Scope& scope, const VectorTurn& turn) {
+    std::vector<Carried> carried(turn.vectors.size());
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      for (const ir::OrderedStage::Carry& carry : stage_.carries) {
+        auto* type =
+            kernel_.vector_of(kernel_.value_type(carry.dtype), turn.vectors[i].lanes.width);
+        carried[i].push_back(kernel_.variable(type, "carried"));
+        kernel_.at(scope).CreateStore(llvm::Constant::getNullValue(type), carried[i].back());
+      }
+    }
+    // Everything of a point stays in it: what it reads may differ from what the point before it
+    // read.
+    emit_points(kernel_, scope, stage_.inner, [&](Scope& point) {
+      ProgramEmitter program(kernel_, stage_.program, point, roots_);
+      for (std::size_t i = 0; i < carried.size(); ++i) {
+        Scope one(point);
+        turn.enter(one, i);
+        write(program, one, carried[i]);
+      }
+    });
   }
 
-  // Everything of a point stays in it: what it reads may differ from what the point before it read.
-  void point(Scope& scope) {
-    ProgramEmitter program(kernel_, stage_.program, scope, roots_);
-    for (std::size_t i = 0; i < carried_.size(); ++i) {
+  void write(ProgramEmitter& program, Scope& scope, const Carried& carried) {
+    for (std::size_t i = 0; i < carried.size(); ++i) {
       auto& at = kernel_.at(scope);
       program.set_accumulated(stage_.carries[i].slot,
-                              at.CreateLoad(carried_[i]->getAllocatedType(), carried_[i]), scope);
+                              at.CreateLoad(carried[i]->getAllocatedType(), carried[i]), scope);
     }
     for (const auto& update : stage_.updates) program.store(scope, update.store, update.combine);
-    for (std::size_t i = 0; i < carried_.size(); ++i) {
+    for (std::size_t i = 0; i < carried.size(); ++i) {
       llvm::Value* next = program.value(scope, stage_.carries[i].next);
-      kernel_.at(scope).CreateStore(next, carried_[i]);
+      auto& at = kernel_.at(scope);
+      at.CreateStore(kernel_.splat(next, scope.lanes().width), carried[i]);
     }
   }
 
   KernelBuilder& kernel_;
   const ir::OrderedStage& stage_;
-  std::vector<llvm::AllocaInst*> carried_;
   std::vector<std::int32_t> roots_;
 };
 
@@ -63,6 +78,8 @@ class StageEmitter {
 
 EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
                            const ir::Schedule& schedule) {
+  const auto width = static_cast<unsigned>(schedule.field("vector"));
+  const auto unroll = static_cast<unsigned>(schedule.field("unroll"));
   Dim points;
   for (const ir::OrderedStage& stage : form.stages) {
     Dim inner = 1;
@@ -71,10 +88,25 @@ EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
   }
   std::vector<StageEmitter> stages;
   for (const ir::OrderedStage& stage : form.stages) stages.emplace_back(kernel, stage);
-  const TaskPlan plan = plan_tasks(form.outer, points, schedule.field("grain"), 1, true);
-  emit_tasks(kernel, kernel.root(), form.outer, plan, kernel.begin(), kernel.end(),
-             [&](Scope& row, llvm::Value*, llvm::Value*) {
-               for (StageEmitter& stage : stages) stage.emit(row);
+  std::span<const ir::Iteration> outer(form.outer);
+  const ir::Iteration none{ir::loop_leaf(ir::LoopRole::Made), Dim(1)};
+  const ir::Iteration& run = outer.empty() ? none : outer.back();
+  if (!outer.empty()) outer = outer.first(outer.size() - 1);
+  const std::int64_t turn = std::int64_t{width} * unroll;
+  const Dim rows = ir::max(ir::floor_div(schedule.field("grain"), ir::max(points, 1)), 1);
+  const TaskPlan plan = plan_tasks(outer, run.extent, rows, turn, false);
+  const bool whole = ir::divisor(run.extent, kernel.symbols()) % turn == 0;
+  emit_tasks(kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
+             [&](Scope& row, llvm::Value* first, llvm::Value* last) {
+               const VectorRange range{.variable = run.variable,
+                                       .first = first,
+                                       .last = last,
+                                       .width = width,
+                                       .unroll = unroll,
+                                       .whole = whole};
+               emit_vector_turns(kernel, row, range, [&](Scope& rows, const VectorTurn& vectors) {
+                 for (StageEmitter& stage : stages) stage.emit(rows, vectors);
+               });
              });
   return {plan.tasks, Dim()};
 }

@@ -1,6 +1,9 @@
-// Schedules of ordered forms: `ordered grain=POINTS` (points of one task). Points of a row come one
-// after the other, so there are no lanes.
+// Schedules of ordered forms: `ordered vector=LANES unroll=VECTORS grain=POINTS` (points of one
+// task). Points of a row come one after the other: lanes are rows, the vectors of one turn are gone
+// through together.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/work_estimate.h"
@@ -9,36 +12,88 @@ namespace anydim::codegen_cpu {
 
 namespace {
 
+std::vector<ir::Store> stores_of(const ir::OrderedStage& stage) {
+  std::vector<ir::Store> stores;
+  for (const auto& update : stage.updates) stores.push_back(update.store);
+  return stores;
+}
+
+// Rows side by side that suit the form: 1 where what they read and write does not lie side by side,
+// or where a stage is for some of them alone.
+int lanes_of(const PlanInputs& inputs, const ir::OrderedForm& form) {
+  if (form.outer.empty()) return 1;
+  const ir::Iteration& rows = form.outer.back();
+  int lanes = 1, side_by_side = 0;
+  for (const ir::OrderedStage& stage : form.stages) {
+    for (const auto& condition : stage.conditions)
+      if (condition.left.mentions(rows.variable) || condition.right.mentions(rows.variable))
+        return 1;
+    lanes = std::max(lanes, natural_lanes(inputs.target, stage.program));
+    side_by_side += contiguity(inputs, stage.program, stores_of(stage), rows.variable);
+  }
+  const std::int64_t longest = ir::bounds(rows.extent, inputs.form.symbols).high;
+  if (side_by_side <= 0 || longest < 2) return 1;
+  if (longest >= lanes) return lanes;
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+}
+
+ir::Schedule schedule_of(std::int64_t lanes, std::int64_t unroll, std::int64_t grain) {
+  return {.name = "ordered", .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain}}};
+}
+
 class OrderedKind final : public KindOf<ir::OrderedForm> {
  public:
   std::string_view name() const override { return "ordered"; }
 
-  std::vector<ir::Schedule> candidates(const PlanInputs&, const ir::Bucket&) const override {
-    return {{.name = "ordered", .fields = {{"grain", 1024}}}};
+  std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
+    const auto& form = form_of(inputs.form);
+    const std::int64_t lanes = lanes_of(inputs, form);
+    if (lanes == 1) return {schedule_of(1, 1, 1024)};
+    const std::int64_t longest = ir::bounds(form.outer.back().extent, inputs.form.symbols).high;
+    std::vector<ir::Schedule> schedules;
+    for (const std::int64_t unroll : {4, 2, 1})
+      if (unroll == 1 || lanes * unroll <= longest)
+        schedules.push_back(schedule_of(lanes, unroll, 4096));
+    return schedules;
   }
 
-  std::vector<ir::Schedule> space(const PlanInputs&, const ir::Bucket&) const override {
+  std::vector<ir::Schedule> space(const PlanInputs& inputs,
+                                  const ir::Bucket& bucket) const override {
     std::vector<ir::Schedule> schedules;
-    for (const std::int64_t grain : {64, 256, 1024, 4096})
-      schedules.push_back({.name = "ordered", .fields = {{"grain", grain}}});
+    for (const std::int64_t grain : {64, 256, 1024, 4096, 16384})
+      for (const ir::Schedule& likely : candidates(inputs, bucket))
+        schedules.push_back(schedule_of(likely.field("vector"), likely.field("unroll"), grain));
     return schedules;
   }
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = form_of(inputs.form);
+    const auto lanes = static_cast<double>(schedule.field("vector")),
+               unroll = static_cast<double>(schedule.field("unroll"));
     const double rows = points_at(inputs, form.outer, keys);
-    double cycles = rows * 10, points = 0;
+    // Where the rows that lie side by side aren't counted, they are taken for many.
+    const double length =
+        form.outer.size() == 1 ? rows
+        : form.outer.empty()
+            ? 1
+            : static_cast<double>(form.outer.back().extent.constant().value_or(256));
+    const double vectors = length > 0 ? rows / length * std::ceil(length / lanes) : 0;
+    const double turns = length > 0 ? rows / length * std::ceil(length / lanes / unroll) : 0;
+    double cycles = turns * 10, points = 0;
     for (const ir::OrderedStage& stage : form.stages) {
-      std::vector<ir::Store> stores;
-      for (const auto& update : stage.updates) stores.push_back(update.store);
       const double inner = points_at(inputs, stage.inner, keys);
-      const ir::DimLeaf run = stage.inner.empty() ? ir::DimLeaf() : stage.inner.back().variable;
-      cycles += rows * inner * (2 + point_cycles(inputs, stage.program, stores, run, 1));
+      const ir::DimLeaf run =
+          form.outer.empty() || lanes == 1
+              ? stage.inner.empty() ? ir::DimLeaf() : stage.inner.back().variable
+              : form.outer.back().variable;
+      const double vector = lanes * point_cycles(inputs, stage.program, stores_of(stage), run,
+                                                 static_cast<int>(lanes));
+      cycles += inner * (turns * 4 + vectors * vector);
       points += rows * inner;
     }
-    const double tasks =
-        std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0, std::max(rows, 1.0));
+    const double tasks = std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0,
+                                    std::max(turns, 1.0));
     return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys), tasks);
   }
 
