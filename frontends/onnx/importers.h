@@ -124,8 +124,10 @@ void import_convolution(Node& node);
 void import_fused_convolution(Node& node);  // of com.microsoft
 void import_integer_convolution(Node& node);
 void import_quantised_convolution(Node& node);
-void import_transposed_convolution(Node& node);
 void import_deformable_convolution(Node& node);
+
+// importers_transposed_convolution.cpp
+void import_transposed_convolution(Node& node);
 
 // importers_pooling.cpp
 void import_average_pool(Node& node);

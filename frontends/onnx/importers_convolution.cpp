@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "frontends/onnx/activation_names.h"
+#include "frontends/onnx/convolution.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
-#include "frontends/onnx/window.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -19,20 +18,32 @@ using ir::DType;
 using ir::Op;
 using ir::ValueId;
 
-namespace {
-
 ValueId quotient(Node& node, ValueId vector, std::int64_t divisor) {
   return divisor == 1 ? vector : node.emit(Op::div, {vector, node.index_vector({divisor})});
-}
-
-ValueId product_of(Node& node, const Sizes& sizes) {
-  return node.emit(Op::reduce_prod, {vector_of(node, sizes)}, {{"keepdims", std::int64_t{1}}});
 }
 
 std::int64_t groups_of(Node& node) {
   const std::int64_t groups = node.integer("group", 1);
   if (groups < 1) node.malformed(fmt::format("has group = {}; expected at least 1", groups));
   return groups;
+}
+
+ValueId with_bias(Node& node, ValueId y, ValueId bias, std::size_t count) {
+  if (bias == ir::no_value) return y;
+  if (node.rank(bias) != 1)
+    node.malformed(fmt::format("takes a bias of rank 1, got rank {}", node.rank(bias)));
+  const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
+  if (channels && given && *channels != *given) {
+    node.malformed(
+        fmt::format("takes a bias of {} elements, one for each output, got {}", *channels, *given));
+  }
+  return node.emit(Op::add, {y, node.with_axes(bias, axes_between(1, count + 1))});
+}
+
+namespace {
+
+ValueId product_of(Node& node, const Sizes& sizes) {
+  return node.emit(Op::reduce_prod, {vector_of(node, sizes)}, {{"keepdims", std::int64_t{1}}});
 }
 
 // `of` channels must be whole groups, and as many as the weight takes.
@@ -53,19 +64,6 @@ void check_channels(Node& node, ValueId x, ValueId weight, std::int64_t groups) 
         fmt::format("has an input 1 (the weight) for {} channels in {} groups; input 0 has {}",
                     *taken * groups, groups, *channels));
   }
-}
-
-// A bias of one number a channel, added to [N, M, d...].
-ValueId with_bias(Node& node, ValueId y, ValueId bias, std::size_t count) {
-  if (bias == ir::no_value) return y;
-  if (node.rank(bias) != 1)
-    node.malformed(fmt::format("takes a bias of rank 1, got rank {}", node.rank(bias)));
-  const auto channels = node.extent(y, 1), given = node.extent(bias, 0);
-  if (channels && given && *channels != *given) {
-    node.malformed(
-        fmt::format("takes a bias of {} elements, one for each output, got {}", *channels, *given));
-  }
-  return node.emit(Op::add, {y, node.with_axes(bias, axes_between(1, count + 1))});
 }
 
 // The weight [M, channels of a group, places...] as a matrix a group: [M, depth], or [groups, M /
@@ -103,7 +101,8 @@ ValueId depthwise(Node& node, const Windows& windows, ValueId moved, ValueId wei
                                 vector_of(node, dims_between(node, moved, 2, 2 + count))});
 }
 
-// windows.over(x) [N, C, places..., window...] times the weight [M, C / groups, window...].
+}  // namespace
+
 ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId weight,
                   std::int64_t groups) {
   const std::size_t count = windows.count();
@@ -124,6 +123,8 @@ ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId wei
   if (groups == 1 && count == 1) return product;  // of a line it has these dims
   return node.reshaped(product, {batch, node.dim_of(weight, 0), vector_of(node, places)});
 }
+
+namespace {
 
 ValueId convolution(Node& node, ValueId x, ValueId weight) {
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
@@ -208,119 +209,6 @@ void import_quantised_convolution(Node& node) {
   const ValueId ratio = node.emit(Op::div, {node.operand(6), scales});
   node.output(0, quantised(node, node.cast(y, node.dtype(ratio)), ratio, node.operand(7),
                            node.dtype(node.operand(7))));
-}
-
-namespace {
-
-// x with stride - 1 zeros behind every element of each dim.
-ValueId spread_out(Node& node, ValueId x, const std::vector<std::int64_t>& strides) {
-  if (Sizes(strides).all(1)) return x;
-  const std::size_t count = strides.size();
-  std::vector<std::int64_t> inserted, none(count, 0), zeros = strides;
-  for (std::size_t i = 0; i < count; ++i) {
-    inserted.push_back(static_cast<std::int64_t>(3 + 2 * i));
-    --zeros[i];
-  }
-  const ValueId apart = node.emit(Op::pad, {node.with_axes(x, inserted)},
-                                  {{"before", none}, {"after", zeros}, {"axes", inserted}});
-  const Sizes wider = combine(node, Op::mul, dims_between(node, x, 2, 2 + count), strides);
-  return node.reshaped(apart,
-                       {vector_of(node, dims_between(node, x, 0, 2)), vector_of(node, wider)});
-}
-
-// The weight [C, M / groups, window...] mirrored, as that of a convolution: [M, C / groups,
-// window...].
-ValueId mirrored(Node& node, ValueId weight, std::int64_t groups, const Windows& windows) {
-  const std::size_t count = windows.count();
-  const auto repeated = [&](std::int64_t number) {
-    return std::vector<std::int64_t>(count, number);
-  };
-  std::vector<std::int64_t> axes, order{0, 2, 1};
-  for (std::size_t i = 0; i < count; ++i) {
-    axes.push_back(static_cast<std::int64_t>(i) + 2);
-    order.push_back(static_cast<std::int64_t>(i) + 3);
-  }
-  const ValueId turned =
-      node.emit(Op::strided_slice, {weight},
-                {{"starts", repeated(-1)},
-                 {"ends", repeated(std::numeric_limits<std::int64_t>::min() + 1)},
-                 {"axes", axes},
-                 {"steps", repeated(-1)}});
-  const ValueId inputs = quotient(node, node.dim_of(weight, 0), groups),
-                outputs = node.dim_of(weight, 1);
-  const ValueId kernel = vector_of(node, windows.kernel());
-  const ValueId grouped =
-      node.reshaped(turned, {node.index_vector({groups}), inputs, outputs, kernel});
-  const ValueId all =
-      groups == 1 ? outputs : node.emit(Op::mul, {outputs, node.index_vector({groups})});
-  return node.reshaped(node.emit(Op::transpose, {grouped}, {{"perm", order}}),
-                       {all, inputs, kernel});
-}
-
-// What is left of the result when its pads are taken away, of what is known already.
-void check_rest(Node& node, const Sizes& spread, const Sizes& front, const Sizes& back,
-                const Sizes& border) {
-  const Sizes rest = combine(
-      node, Op::sub, combine(node, Op::add, spread, combine(node, Op::add, front, back)), border);
-  for (std::size_t i = 0; rest.known && i < rest.known->size(); ++i) {
-    if ((*rest.known)[i] >= 1) continue;
-    node.malformed(
-        fmt::format("leaves {} elements of dim {} of its result (pads, auto_pad or "
-                    "output_shape say so); expected at least 1",
-                    (*rest.known)[i], i + 2));
-  }
-}
-
-}  // namespace
-
-// The gradient of a convolution by its input: x spread out by the strides, convolved with the
-// mirrored weight.
-void import_transposed_convolution(Node& node) {
-  node.check_same_dtypes();
-  const ValueId x = node.operand(0), weight = node.operand(1);
-  const Windows windows(node, x, Windows::kernel_of(node, x, weight));
-  const std::size_t count = windows.count();
-  const std::int64_t groups = groups_of(node);
-  const auto channels = node.extent(x, 1), inputs = node.extent(weight, 0);
-  if (channels && *channels % groups != 0) {
-    node.malformed(fmt::format("has group = {}, which does not divide the {} channels of input 0",
-                               groups, *channels));
-  }
-  if (channels && inputs && *channels != *inputs) {
-    node.malformed(fmt::format("has an input 1 (the weight) for {} channels; input 0 has {}",
-                               *inputs, *channels));
-  }
-  const std::vector<std::int64_t>& strides = windows.strides();
-  const std::vector<std::int64_t> ones(count, 1), twos(count, 2);
-  const std::vector<std::int64_t> more = Windows::attribute(node, "output_padding", count, 0, 0);
-  const std::string same = node.string("auto_pad", "NOTSET");
-  const Sizes extents = dims_between(node, x, 2, 2 + count);
-  Sizes before = windows.before(), after = windows.after();
-  if (node.has_attribute("output_shape") || same == "SAME_UPPER" || same == "SAME_LOWER") {
-    const Sizes wanted = node.has_attribute("output_shape")
-                             ? Sizes(Windows::attribute(node, "output_shape", count, 1, 1))
-                             : combine(node, Op::mul, extents, strides);
-    const Sizes steps = combine(node, Op::mul, combine(node, Op::sub, extents, ones), strides);
-    const Sizes all = combine(node, Op::add, combine(node, Op::add, steps, windows.reach()), more);
-    const Sizes total = combine(node, Op::sub, all, wanted);
-    // Half of it, rounded down: a negative total adds.
-    const std::vector<std::int64_t> zeros(count, 0);
-    const Sizes missing = combine(node, Op::max, combine(node, Op::sub, zeros, total), zeros);
-    const Sizes surplus = combine(node, Op::div, combine(node, Op::max, total, zeros), twos);
-    before = combine(node, Op::sub, surplus,
-                     combine(node, Op::div, combine(node, Op::add, missing, ones), twos));
-    after = combine(node, Op::sub, total, before);
-    if (same != "SAME_UPPER") std::swap(before, after);
-  }
-  const Sizes border = combine(node, Op::sub, windows.reach(), ones);
-  const Sizes front = combine(node, Op::sub, border, before);
-  const Sizes gap = combine(node, Op::sub, more, combine(node, Op::sub, strides, ones));
-  const Sizes back = combine(node, Op::add, combine(node, Op::sub, border, after), gap);
-  check_rest(node, combine(node, Op::mul, extents, strides), front, back, border);
-  const Windows inner = windows.moved_by_one(front, back);
-  const ValueId moved = inner.over(inner.padded(spread_out(node, x, strides)));
-  const ValueId y = convolved(node, inner, moved, mirrored(node, weight, groups, windows), groups);
-  node.output(0, with_bias(node, y, node.optional_operand(2), count));
 }
 
 namespace {

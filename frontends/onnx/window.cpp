@@ -123,8 +123,9 @@ Windows::Windows(Node& node, ValueId x, Sizes kernel)
   read_pads();
 }
 
-Windows Windows::moved_by_one(Sizes before, Sizes after) const {
+Windows Windows::moved_by_one(Sizes kernel, Sizes before, Sizes after) const {
   Windows moved = *this;
+  moved.kernel_ = std::move(kernel);
   moved.strides_.assign(count_, 1);
   moved.before_ = std::move(before);
   moved.after_ = std::move(after);
@@ -203,9 +204,12 @@ ValueId Windows::pad(ValueId x, ValueId fill, std::vector<std::int64_t> axes, co
                                   node_.index_vector(std::move(axes))});
 }
 
+ValueId Windows::pad(ValueId x, ValueId fill, const Sizes& before, const Sizes& after) const {
+  return pad(x, fill, axes_between(first_dim, first_dim + count_), before, after);
+}
+
 ValueId Windows::padded(ValueId x, ValueId fill) const {
-  return pad(x, fill, axes_between(first_dim, first_dim + count_), before_,
-             combine(node_, Op::add, after_, extra_));
+  return pad(x, fill, before_, combine(node_, Op::add, after_, extra_));
 }
 
 // Windows that lie side by side, so that each element is in one at most.

@@ -44,8 +44,8 @@ class Windows {
   static std::vector<std::int64_t> attribute(Node& node, const char* name, std::size_t count,
                                              std::int64_t fallback, std::int64_t least);
 
-  // Windows of the same size that move by one, over x with `before` and `after` around it.
-  Windows moved_by_one(Sizes before, Sizes after) const;
+  // Windows of `kernel` that move by one, over x with `before` and `after` around it.
+  Windows moved_by_one(Sizes kernel, Sizes before, Sizes after) const;
   // A last window that begins before the end of what is padded counts where it is cut off, too
   // (ceil_mode).
   void round_up();
@@ -62,6 +62,8 @@ class Windows {
   // What a window spans: (kernel - 1) dilation + 1.
   Sizes reach() const;
 
+  // `before` and `after` elements more along the axes that windows move over, fewer where negative.
+  ir::ValueId pad(ir::ValueId x, ir::ValueId fill, const Sizes& before, const Sizes& after) const;
   // x with `fill` (rank 0; no_value: 0) around it.
   ir::ValueId padded(ir::ValueId x, ir::ValueId fill = ir::no_value) const;
   // [N, C, places of windows..., places in a window...] of x padded. Malformed where no window

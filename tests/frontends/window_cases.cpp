@@ -99,6 +99,46 @@ std::vector<ValueCase> window_cases() {
        {reals({1, 2, 4, 5}, {-10, -16, 4,   -10, -4,  10,  -31, 2, -3, -6,  -9,  5,  2,  -28,
                              2,   2,   -28, 2,   -28, 2,   -4,  6, 20, -12, -22, 2,  -4, 26,
                              -22, -16, -6,  10,  26,  -14, -30, 2, 4,  34,  -20, -22})}});
+  // Weights whose windows are known: phases of unlike lengths, some of no element, and phases that
+  // lie side by side; a dilation beside a stride.
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 2, 3})}, {counted({2, 3, 5}), true}, {counted({3}), true}},
+       [](NodeBuilder& node) {
+         node.integers("strides", {3}).integers("pads", {1, 2}).integers("output_padding", {2});
+       },
+       {reals({1, 3, 10},
+              {-30, 25, -39, -29, -5, 12, -2,  -13, -15, 5,  -23, -23, 29, -16, -3,
+               -7,  1,  17,  4,   2,  28, -27, 31,  -36, -1, -15, 15,  3,  -10, -12})}});
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 4, 2, 2})}, {counted({4, 1, 3, 2}), true}},
+       [](NodeBuilder& node) {
+         node.integer("group", 2).integers("strides", {2, 3}).integers("pads", {0, 1, 1, 0});
+       },
+       {reals({1, 2, 4, 4}, {-10, 0, -22, 4, -22, 0, 8, 1, 6,   0, -20, 19, 2,  0, -10, 25,
+                             0,   0, 6,   2, -6,  0, 9, 5, -30, 0, -9,  14, -6, 0, -22, -6})}});
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 2, 2, 2})}, {counted({2, 2, 2, 2}), true}},
+       [](NodeBuilder& node) { node.integers("strides", {2, 2}); },
+       {reals({1, 2, 4, 4}, {21, -7, 2, -5,  9, -30, -1, 25, -6, 8, -25, 10, 0, -30, -10, 25, -3,
+                             13, -4, 0, -15, 1, -7,  -3, 6,  -2, 5, -15, 12, 4, 20,  0})}});
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 1, 3})}, {counted({1, 1, 2}), true}},
+       [](NodeBuilder& node) { node.integers("strides", {2}).integers("dilations", {2}); },
+       {reals({1, 1, 7}, {25, 0, -20, 0, 14, 0, -4})}});
+  cases.push_back(
+      {"ConvTranspose",
+       11,
+       {{counted({1, 1, 3})}, {counted({1, 1, 3}), true}},
+       [](NodeBuilder& node) { node.integers("strides", {2}).integers("output_shape", {5}); },
+       {reals({1, 1, 5}, {-10, 0, 4, 6, -4})}});
   // Half of what is taken away goes behind; of an odd number, less.
   cases.push_back(
       {"ConvTranspose",
