@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -169,9 +170,10 @@ class Layout {
   }
 
   // What started the layouts that something else than a result of the function reads in the model's
-  // order, after run().
+  // order, and those that nothing but results comes of, after run().
   std::set<ValueId> started_in_vain() const {
     std::set<ValueId> found;
+    std::ranges::set_difference(turned_, used_, std::inserter(found, found.end()));
     const auto look = [&](const auto& self, const Block& block) -> void {
       for (const Binding& binding : block.bindings) {
         for (const ValueId operand : binding.operands)
@@ -256,7 +258,10 @@ class Layout {
 
   // The value itself is a view from here on, or what is laid out where that is the model's order.
   void define(ValueId value, Laid laid, BindingWriter& writer) {
-    if (is_in_place(laid.order)) return replacements_.replace(value, laid.value);
+    if (is_in_place(laid.order)) {
+      used_.insert(laid.starts.begin(), laid.starts.end());
+      return replacements_.replace(value, laid.value);
+    }
     writer.emit(Op::transpose, {laid.value}, {{"perm", integers(inverse(laid.order))}}, value);
     laid_.emplace(value, std::move(laid));
   }
@@ -304,6 +309,7 @@ class Layout {
 
   // A window's places stand before what was innermost.
   std::optional<Laid> windows(const Binding& binding, const Laid& x, BindingWriter& writer) {
+    used_.insert(x.starts.begin(), x.starts.end());
     const ValueId moved = along_axes(binding, x, writer);
     changed_ = true;
     const std::size_t rank = x.order.size(), all = dims(binding.results[0]).size();
@@ -317,6 +323,7 @@ class Layout {
   }
 
   std::optional<Laid> reduced(const Binding& binding, const Laid& x, BindingWriter& writer) {
+    used_.insert(x.starts.begin(), x.starts.end());
     if (binding.operands.size() != 1 || !has_attribute(binding, "axes")) return std::nullopt;
     const auto rank = static_cast<std::int64_t>(x.order.size());
     std::vector<bool> gone(x.order.size());
@@ -424,6 +431,7 @@ class Layout {
   // order of theirs.
   struct Rows {
     ValueId value = no_value, weight = no_value;
+    const Laid* of = nullptr;  // whose layout they go on with; null: what lies in the model's order
   };
 
   // `only_laid`: of what lies in the model's order, nothing.
@@ -432,7 +440,7 @@ class Layout {
     const std::size_t rank = dims(columns).size();
     const Axes turned = last_two_turned(rank);
     if (const Laid* x = laid(columns); x != nullptr && x->order == turned)
-      return Rows{x->value, weight};
+      return Rows{x->value, weight, x};
     const auto reshape = moves_.find(columns);
     if (reshape != moves_.end() && info(reshape->second.op).has(traits::reshapes))
       if (auto rows = rows_of_windows(reshape->second, weight, writer)) return rows;
@@ -445,7 +453,8 @@ class Layout {
       if (move->second.op == Op::windows) break;
       source = move->second.operands[0];
     }
-    return Rows{writer.emit(Op::transpose, {columns}, {{"perm", integers(turned)}}), weight};
+    return Rows{writer.emit(Op::transpose, {columns}, {{"perm", integers(turned)}}), weight,
+                laid(source)};
   }
 
   // The depth is several dims put together, which lie in another order.
@@ -474,7 +483,7 @@ class Layout {
     std::erase_if(all, [&](std::size_t axis) { return from[axis].is_constant(1); });
     if (!inner || all != lying) return std::nullopt;
     const Axes turned = last_two_turned(to.size());
-    Rows rows{writer.reshaped(x->value, in_order(to, turned)), weight};
+    Rows rows{writer.reshaped(x->value, in_order(to, turned)), weight, x};
     if (is_in_place(*inner)) return rows;
     Dims weight_dims{dims(weight)[0]};
     Axes sorted = *inner, order{0};
@@ -513,6 +522,8 @@ class Layout {
     const auto rows = rows_of(columns, weight, plain, writer);
     if (!rows) return std::nullopt;
     changed_ = true;
+    if (rows->of == nullptr) turned_.insert(result);
+    else used_.insert(rows->of->starts.begin(), rows->of->starts.end());
     ValueId right =
         writer.emit(Op::transpose, {rows->weight}, {{"perm", std::vector<std::int64_t>{1, 0}}});
     if (wide != widened_.end())
@@ -534,6 +545,9 @@ class Layout {
   std::map<ValueId, ValueId> widened_;  // constants that are only converted
   std::map<ValueId, Laid> laid_;        // otherwise than in the model's order
   std::map<ValueId, Binding> moves_;    // that are as they were
+  // Starts that turn what lies in the model's order, and those whose layout products, windows,
+  // reductions or the model itself go on with.
+  std::set<ValueId> turned_, used_;
 };
 
 bool lay_out(Function& function) {
