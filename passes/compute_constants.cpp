@@ -38,6 +38,23 @@ std::optional<std::int64_t> bytes_of(const Function& function, ValueId id) {
   return bytes;
 }
 
+// Whether an element takes a series of operations.
+bool is_series(Cost cost) {
+  switch (cost) {
+    case Cost::simple:
+    case Cost::division:
+    case Cost::remainder:
+    case Cost::root: return false;
+    case Cost::exponential:
+    case Cost::logistic:
+    case Cost::tangent:
+    case Cost::error_function:
+    case Cost::periodic:
+    case Cost::power: return true;
+  }
+  internal_error("an op has one of the costs");
+}
+
 // The values of one function's body that constants alone decide.
 class ConstantPart {
  public:
@@ -109,7 +126,7 @@ class ConstantPart {
   struct Fact {
     bool constant = false;
     std::int64_t bytes = 0;
-    bool heavy = false;        // a product or a reduction stands behind it
+    bool heavy = false;        // a product, a reduction or a function as exp or sin is behind it
     std::int64_t largest = 0;  // bytes of the largest constant behind it
   };
 
@@ -126,7 +143,7 @@ class ConstantPart {
     if (!bytes) return;
     Fact fact{.constant = true,
               .bytes = *bytes,
-              .heavy = row.has(traits::anchors) || row.has(traits::reduces),
+              .heavy = row.has(traits::anchors) || row.has(traits::reduces) || is_series(row.cost),
               .largest = 0};
     if (binding.op == Op::constant) {
       fact.largest = *bytes;

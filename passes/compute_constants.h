@@ -1,5 +1,5 @@
 // What depends on constants alone is computed when the module is compiled: projected tables,
-// normalised weights, sums of biases. PassContext::compute does it.
+// normalised weights, sums of biases, sines of positions. PassContext::compute does it.
 #pragma once
 
 #include "ir/module.h"
@@ -7,10 +7,11 @@
 
 namespace anydim::passes {
 
-// A value is computed where it takes a product or a reduction, or where it is no larger than the
-// largest constant behind it; views, what fills and what widens stays in its kernel, but for views
-// that a loop or branch reads, and so does what would make the results together larger than the
-// constants that the module has. Does nothing without PassContext::compute.
+// A value is computed where it takes a product, a reduction or a function such as exp or sin, or
+// where it is no larger than the largest constant behind it; views, what fills and what widens
+// stays in its kernel, but for views that a loop or branch reads, and so does what would make the
+// results together larger than the constants that the module has. Does nothing without
+// PassContext::compute.
 void compute_constants(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes
