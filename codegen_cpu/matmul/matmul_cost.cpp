@@ -20,7 +20,7 @@ constexpr double call_overhead = 20;     // cycles of a micro-kernel call withou
 constexpr double vector_overhead = 2.5;  // storing a tile's vector and reading it again
 constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
 constexpr double second_bandwidth = 30, third_bandwidth = 24;  // bytes a cycle of one core
-constexpr double store_row = 20;  // a row of a tile written to results that no cache holds
+constexpr double store_row = 20;  // a run of a row written to results that no cache holds
 constexpr double tile_multiply = 16,
                  tile_load = 8;  // of one tile, from its rate; Intel's optimisation manual
 constexpr double second_cache_load =
@@ -94,6 +94,9 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
           ? store_row
           : 0;
 
+  const bool rows_outermost = schedule.rows_outermost(static_cast<std::int64_t>(padded),
+                                                      static_cast<std::int64_t>(steps * bytes));
+
   const auto group_cycles = [&](double width) {
     const double vectors = width / lanes;
     // Multiply-adds, or loads where they are more; at least the latency of one chain of them.
@@ -106,9 +109,10 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
                       (row_tiles + column_tiles) * tile_load) /
              tile_steps;
     }
+    const double run = rows_outermost ? width / padded : 1;
     const double epilogue =
         turned_results_ ? calls * std::ceil(rows / lanes) * width * (epilogue_cycles_ + turn_cycles)
-                        : task_rows * (vectors * epilogue_cycles_ + stored);
+                        : task_rows * (vectors * epilogue_cycles_ + run * stored);
     const double compute = calls * (steps * step + call_overhead) + epilogue;
     const double panel_bytes = width * steps * bytes;
     const double first =

@@ -115,6 +115,14 @@ class MatmulEmitter {
            (columns && (*columns + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
   }
 
+  bool rows_outermost() const {
+    const Dim block = schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
+    const auto columns = rounded(block).constant(), steps = panel_steps().constant();
+    return columns && steps &&
+           schedule_.rows_outermost(*columns,
+                                    *steps * static_cast<std::int64_t>(ir::size_of(step_dtype())));
+  }
+
   void plan_multiply() {
     std::vector<std::int64_t> widths{schedule_.columns};
     if (!whole_groups()) widths.push_back(panel_);
@@ -140,7 +148,8 @@ class MatmulEmitter {
     // With one block of rows there is no time to fetch in that the processor's own prefetching
     // would not use.
     if (operands_.scales) micro.block = operands_.scales->block;
-    else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows) {
+    else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows &&
+             !rows_outermost()) {
       const std::int64_t lines = schedule_.columns / panel_;
       const std::int64_t blocks = left_->fewest_blocks();
       micro.fetches = right_fetches_ = (lines + blocks - 1) / blocks;
@@ -244,31 +253,19 @@ class MatmulEmitter {
       set_tiles(kernel_, task, tile_settings_, tiles_set_, rows);
     }
     ProgramEmitter program(kernel_, form_.epilogue, task);
-    kernel_.loop(task, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
-      auto& b = kernel_.at(group);
-      Group g;
-      g.width = kernel_.constant(schedule_.columns);
-      g.offset = b.CreateMul(index, g.width);
-      g.variant = kernel_.constant(0);
-      if (narrow) {
-        Value* is_wide = b.CreateICmpULT(index, wide);
-        Value* narrow_offset = b.CreateAdd(
-            wide_columns, b.CreateMul(b.CreateSub(index, wide), kernel_.constant(panel_)));
-        g.offset = b.CreateSelect(is_wide, g.offset, narrow_offset);
-        g.width = b.CreateSelect(is_wide, g.width, kernel_.constant(panel_));
-        g.variant = b.CreateSelect(is_wide, kernel_.constant(0), kernel_.constant(1));
-      }
-      g.columns = g.width;
-      if (!form_.n.extent.constant() || *form_.n.extent.constant() % unit != 0) {
-        g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width,
-                                            b.CreateSub(task_columns_, g.offset));
-      }
-      g.right = right_pointer(group, g.offset);
-      if (operands_.scales) {
-        Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
-        g.scales = first_step_of_column(kernel_, panel_, column,
-                                        kernel_.constant(operands_.scales->blocks));
-      }
+    const auto for_groups = [&](Scope& scope, const auto& body) {
+      kernel_.loop(scope, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
+        body(group, group_at(group, index, wide, wide_columns, narrow));
+      });
+    };
+    if (rows_outermost()) {
+      left_->for_blocks(task, task_units_, [&](Scope& block, const Share& rows) {
+        for_groups(block,
+                   [&](Scope& group, const Group& g) { emit_block(group, program, g, rows); });
+      });
+      return;
+    }
+    for_groups(task, [&](Scope& group, const Group& g) {
       const auto block = [&](Scope& scope, const Share& rows) {
         emit_block(scope, program, g, rows);
       };
@@ -282,6 +279,37 @@ class MatmulEmitter {
         *right;               // offset from the task's first column; columns that exist of `width`
     Value* scales = nullptr;  // place of the first column's
   };
+
+  // Group `index`, of which the first `wide` are as wide as the micro-kernel; `narrow`: there may
+  // be others.
+  Group group_at(Scope& group, Value* index, Value* wide, Value* wide_columns, bool narrow) {
+    auto& b = kernel_.at(group);
+    Group g;
+    g.width = kernel_.constant(schedule_.columns);
+    g.offset = b.CreateMul(index, g.width);
+    g.variant = kernel_.constant(0);
+    if (narrow) {
+      Value* is_wide = b.CreateICmpULT(index, wide);
+      Value* narrow_offset = b.CreateAdd(
+          wide_columns, b.CreateMul(b.CreateSub(index, wide), kernel_.constant(panel_)));
+      g.offset = b.CreateSelect(is_wide, g.offset, narrow_offset);
+      g.width = b.CreateSelect(is_wide, g.width, kernel_.constant(panel_));
+      g.variant = b.CreateSelect(is_wide, kernel_.constant(0), kernel_.constant(1));
+    }
+    g.columns = g.width;
+    if (!form_.n.extent.constant() ||
+        *form_.n.extent.constant() % std::min(schedule_.columns, panel_) != 0) {
+      g.columns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, g.width,
+                                          b.CreateSub(task_columns_, g.offset));
+    }
+    g.right = right_pointer(group, g.offset);
+    if (operands_.scales) {
+      Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
+      g.scales =
+          first_step_of_column(kernel_, panel_, column, kernel_.constant(operands_.scales->blocks));
+    }
+    return g;
+  }
 
   Value* right_pointer(Scope& group, Value* offset) {
     Value* base = right_panel_;

@@ -23,7 +23,9 @@ constexpr std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b -
 //
 // A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch
 // point; inside, column groups are outermost and row blocks pass under each of them, so that a
-// group of the right operand's panels stays in a cache while rows stream.
+// group of the right operand's panels stays in a cache while rows stream. Where all that the task
+// reads of the right operand stays there, groups pass under each row block, whose results are then
+// written in long runs.
 struct MatmulSchedule {
   enum class Order : std::uint8_t {
     ColumnsOuter,
@@ -53,6 +55,13 @@ struct MatmulSchedule {
   }
   ir::Schedule schedule() const { return ir::write_fields("matmul", *this); }
   bool operator==(const MatmulSchedule&) const = default;
+
+  // Whether groups pass under row blocks, of a task that reads so many columns of the right
+  // operand, each of so many bytes.
+  bool rows_outermost(std::int64_t task_columns, std::int64_t column_bytes) const {
+    constexpr std::int64_t part_of_first_cache = 16 << 10;
+    return !tiles && task_columns > columns && task_columns * column_bytes <= part_of_first_cache;
+  }
 
   ir::Dim row_blocks(const ir::Dim& rows_of_form) const;
   ir::Dim column_blocks(const ir::MatmulForm& form) const;

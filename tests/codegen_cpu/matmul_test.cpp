@@ -45,6 +45,32 @@ TEST(Matmul, OddExtents) {
   }
 }
 
+// All that a task reads of the right operand stays in a cache: groups of columns pass under rows.
+TEST(Matmul, FewDepths) {
+  for (const int depth : {1, 5, 13}) {
+    const TestRegion weight = make_region(fmt::format(R"(
+fn @main(%x: Tensor[(n, {0}), f32], %w: Tensor[({0}, 230), f32], %r: Tensor[(n, 230), f32]) -> Tensor[(n, 230), f32]
+  where n in [0, 5000] {{
+  %y = matmul(%x, %w)
+  %z = add(%y, %r)
+  return %z
+}})",
+                                                      depth),
+                                          {1});
+    expect_right(weight, bucket_of({{0, 5000}}), sizes("n", {0, 1, 5, 23, 130}));
+  }
+  const TestRegion windows = make_region(R"(
+fn @main(%x: Tensor[(b, l), f32], %w: Tensor[(29, 10), f32]) -> Tensor[(b, 29, floor_div(l, 5) - 1), f32]
+  where b in [0, 100], l in [10, 10000] {
+  %v = windows(%x) {axes = (1), sizes = (10), strides = (5)}
+  %t = transpose(%v) {perm = (0, 2, 1)}
+  %y = matmul(%w, %t)
+  return %y
+})");
+  expect_right(windows, bucket_of({{0, 100}, {65, 2000}}),
+               tests::pairs("b", {0, 2}, "l", {330, 3335}), {.most = 4});
+}
+
 TEST(Matmul, TransposedWeightWithBiasAndGelu) {
   const TestRegion region = make_region(R"(
 fn @main(%x: Tensor[(b, s, 24), f32], %w: Tensor[(50, 24), f32], %bias: Tensor[(50), f32]) -> Tensor[(b, s, 50), f32]
