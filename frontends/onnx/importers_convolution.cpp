@@ -130,7 +130,17 @@ ValueId convolution(Node& node, ValueId x, ValueId weight) {
   const Windows windows(node, x, Windows::kernel_of(node, x, weight));
   const std::int64_t groups = groups_of(node);
   check_channels(node, x, weight, groups);
-  return convolved(node, windows, windows.over(windows.padded(x)), weight, groups);
+  // Places far apart may all lie beside a small image.
+  const auto seen = ir::is_float(node.dtype(weight)) ? windows.seen() : std::nullopt;
+  if (!seen) return convolved(node, windows, windows.over(windows.padded(x)), weight, groups);
+  std::vector<std::int64_t> ends = seen->first;
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] += seen->count[i];
+  const ValueId part = node.emit(Op::strided_slice, {weight},
+                                 {{"starts", seen->first},
+                                  {"ends", std::move(ends)},
+                                  {"axes", axes_between(2, 2 + windows.count())}});
+  const Windows some = windows.of_seen(*seen);
+  return convolved(node, some, some.over(some.padded(x)), part, groups);
 }
 
 ValueId biased_convolution(Node& node) {

@@ -132,6 +132,41 @@ Windows Windows::moved_by_one(Sizes kernel, Sizes before, Sizes after) const {
   return moved;
 }
 
+std::optional<Windows::Seen> Windows::seen() const {
+  if (!extents_.known || !kernel_.known || !before_.known || !after_.known || !extra_.all(0))
+    return std::nullopt;
+  const Sizes all_there =
+                  combine(node_, Op::add, combine(node_, Op::add, extents_, before_), after_),
+              free = combine(node_, Op::sub, all_there, reach());
+  Seen found;
+  bool all = true;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const std::int64_t extent = (*extents_.known)[i], before = (*before_.known)[i],
+                       rest = (*free.known)[i];
+    if (rest < 0) return std::nullopt;
+    const std::int64_t last = rest / strides_[i] * strides_[i];  // where the last window begins
+    std::int64_t first = 0, end = (*kernel_.known)[i];
+    while (first < end && last + first * dilations_[i] < before) ++first;
+    while (end > first && (end - 1) * dilations_[i] - before >= extent) --end;
+    if (first == end) return std::nullopt;
+    all = all && end - first == (*kernel_.known)[i];
+    found.first.push_back(first);
+    found.count.push_back(end - first);
+  }
+  return all ? std::nullopt : std::optional(std::move(found));
+}
+
+Windows Windows::of_seen(const Seen& seen) const {
+  Windows some = *this;
+  some.kernel_ = seen.count;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const std::int64_t behind = (*kernel_.known)[i] - seen.first[i] - seen.count[i];
+    (*some.before_.known)[i] -= seen.first[i] * dilations_[i];
+    (*some.after_.known)[i] -= behind * dilations_[i];
+  }
+  return some;
+}
+
 Sizes Windows::reach() const {
   const std::vector<std::int64_t> ones(count_, 1);
   const Sizes steps = combine(node_, Op::mul, combine(node_, Op::sub, kernel_, ones), dilations_);

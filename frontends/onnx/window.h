@@ -46,6 +46,14 @@ class Windows {
 
   // Windows of `kernel` that move by one, over x with `before` and `after` around it.
   Windows moved_by_one(Sizes kernel, Sizes before, Sizes after) const;
+  // For each dim a window's places that have an element of x in any window: the first, and how
+  // many. nullopt where these are all or none, or sizes are not known.
+  struct Seen {
+    std::vector<std::int64_t> first, count;
+  };
+  std::optional<Seen> seen() const;
+  // Windows of these places alone, as many as there are of the whole ones.
+  Windows of_seen(const Seen& seen) const;
   // A last window that begins before the end of what is padded counts where it is cut off, too
   // (ceil_mode).
   void round_up();

@@ -33,6 +33,21 @@ std::vector<ValueCase> window_cases() {
        {{counted({1, 1, 4, 5})}, {counted({2, 1, 2, 3}), true}},
        [](NodeBuilder& node) { node.string("auto_pad", "SAME_LOWER").integers("strides", {2, 2}); },
        {reals({1, 2, 2, 3}, {-29, 8, -40, 18, 22, 16, -25, 20, 5, 34, -25, -4})}});
+  // Places that lie beside the image in every window: rows of all but the middle; the last two.
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({1, 2, 2, 3}), false, "b..."}, {counted({2, 2, 3, 3}), true}},
+       [](NodeBuilder& node) { node.integers("dilations", {3, 2}).integers("pads", {3, 2, 3, 2}); },
+       {reals({1, 2, 2, 3}, {-27, 2, -11, -17, 3, 38, 37, -10, -13, -17, -8, -17})}});
+  cases.push_back(
+      {"Conv",
+       11,
+       {{counted({1, 1, 5}), false, "b.."}, {counted({1, 1, 4}), true}},
+       [](NodeBuilder& node) {
+         node.integers("dilations", {4}).integers("pads", {7, 5}).integers("strides", {2});
+       },
+       {reals({1, 1, 3}, {-4, -10, 4})}});
   // Groups of two channels.
   cases.push_back(
       {"Conv",
