@@ -90,13 +90,15 @@ class Phases {
 
   // Where a dilation takes the weight's places from phase to phase, they would have windows each.
   static bool suit(const Windows& windows) {
-    bool apart = false;
+    constexpr std::int64_t most = 4096;  // each is a copy of the weight's channels
+    std::int64_t phases = 1;
     for (std::size_t i = 0; i < windows.count(); ++i) {
-      if (windows.strides()[i] == 1) continue;
-      if (windows.dilations()[i] != 1) return false;
-      apart = true;
+      const std::int64_t stride = windows.strides()[i];
+      if (stride == 1) continue;
+      if (windows.dilations()[i] != 1 || stride > most / phases) return false;
+      phases *= stride;
     }
-    return apart && windows.kernel().known.has_value();
+    return phases > 1 && windows.kernel().known.has_value();
   }
 
   // `before` and `after` are taken away at the ends, added where negative.
