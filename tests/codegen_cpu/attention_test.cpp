@@ -72,7 +72,7 @@ void expect_keys_in_place_right(const std::string& text, const std::vector<Symbo
       if (!reads_keys_in_place(schedule)) continue;
       ++found;
       // They are many, and alike but for their sizes.
-      if (found % 11 == 1) expect_kernel_right(region, target, {}, schedule, shapes);
+      if (found % 23 == 1) expect_kernel_right(region, target, {}, schedule, shapes);
     }
     // A key of 80 numbers is too many vectors of four.
     if (target.level != Level::Baseline) EXPECT_GT(found, 5u) << target.name();
