@@ -432,6 +432,7 @@ class Layout {
   struct Rows {
     ValueId value = no_value, weight = no_value;
     const Laid* of = nullptr;  // whose layout they go on with; null: what lies in the model's order
+    std::int64_t places = 1;   // of a window over that
   };
 
   // `only_laid`: of what lies in the model's order, nothing.
@@ -447,14 +448,18 @@ class Layout {
     if (only_laid) return std::nullopt;
     // Windows over what lies in the model's order.
     ValueId source = columns;
+    std::int64_t places = 1;
     while (laid(source) == nullptr) {
       const auto move = moves_.find(source);
       if (move == moves_.end()) return std::nullopt;
-      if (move->second.op == Op::windows) break;
+      if (move->second.op == Op::windows) {
+        for (const std::int64_t size : integers_attribute(move->second, "sizes")) places *= size;
+        break;
+      }
       source = move->second.operands[0];
     }
     return Rows{writer.emit(Op::transpose, {columns}, {{"perm", integers(turned)}}), weight,
-                laid(source)};
+                laid(source), places};
   }
 
   // The depth is several dims put together, which lie in another order.
@@ -522,8 +527,11 @@ class Layout {
     const auto rows = rows_of(columns, weight, plain, writer);
     if (!rows) return std::nullopt;
     changed_ = true;
-    if (rows->of == nullptr) turned_.insert(result);
-    else used_.insert(rows->of->starts.begin(), rows->of->starts.end());
+    // Columns of many places are dear to gather for few outputs; of rows, what windows share is
+    // packed once.
+    const bool shares = rows->places / 2 > dims(weight)[0].constant().value_or(0);
+    if (rows->of == nullptr && !shares) turned_.insert(result);
+    else if (rows->of != nullptr) used_.insert(rows->of->starts.begin(), rows->of->starts.end());
     ValueId right =
         writer.emit(Op::transpose, {rows->weight}, {{"perm", std::vector<std::int64_t>{1, 0}}});
     if (wide != widened_.end())
