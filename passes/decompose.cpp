@@ -128,16 +128,9 @@ void write_zero_nan(Function& function, Binding attention, std::vector<Binding>&
   writer.emit(Op::where, {writer.emit(Op::is_nan, {plain}), sum, plain}, {}, result);
 }
 
-std::vector<std::size_t> resampled_axes(const Function& function, const Binding& resize) {
-  const std::size_t rank = function.tensor_type(resize.operands[0]).rank();
-  if (has_attribute(resize, "axes")) return normalised_axes(resize, rank);
-  std::vector<std::size_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
-  return axes;
-}
-
 bool mixes_along_several(const Function& function, const Binding& binding) {
-  return mixes_elements(binding) && resampled_axes(function, binding).size() > 1;
+  return mixes_elements(binding) &&
+         normalised_axes(binding, function.tensor_type(binding.operands[0]).rank()).size() > 1;
 }
 
 // Linear and cubic resampling along one axis after the other: the sum of both axes' shares, with
@@ -146,7 +139,7 @@ bool mixes_along_several(const Function& function, const Binding& binding) {
 void write_resize(Function& function, const Binding& resize, std::vector<Binding>& into) {
   const TensorType source = function.tensor_type(resize.operands[0]),
                    target = function.tensor_type(resize.results[0]);
-  std::vector<std::size_t> axes = resampled_axes(function, resize);
+  std::vector<std::size_t> axes = normalised_axes(resize, source.rank());
   const bool grows = std::ranges::any_of(axes, [&](std::size_t axis) {
     return axis + 1 != source.rank() &&
            prove_less_equal(target.dims[axis], source.dims[axis], function.symbols) != Proof::Yes;

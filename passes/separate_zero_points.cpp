@@ -136,6 +136,12 @@ class FunctionSeparation {
     return std::nullopt;
   }
 
+  static void scale_sums(BindingWriter& writer, ValueId sums, ValueId left, ValueId right,
+                         ValueId result) {
+    const ValueId scale = writer.emit(Op::mul, {left, right});
+    writer.emit(Op::mul, {writer.cast(sums, DType::F32), scale}, {}, result);
+  }
+
   // A product of real operands as one of integers, times both scales; sums must fit i32.
   bool make_integer(const Binding& product, std::vector<Binding>& into) {
     const auto left = made_real(product.operands[0]), right = made_real(product.operands[1]);
@@ -151,8 +157,7 @@ class FunctionSeparation {
     integers.results = {writer.new_value()};
     const ValueId sums = integers.results[0];
     if (!separate(integers, into)) writer.push(std::move(integers));
-    const ValueId scale = writer.emit(Op::mul, {left->scale, right->scale});
-    writer.emit(Op::mul, {writer.cast(sums, DType::F32), scale}, {}, product.results[0]);
+    scale_sums(writer, sums, left->scale, right->scale, product.results[0]);
     changed_ = true;
     return true;
   }
@@ -224,15 +229,11 @@ class FunctionSeparation {
   // behind a border is the zero point then.
   Centred made_first(const Moved& operand, ValueId zero, DType to, DType computed,
                      BindingWriter& writer) const {
-    ValueId value = operand.centred.integers;
-    if (operand.centred.dtype != to) {
-      const ValueId number =
-          writer.number(DType::I32, static_cast<double>(to == DType::U8 ? offset : -offset));
-      value = writer.cast(writer.emit(Op::add, {writer.cast(value, DType::I32), number}), to);
-      zero = zero == no_value ? number : writer.emit(Op::add, {zero, number});
-    } else if (zero != no_value && is_constant(zero, 0)) {
-      zero = no_value;
-    }
+    Centred first = operand.centred;
+    first.zero = zero;
+    shift(writer, first, to, to == DType::U8 ? offset : -offset);
+    zero = first.zero;
+    ValueId value = first.integers;
     // Windows are of the widened image, as those of other convolutions are of theirs.
     Centred made{.integers = no_value, .wide = no_value, .zero = zero, .dtype = to};
     if (zero != no_value) made.zero = writer.cast(zero, computed);
@@ -293,16 +294,10 @@ class FunctionSeparation {
     const Centred left = made_first(*weight, *weight_zero, DType::I8, computed, writer),
                   right = made_first(*image, *image_zero, DType::U8, computed, writer);
     const ValueId result = product.results[0];
-    if (!real && computed == DType::I32) {
-      multiply(writer, left, right, rank, result);
-    } else if (!real) {
-      const ValueId sums = multiply(writer, left, right, rank, no_value);
-      writer.emit(Op::cast, {sums}, {{"to", DType::I32}}, result);
-    } else {
-      const ValueId sums = multiply(writer, left, right, rank, no_value);
-      const ValueId scale = writer.emit(Op::mul, {*weight_scale, *image_scale});
-      writer.emit(Op::mul, {writer.cast(sums, DType::F32), scale}, {}, result);
-    }
+    const bool sums_are_result = !real && computed == DType::I32;
+    const ValueId sums = multiply(writer, left, right, rank, sums_are_result ? result : no_value);
+    if (real) scale_sums(writer, sums, *weight_scale, *image_scale, result);
+    else if (!sums_are_result) writer.emit(Op::cast, {sums}, {{"to", DType::I32}}, result);
     for (Binding& binding : made) into.push_back(std::move(binding));
     changed_ = true;
     return true;

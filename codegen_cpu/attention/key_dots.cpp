@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scalars/math_f32.h"

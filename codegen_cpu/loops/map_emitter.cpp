@@ -2,6 +2,7 @@
 #include "codegen_cpu/loops/map_tile.h"
 #include "codegen_cpu/loops/row_tables.h"
 #include "codegen_cpu/loops/shared_steps.h"
+#include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/task_loop.h"
 
@@ -12,27 +13,6 @@ using ir::Dim;
 namespace {
 
 using Vectors = std::vector<llvm::Value*>;
-
-// Lane l of vector k becomes lane k of vector l, of as many vectors as each has lanes: in each
-// round blocks beside the diagonal are exchanged, of half the size of the round before.
-void transpose(KernelBuilder& kernel, Scope& scope, Vectors& vectors) {
-  auto& at = kernel.at(scope);
-  const auto count = static_cast<unsigned>(vectors.size());
-  for (unsigned half = count / 2; half >= 1; half /= 2) {
-    std::vector<int> upper(count), lower(count);
-    for (unsigned lane = 0; lane < count; ++lane) {
-      const bool right = (lane & half) != 0;
-      upper[lane] = static_cast<int>(right ? count + lane - half : lane);
-      lower[lane] = static_cast<int>(right ? count + lane : lane + half);
-    }
-    for (unsigned k = 0; k < count; ++k) {
-      if ((k & half) != 0) continue;
-      llvm::Value *a = vectors[k], *b = vectors[k + half];
-      vectors[k] = at.CreateShuffleVector(a, b, upper);
-      vectors[k + half] = at.CreateShuffleVector(a, b, lower);
-    }
-  }
-}
 
 // One part of a map; tasks [begin, end) are its own.
 class PartEmitter {
@@ -151,7 +131,8 @@ class PartEmitter {
         read[i].push_back(kernel_.splat(value, width_));
       }
     }
-    for (Vectors& vectors : read) transpose(kernel_, tile, vectors);
+    kernel_.at(tile);
+    for (Vectors& vectors : read) transpose(kernel_, vectors);
     for (unsigned k = 0; k < width_; ++k) {
       Scope point(tile);
       point.define(along_.variable, moved(line, k));

@@ -28,14 +28,13 @@ const ir::Iteration* last_of(const ir::MapPart& part) {
   return part.space.empty() ? nullptr : &part.space.back();
 }
 
-// Most lanes of a tile's side, of those parts that have tiles; 0: none has.
-std::int64_t tile_lanes(const PlanInputs& inputs, const MapForm& form) {
-  std::int64_t lanes = 0;
-  for (const ir::MapPart& part : form.parts) {
-    const auto tile = tile_of(part, inputs.form);
-    if (tile) lanes = lanes == 0 ? tile->lanes : std::min(lanes, tile->lanes);
-  }
-  return lanes;
+// Lanes of a tile's side, at most `lanes` and what each part that has tiles allows; 0: none has.
+std::int64_t tile_side(const PlanInputs& inputs, std::int64_t lanes) {
+  std::int64_t side = 0;
+  for (const ir::MapPart& part : std::get<MapForm>(inputs.form.kind).parts)
+    if (const auto tile = tile_of(part, inputs.form))
+      side = std::min(side == 0 ? lanes : side, tile->lanes);
+  return side;
 }
 
 double part_cycles(const PlanInputs& inputs, const ir::MapPart& part, int lanes, bool tiled) {
@@ -73,7 +72,7 @@ class MapKind final : public KindOf<ir::MapForm> {
     std::vector<ir::Schedule> schedules{
         {.name = "map",
          .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
-    if (const std::int64_t side = std::min<std::int64_t>(tile_lanes(inputs, form), lanes); side > 1)
+    if (const std::int64_t side = tile_side(inputs, lanes); side > 1)
       schedules.push_back(tiled(side, most_grain));
     return with_finer_grains(inputs, std::move(schedules));
   }
@@ -92,8 +91,7 @@ class MapKind final : public KindOf<ir::MapForm> {
                .fields = {{"vector", vector}, {"unroll", unroll}, {"grain", grain}}});
       }
     }
-    if (const std::int64_t side = std::min(tile_lanes(inputs, form_of(inputs.form)), lanes);
-        side > 1)
+    if (const std::int64_t side = tile_side(inputs, lanes); side > 1)
       for (std::int64_t grain = 1024; grain <= 65536; grain *= 4)
         schedules.push_back(tiled(side, grain));
     return schedules;

@@ -8,6 +8,7 @@
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/matmul/tile_fetches.h"
 #include "codegen_cpu/matmul/tile_kernel.h"
+#include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_split.h"

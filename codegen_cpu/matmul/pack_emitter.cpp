@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "codegen_cpu/vector_loop.h"
@@ -330,27 +331,6 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
 }
 
 }  // namespace
-
-// One bit of a position at a time.
-
-void transpose(KernelBuilder& kernel, std::vector<Value*>& rows) {
-  auto& builder = kernel.here();
-  const std::size_t size = rows.size();
-  for (std::size_t bit = 1; bit < size; bit *= 2) {
-    std::vector<int> even, odd;
-    for (std::size_t lane = 0; lane < size; ++lane) {
-      const bool second = (lane & bit) != 0;
-      even.push_back(static_cast<int>(second ? (lane ^ bit) + size : lane));
-      odd.push_back(static_cast<int>(second ? lane + size : lane ^ bit));
-    }
-    for (std::size_t row = 0; row < size; ++row) {
-      if ((row & bit) != 0) continue;
-      Value *a = rows[row], *b = rows[row | bit];
-      rows[row] = builder.CreateShuffleVector(a, b, even);
-      rows[row | bit] = builder.CreateShuffleVector(a, b, odd);
-    }
-  }
-}
 
 void emit_pack_rows(KernelBuilder& kernel, Scope& scope, const PackRows& pack) {
   const std::int64_t lanes = lanes_of(kernel, pack.dtype);

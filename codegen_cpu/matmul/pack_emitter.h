@@ -64,7 +64,4 @@ void emit_pack_panels(KernelBuilder& kernel, Scope& scope, const PackPanels& pac
 llvm::Value* first_step_of_column(KernelBuilder& kernel, std::int64_t panel, llvm::Value* column,
                                   llvm::Value* steps);
 
-// Of as many vectors as each has lanes, a power of two: rows become columns, at here().
-void transpose(KernelBuilder& kernel, std::vector<llvm::Value*>& rows);
-
 }  // namespace anydim::codegen_cpu

@@ -21,6 +21,26 @@ Value* reduce_lanes(KernelBuilder& kernel, Value* vector,
   return kernel.here().CreateExtractElement(vector, std::uint64_t{0});
 }
 
+// One bit of a position at a time.
+void transpose(KernelBuilder& kernel, std::vector<Value*>& rows) {
+  auto& builder = kernel.here();
+  const std::size_t size = rows.size();
+  for (std::size_t bit = 1; bit < size; bit *= 2) {
+    std::vector<int> even, odd;
+    for (std::size_t lane = 0; lane < size; ++lane) {
+      const bool second = (lane & bit) != 0;
+      even.push_back(static_cast<int>(second ? (lane ^ bit) + size : lane));
+      odd.push_back(static_cast<int>(second ? lane + size : lane ^ bit));
+    }
+    for (std::size_t row = 0; row < size; ++row) {
+      if ((row & bit) != 0) continue;
+      Value *a = rows[row], *b = rows[row | bit];
+      rows[row] = builder.CreateShuffleVector(a, b, even);
+      rows[row | bit] = builder.CreateShuffleVector(a, b, odd);
+    }
+  }
+}
+
 ElementVectors::ElementVectors(KernelBuilder& kernel, ir::DType dtype)
     : kernel_(kernel), dtype_(dtype), element_(kernel.value_type(dtype)),
       lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype)))) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "codegen_cpu/kernel_builder.h"
 
@@ -11,6 +12,9 @@ namespace anydim::codegen_cpu {
 // left. At the kernel's current place.
 llvm::Value* reduce_lanes(KernelBuilder& kernel, llvm::Value* vector,
                           const std::function<llvm::Value*(llvm::Value*, llvm::Value*)>& combine);
+
+// Of as many vectors as each has lanes, a power of two: rows become columns, at here().
+void transpose(KernelBuilder& kernel, std::vector<llvm::Value*>& rows);
 
 // Vectors as wide as the target's registers. Every operation is emitted at the kernel's current
 // place (KernelBuilder::here()). Offsets are i64, in elements; a whole vector lies at a multiple of
