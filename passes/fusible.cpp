@@ -1,5 +1,8 @@
 #include "passes/fusible.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "passes/views.h"
 
 namespace anydim::passes {
@@ -58,12 +61,9 @@ bool mixes_elements(const Binding& binding) {
 bool repeats_elements(const Binding& binding) {
   if (binding.op == Op::dyn_windows) return true;
   if (binding.op != Op::windows) return false;
-  const std::vector<std::int64_t> sizes = integers_attribute(binding, "sizes");
-  if (!has_attribute(binding, "strides")) return true;
-  const std::vector<std::int64_t> strides = integers_attribute(binding, "strides");
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > (i < strides.size() ? strides[i] : 1)) return true;
-  return false;
+  const std::vector<std::int64_t> sizes = integers_attribute(binding, "sizes"),
+                                  strides = integers_or_ones(binding, "strides", sizes.size());
+  return !std::ranges::equal(sizes, strides, std::less_equal());
 }
 
 bool is_offsets(Op op, std::size_t operand) {
