@@ -3,8 +3,8 @@
 //
 // The program itself is run once for every sampled call; what each launch reads is copied aside. A
 // candidate then runs on those copies: its results against the reference evaluator at a small call
-// and against the incumbent's at every other, between guard pages, and only then for time, in turn
-// with the incumbent, over the launches of several layers.
+// (where that is a matter of seconds) and against the incumbent's at every other, between guard
+// pages, and only then for time, in turn with the incumbent, over the launches of several layers.
 //
 // What a launch finds in the caches it finds so only amid a call: weights that other layers' have
 // driven out, operands that the launch before has just written. What was found right may therefore
@@ -104,6 +104,9 @@ class RegionBench {
   struct Code;
   struct Results;
   const std::vector<Captured>& captured(std::int32_t kernel, std::size_t call);
+  // At least one, and at most so many.
+  std::vector<const Captured*> launches_at(std::int32_t kernel, const TrialPoint& point,
+                                           std::size_t most);
   std::shared_ptr<const Code> incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys);
   std::shared_ptr<const Code> compile(std::int32_t kernel, const ir::Bucket& bucket,
                                       const ir::Schedule& schedule) const;

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "ir/error.h"
+#include "ir/random_tensor.h"
 #include "ir/shapes/bind.h"
 #include "ir/shapes/infer.h"
 #include "ir/text/parse.h"
@@ -161,6 +162,23 @@ double milliseconds(const std::function<void()>& work) {
 
 // Folding moves weights of many megabytes at compile time. The bounds leave room for debug builds
 // and busy machines.
+// Sizes that no block and no unrolled loop divides.
+TEST(EvaluateBinding, AddsProductsUpInOrderOfDepth) {
+  constexpr std::int64_t rows = 3, depth = 131, columns = 517;
+  const Tensor left = random_tensor(DType::F64, {rows, depth}, 1, "left");
+  const Tensor right = random_tensor(DType::F64, {depth, columns}, 1, "right");
+  const Tensor product = fold(Op::matmul, {}, {left, right}).at(0);
+  ASSERT_EQ(product.dims(), (std::vector<std::int64_t>{rows, columns}));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k)
+        sum += left.real_at(i * depth + k) * right.real_at(k * columns + j);
+      ASSERT_EQ(product.real_at(i * columns + j), sum) << i << ", " << j;
+    }
+  }
+}
+
 TEST(EvaluateBinding, MovesMegabytesQuickly) {
   const Tensor weight = zeros(DType::F32, {512, 512});
   EXPECT_LT(milliseconds([&] { fold(Op::transpose, {}, {weight}); }), 50);
