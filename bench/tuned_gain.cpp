@@ -2,7 +2,8 @@
 // one process, in turn, over calls of sizes that were not tuned for. A third instance, by the cost
 // model alone too, tells what the comparison itself strays. Each runs a few calls in a row, so that
 // caches hold its own weights as in a service, and each follows each of the others as often.
-// usage: tuned_gain MODEL DATABASE ROUNDS [NAME=VALUE...]
+// usage: tuned_gain MODEL DATABASE ROUNDS[xCALLS] [NAME=VALUE...]
+// A round has so many calls, evenly taken of those that were drawn; without CALLS all of them.
 // Names are those of what compiles (api/option_text.h) and of the sizes (api/tune_settings.h), as
 // they were tuned with: lengths=tokens.jsonl precision=bf16 threads=2. Of a trace, give one of
 // other calls than those that were tuned for.
@@ -11,7 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
+#include <cstdio>
 #include <span>
 #include <string_view>
 
@@ -58,7 +59,11 @@ void set(std::string_view word, anydim::CompileOptions& options, anydim::TuneSet
   }
 }
 
-int run(const char* file, const char* database, std::size_t rounds, std::span<char*> words) {
+struct Effort {
+  std::size_t rounds = 0, calls = 0;  // calls of a round; 0: all
+};
+
+int run(const char* file, const char* database, const Effort& effort, std::span<char*> words) {
   using namespace anydim;
   CompileOptions options;
   TuneSettings settings;
@@ -72,7 +77,10 @@ int run(const char* file, const char* database, std::size_t rounds, std::span<ch
   const tuner::Workload workload =
       workloads_of(settings, plain.model->inputs(), shape_of(*plain.model)).unseen;
   std::vector<std::vector<ir::Tensor>> calls;
-  for (const tuner::Call& call : workload.calls) calls.push_back(sample.make(*plain.model, call));
+  const std::size_t drawn = workload.calls.size(),
+                    taken = effort.calls == 0 ? drawn : std::min(effort.calls, drawn);
+  for (std::size_t i = 0; i < taken; ++i)
+    calls.push_back(sample.make(*plain.model, workload.calls[i * drawn / taken]));
   const std::array<Contestant*, 3> contestants = {&tuned, &plain, &again};
   for (const auto& inputs : calls)
     for (Contestant* each : contestants) time_call(*each, inputs);
@@ -80,7 +88,7 @@ int run(const char* file, const char* database, std::size_t rounds, std::span<ch
 
   constexpr std::size_t in_a_row = 16;
   std::vector<double> ratios, strays, seconds;
-  for (std::size_t round = 0; round < rounds; ++round) {
+  for (std::size_t round = 0; round < effort.rounds; ++round) {
     for (Contestant* each : contestants) each->pass = 0;
     for (std::size_t first = 0, block = round; first < calls.size(); first += in_a_row, ++block) {
       for (std::size_t turn = 0; turn < 3; ++turn) {
@@ -108,14 +116,14 @@ int run(const char* file, const char* database, std::size_t rounds, std::span<ch
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc < 4 ? 0 : std::atoi(argv[3]);
-  if (rounds < 1) {
-    fmt::print(stderr, "usage: tuned_gain MODEL DATABASE ROUNDS [NAME=VALUE...]\n");
+  Effort effort;
+  if (argc < 4 || std::sscanf(argv[3], "%zux%zu", &effort.rounds, &effort.calls) < 1 ||
+      effort.rounds == 0) {
+    fmt::print(stderr, "usage: tuned_gain MODEL DATABASE ROUNDS[xCALLS] [NAME=VALUE...]\n");
     return 2;
   }
   try {
-    return run(argv[1], argv[2], static_cast<std::size_t>(rounds),
-               std::span(argv + 4, argv + argc));
+    return run(argv[1], argv[2], effort, std::span(argv + 4, argv + argc));
   } catch (const anydim::Error& error) {
     fmt::print(stderr, "tuned_gain: {}\n", error.what());
     return static_cast<int>(error.kind());

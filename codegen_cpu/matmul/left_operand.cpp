@@ -1,7 +1,9 @@
 #include "codegen_cpu/matmul/left_operand.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "codegen_cpu/matmul/matmul_cost.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 
@@ -9,6 +11,12 @@ namespace anydim::codegen_cpu {
 
 using ir::Dim;
 using llvm::Value;
+
+namespace {
+
+constexpr std::int64_t cache_line = 64;  // bytes
+
+}  // namespace
 
 void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value* key,
               const KernelBuilder::Body& pack) {
@@ -28,10 +36,20 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
         form.left, form.m, form.k,
         [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); }, kernel.symbols());
   if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
+  if (windows_) spread_places();
   if (windows_ && blocking_.block_rows != 0)
     blocking_.block_rows = std::max<std::int64_t>(blocking_.block_rows / unit(), 1);
   // A micro-kernel's rows are one panel.
   panels_ = operands.left_panels && !windows_ && schedule.rows <= panel_columns(operands.product);
+}
+
+void LeftOperand::spread_places() {
+  const Product& product = operands_.product;
+  const auto bytes = static_cast<std::int64_t>(ir::size_of(product.left));
+  if (!windows_->planes && windows_->channels() % product.depths() == 0 &&
+      rows_without_conflict(windows_->row_elements() * bytes) <
+          static_cast<double>(std::min(schedule_.rows, unit())))
+    windows_->spread = cache_line / bytes;
 }
 
 Dim LeftOperand::units() const {
@@ -55,7 +73,8 @@ std::int64_t LeftOperand::fewest_blocks() const {
 }
 
 Dim LeftOperand::row_stride() const {
-  const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(operands_.product.left));
+  const std::int64_t line =
+      cache_line / static_cast<std::int64_t>(ir::size_of(operands_.product.left));
   return ir::ceil_div(form_.k.extent, line) * line;
 }
 
@@ -72,9 +91,13 @@ void LeftOperand::describe(MicroKernel& micro) const {
   if (!windows_) return;
   micro.runs = windows_->window_lines;
   micro.run_stride = windows_->line_elements();
-  if (!windows_->planes) return;
-  micro.planes = windows_->channels();
-  micro.plane_stride = windows_->places();
+  if (windows_->planes) {
+    micro.planes = windows_->channels();
+    micro.plane_stride = windows_->places();
+  } else if (windows_->spread != 0) {
+    micro.planes = std::exchange(micro.runs, windows_->window_places());
+    micro.plane_stride = std::exchange(micro.run_stride, windows_->place_elements());
+  }
 }
 
 void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {

@@ -53,6 +53,7 @@ class LeftOperand {
   llvm::Value* stride(Scope& block);
 
  private:
+  void spread_places();
   ir::Dim row_stride() const;  // of packed rows: whole cache lines
   std::int64_t blocks_of_line() const;
   void pack(Scope& scope, const Share& units);

@@ -37,16 +37,13 @@ double program_cycles(const ir::ScalarProgram& program) {
   return cycles;
 }
 
-// Lines that lie `stride` bytes apart share a set of the first-level cache (64 sets of 64 bytes, 8
-// ways) where the stride is a multiple of all sets' bytes, or of a large part of them. Rows that
-// fit, beside the right operand's panels.
+}  // namespace
+
 double rows_without_conflict(std::int64_t stride) {
   constexpr std::int64_t all_sets = 4096, rows_of_a_set = 6;
   if (stride == 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>(all_sets / std::gcd(stride, all_sets) * rows_of_a_set);
 }
-
-}  // namespace
 
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
                        const LikelyOperands& operands, double left_reuse)

@@ -9,6 +9,11 @@
 
 namespace anydim::codegen_cpu {
 
+// Lines that lie `stride` bytes apart share a set of the first-level cache (64 sets of 64 bytes, 8
+// ways) where the stride is a multiple of all sets' bytes, or of a large part of them. Rows that
+// fit, beside the right operand's panels.
+double rows_without_conflict(std::int64_t stride);
+
 struct MatmulExtents {
   std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
 };

@@ -407,6 +407,7 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
     const ir::Iteration &outer = windows.planes ? windows.channel : windows.place,
                         &inner = windows.planes ? windows.place : windows.channel;
     const std::int64_t count = inner.extent.constant().value();
+    const std::int64_t apart = windows.planes ? count : windows.place_elements();
     Value* end_of_line = emit_index(kernel, kernel.root(), outer.extent);
     kernel.for_range(line, kernel.constant(0), end_of_line, 1, [&](Scope& part, Value* position) {
       part.define(outer.variable, position);
@@ -417,7 +418,7 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
                             .may_end_early = count % lanes != 0};
       for_vectors(kernel, part, loop, [&](Scope& vectors, Value*) {
         Value* value = program.value(vectors, element);
-        store_elements(kernel, vectors, to, pack.dtype, outer.index() * count + inner.index(),
+        store_elements(kernel, vectors, to, pack.dtype, outer.index() * apart + inner.index(),
                        value);
       });
     });

@@ -24,18 +24,21 @@ struct WindowedRows {
   std::int64_t width = 0;  // places of an output line
   std::int64_t line_step = 0, place_step = 0, window_lines = 0;
   std::int64_t run = 0;
-  bool planes = false;  // channels are the outermost digit of the depth
+  bool planes = false;      // channels are the outermost digit of the depth
+  std::int64_t spread = 0;  // elements left free behind a place's channels; 0 with planes
 
   // Rows that read an element.
   double reuse() const {
     return static_cast<double>(window_lines * run) /
-           static_cast<double>(line_step * row_elements());
+           static_cast<double>(line_step * place_step * (planes ? 1 : channels()));
   }
   std::int64_t channels() const { return channel.extent.constant().value(); }
   std::int64_t places() const { return place.extent.constant().value(); }
-  std::int64_t line_elements() const { return places() * channels(); }
+  std::int64_t place_elements() const { return channels() + spread; }
+  std::int64_t window_places() const { return planes ? run : run / channels(); }
+  std::int64_t line_elements() const { return places() * place_elements(); }
   // From row to row.
-  std::int64_t row_elements() const { return planes ? place_step : place_step * channels(); }
+  std::int64_t row_elements() const { return planes ? place_step : place_step * place_elements(); }
   // Lines that lie behind each other for so many lines of output, some more where these are of
   // several images.
   ir::Dim lines_for(const ir::Dim& output) const;

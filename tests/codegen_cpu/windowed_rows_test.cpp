@@ -110,6 +110,21 @@ INSTANTIATE_TEST_SUITE_P(
                     .shapes = {{{"n", 1}, {"h", 4}}, {{"n", 2}, {"h", 13}}, {{"n", 5}, {"h", 7}}}},
         Convolution{
             .name = "ByStrides", .height = "11", .width = 13, .line_stride = 2, .place_stride = 2},
+        // In the first-level cache; they are packed a line further apart.
+        Convolution{
+            .name = "PlacesThatShareSets", .width = 14, .channels = 1024, .lines = 2, .places = 2},
+        Convolution{.name = "PlacesThatShareSetsByStride",
+                    .height = "4",
+                    .width = 30,
+                    .channels = 512,
+                    .places = 2,
+                    .place_stride = 2,
+                    .border = 0},
+        Convolution{.name = "NarrowPlacesThatShareSets",
+                    .height = "4",
+                    .width = 14,
+                    .channels = 2048,
+                    .dtype = "bf16"},
         Convolution{.name = "ChannelsThatFillNoVector", .width = 7, .channels = 5, .outputs = 16},
         Convolution{.name = "WindowsLowerThanTheirStride",
                     .height = "10",
