@@ -59,9 +59,11 @@ bool is_series(Cost cost) {
 class ConstantPart {
  public:
   explicit ConstantPart(const Function& function)
-      : function_(function), facts_(function.values.size()), read_inside_(function.values.size()) {
+      : function_(function), facts_(function.values.size()), read_inside_(function.values.size()),
+        multiplied_(function.values.size()) {
     for (const Binding& binding : function.body.bindings) {
       place(binding);
+      if (binding.op == Op::matmul) need_operands(binding, multiplied_);
       for (const Block& block : binding.blocks) need_operands_of(block, read_inside_);
     }
   }
@@ -128,6 +130,8 @@ class ConstantPart {
     std::int64_t bytes = 0;
     bool heavy = false;        // a product, a reduction or a function as exp or sin is behind it
     std::int64_t largest = 0;  // bytes of the largest constant behind it
+    bool reordered = false;    // views behind it take elements out of their order
+    bool merged = false;       // and dims of what they left are one: no strides tell its elements
   };
 
   void place(const Binding& binding) {
@@ -153,7 +157,12 @@ class ConstantPart {
       if (operand == no_value) continue;
       fact.heavy = fact.heavy || facts_[operand].heavy;
       fact.largest = std::max(fact.largest, facts_[operand].largest);
+      fact.reordered = fact.reordered || facts_[operand].reordered;
+      fact.merged = fact.merged || facts_[operand].merged;
     }
+    const bool reshapes = row.has(traits::reshapes);
+    fact.merged = fact.merged || (fact.reordered && reshapes);
+    fact.reordered = fact.reordered || (is_view(binding.op) && !reshapes);
     facts_[binding.results[0]] = fact;
   }
 
@@ -164,8 +173,11 @@ class ConstantPart {
   bool is_worth_it(const Binding& binding) const {
     const Fact& fact = facts_[binding.results[0]];
     if (binding.operands.empty() || fact.bytes == 0) return false;
-    // A view is part of the kernel that reads it, but for kernels inside a loop or branch.
-    if (is_view(binding.op) && !read_inside_[binding.results[0]]) return false;
+    // A view is part of the kernel that reads it, but for kernels inside a loop or branch, and for
+    // products, which pack a weight once if strides tell where its elements are.
+    const ValueId result = binding.results[0];
+    if (is_view(binding.op) && !read_inside_[result] && !(multiplied_[result] && fact.merged))
+      return false;
     return fact.heavy || fact.bytes <= fact.largest;
   }
 
@@ -183,6 +195,7 @@ class ConstantPart {
   const Function& function_;
   std::vector<Fact> facts_;        // by value
   std::vector<bool> read_inside_;  // by value: in a loop or branch
+  std::vector<bool> multiplied_;   // by value: an operand of a product
   std::int64_t constant_bytes_ = 0;
 };
 

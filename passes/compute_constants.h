@@ -9,8 +9,9 @@ namespace anydim::passes {
 
 // A value is computed where it takes a product, a reduction or a function such as exp or sin, or
 // where it is no larger than the largest constant behind it; views, what fills and what widens
-// stays in its kernel, but for views that a loop or branch reads, and so does what would make the
-// results together larger than the constants that the module has. Does nothing without
+// stays in its kernel, but for views that a loop or branch reads and those of a product's operand
+// whose elements no strides tell; and so does what would make the results together larger than the
+// constants that the module has. Does nothing without
 // PassContext::compute.
 void compute_constants(ir::Module& module, PassContext& context);
 

@@ -257,8 +257,8 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
   // worth it.
   constexpr std::int64_t shortest = 512;
   const auto depth = form.k.extent.constant();
-  if (!form.rows.empty() || !depth || *depth < shortest ||
-      !stores_along(region, form, form.n, symbols))
+  if (!form.rows.empty() || !depth ||
+      (*depth < shortest && stores_along(region, form, form.n, symbols)))
     return form;
   ir::MatmulForm turned = form;
   std::swap(turned.m, turned.n);

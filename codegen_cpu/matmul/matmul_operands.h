@@ -66,8 +66,8 @@ std::vector<std::size_t> overwritable_parameters(const ir::Region& region,
                                                  const ir::MatmulForm& form,
                                                  const ir::SymbolTable& symbols);
 // The form with rows and columns exchanged where that makes a weight on the left the right operand,
-// which is packed once for all calls: a convolution's product, whose rows are channels. Results are
-// then turned in registers, which pays where sums are long.
+// which is packed once for all calls: a convolution's product, whose rows are channels. Results
+// that lie along columns are then turned in registers, which pays where sums are long.
 ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& region,
                                         ir::MatmulForm form, const ir::SymbolTable& symbols);
 // Of a widened form or one that is not yet.

@@ -247,9 +247,13 @@ ValueId Windows::padded(ValueId x, ValueId fill) const {
   return pad(x, fill, before_, combine(node_, Op::add, after_, extra_));
 }
 
-// Windows that lie side by side, so that each element is in one at most.
+// Windows that lie side by side, so that each element is in one at most. Of one place alone, what
+// lies between a window's places does not matter.
 bool Windows::tiles() const {
-  return kernel_.known && *kernel_.known == strides_ && Sizes(dilations_).all(1);
+  if (!kernel_.known || *kernel_.known != strides_) return false;
+  for (std::size_t i = 0; i < count_; ++i)
+    if (dilations_[i] != 1 && strides_[i] != 1) return false;
+  return true;
 }
 
 ValueId Windows::tiled(ValueId x) const {
