@@ -8,5 +8,5 @@ preset=${1:-release}
 shift || true
 [ -f "build/$preset/compile_commands.json" ] || cmake --preset "$preset"
 patterns=("$@")
-[ $# -gt 0 ] || patterns=("$PWD/(ir|frontends|passes|codegen_cpu|runtime|api|tools|tests)/.*")
+[ $# -gt 0 ] || patterns=("$PWD/(?!build/|\\.venv/)")
 run-clang-tidy-19 -quiet -p "build/$preset" -j "$(nproc)" "${patterns[@]}"
