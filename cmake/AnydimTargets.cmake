@@ -58,17 +58,34 @@ function(anydim_slow_tests)
   endforeach()
 endfunction()
 
-# anydim_python_test(NAME FILE [arguments...])
-#   One CTest entry that runs a Python file of the calling folder with the packages of tests/requirements.txt; the environment
-#   variable ANYDIM names the anydim command, and the modules of bench can be imported. Left out, with a message, where scripts/python_env.sh has not made .venv.
-function(anydim_python_test name file)
+# anydim_script_test(NAME [PROCESSORS count] PYTHON FILE [arguments...])
+#   One CTest entry that runs a Python file of the calling folder with the interpreter PYTHON, on one
+#   processor or as many as are named (tests/processors.py). The environment variable ANYDIM names
+#   the anydim command.
+function(anydim_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROCESSORS" "")
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  list(POP_FRONT arg_UNPARSED_ARGUMENTS python)
+  add_test(NAME ${name}
+    COMMAND "${python}" "${CMAKE_SOURCE_DIR}/tests/processors.py" ${arg_PROCESSORS}
+      ${arg_UNPARSED_ARGUMENTS}
+    WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 PROCESSORS ${arg_PROCESSORS}
+    ENVIRONMENT "ANYDIM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/anydim;PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+# anydim_python_test(NAME [PROCESSORS count] FILE [arguments...])
+#   The same with the packages of tests/requirements.txt; the modules of bench can be imported. Left
+#   out, with a message, where scripts/python_env.sh has not made .venv.
+function(anydim_python_test name)
   set(python "${CMAKE_SOURCE_DIR}/.venv/bin/python")
   if(NOT EXISTS "${python}")
     message(STATUS "Test ${name} is left out: it needs .venv (scripts/python_env.sh)")
     return()
   endif()
-  add_test(NAME ${name} COMMAND "${python}" ${file} ${ARGN} WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES
-    TIMEOUT 900
-    ENVIRONMENT "ANYDIM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/anydim;PYTHONPATH=${CMAKE_SOURCE_DIR}/bench;PYTHONDONTWRITEBYTECODE=1")
+  anydim_script_test(${name} "${python}" ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${CMAKE_SOURCE_DIR}/bench")
 endfunction()
