@@ -55,8 +55,8 @@ __device__ __forceinline__ bool elected_lane() {
   return elected != 0;
 }
 
-// Registers of a warpgroup's threads: fewer for the one that only starts copies, more for those
-// that hold sums.
+// Registers of a warpgroup's threads: the producer, which only starts copies, gives some, and
+// consumers, which hold sums, take them.
 template <int count>
 __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));

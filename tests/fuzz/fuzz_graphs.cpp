@@ -78,7 +78,7 @@ class Fuzzer {
     }
   }
 
-  // Of one graph in a process of its own: "" or "stage\ndetail".
+  // What becomes of one graph in a process of its own: "" or "stage\ndetail".
   std::string failure(const RandomGraph& graph) const {
     const ApartResult result = run_apart(
         [&](const auto& say) {
