@@ -1,9 +1,9 @@
 # The functions by which folders declare what they build.
 
 # anydim_library(NAME SOURCES files... DEPENDS targets... [DEFINES names...] [PRECOMPILED header])
-#   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS are passed on to
-#   users; DEFINES are macros that only the library's own sources see; PRECOMPILED is a header of AnydimPrecompiled, by default the one of
-#   the C++ library.
+#   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS
+#   are passed on to users; DEFINES are macros that only the library's own sources see; PRECOMPILED
+#   is a header of AnydimPrecompiled, by default the one of the C++ library.
 function(anydim_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED" "SOURCES;DEPENDS;DEFINES")
   set(visibility PUBLIC)
@@ -23,14 +23,16 @@ function(anydim_library name)
 endfunction()
 
 # anydim_test(NAME SOURCES files... DEPENDS targets...)
-#   One GoogleTest program and one CTest entry of the same name; nothing while SOURCES is empty. Tests run in the folder
-#   that declares them, so that they can name their data files relative to it; RapidCheck is at hand.
+#   One GoogleTest program and one CTest entry of the same name; nothing while SOURCES is empty.
+#   Tests run in the folder that declares them, so that they can name their data files relative to
+#   it; RapidCheck is at hand.
 function(anydim_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   if(NOT arg_SOURCES)
     return()
   endif()
-  # What tests call is compiled as users run it; of the tests' own files nothing but the time to build them counts.
+  # What tests call is compiled as users run it; of the tests' own files nothing but the time to
+  # build them counts.
   set(own ${arg_SOURCES})
   set(called ${arg_SOURCES})
   list(FILTER own INCLUDE REGEX "_(test|cases)\\.cpp$")
@@ -49,7 +51,8 @@ function(anydim_test name)
 endfunction()
 
 # anydim_slow_tests(NAMES...)
-#   Tests of the calling folder that take long; those that are there get the label slow, which scripts/test.sh --quick leaves out.
+#   Tests of the calling folder that take long; those that are there get the label slow, which
+#   scripts/test.sh --quick leaves out.
 function(anydim_slow_tests)
   foreach(name IN LISTS ARGN)
     if(TEST ${name})
@@ -59,9 +62,9 @@ function(anydim_slow_tests)
 endfunction()
 
 # anydim_script_test(NAME [PROCESSORS count] PYTHON FILE [arguments...])
-#   One CTest entry that runs a Python file of the calling folder with the interpreter PYTHON, on one
-#   processor or as many as are named (tests/processors.py). The environment variable ANYDIM names
-#   the anydim command.
+#   One CTest entry that runs a Python file of the calling folder with the interpreter PYTHON, on
+#   one processor or as many as are named (tests/processors.py). The environment variable ANYDIM
+#   names the anydim command.
 function(anydim_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROCESSORS" "")
   if(NOT arg_PROCESSORS)

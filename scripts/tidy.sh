@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: tidy.sh [PRESET] [FILE...]
-# Runs clang-tidy over the sources (all, or those whose path matches a FILE) with the compile commands of a built preset
-# (default release). Takes minutes for the whole tree, so it is no part of scripts/test.sh.
+# Runs clang-tidy over the sources (all, or those whose path matches a FILE) with the compile
+# commands of a built preset (default release). Takes minutes for the whole tree, so it is no part
+# of scripts/test.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}

@@ -164,7 +164,10 @@ printf '"ID","Kernel Name","lts__t_bytes.sum"\\n"","","byte"\\n"0","matmul_0","7
         )
         command = self.folder / "command"
         command.write_text("""#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in --threads) threads=$2;; --precision) precision=$2;; esac; shift; done
+while [ $# -gt 0 ]; do
+  case $1 in --threads) threads=$2;; --precision) precision=$2;; esac
+  shift
+done
 [ "$precision" = f32 ] && each=8000 || each=4000
 echo "{\\"p50_ms\\": $((each / threads))}"
 """)
