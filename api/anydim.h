@@ -2,9 +2,9 @@
 //
 //   auto module = anydim::load_model("model.onnx");
 //   auto executable = anydim::compile(std::move(module), {.threads = 2});
-//   anydim::runtime::Context context(executable);            // one a thread
-//   auto outputs = context.run(anydim::arrange_inputs(anydim::inputs_of(executable->program()),
-//   {{"x", tensor}}));
+//   anydim::runtime::Context context(executable);  // one a thread
+//   const auto inputs = anydim::inputs_of(executable->program());
+//   auto outputs = context.run(anydim::arrange_inputs(inputs, {{"x", tensor}}));
 #pragma once
 
 #include "api/compile.h"

@@ -20,11 +20,11 @@ struct LatencyQuantiles {
 struct CallStatistics {
   std::int64_t calls = 0;   // that gave results
   std::int64_t failed = 0;  // that threw
-  // Of `calls`, the way they took (api/model.h).
+  // Those of `calls` that took each way (api/model.h).
   std::int64_t packed = 0, padded = 0, ragged = 0;
-  // Of calls whose mask the model knows, and of ragged ones: rows that the inputs hold, hidden ones
-  // too; those that were computed; those that take part. Calls that fell back to the padded way
-  // tell the first two.
+  // Rows of calls whose mask the model knows, and of ragged ones: those that the inputs hold,
+  // hidden ones too; those that were computed; those that take part. Calls that fell back to the
+  // padded way tell the first two.
   std::int64_t tokens_given = 0, tokens_computed = 0, tokens_useful = 0;
   double seconds = 0;  // of all calls, one after another
   LatencyQuantiles latency;

@@ -175,7 +175,7 @@ void retune(const runtime::Executable& executable, const CompileTarget& target,
 std::string regions_text(const ir::Module& module, RegionStage stage) {
   if (module.regions.empty())
     throw Error(ErrorKind::CommandLine,
-                "there is no region to show: let the whole pipeline run, whose `outline` makes "
+                "there is no region to show: let the whole pipeline run, whose `fuse` makes "
                 "them, on a module that computes something");
   std::string text;
   for (const ir::Region& region : module.regions) {

@@ -18,7 +18,8 @@ namespace anydim {
 class DeclaredResults {
  public:
   using Hints = std::map<std::string, ir::TensorType>;  // by result
-  // Of an entry function before inference, where declarations are hints (ir::Value::declared).
+  // `entry` is the entry function before inference, where declarations are hints
+  // (ir::Value::declared).
   static Hints hints_of(const ir::Function& entry);
 
   // `found`: the function after inference.

@@ -63,7 +63,7 @@ struct CompileOptions {
   std::vector<std::string> outputs{};    // names; empty: all that the model has
   std::vector<PolicyChoice> policies{};  // later ones win, and any wins over the module's
   int threads = 0;                       // 0: as many as this process may run at once
-  bool checked_kernels = false;  // CUDA: twins whose waits are bounded and that trap saying where
+  bool checked_kernels = false;  // CUDA: forms whose waits are bounded and that trap saying where
   std::optional<std::string> cpu_level{};  // "x86-64", "avx2", "avxvnni", "avx512", "avx512vnni",
                                            // "avx512bf16", "amx"; absent: the best there is
   std::optional<std::filesystem::path> cache_folder{};  // absent: runtime::default_cache_folder()

@@ -14,7 +14,7 @@ namespace anydim {
 
 struct ThreadScalingOptions {
   std::vector<int> threads;  // each at least 1
-  // Of the machine asked about, bytes a second, for all threads together; infinite: each thread
+  // What memory gives all threads of the machine together, in bytes a second; infinite: each thread
   // gets as much as one alone.
   double memory_bandwidth = std::numeric_limits<double>::infinity();
 };

@@ -127,7 +127,7 @@ nlohmann::json launches_of(const codegen_cuda::EmittedKernel& emitted, const Sym
   return list;
 }
 
-// Of buffers whose elements are indices, by position: the least extent that they index.
+// The least extent that each buffer of indices indexes, by the buffer's position.
 std::map<std::int32_t, std::int64_t> indexed_by(const ir::LoopForm& form, const Symbols& symbols) {
   std::map<std::int32_t, std::int64_t> extents;
   std::map<ir::KernelValue, std::int32_t>

@@ -1,7 +1,8 @@
 // What recording a timeline costs: calls with it on and off, in turns.
 //
-//   timeline_cost MODEL LENGTH [ROUNDS]      inputs whose first dim is 1 and whose other unknown
-//   ones are LENGTH; one thread
+//   timeline_cost MODEL LENGTH [ROUNDS]
+//
+// Inputs have 1 for their first dim and LENGTH for other unknown ones; calls have one thread.
 //
 // A round makes calls for about 20 ms each way, the way that begins changing with each; prints the
 // median over rounds of the ratio on / off, with the quartiles, and microseconds a call. Ring of

@@ -93,7 +93,7 @@ std::vector<double> course(const Sweep& sweep, const SearchRules& rules, std::mt
       ratios.push_back(sweep.seconds[next->region][next->candidate][p] / incumbents.back());
     }
     search.record(*next, ratios, incumbents);
-    // Of what was measured, and incumbents where nothing was: as if the run ended here.
+    // Takes what was measured, and incumbents where nothing was, as if the run ended here.
     course.push_back(search.best_seconds() / best);
   }
   return course;

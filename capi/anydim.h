@@ -185,11 +185,11 @@ typedef struct anydim_statistics {
   size_t struct_size;
   int64_t calls;   // that gave results
   int64_t failed;  // that did not
-  // Of `calls`: over rows that take part alone; over padded rows; over texts laid end to end.
+  // Those of `calls` that ran over rows that take part alone; over padded rows; over ragged texts.
   int64_t packed;
   int64_t padded;
   int64_t ragged;
-  // Of calls whose mask the model knows and of ragged ones: rows that inputs held, that were
+  // Rows of calls whose mask the model knows and of ragged ones: those that inputs held, that were
   // computed, that take part.
   int64_t tokens_given;
   int64_t tokens_computed;
@@ -335,8 +335,8 @@ typedef struct anydim_api {
   // A thread's place to call a model. It keeps the memory of its largest call.
   anydim_status* (*context_create)(const anydim_model* model, anydim_context** context);
   anydim_status* (*context_release)(anydim_context* context);
-  // Of the calls from here on, and of what they compile first; NULL: no longer. The context keeps
-  // it.
+  // It can cancel the calls from here on, and what they compile first; NULL: no longer. The context
+  // keeps it.
   anydim_status* (*context_set_cancellation)(anydim_context* context,
                                              anydim_cancellation* cancellation);
   // The sizes of every later call of context_run and context_run_owned that succeeds are added to

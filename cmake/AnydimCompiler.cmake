@@ -16,8 +16,8 @@ if(ANYDIM_WERROR)
   add_compile_options(-Werror)
 endif()
 
-# Messages and debug information name sources relative to the repository root, with or without the compiler cache, which
-# makes paths relative to the build folder.
+# Messages and debug information name sources relative to the repository root, with or without the
+# compiler cache, which makes paths relative to the build folder.
 cmake_path(RELATIVE_PATH CMAKE_SOURCE_DIR BASE_DIRECTORY "${CMAKE_BINARY_DIR}" OUTPUT_VARIABLE root_from_build)
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${root_from_build}/=")
 
@@ -34,7 +34,8 @@ if(ANYDIM_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# Paths below the source folder are hashed relative to it, so that every checkout shares the cache's entries.
+# Paths below the source folder are hashed relative to it, so that every checkout shares the cache's
+# entries.
 find_program(ANYDIM_CCACHE ccache)
 if(ANYDIM_CCACHE)
   set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1

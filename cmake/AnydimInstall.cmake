@@ -1,5 +1,6 @@
-# What cmake --install puts where: the command, libanydim, its headers, and the files by which CMake and pkg-config find it. No file that is installed names a folder
-# of the machine that built it, so that the whole may be moved.
+# What cmake --install puts where: the command, libanydim, its headers, and the files by which CMake
+# and pkg-config find it. No file that is installed names a folder of the machine that built it, so
+# that the whole may be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

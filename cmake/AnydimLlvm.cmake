@@ -1,7 +1,8 @@
 # anydim_llvm: headers and libraries of LLVM 19.
 #
-# The static components are the default because a program that starts warm never calls LLVM, yet relocates the shared
-# libLLVM before main: 13 ms from start to exit against 5 ms with static components (Zen 4, empty main).
+# The static components are the default because a program that starts warm never calls LLVM, yet
+# relocates the shared libLLVM before main: 13 ms from start to exit against 5 ms with static
+# components (Zen 4, empty main).
 
 set(CMAKE_MESSAGE_LOG_LEVEL NOTICE)  # its configuration looks for libraries that nothing here needs
 find_package(LLVM 19.1 REQUIRED CONFIG)

@@ -1,20 +1,25 @@
 # What tests of generated CUDA kernels need; no GPU, no driver.
-#   ANYDIM_NVRTC      the run-time compiler: the CUDA toolkit's, else that of the pinned wheel nvidia-cuda-nvrtc in .venv (scripts/python_env.sh)
+#   ANYDIM_NVRTC      the run-time compiler: the CUDA toolkit's, else that of the pinned wheel
+#                     nvidia-cuda-nvrtc in .venv (scripts/python_env.sh)
 #   ANYDIM_NVDISASM   the disassembler of machine code: likewise
-# Both are empty where there is none; tests that need them are then left out, with a message, or an error with ANYDIM_REQUIRE_CUDA_TOOLS, as in
-# scripts/test.sh.
+# Both are empty where there is none; tests that need them are then left out, with a message, or an
+# error with ANYDIM_REQUIRE_CUDA_TOOLS, as in scripts/test.sh.
 option(ANYDIM_REQUIRE_CUDA_TOOLS "Stop where NVRTC or the disassembler of CUDA's machine code is missing")
 
 file(GLOB wheel_folders "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13")
 set(toolkit_folders "$ENV{CUDA_PATH}" "$ENV{CUDA_HOME}" /usr/local/cuda)
 list(REMOVE_ITEM toolkit_folders "")
 
-find_library(ANYDIM_NVRTC NAMES libnvrtc.so.13 PATHS ${toolkit_folders} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib NO_DEFAULT_PATH)
+find_library(ANYDIM_NVRTC NAMES libnvrtc.so.13 PATHS ${toolkit_folders}
+  PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib NO_DEFAULT_PATH)
 find_library(ANYDIM_NVRTC NAMES libnvrtc.so.13)
-find_library(ANYDIM_NVRTC NAMES libnvrtc.so.13 PATHS ${wheel_folders} PATH_SUFFIXES lib NO_DEFAULT_PATH)
-find_program(ANYDIM_NVDISASM NAMES nvdisasm PATHS ${toolkit_folders} PATH_SUFFIXES bin NO_DEFAULT_PATH)
+find_library(ANYDIM_NVRTC NAMES libnvrtc.so.13 PATHS ${wheel_folders}
+  PATH_SUFFIXES lib NO_DEFAULT_PATH)
+find_program(ANYDIM_NVDISASM NAMES nvdisasm PATHS ${toolkit_folders}
+  PATH_SUFFIXES bin NO_DEFAULT_PATH)
 find_program(ANYDIM_NVDISASM NAMES nvdisasm)
-find_program(ANYDIM_NVDISASM NAMES nvdisasm PATHS ${wheel_folders} PATH_SUFFIXES bin NO_DEFAULT_PATH)
+find_program(ANYDIM_NVDISASM NAMES nvdisasm PATHS ${wheel_folders}
+  PATH_SUFFIXES bin NO_DEFAULT_PATH)
 mark_as_advanced(ANYDIM_NVRTC ANYDIM_NVDISASM)
 
 foreach(tool NVRTC NVDISASM)

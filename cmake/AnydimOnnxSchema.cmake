@@ -1,5 +1,6 @@
-# anydim_onnx_schema: C++ messages of the ONNX schema, generated from the onnx.proto that Debian's libonnx-dev installs.
-# Used as #include "onnx_schema/onnx.pb.h", namespace onnx, on protobuf's lite runtime. libonnx itself is not linked.
+# anydim_onnx_schema: C++ messages of the ONNX schema, generated from the onnx.proto that Debian's
+# libonnx-dev installs. Used as #include "onnx_schema/onnx.pb.h", namespace onnx, on protobuf's lite
+# runtime. libonnx itself is not linked.
 
 find_package(Protobuf REQUIRED)
 find_path(ONNX_PROTO_DIR onnx.proto PATH_SUFFIXES onnx REQUIRED)

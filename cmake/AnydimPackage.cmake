@@ -1,5 +1,6 @@
-# cpack in the build folder: three packages for Debian 12, as its policy splits them: the library, what programs are built with, and the command. What they depend on is what
-# dpkg-shlibdeps finds in the binaries.
+# cpack in the build folder: three packages for Debian 12, as its policy splits them: the library,
+# what programs are built with, and the command. What they depend on is what dpkg-shlibdeps finds in
+# the binaries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME anydim)
 set(CPACK_PACKAGE_VENDOR Anydim)

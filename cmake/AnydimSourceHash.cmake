@@ -1,7 +1,8 @@
 # anydim_source_hash(NAME FOLDERS folders...)
-#   Gives library NAME, of the calling folder, a generated header "FOLDER/source_hash.h": anydim::source_hash, the SHA-256 of all
-#   C++ and CUDA sources of the FOLDERS (relative to the repository root). It is part of the key of every cached kernel, so that a
-#   changed generator never meets old code. Does nothing while the library holds no source file.
+#   Gives library NAME, of the calling folder, a generated header "FOLDER/source_hash.h":
+#   anydim::source_hash, the SHA-256 of all C++ and CUDA sources of the FOLDERS (relative to the
+#   repository root). It is part of the key of every cached kernel, so that a changed generator
+#   never meets old code. Does nothing while the library holds no source file.
 function(anydim_source_hash name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FOLDERS")
   get_target_property(type ${name} TYPE)

@@ -1,9 +1,9 @@
 # The functions by which folders declare what they build.
 
 # anydim_library(NAME SOURCES files... DEPENDS targets... [DEFINES names...] [PRECOMPILED header])
-#   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS are passed on to
-#   users; DEFINES are macros that only the library's own sources see; PRECOMPILED is a header of AnydimPrecompiled, by default the one of
-#   the C++ library.
+#   One static library a folder; an INTERFACE library while the folder holds no source file. DEPENDS
+#   are passed on to users; DEFINES are macros that only the library's own sources see; PRECOMPILED
+#   is a header of AnydimPrecompiled, by default the one of the C++ library.
 function(anydim_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED" "SOURCES;DEPENDS;DEFINES")
   set(visibility PUBLIC)
@@ -23,14 +23,16 @@ function(anydim_library name)
 endfunction()
 
 # anydim_test(NAME SOURCES files... DEPENDS targets...)
-#   One GoogleTest program and one CTest entry of the same name; nothing while SOURCES is empty. Tests run in the folder
-#   that declares them, so that they can name their data files relative to it; RapidCheck is at hand.
+#   One GoogleTest program and one CTest entry of the same name; nothing while SOURCES is empty.
+#   Tests run in the folder that declares them, so that they can name their data files relative to
+#   it; RapidCheck is at hand.
 function(anydim_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   if(NOT arg_SOURCES)
     return()
   endif()
-  # What tests call is compiled as users run it; of the tests' own files nothing but the time to build them counts.
+  # What tests call is compiled as users run it; of the tests' own files nothing but the time to
+  # build them counts.
   set(own ${arg_SOURCES})
   set(called ${arg_SOURCES})
   list(FILTER own INCLUDE REGEX "_(test|cases)\\.cpp$")
@@ -49,7 +51,8 @@ function(anydim_test name)
 endfunction()
 
 # anydim_slow_tests(NAMES...)
-#   Tests of the calling folder that take long; those that are there get the label slow, which scripts/test.sh --quick leaves out.
+#   Tests of the calling folder that take long; those that are there get the label slow, which
+#   scripts/test.sh --quick leaves out.
 function(anydim_slow_tests)
   foreach(name IN LISTS ARGN)
     if(TEST ${name})
@@ -58,17 +61,34 @@ function(anydim_slow_tests)
   endforeach()
 endfunction()
 
-# anydim_python_test(NAME FILE [arguments...])
-#   One CTest entry that runs a Python file of the calling folder with the packages of tests/requirements.txt; the environment
-#   variable ANYDIM names the anydim command, and the modules of bench can be imported. Left out, with a message, where scripts/python_env.sh has not made .venv.
-function(anydim_python_test name file)
+# anydim_script_test(NAME [PROCESSORS count] PYTHON FILE [arguments...])
+#   One CTest entry that runs a Python file of the calling folder with the interpreter PYTHON, on
+#   one processor or as many as are named (tests/processors.py). The environment variable ANYDIM
+#   names the anydim command.
+function(anydim_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROCESSORS" "")
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  list(POP_FRONT arg_UNPARSED_ARGUMENTS python)
+  add_test(NAME ${name}
+    COMMAND "${python}" "${CMAKE_SOURCE_DIR}/tests/processors.py" ${arg_PROCESSORS}
+      ${arg_UNPARSED_ARGUMENTS}
+    WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 PROCESSORS ${arg_PROCESSORS}
+    ENVIRONMENT "ANYDIM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/anydim;PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+# anydim_python_test(NAME [PROCESSORS count] FILE [arguments...])
+#   The same with the packages of tests/requirements.txt; the modules of bench can be imported. Left
+#   out, with a message, where scripts/python_env.sh has not made .venv.
+function(anydim_python_test name)
   set(python "${CMAKE_SOURCE_DIR}/.venv/bin/python")
   if(NOT EXISTS "${python}")
     message(STATUS "Test ${name} is left out: it needs .venv (scripts/python_env.sh)")
     return()
   endif()
-  add_test(NAME ${name} COMMAND "${python}" ${file} ${ARGN} WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES
-    TIMEOUT 900
-    ENVIRONMENT "ANYDIM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/anydim;PYTHONPATH=${CMAKE_SOURCE_DIR}/bench;PYTHONDONTWRITEBYTECODE=1")
+  anydim_script_test(${name} "${python}" ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${CMAKE_SOURCE_DIR}/bench")
 endfunction()

@@ -1,4 +1,5 @@
-# Run by codegen_cuda/CMakeLists.txt: writes HEADER with an array of the named device pieces, whose files follow the script's name on the command line.
+# Run by codegen_cuda/CMakeLists.txt: writes HEADER with an array of the named device pieces, whose
+# files follow the script's name on the command line.
 math(EXPR last "${CMAKE_ARGC} - 1")
 set(rows)
 set(files FALSE)

@@ -1,5 +1,5 @@
-# Run by AnydimSourceHash.cmake: writes HEADER with one hash over the names (relative to ROOT) and contents of the files that
-# follow the script's name on the command line.
+# Run by AnydimSourceHash.cmake: writes HEADER with one hash over the names (relative to ROOT) and
+# contents of the files that follow the script's name on the command line.
 math(EXPR last "${CMAKE_ARGC} - 1")
 set(names_and_hashes)
 set(files FALSE)

@@ -24,7 +24,7 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     facts.tensor = tensor_operands(region, *matmul, form.symbols);
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
     if (target.has_wgmma() && facts.tensor)
-      facts.boxed = boxed_operands(region, *matmul, *facts.tensor, form.symbols);
+      facts.tma = tma_operands(region, *matmul, *facts.tensor, form.symbols);
     facts.points = points_of(matmul->batch);
   }
   if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind)) {

@@ -16,21 +16,21 @@ namespace anydim::codegen_cuda {
 // Only what belongs to the form's kind is filled in. Operands are nullopt where their kind of
 // tensor core does not take the form.
 struct FormFacts {
-  // Of a product.
+  // Matmul.
   std::optional<TensorOperands> tensor;
   std::optional<TensorOperands> tf32;  // where the target allows it
-  std::optional<BoxedOperands> boxed;  // where the target has wgmma; points into the form
-  // Of attention.
+  std::optional<TmaOperands> tma;      // where the target has wgmma; points into the form
+  // Attention.
   std::optional<AttentionOperands> attention;
   AttentionScore score;
   KeyRange key_range;
   ir::Dim sequence_rows = 0;  // of sequences laid end to end, on average
-  // Batch points of either.
+  // Batch points of a matmul or of attention.
   ir::Dim points = 1;
-  // Of rows: as they stand where a row's values stay in registers, and where they are read again.
-  // Of a map: each part.
+  // Rows have two: as they stand where a row's values stay in registers, and where they are read
+  // again. A map has one for each part.
   std::vector<ir::PlacedKernel> placed;
-  // Of rows: registers of a thread for each element that it keeps from one stage to the next.
+  // Rows: registers of a thread for each element that it keeps from one stage to the next.
   std::int64_t kept_registers = 0;
 };
 

@@ -1,9 +1,9 @@
 // The ONNX reader: a model becomes a module whose entry is @main.
 //
-// Graph inputs become parameters, initialisers constant bindings, outputs named results. Opsets 7
-// to 21 of the ai.onnx domain, and of older ones what is the same there; which ops:
-// frontends/onnx_ops.def. Nothing is inferred but element types: ops that decide shapes come out as
-// their dynamic twins. A named dim becomes a symbol of the same name (characters outside
+// Graph inputs become parameters, initialisers constant bindings, outputs named results. Opsets 1
+// to 28 of the ai.onnx domain; which ops: frontends/onnx_ops.def, of other domains
+// frontends/onnx_domain_ops.def. Values are given element types only: ops that decide shapes come
+// out as their dynamic twins. A named dim becomes a symbol of the same name (characters outside
 // [A-Za-z0-9_] become '_'), a dim without name or value an unbacked symbol, and values other than
 // parameters have no type until inference. Binding::source is the node's name ("Add #12" where it
 // has none).

@@ -155,7 +155,7 @@ struct SharedLaunch {
   int threads = 1;
   std::int64_t tasks = 1;  // of the kernel, at the launch's extents
   double bytes = 0;        // that it reads and writes at least
-  // Of the memory that all threads share, bytes a second; infinite: each gets as much as one alone.
+  // Bytes a second that all threads get from memory; infinite: each gets as much as one alone.
   double memory_bandwidth = std::numeric_limits<double>::infinity();
 };
 

@@ -1,12 +1,15 @@
 // Expansion of composite ops and of reductions into the primitives that loop forms are made of.
 //
-//   softmax(x)     e = exp(x - max(x)), e / sum(e)
-//   log_softmax(x) d = x - max(x), d - log(sum(exp(d)))
-//   layer_norm(x)  d = x - mean(x), d * (1 / sqrt(mean(d * d) + epsilon)) * scale + bias (Ba,
-//   Kiros, Hinton 2016) reduce_mean    sum / count arg_max(x)     min(where(x == max(x), position,
-//   none)): the first that is as large as the largest dyn.reduce_... over axes that only the run
-//   tells: each dim d becomes the pair (d, 1), or (1, d) where it is reduced; the second ones are
-//   reduced f16 and bf16 are computed in f32: operands are cast before and results after.
+//   softmax(x)      e = exp(x - max(x)), e / sum(e)
+//   log_softmax(x)  d = x - max(x), d - log(sum(exp(d)))
+//   layer_norm(x)   d = x - mean(x), d * (1 / sqrt(mean(d * d) + epsilon)) * scale + bias
+//                   (Ba, Kiros, Hinton 2016)
+//   reduce_mean(x)  sum(x) / count
+//   arg_max(x)      min(where(x == max(x), position, none)): the first of the largest
+//   dyn.reduce_...  over axes that only the run tells: each dim d becomes the pair (d, 1), or
+//                   (1, d) where it is reduced; the second ones are reduced
+//
+// f16 and bf16 are computed in f32: operands are cast before and results after.
 #pragma once
 
 #include <span>

@@ -38,8 +38,8 @@ struct Type {
   std::vector<Type> results;   // Function
 
   Type() = default;
-  Type(TensorType type)
-      : kind(Kind::Tensor), tensor(std::move(type)) {}  // NOLINT: implicit on purpose
+  Type(TensorType type)  // NOLINT: implicit on purpose
+      : kind(Kind::Tensor), tensor(std::move(type)) {}
   bool is_tensor() const { return kind == Kind::Tensor; }
   bool operator==(const Type&) const = default;
 };

@@ -32,9 +32,9 @@ ir::Dim batch_index(std::size_t axis);
 ir::Dim row_index();
 ir::Dim key_index();
 
-// Of an attention's bias: indices run over the batch dims of its result, its rows and its keys.
-// Throws ir::NoLoopForm where an element is no scalar program. `attention` is a binding of `block`
-// with a bias, `block` the body of `function`.
+// Makes the program of an attention's bias, whose indices run over the batch dims of its result,
+// its rows and its keys. Throws ir::NoLoopForm where an element is no scalar program. `attention`
+// is a binding of `block` with a bias, `block` the body of `function`.
 void build_bias(ElementProgram& bias, const ir::Function& function, const ir::Block& block,
                 const ir::Binding& attention);
 // What a Load step of the program reads, where that is a constant.

@@ -8,8 +8,8 @@ using namespace ir;
 
 namespace {
 
-// Stretches that differ in nothing but the numbers of their scalar constants, each a kernel of its
-// own; in more of them the numbers are inputs of one.
+// So many subgraphs that differ in nothing but the numbers of their scalar constants get a kernel
+// each; where there are more, the numbers become inputs of one kernel.
 constexpr std::size_t most_alike = 16;
 
 }  // namespace

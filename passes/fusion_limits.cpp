@@ -13,8 +13,8 @@ using namespace ir;
 namespace {
 
 constexpr std::size_t maximum_program_steps = 256;
-// Of all stages of a row kernel: each computes again what it needs of those before it, so that a
-// chain of softmaxes grows with its square.
+// All stages of a row kernel have at most so many steps together: each computes again what it needs
+// of those before it, so that a chain of softmaxes grows with its square.
 constexpr std::size_t maximum_row_steps = 512;
 // Terms and operands of an index: views of views in each other; beyond, a value in memory is
 // cheaper to read.

@@ -6,11 +6,14 @@
 
 namespace anydim::passes {
 
-// The entry function must hold regions, large constants and check_shape only, with distinct results
-// that regions compute (what fuse leaves); Error{Unsupported} names the node otherwise. Every size
-// becomes a slot of a shape stage: a new stage starts where a launch needs elements of a tensor
-// that an earlier launch computed, which is then fetched. Requirements of the context become checks
-// of the first stage that knows all their leaves.
+// Takes what `fuse` leaves: regions with a dispatch table each, constants, checks, control flow and
+// what makes and takes apart lists, tuples and function values. Inputs and outputs of the entry are
+// tensors, and its outputs distinct. Error{Unsupported} names the node of anything else.
+//
+// Each function becomes one flat list of instructions, blocks parts of it with jumps. Every size
+// becomes a slot of a shape stage. A new stage begins with a block, and where a size needs elements
+// of a tensor that was computed before, which are then fetched. Checks are tested in the first
+// stage that knows all their leaves.
 ir::Program lower(const ir::Module& module, const PassContext& context);
 
 }  // namespace anydim::passes

@@ -7,7 +7,7 @@ using namespace ir;
 
 namespace {
 
-// Of a / b, or a * (1 / b) either way round: a and b.
+// a and b, where the binding is a / b, or a * (1 / b) either way round.
 std::optional<std::pair<ValueId, ValueId>> quotient(const PatternGraph& graph,
                                                     const Binding& binding) {
   if (binding.op == Op::div) return std::pair{binding.operands[0], binding.operands[1]};

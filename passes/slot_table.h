@@ -18,8 +18,8 @@ class SlotTable {
  public:
   using Id = std::int32_t;
 
-  // Of a block whose first stage is `stage`: expressions are computed there or later. The
-  // function's own scope is opened at stage `stage`, too.
+  // A block whose first stage is `stage` begins: its expressions are computed there or later. The
+  // function's own scope is opened the same way.
   void open_scope(std::int32_t stage);
   void close_scope();
   std::int32_t first_stage() const { return scopes_.back().first_stage; }

@@ -80,8 +80,8 @@ std::pair<Dim, Dim> without_shared_terms(const Dim& left, const Dim& right) {
   return {more, less};
 }
 
-// Of `dim`, the least of several, a symbol that is no less where it is `other`, one of them: the
-// length of a mask that is cut to the text's.
+// Where `dim` is the least of several, `other` among them, the symbol in `dim` that is no less than
+// `other`: the length of a mask that is cut to the text's.
 std::optional<Dim> cut_symbol(const Dim& dim, const Dim& other) {
   const std::vector<Dim>& among = dim.operands();
   if (dim.kind() != Dim::Kind::Min || std::ranges::find(among, other) == among.end())

@@ -209,7 +209,7 @@ std::int64_t Context::bytes_of(const ir::Code::Launch& launch) const {
   return bytes;
 }
 
-// Of what a function was given: its buffers do not say.
+// Buffers of what a function was given do not say their size; the region's types do.
 std::int64_t Context::bytes_in_region(const ir::Code::Launch& launch, std::size_t operand) const {
   const ir::Region& region = program_.kernels[index_of(launch.kernel)].region;
   const ir::Block& body = region.body.body;

@@ -47,10 +47,10 @@ class Context {
  public:
   explicit Context(std::shared_ptr<const Executable> executable);
 
-  // Inputs in the order of Program::inputs; they are read where they lie. Outputs in the order of
-  // Program::outputs. Throws Error{Inputs} where inputs don't fit or a check fails, Error{Resource}
-  // over the memory limit or out of memory; the context can be used again after either. Throws
-  // Error{Internal} where a device is lost, then and in every later call. `places`:
+  // Inputs in the order of the entry's Code::inputs; they are read where they lie. Outputs in the
+  // order of its Code::outputs. Throws Error{Inputs} where inputs don't fit or a check fails,
+  // Error{Resource} over the memory limit or out of memory; the context can be used again after
+  // either. Throws Error{Internal} where a device is lost, then and in every later call. `places`:
   // DeviceSession::offer; `call`: DeviceSession::begin.
   std::vector<ir::Tensor> run(const std::vector<ir::Tensor>& inputs,
                               std::span<const std::span<std::byte>> places = {},

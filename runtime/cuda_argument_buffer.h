@@ -24,8 +24,8 @@ namespace anydim::runtime::cuda {
 class ArgumentBuffer {
  public:
   struct Input {
-    std::int32_t input = 0;   // of Program::inputs
-    std::int32_t buffer = 0;  // of Program::buffers
+    std::int32_t input = 0;   // of Code::inputs
+    std::int32_t buffer = 0;  // of Code::buffers
     std::size_t offset = 0;   // in the block
   };
 

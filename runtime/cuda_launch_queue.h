@@ -49,7 +49,7 @@ class LaunchQueue {
     std::int64_t blocks = 0;
     std::vector<PreparedLaunch> launches;
   };
-  using AddressOf = std::function<Address(std::int32_t buffer)>;  // of Program::buffers
+  using AddressOf = std::function<Address(std::int32_t buffer)>;  // of Code::buffers
 
   const std::shared_ptr<DeviceContext>& context() const { return context_; }
   Stream stream() const { return stream_.handle; }

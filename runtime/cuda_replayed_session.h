@@ -45,7 +45,7 @@ class ReplayedSession : public DeviceSession {
   // Issues the launches of the last call again on another stream, for measuring: no copies, the
   // same inputs and sizes. Until the next call of this session.
   void enqueue_last(Stream stream);
-  // Where the last call's buffers lie, by position among Program::buffers.
+  // Where the last call's buffers lie, by position among Code::buffers.
   const std::vector<Address>& last_addresses() const;
   const std::shared_ptr<DeviceContext>& context() const { return queue_.context(); }
 
@@ -61,7 +61,7 @@ class ReplayedSession : public DeviceSession {
       std::size_t position = 0;  // among the region's buffers
     };
     std::int32_t buffer = 0;
-    std::int32_t input = -1, output = -1;  // of Program::inputs or outputs: one is not -1
+    std::int32_t input = -1, output = -1;  // of Code::inputs or outputs: one is not -1
     std::vector<Use> uses{};
   };
   struct PreparedCall {
@@ -70,7 +70,7 @@ class ReplayedSession : public DeviceSession {
     void drop_graph() noexcept;
     std::shared_ptr<DeviceContext> context;
     std::vector<std::int64_t> slots;  // at the capacity
-    std::vector<Address> homes;       // of Program::buffers: the session's own places
+    std::vector<Address> homes;       // of Code::buffers: the session's own places
     std::vector<Address> addresses;   // where they are now
     std::vector<MovableBuffer> movable;
     std::vector<ArgumentBuffer::Input> inputs;

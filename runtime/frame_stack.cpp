@@ -7,7 +7,7 @@ namespace anydim::runtime {
 namespace {
 
 constexpr std::size_t alignment = 64;
-// Of chunks after the first: calls that nest take little at a time, but often.
+// Chunks after the first have at least this size: calls that nest take little at a time, but often.
 constexpr std::size_t least_chunk = std::size_t{64} << 10;
 
 }  // namespace

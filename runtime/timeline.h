@@ -23,11 +23,14 @@ namespace anydim::runtime {
 enum class TimelineKind : std::uint32_t { Call, Launch, Compile, CacheRead, Stage };
 
 // One thing that took time. `values` by kind, bytes and rows as counts:
-//   Call       rows given, computed and taking part (0 where the model knows no mask); bytes of
-//   inputs; bytes of results; 1 where it threw Launch     1 where the general kernel stood in for
-//   one that is not compiled yet; bytes of the buffers it reads and writes; extents of the region's
-//   symbols, as many as there is room for Compile    bytes of code CacheRead  bytes of code Stage
-//   nothing
+//   Call       rows given, computed and taking part (0 where the model knows no mask);
+//              bytes of inputs; bytes of results; 1 where it threw
+//   Launch     1 where the general kernel stood in for one that is not compiled yet;
+//              bytes of the buffers it reads and writes;
+//              extents of the region's symbols, as many as there is room for
+//   Compile    bytes of code
+//   CacheRead  bytes of code
+//   Stage      nothing
 struct TimelineEvent {
   TimelineKind kind{};
   std::uint32_t note = 0;    // Timeline::note

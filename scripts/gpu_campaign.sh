@@ -1,17 +1,23 @@
 #!/bin/bash
-# usage: gpu_campaign.sh OUT [--first-contact] [--limit SECONDS] [--case SECONDS] [--state FOLDER] [--variant FOLDER] [--again] [PART...]
+# usage: gpu_campaign.sh OUT [--first-contact] [--limit SECONDS] [--case SECONDS] [--state FOLDER]
+#                        [--variant FOLDER] [--again] [PART...]
 #        gpu_campaign.sh OUT --report
 #        gpu_campaign.sh --fill GPU...
 #        gpu_campaign.sh --check
-# Everything that needs a GPU, from a prebuilt slim build (build/slim; ANYDIM_WORKER names another worker): climbs a ladder of features, each only if those it needs have
-# passed, then measures what passed until the limit (480 seconds), every part in its slice of it, and writes each case into OUT as it ends; --first-contact takes one case a rung
-# and four shapes a part, in 240 seconds. What ended is kept in the state (build/campaign-state) and not run again by the next command. Parts: ladder, primitives, matmul,
-# attention, ragged, models, calls, fit, torch, bert, variants, profile, matrix, cpu, sanitizer; all by default. --report writes the tables of a campaign that was killed. Without a GPU, --fill
-# compiles for one what a campaign will run, and --check says whether what travels (tree, build and data) stays under 60 MiB.
+# Everything that needs a GPU, from a prebuilt slim build (build/slim; ANYDIM_WORKER names another
+# worker): climbs a ladder of features, each only if those it needs have passed, then measures what
+# passed until the limit (480 seconds), every part in its slice of it, and writes each case into OUT
+# as it ends; --first-contact takes one case a rung and four shapes a part, in 240 seconds. What
+# ended is kept in the state (build/campaign-state) and not run again by the next command. Parts:
+# ladder, primitives, matmul, attention, ragged, models, calls, fit, torch, bert, variants, profile,
+# matrix, cpu, sanitizer; all by default. --report writes the tables of a campaign that was killed.
+# Without a GPU, --fill compiles for one what a campaign will run, and --check says whether what
+# travels (tree, build and data) stays under 60 MiB.
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 
-# NVRTC and cuBLASLt of PyPI's wheels or of a toolkit, and the driver, where the loader alone does not find them.
+# NVRTC and cuBLASLt of PyPI's wheels or of a toolkit, and the driver, where the loader alone does
+# not find them.
 folders=$(python3 - <<'PYTHON'
 import glob
 import site

@@ -1,22 +1,25 @@
 #!/bin/bash
 # usage: install_packages.sh [--build | --gate]
-# Installs the Debian 12 packages that building, testing and the quick start need; with --build those alone that building and the quick start do, with --gate also what only
-# the gate needs: a browser that shows pages to tests (64 MB). Does nothing, in a fraction of a second, when all are there. Needs root or sudo only when something is missing.
+# Installs the Debian 12 packages that building, testing and the quick start need; with --build
+# those alone that building and the quick start do, with --gate also what only the gate needs: a
+# browser that shows pages to tests (64 MB). Does nothing, in a fraction of a second, when all are
+# there. Needs root or sudo only when something is missing.
 set -euo pipefail
 
 packages=(
   # compilers and build tools
   binutils clang-19 lld-19 cmake ninja-build ccache git ca-certificates
   # libraries
-  llvm-19-dev libxml2-dev libzstd-dev zlib1g-dev libprotobuf-dev protobuf-compiler libonnx-dev libfmt-dev
-  libcli11-dev nlohmann-json3-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin
+  llvm-19-dev libxml2-dev libzstd-dev zlib1g-dev libprotobuf-dev protobuf-compiler libonnx-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev librapidcheck-dev libonnx-testdata
   # what the quick start runs
   python3 python3-venv python3-dev fortunes
 )
 # What only tests run, check the packages with, and hold the ABI by.
 [ "${1:-}" = --build ] || packages+=(
-  dpkg-dev file lintian abigail-tools pkg-config fiu-utils clang-format-19 clang-tidy-19 libclang-rt-19-dev
+  dpkg-dev file lintian abigail-tools pkg-config fiu-utils clang-format-19 clang-tidy-19
+  libclang-rt-19-dev
 )
 
 [ "${1:-}" != --gate ] || packages+=(chromium-headless-shell)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: python_env.sh [FOLDER REQUIREMENTS]
-# Makes FOLDER (default .venv) with the pinned, hash-checked PyPI packages of REQUIREMENTS (default tests/requirements.txt); reuses it while that file is
-# unchanged. Prints nothing but its steps; the interpreter is FOLDER/bin/python.
+# Makes FOLDER (default .venv) with the pinned, hash-checked PyPI packages of REQUIREMENTS (default
+# tests/requirements.txt); reuses it while that file is unchanged. Prints nothing but its steps; the
+# interpreter is FOLDER/bin/python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-.venv} requirements=${2:-tests/requirements.txt}

@@ -1,7 +1,9 @@
 #!/bin/bash
 # usage: python_peers.sh [--quick]
-# The Python package beside torch and sentence-transformers, which are several GB of PyPI packages and so no part of scripts/test.sh: makes .cache/python-peers,
-# builds the package (release), runs tests/python/peers over it, and measures encode() with Anydim, torch and ONNX Runtime in turns (not with --quick).
+# The Python package beside torch and sentence-transformers, which are several GB of PyPI packages
+# and so no part of scripts/test.sh: makes .cache/python-peers, builds the package (release), runs
+# tests/python/peers over it, and measures encode() with Anydim, torch and ONNX Runtime in turns
+# (not with --quick).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=.cache/python-peers/bin/python

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: python_wheel.sh [FOLDER]
-# Builds the Python package's wheel into FOLDER (default build/wheels): self-contained, with protobuf's runtime library inside, and named for the systems that it runs
-# on. Needs .venv (scripts/python_env.sh). The last line printed is its path.
+# Builds the Python package's wheel into FOLDER (default build/wheels): self-contained, with
+# protobuf's runtime library inside, and named for the systems that it runs on. Needs .venv
+# (scripts/python_env.sh). The last line printed is its path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/wheels}

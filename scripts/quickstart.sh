@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: quickstart.sh
-# From a fresh Debian 12 to a real model's figures: installs packages, builds, fetches all-MiniLM-L6-v2, runs it over real
-# texts with Anydim and with ONNX Runtime in turns, and prints both. A second run reuses all that is there.
+# From a fresh Debian 12 to a real model's figures: installs packages, builds, fetches
+# all-MiniLM-L6-v2, runs it over real texts with Anydim and with ONNX Runtime in turns, and prints
+# both. A second run reuses all that is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 model=.cache/minilm/minilm.onnx

@@ -1,10 +1,14 @@
 #!/bin/bash
 # usage: test.sh [PRESET]
-#        test.sh --quick [PRESET]: what a contributor runs before each commit: installs nothing, builds, and runs the tests that are not labelled slow
-#        test.sh fuzz [SECONDS]: the readers of others' bytes alone, SECONDS each (scripts/fuzz_readers.sh)
-# The whole gate, as people and CI run it: installs what is missing, checks the tree, builds the preset (default release)
-# into build/PRESET and runs every test; with the preset release also those of the slim build, whose sources the compiler cache
-# mostly has by then, and a minute of fuzzing for each reader of others' bytes. The exit code is 0 only if all of it passed. A finding of the check does not keep the tests from running.
+#        test.sh --quick [PRESET]: what a contributor runs before each commit: installs nothing,
+#                                  builds, and runs the tests that are not labelled slow
+#        test.sh fuzz [SECONDS]:   the readers of others' bytes alone, SECONDS each
+#                                  (scripts/fuzz_readers.sh)
+# The whole gate, as people and CI run it: installs what is missing, checks the tree, builds the
+# preset (default release) into build/PRESET and runs every test; with the preset release also those
+# of the slim build, whose sources the compiler cache mostly has by then, and a minute of fuzzing
+# for each reader of others' bytes. The exit code is 0 only if all of it passed. A finding of the
+# check does not keep the tests from running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)

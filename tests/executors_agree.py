@@ -16,13 +16,13 @@ import collections
 import concurrent.futures
 import os
 import pathlib
-import random
 import re
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
+import processors
 from tensor_text import parse_tensor, write_npy
 
 # First words of a call's name: why its executors differ.
@@ -168,9 +168,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="name the calls only")
     parser.add_argument("paths", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    processors = sorted(os.sched_getaffinity(0))
-    # The command takes what it may have.
-    os.sched_setaffinity(0, random.sample(processors, min(options.jobs, len(processors))))
+    processors.take(options.jobs)
     files = sorted({
         file for path in options.paths
         for file in (path.rglob("*.test") if path.is_dir() else [path])})

@@ -36,13 +36,13 @@ import concurrent.futures
 import difflib
 import os
 import pathlib
-import random
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
 
+import processors
 from tensor_text import format_tensor, parse_tensor, read_npy, same_within, write_npy
 
 SEPARATOR = "====="
@@ -189,9 +189,7 @@ def main():
     parser.add_argument("paths", nargs="+", type=pathlib.Path,
                         help="test files, or folders of them")
     options = parser.parse_args()
-    processors = sorted(os.sched_getaffinity(0))
-    # The command takes what it may have.
-    os.sched_setaffinity(0, random.sample(processors, min(options.jobs, len(processors))))
+    processors.take(options.jobs)
 
     files = sorted({
         file for path in options.paths

@@ -30,9 +30,9 @@ void run_operator_bench(const OperatorBench& bench, const CompileOptions& option
 // choice and the best of up to 100 of its algorithms.
 void run_gpu_operator_bench(const OperatorBench& bench, const CompileOptions& options);
 
-// Of the ratios of all shapes (none where nothing was compared): the geometric mean and the least,
-// after the shapes' own lines or with them in one JSON object. `slower` is what a ratio over 1 is
-// faster than.
+// Prints the geometric mean and the least of the ratios of all shapes (none where nothing was
+// compared), after the shapes' own lines or with them in one JSON object. `slower` is what a ratio
+// over 1 is faster than.
 void print_ratios(const OperatorBench& bench, const nlohmann::ordered_json& shapes,
                   const std::vector<double>& ratios, std::string_view slower);
 

@@ -33,8 +33,8 @@ Distribution parse_distribution(std::string_view text);
 // file; a file that is not there.
 Distribution read_lengths(const std::filesystem::path& file);
 
-// Of these lengths, which are at least 1; `name`: what they are, for `text`. Throws
-// Error{CommandLine} for others and for none.
+// The distribution of these lengths, which are at least 1; `name`: what they are, for `text`.
+// Throws Error{CommandLine} for others and for none.
 Distribution observed_lengths(std::vector<std::int64_t> lengths, const std::string& name);
 
 // The same numbers on every machine for a seed. Of observed lengths the first `observed.size()`

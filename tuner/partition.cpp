@@ -142,8 +142,8 @@ Partition choose_kernels(std::span<const RegionLatencies> regions, std::int64_t 
 
 namespace {
 
-// Of one region's point: the time of what its table picks over the best candidate's. 1 where
-// neither takes any.
+// The time of what a region's table picks at a point over the best candidate's. 1 where neither
+// takes any.
 double slowdown(const RegionLatencies& region, const RegionChoice& choice, std::size_t point) {
   const double taken = picked_seconds(region, choice.entries, point),
                best = region.seconds[fastest(region.seconds, point)][point];

@@ -16,8 +16,8 @@ double median(std::vector<double> values);  // 0 for none; the mean of the two i
 struct Interval95 {
   double low = 0, high = 0;
 };
-// Of the median: order statistics whose binomial coverage is 95 % at least (all values where there
-// are fewer than six).
+// The median's interval: order statistics whose binomial coverage is 95 % at least (all values
+// where there are fewer than six).
 Interval95 median_interval(std::vector<double> values);
 
 // The least of the values (each with its weight, not negative) that 99 % of all weight do not

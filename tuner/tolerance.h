@@ -9,8 +9,8 @@
 
 namespace anydim::tuner {
 
-// Of a real element, relative to its own size and the tensor's mean size: rounding at the narrowest
-// float of the region's body, with room for sums in another order.
+// The tolerance of a real element, relative to its own size and the tensor's mean size: rounding at
+// the narrowest float of the region's body, with room for sums in another order.
 double tolerance_of(const ir::Region& region);
 
 // Empty where every element agrees (integers and bools bit by bit; NaN with NaN, infinity with

@@ -75,7 +75,8 @@ WIDE_MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [LOW, 65536] {
   return %y
 }
 """
-ATTENTION = """fn @main(%q: Tensor[(b, 3, s, D), DTYPE], %k: Tensor[(b, 3, s, D), DTYPE], %v: Tensor[(b, 3, s, D), DTYPE])
+ATTENTION = """fn @main(%q: Tensor[(b, 3, s, D), DTYPE], %k: Tensor[(b, 3, s, D), DTYPE], \
+%v: Tensor[(b, 3, s, D), DTYPE])
   where b in [0, 1024], s in [1, 4096] {
   %qw = cast(%q) {to = f32}
   %kw = cast(%k) {to = f32}

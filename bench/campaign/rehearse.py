@@ -70,7 +70,8 @@ class Rehearsal:
         self.faults = []
 
     def start(self, number):
-        log = open(self.folder / f"log{number}", "w", encoding="utf8")  # pylint: disable=consider-using-with; the process has it until it ends
+        # The process has it until it ends.
+        log = open(self.folder / f"log{number}", "w", encoding="utf8")  # pylint: disable=R1732
         return subprocess.Popen([
             str(SCRIPT),
             str(self.folder / f"out{number}"), "--state",

@@ -157,8 +157,10 @@ def run_variants(campaign, folders, until):
     gone = set()
     try:
         for case in ladder.variant_cases():
-            alternatives = {"": {}, **{name: {"text": text} for name, text in texts.items()},
-                            **({each: {"schedule": each} for each in ladder.kinds_of_schedule(campaign.passed)} if case["kind"] == "matmul" else {})}
+            alternatives = {"": {}, **{name: {"text": text} for name, text in texts.items()}}
+            if case["kind"] == "matmul":
+                alternatives |= {
+                    each: {"schedule": each} for each in ladder.kinds_of_schedule(campaign.passed)}
             for variant_round in VARIANT_ROUNDS:
                 for name, more in alternatives.items():
                     if (name, None) in gone or (name, case["id"]) in gone:

@@ -149,8 +149,8 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
   }
 
  private:
-  // Of forms with keys of their own: queries that are the keys' own rows are as many as these, and
-  // soon too many.
+  // Only forms with keys of their own do: where queries are the keys' own rows they are as many as
+  // those, and soon too many.
   static bool reads_keys_in_place(const PlanInputs& inputs) {
     const ir::AttentionForm& form = form_of(inputs.form);
     return form.row.extent != form.key.extent &&

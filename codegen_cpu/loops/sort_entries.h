@@ -47,7 +47,7 @@ class SortEntries {
   void store(Scope& scope, const SortArray& array, llvm::Value* position,
              const SortEntry& entry) const;
 
-  // Of each lane: `a` is in front of `b`. Not of numbers alone.
+  // Whether `a` is in front of `b`, for each lane. Not where entries are numbers alone.
   llvm::Value* before(Scope& scope, const SortEntry& a, const SortEntry& b) const;
   SortEntry select(Scope& scope, llvm::Value* condition, const SortEntry& a,
                    const SortEntry& b) const;

@@ -203,8 +203,8 @@ std::vector<ir::Schedule> best_of(const std::vector<MatmulSchedule>& found, cons
                                   const MatmulCost& cost, int threads, bool every_kernel) {
   std::vector<std::pair<double, std::size_t>> ranked;  // equal costs keep the order of `found`
   for (std::size_t i = 0; i < found.size(); ++i) ranked.emplace_back(0, i);
-  // Of one product alone, too, where there are several: then rows and columns must give every
-  // thread its work.
+  // Where there are several products, one alone is ranked, too: then rows and columns must give
+  // every thread its work.
   MatmulExtents alone = sizes.typical_extents;
   alone.batch = std::min<std::int64_t>(alone.batch, sizes.fewest_batches);
   for (const MatmulExtents& extents : {sizes.typical_extents, alone}) {

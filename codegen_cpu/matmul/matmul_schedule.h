@@ -11,7 +11,7 @@
 
 namespace anydim::codegen_cpu {
 
-// Of a tile register: rows of results or of left operands, and steps
+// A tile register holds so many rows of results or of left operands, or so many steps
 // (codegen_cpu/matmul/matmul_operands.h) of right ones.
 inline constexpr std::int64_t tile_rows = 16, tile_steps = 16;
 

@@ -433,7 +433,7 @@ class Emitter {
   llvm::Function* function_;
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
   llvm::Value* first_ = nullptr;  // step of the run; null: 0
-  // Of the loop being emitted: where lines behind are fetched from, counted from step 0 on.
+  // Where the loop being emitted fetches lines behind from, counted from step 0 on.
   llvm::Value *behind_ = nullptr, *last_behind_ = nullptr;
   bool fetches_beside_ = false;
 };

@@ -1,7 +1,8 @@
 // Micro-kernel: a small block of a product, held in registers while it runs over k.
 //
-//   tile[r * tile_stride + c] = sum over k of left[r * left_stride + k * left_step] * right[(c /
-//   panel) * panel_stride + k * right_stride + c % panel]
+//   tile[r * tile_stride + c] = sum over k of
+//       left[r * left_stride + k * left_step] *
+//       right[(c / panel) * panel_stride + k * right_stride + c % panel]
 //
 // for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (left_step =
 // 1) or as a panel of its rows, step by step, the right operand as column panels of `panel`

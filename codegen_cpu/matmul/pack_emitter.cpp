@@ -24,7 +24,7 @@ std::int64_t lanes_of(KernelBuilder& kernel, ir::DType dtype) {
   return kernel.target().lanes(static_cast<int>(ir::size_of(dtype)));
 }
 
-// Of one step: as many columns fill a vector.
+// So many columns of one step fill a vector.
 std::int64_t step_lanes(KernelBuilder& kernel, const PackPanels& pack) {
   return lanes_of(kernel, pack.dtype) / pack.depths_of_step;
 }

@@ -62,8 +62,8 @@ ir::ScalarProgram unrounded(const ir::ScalarProgram& program);
 // The form with operands and accumulator of its compute dtype.
 ir::MatmulForm widened(const ir::MatmulForm& form);
 
-// Of attention, whose programs end in their compute dtype or will: bf16 where the processor
-// multiplies pairs of it, as all of q, k and v then are.
+// The product of attention, whose programs end in their compute dtype or will: it is of bf16 where
+// the processor multiplies pairs of it, as all of q, k and v then are.
 Product attention_product(const Target& target, const ir::AttentionForm& form);
 
 }  // namespace anydim::codegen_cpu

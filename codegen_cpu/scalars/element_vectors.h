@@ -13,7 +13,7 @@ namespace anydim::codegen_cpu {
 llvm::Value* reduce_lanes(KernelBuilder& kernel, llvm::Value* vector,
                           const std::function<llvm::Value*(llvm::Value*, llvm::Value*)>& combine);
 
-// Of as many vectors as each has lanes, a power of two: rows become columns, at here().
+// Transposes as many vectors as each has lanes, a power of two, at here(): rows become columns.
 void transpose(KernelBuilder& kernel, std::vector<llvm::Value*>& rows);
 
 // Vectors as wide as the target's registers. Every operation is emitted at the kernel's current

@@ -82,8 +82,8 @@ double turn_cycles(const CostConstants& costs, const AttentionWgmmaSchedule& sch
   return schedule.pingpong ? static_cast<double>(schedule.groups) * costs.turn_instructions : 0;
 }
 
-// Of instructions of whole warps, four a cycle: products of 16 x 8 x 16, which read 16 x 16 of keys
-// or values at a time. `keys`: of a tile, by all warps.
+// Cycles of instructions that whole warps carry out, four a cycle: products of 16 x 8 x 16, and
+// reads of 16 x 16 keys or values for them. `keys` are a tile's, read by all warps.
 double fragment_cycles(const AttentionSizes& sizes, double scores, double keys) {
   const double multiplications = scores * (sizes.depth + sizes.width) / (16 * 8 * 16) / 4;
   const double reads = keys * (sizes.depth + sizes.width) / (16 * 16) / 4;

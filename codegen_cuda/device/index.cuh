@@ -1,4 +1,4 @@
-// Of numbers that are not negative.
+// Quotients and remainders of numbers that are not negative.
 __device__ inline int quotient(int a, int b) { return (int)((unsigned)a / (unsigned)b); }
 __device__ inline int remainder(int a, int b) { return (int)((unsigned)a % (unsigned)b); }
 __device__ inline long long quotient(long long a, long long b) {

@@ -1,9 +1,9 @@
-// A ring of tiles in shared memory between one thread that starts copies and the warpgroups that
-// multiply. Stage s has a barrier that is full when its bytes have arrived, and one that is empty
-// when every warp that reads it has: of all blocks of the cluster, where they bring tiles to each
-// other. Where two warpgroups multiply in turn, each has a barrier that says when the other has
-// begun the last multiplication of its tile. Where blocks of a cluster split a tile's depth, one
-// says when all of them have read this one's sums.
+// A ring of tiles in shared memory between the producer, one thread that starts copies, and the
+// consumers, warpgroups that multiply. Stage s has a barrier that is full when its bytes have
+// arrived, and one that is empty when every consumer warp has read it, in all blocks of a cluster
+// that bring tiles to each other. Where two consumers multiply in turn (pingpong), each has a
+// barrier that says when the other has begun the last multiplication of its tile. Where blocks of a
+// cluster split a tile's depth, a barrier says when all of them have read this one's sums.
 
 template <class Tile>
 struct Ring {
@@ -82,17 +82,16 @@ struct Ring {
   }
 };
 
-// Of an operand's tile. With rows of the product "by rows", 64 of them lie side by side for each of
-// 64 depths, then the next 64.
+// The descriptor of an operand's tile. With rows of the product "by rows", 64 of them lie side by
+// side for each of 64 depths, then the next 64.
 template <bool by_rows>
 __device__ __forceinline__ unsigned long long operand_descriptor(unsigned address) {
   constexpr unsigned long long chunk_bytes = 64 * 128;
   return tile_descriptor(address) | (by_rows ? chunk_bytes / 16 << 16 : 0ull);
 }
 
-// sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. By
-// warpgroup `group` of those that multiply, of which each has 64 rows of the tile, or tiles of its
-// own.
+// sums = left right over `tiles` tiles of depth, at least one, from step `step` of the ring on. It
+// is called by consumer warpgroup `group`, which has 64 rows of the tile, or tiles of its own.
 template <class Tile>
 __device__ __forceinline__ void multiply_ring(float (&sums)[1][Tile::columns / 8][4],
                                               const Ring<Tile>& ring, int group, int step,

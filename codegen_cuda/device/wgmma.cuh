@@ -1,8 +1,8 @@
 // Warpgroup matrix multiplication (sm_90a): descriptors, ordering, registers.
 
-// Of a tile in shared memory whose rows are 64 16-bit elements of depth (128 bytes, swizzled by
-// 128): bits 0-13 address / 16, 32-45 bytes between groups of 8 rows / 16, 62-63 the swizzle. The
-// next 16 elements of depth lie at + 32 bytes.
+// The descriptor of a tile in shared memory whose rows are 64 16-bit elements of depth (128 bytes,
+// swizzled by 128). Bits 0-13 are the address / 16, 32-45 the bytes between groups of 8 rows / 16,
+// 62-63 the swizzle. The next 16 elements of depth lie at + 32 bytes.
 __device__ __forceinline__ unsigned long long tile_descriptor(unsigned address) {
   constexpr unsigned long long group_bytes = 8 * 128, swizzle_128 = 1;
   return (address & 0x3ffffu) >> 4 | group_bytes / 16 << 32 | swizzle_128 << 62;
@@ -55,8 +55,8 @@ __device__ __forceinline__ bool elected_lane() {
   return elected != 0;
 }
 
-// Registers of a warpgroup's threads: fewer for the one that only starts copies, more for those
-// that hold sums.
+// Registers of a warpgroup's threads: the producer, which only starts copies, gives some, and
+// consumers, which hold sums, take them.
 template <int count>
 __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));

@@ -13,10 +13,10 @@ namespace anydim::codegen_cuda {
 std::optional<std::int32_t> addend_of(const ir::OrderedStage& stage,
                                       const ir::OrderedStage::Carry& carry);
 
-// Of a stage whose carries are all such sums and whose updates go to places of their own: a block
-// takes `threads * items` points at a time and carries the sum of the earlier ones; with `split`, a
-// launch before finds what each block's part of a row has together, and the parts are added in
-// order.
+// Writes a stage whose carries are all such sums and whose updates go to places of their own. A
+// block takes `threads * items` points at a time and carries the sum of the earlier ones; with
+// `split`, a launch before finds what each block's part of a row has together, and the parts are
+// added in order.
 std::vector<ir::DeviceLaunch> write_scan(KernelWriter& kernel, const ir::OrderedForm& form,
                                          const ir::OrderedStage& stage, const OrderedFields& fields,
                                          const std::string& stem, OrderedWorkspace& workspace);

@@ -50,8 +50,8 @@ struct MatmulWork {
   double multiplication_latency = 0;
   // stored for one element of the product, what the epilogue loads included
   double output_bytes = 2;
-  // Of one lane, for one element: to bring its sum from the multiplication to the epilogue; of the
-  // epilogue, which only one of the blocks that share a tile's depth computes.
+  // Cycles of one lane for one element: those that bring its sum from the multiplication to the
+  // epilogue, and the epilogue's, which only one of the blocks that share a tile's depth computes.
   double sum_cycles = 0, epilogue_cycles = 0;
   // A block sets itself up while the launch ahead still runs, where that leaves it room, and brings
   // this many of its tiles of depth of the columns' operand.

@@ -9,7 +9,7 @@
 
 namespace anydim::codegen_cuda {
 
-// Of a warp: `sums` of 16 rows x `columns` columns (a multiple of 64).
+// A warp's sums, 16 rows x `columns` columns (a multiple of 64), and where they go.
 struct FragmentSums {
   std::string sums;   // float[1][columns / 8][4]
   std::string boxes;  // address of the warp's two boxes in shared memory

@@ -11,8 +11,8 @@ namespace anydim::codegen_cuda {
 // What the schedule multiplies; nullopt where its kind of tensor core does not take the form.
 const std::optional<TensorOperands>& mma_operands(const PlanInputs& inputs, bool tf32);
 
-// Of a thread, estimated: sums, fragments, what is computed on its way to shared memory, and the
-// rest.
+// An estimate of a thread's registers: sums, fragments, what is computed on its way to shared
+// memory, and the rest.
 std::int64_t mma_registers(const MmaSchedule& schedule, const TensorOperands& operands);
 // Blocks that are meant to run on a multiprocessor together; the compiler is told so, and keeps to
 // the registers that it leaves.

@@ -50,8 +50,8 @@ TensorOperand tensor_operand(const ir::Region& region, ir::ScalarProgram program
 
 }  // namespace
 
-std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir::MatmulForm& form,
-                                          const ir::Iteration& row) {
+std::optional<TmaOperand> tma_operand(const TensorOperand& operand, const ir::MatmulForm& form,
+                                      const ir::Iteration& row) {
   constexpr std::size_t most_dims = 4, element_bytes = 2;
   const auto depth = form.k.extent.constant();
   if (!operand.direct || !depth || *depth < 1) return std::nullopt;
@@ -59,11 +59,11 @@ std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir
   if (!stride) return std::nullopt;
   // a map of an empty tensor can't be made, and is not used
   const Dim rows = ir::max(row.extent, 1);
-  BoxedOperand result{.buffer = operand.direct->buffer,
-                      .major = operand.major,
-                      .dims = {form.k.extent, rows},
-                      .strides = {Dim(static_cast<std::int64_t>(element_bytes) * *stride)},
-                      .batch = {}};
+  TmaOperand result{.buffer = operand.direct->buffer,
+                    .major = operand.major,
+                    .dims = {form.k.extent, rows},
+                    .strides = {Dim(static_cast<std::int64_t>(element_bytes) * *stride)},
+                    .batch = {}};
   if (operand.major == Major::Rows) std::swap(result.dims[0], result.dims[1]);
   Dim rest = operand.direct->offset;
   for (const ir::Iteration& iteration : form.batch) {

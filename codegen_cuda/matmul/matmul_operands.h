@@ -51,7 +51,7 @@ std::optional<TensorOperands> tensor_operands(const ir::Region& region, const ir
 // A direct operand as tensor memory access sees it: boxes of 64 elements of depth by some rows, or
 // of 64 rows by 64 of depth (Major::Rows). Where coordinates of batch points come third and
 // further, they are the values of these iterations.
-struct BoxedOperand {
+struct TmaOperand {
   std::int32_t buffer = 0;
   Major major = Major::Depth;
   std::vector<ir::Dim> dims, strides;  // as ir::TensorMap has them
@@ -60,8 +60,8 @@ struct BoxedOperand {
 // nullopt where it can't be: the depth must be constant and not 0, strides constant (a map is made
 // for the largest shape of a bucket and serves smaller ones, whose rows must lie where the largest
 // one's do).
-std::optional<BoxedOperand> boxed_operand(const TensorOperand& operand, const ir::MatmulForm& form,
-                                          const ir::Iteration& row);
+std::optional<TmaOperand> tma_operand(const TensorOperand& operand, const ir::MatmulForm& form,
+                                      const ir::Iteration& row);
 
 // The direction along which most threads beside each other should read.
 Major operand_major(const ir::Region& region, const ir::ScalarProgram& program,

@@ -103,7 +103,7 @@ struct WgmmaSchedule {
   // Results of 16 bits are finished in registers, where sums lie as fragments, and leave through
   // two boxes of each warp, one being stored while the other is filled; left out where false.
   bool fragments = false;
-  // Two warpgroups that multiply have tiles of 64 rows of their own, in turn: one finishes its tile
+  // Two consumer warpgroups have tiles of 64 rows of their own, in turn: one finishes its tile
   // while the other multiplies; left out where false.
   bool pingpong = false;
 

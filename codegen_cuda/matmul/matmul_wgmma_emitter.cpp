@@ -1,5 +1,5 @@
-// matmul_wgmma as CUDA C++: one warpgroup starts copies, the others multiply and finish their rows
-// (device/matmul_wgmma.cuh).
+// matmul_wgmma as CUDA C++: the producer warpgroup starts copies, consumer warpgroups multiply and
+// finish their rows (device/matmul_wgmma.cuh).
 #include <fmt/format.h>
 
 #include "codegen_cuda/device_struct.h"
@@ -24,7 +24,7 @@ class WgmmaEmitter {
                 fmt::format("// {}: {}{}\n", inputs.region.name, to_string(schedule),
                             checked ? ", checked" : "")),
         form_(std::get<ir::MatmulForm>(inputs.form.kind)), schedule_(WgmmaSchedule::from(schedule)),
-        operands_(inputs.facts->boxed.value()),
+        operands_(inputs.facts->tma.value()),
         result_(schedule_.tma_store != 0 ? operands_.result : nullptr), checked_(checked),
         registers_(schedule_.registers(inputs.target.registers_per_multiprocessor)),
         early_weights_(inputs.region.is_weight(static_cast<std::size_t>(operands_.right.buffer))),
@@ -116,16 +116,17 @@ class WgmmaEmitter {
   }
 
  private:
-  // Of the multiplication: rows of the tile come from the first, columns from the second.
-  const BoxedOperand& first_operand() const {
+  // The tensor cores multiply a first by a second operand: the first gives the rows of a tile, the
+  // second its columns. Under swap_ab the model's right operand is the first.
+  const TmaOperand& first_operand() const {
     return schedule_.swap_ab ? operands_.right : operands_.left;
   }
-  const BoxedOperand& second_operand() const {
+  const TmaOperand& second_operand() const {
     return schedule_.swap_ab ? operands_.left : operands_.right;
   }
   bool shares() const { return schedule_.sharing() > 1; }
 
-  ir::TensorMap map_of(const BoxedOperand& operand, std::int64_t rows) const {
+  ir::TensorMap map_of(const TmaOperand& operand, std::int64_t rows) const {
     constexpr int swizzle_bytes = 128;
     const std::int64_t box_rows = operand.major == Major::Rows ? rows_side_by_side : rows;
     ir::TensorMap map{.buffer = operand.buffer,
@@ -183,7 +184,7 @@ class WgmmaEmitter {
   }
 
   // Coordinates of an operand's batch point.
-  std::string batch_coordinates(CodeScope& scope, const BoxedOperand& operand) {
+  std::string batch_coordinates(CodeScope& scope, const TmaOperand& operand) {
     std::string text;
     for (const ir::DimLeaf& variable : operand.batch) text += ", " + scope.find(variable)->name;
     return text;
@@ -239,7 +240,7 @@ class WgmmaEmitter {
 
   // Starts the copies of one stage of an operand; `first`: its first row. Where blocks share it: of
   // this block's part, to all of them.
-  void write_boxes(CodeScope& scope, const BoxedOperand& operand, int map, std::int64_t rows,
+  void write_boxes(CodeScope& scope, const TmaOperand& operand, int map, std::int64_t rows,
                    const std::string& to, std::string first, std::int64_t blocks) {
     std::string target = to, function = "load_box", after = batch_coordinates(scope, operand);
     if (blocks > 1) {
@@ -318,14 +319,14 @@ class WgmmaEmitter {
       });
     });
     if (schedule_.split > 1)
-      scope.line("attend_cluster();  // until those that multiply have put down their sums");
+      scope.line("attend_cluster();  // until the consumers have put down their sums");
   }
 
   void write_products(CodeScope& scope, const std::optional<TilePlace>& only) {
     if (registers_.consumer != 0)
       scope.line(fmt::format("take_registers<{}>();", registers_.consumer));
     kernel_.wait_for_earlier_launches(scope);
-    scope.line("// Among those that multiply.");
+    scope.line("// Among the consumers.");
     scope.line("const int warp = __shfl_sync(0xffffffffu, (int)(threadIdx.x / 32) - 4, 0);");
     if (schedule_.split == 1 && !schedule_.fragments) write_pieces_memory(scope);
     const auto multiply = [&](CodeScope& loop, const TilePlace& place) {
@@ -454,7 +455,7 @@ class WgmmaEmitter {
   KernelWriter kernel_;
   const ir::MatmulForm& form_;
   WgmmaSchedule schedule_;
-  BoxedOperands operands_;
+  TmaOperands operands_;
   const ir::Store* result_;  // what leaves as boxes, or null
   bool checked_;
   WgmmaSchedule::Registers registers_;
@@ -470,8 +471,8 @@ const ir::TensorType& result_type(const ir::Region& region, const ir::Store& sto
   return body.tensor_type(body.body.results.at(static_cast<std::size_t>(store.output)));
 }
 
-const ir::Store* boxed_result(const ir::Region& region, const ir::MatmulForm& form,
-                              const ir::SymbolTable& symbols) {
+const ir::Store* tma_result(const ir::Region& region, const ir::MatmulForm& form,
+                            const ir::SymbolTable& symbols) {
   if (!form.batch.empty() || form.stores.size() != 1) return nullptr;
   const ir::Store& store = form.stores.front();
   const ir::TensorType& type = result_type(region, store);
@@ -492,22 +493,22 @@ const ir::Store* boxed_result(const ir::Region& region, const ir::MatmulForm& fo
 
 }  // namespace
 
-std::optional<BoxedOperands> boxed_operands(const ir::Region& region, const ir::MatmulForm& form,
-                                            const TensorOperands& operands,
-                                            const ir::SymbolTable& symbols) {
-  const auto left = boxed_operand(operands.left, form, form.m),
-             right = boxed_operand(operands.right, form, form.n);
+std::optional<TmaOperands> tma_operands(const ir::Region& region, const ir::MatmulForm& form,
+                                        const TensorOperands& operands,
+                                        const ir::SymbolTable& symbols) {
+  const auto left = tma_operand(operands.left, form, form.m),
+             right = tma_operand(operands.right, form, form.n);
   if (!left || !right) return std::nullopt;
-  const ir::Store* result = boxed_result(region, form, symbols);
+  const ir::Store* result = tma_result(region, form, symbols);
   const std::int64_t bytes =
       result == nullptr
           ? 0
           : static_cast<std::int64_t>(ir::size_of(result_type(region, *result).dtype));
-  return BoxedOperands{.dtype = operands.dtype,
-                       .left = *left,
-                       .right = *right,
-                       .result = result,
-                       .result_bytes = bytes};
+  return TmaOperands{.dtype = operands.dtype,
+                     .left = *left,
+                     .right = *right,
+                     .result = result,
+                     .result_bytes = bytes};
 }
 
 EmittedKernel emit_wgmma(const PlanInputs& inputs, const ir::Bucket& bucket,

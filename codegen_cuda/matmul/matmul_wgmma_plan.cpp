@@ -23,7 +23,7 @@ class WgmmaKind final : public KernelKind {
 
   bool accepts(const PlanInputs& inputs) const override {
     return std::holds_alternative<ir::MatmulForm>(inputs.form.kind) &&
-           inputs.facts->boxed.has_value();
+           inputs.facts->tma.has_value();
   }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs,
@@ -58,7 +58,7 @@ class WgmmaKind final : public KernelKind {
 
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override {
-    return reason_against(inputs, inputs.facts->boxed.value(), WgmmaSchedule::from(schedule));
+    return reason_against(inputs, inputs.facts->tma.value(), WgmmaSchedule::from(schedule));
   }
 
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
@@ -83,7 +83,7 @@ class WgmmaKind final : public KernelKind {
   static std::vector<WgmmaSchedule> legal(const PlanInputs& inputs, const ir::Bucket& bucket) {
     const MatmulExtents typical = matmul_extents(inputs, typical_keys(inputs, bucket));
     const MatmulExtents most = matmul_extents(inputs, largest_keys(inputs, bucket));
-    const BoxedOperands& operands = inputs.facts->boxed.value();
+    const TmaOperands& operands = inputs.facts->tma.value();
     std::vector<WgmmaSchedule> found;
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
@@ -154,7 +154,7 @@ class WgmmaKind final : public KernelKind {
   static constexpr std::int64_t reserved = 1024;
 
   static std::optional<std::string> reason_against(const PlanInputs& inputs,
-                                                   const BoxedOperands& operands,
+                                                   const TmaOperands& operands,
                                                    const WgmmaSchedule& schedule) {
     if (schedule.block_rows != 64 && schedule.block_rows != 128)
       return "bm is 64 or 128, 64 rows a warpgroup";
@@ -189,7 +189,7 @@ class WgmmaKind final : public KernelKind {
       return "fragments are of results with tma_store=2, and bn is a multiple of 64";
     if (schedule.pingpong &&
         (!schedule.persistent || schedule.block_rows != 64 || schedule.swap_ab))
-      return "warpgroups take turns at persistent tiles of 64 rows that are not swapped";
+      return "warpgroups take turns at persistent tiles of 64 rows (bm=64, without swap_ab)";
     const std::int64_t shared = schedule.shared_bytes();
     if (shared > target.shared_per_block ||
         (shared + reserved) * schedule.blocks > target.shared_per_multiprocessor)
@@ -211,14 +211,14 @@ class WgmmaKind final : public KernelKind {
   }
 
   // Null: none.
-  static const char* reason_against_sharing(const BoxedOperands& operands,
+  static const char* reason_against_sharing(const TmaOperands& operands,
                                             const WgmmaSchedule& schedule) {
     for (const std::int64_t blocks : {schedule.multicast_columns, schedule.multicast_rows})
       if (blocks != 1 && blocks != 2 && blocks != 4)
         return "multicast_columns and multicast_rows are 1, 2 or 4 blocks";
     if (schedule.sharing() == 1) return nullptr;
     const bool columns = schedule.multicast_columns > 1;
-    const BoxedOperand& operand = columns ? operands.right : operands.left;
+    const TmaOperand& operand = columns ? operands.right : operands.left;
     if ((columns && schedule.multicast_rows > 1) || schedule.swap_ab || schedule.split > 1 ||
         !operand.batch.empty())
       return "blocks share one operand, the same at every batch point, and are neither swap_ab nor "
@@ -265,7 +265,7 @@ class WgmmaKind final : public KernelKind {
     if (schedule.split > 1) work.sum_cycles = costs.joined_instructions;
     work.blocks_per_multiprocessor = schedule.blocks;
     work.begins_early = target.has_dependent_launch();
-    const BoxedOperands& operands = inputs.facts->boxed.value();
+    const TmaOperands& operands = inputs.facts->tma.value();
     if (inputs.region.is_weight(static_cast<std::size_t>(operands.right.buffer)))
       work.early_tiles = schedule.stages;
     work.tensor_flops = target.tensor_flops;

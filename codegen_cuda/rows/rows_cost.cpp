@@ -15,8 +15,8 @@ namespace {
 
 using ir::RowForm;
 
-// Of a thread whose items reach beyond rows of some lengths: few instructions are issued with
-// predicates, of which the registers hold seven, many are branched around.
+// Instructions of a thread whose items reach beyond rows of some lengths. Where they are few they
+// are issued with predicates, of which the registers hold seven; many are branched around.
 double guarded(double instructions, double turns, double items) {
   constexpr double few = 16, predicate = 5.5, branch = 3;
   if (instructions <= few) return items * (instructions + predicate);

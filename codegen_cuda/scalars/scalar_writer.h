@@ -16,9 +16,8 @@ namespace anydim::codegen_cuda {
 //
 //     ScalarWriter epilogue(kernel, form.epilogue, point, {form.epilogue_step});
 //     epilogue.set_accumulated(0, "sum", point);
-//     std::string value = epilogue.value(point, form.epilogue_step);   // "gelu7", a float
-//     epilogue.store(point, store);                                    // out0[...] =
-//     to_bf16(gelu7);
+//     std::string value = epilogue.value(point, form.epilogue_step);  // "gelu7", a float
+//     epilogue.store(point, store);  // out0[...] = to_bf16(gelu7);
 class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
  public:
   // Copies what it needs of `program`. `roots` and `floor` as ir::KernelProgram and ir::StepPlacer

@@ -35,9 +35,10 @@ struct FetchedLoad {
 // Writes vector loads, then a loop over the lanes, then vector stores:
 //
 //     VectorLanes lanes(kernel, scope, range);
-//     lanes.load(writer);                     // contiguous loads of the writer's program come from
-//     arrays writer.value(lanes.point(), step)       // in the loop; the variable is this lane's
-//     there lanes.store(writer, store); lanes.finish();
+//     lanes.load(writer);                 // contiguous loads of its program come from arrays
+//     writer.value(lanes.point(), step);  // in the loop, where the variable is this lane's
+//     lanes.store(writer, store);
+//     lanes.finish();
 class VectorLanes {
  public:
   // Defines the variable in `scope` (as the first lane's) and in point().

@@ -94,8 +94,8 @@ class GroupQuery {
         split_heads(node_, node_.slice(q, -1, query + key, *width), key_heads_, "kv_num_heads");
   }
 
-  // Of each row of the batch: how many keys there are in all, and how many were there before. A
-  // first call, whose keys are all new, has none from before.
+  // Reads how many keys each row of the batch has in all, and how many were there before. A first
+  // call, whose keys are all new, has none from before.
   void read_lengths() {
     rows_ = node_.dim_of(parts_.q, 2);
     const ValueId batch = node_.dim_of(parts_.q, 0), one = node_.index_vector({1});

@@ -103,8 +103,8 @@ class Recurrent {
     }
   }
 
-  // Of the direction at work, made before its loop: R transposed, biases, peepholes (no_value where
-  // they are left out).
+  // What the direction at work reads, made before its loop: R transposed, biases, peepholes
+  // (no_value where they are left out).
   ValueId weights() const { return weights_; }
   ValueId bias() const { return bias_; }
   ValueId peepholes() const { return peepholes_; }

@@ -210,7 +210,7 @@ void import_affine_grid(Node& node) {
     const ValueId extent = node.slice(size, 0, side + 2, side + 3);
     const ValueId length = node.cast(node.without_axes(extent, {0}), node.dtype(theta));
     const ValueId place = node.cast(node.positions(extent), node.dtype(theta));
-    // Of one place between corners: the first corner.
+    // One place between corners is the first corner.
     const ValueId steps =
         corners ? node.emit(Op::max, {node.emit(Op::sub, {length, number(1)}), number(1)}) : length;
     ValueId at = node.emit(Op::mul, {place, number(2)});

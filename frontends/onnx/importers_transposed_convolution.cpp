@@ -174,7 +174,7 @@ class Phases {
   Node& node_;
   const Windows& windows_;
   std::int64_t groups_;
-  // Of each dim: the places of a phase's window, what the weight lacks of them all, what they span.
+  // Each dim has the places of a phase's window, what the weight lacks of them all, and their span.
   std::vector<std::int64_t> taps_, missing_, spans_;
 };
 

@@ -97,8 +97,8 @@ ValueId scalar_operand(Node& node, std::size_t index) {
 
 }  // namespace
 
-// Of real numbers: how many there are is a number that the run computes, and from there on it is
-// counted in integers.
+// How many real numbers a range has is a number that the run computes; from there on it is counted
+// in integers.
 void import_range(Node& node) {
   node.check_same_dtypes();
   const bool known =

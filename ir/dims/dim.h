@@ -1,10 +1,10 @@
 // Dims: integer expressions over symbols, in one canonical form.
 //
 // A Dim is an immutable value (a shared pointer to a node; copying is cheap, safe between threads).
-// Smart constructors bring every expression to canonical form: a polynomial with sorted monomials
-// over atoms (symbol, tensor element, floor division, mod, min, max, select, broadcast); structural
-// equality of canonical forms is operator==. Equality is sound, not complete: == false does not
-// prove that two dims differ (see ir/dims/symbols.h for proofs that use ranges).
+// Constructors bring every expression to canonical form: a polynomial with sorted monomials over
+// atoms (leaves, floor division, mod, min, max, select, broadcast); structural equality of those is
+// operator==. Leaves are symbols, tensor elements, loop variables and steps. Equality is sound, not
+// complete: == false does not prove that dims differ (see ir/dims/symbols.h for proofs by ranges).
 //
 // Arithmetic is exact 64-bit: canonicalisation and evaluation that would overflow throw
 // Error{Inputs} naming the expression. Division follows floor (towards minus infinity); mod has the
@@ -91,7 +91,7 @@ std::string to_string(const DimLeaf& leaf);
 
 class Dim {
  public:
-  // Symbol: a leaf that is not an element of a tensor.
+  // Value: an element of a tensor; Symbol: any other leaf, loop variables and steps among them.
   enum class Kind { Constant, Symbol, Value, Sum, FloorDiv, Mod, Min, Max, Select, Broadcast };
 
   // A product of atoms with an integer coefficient; factors are sorted and never sums or constants.

@@ -2,10 +2,10 @@
 //   sum     := ["-"] product (("+" | "-") product)*
 //   product := factor ("*" factor)*
 //   factor  := integer | symbol (quoted where its name needs it) | call | "(" sum ")"
-//   call    := ("floor_div" | "ceil_div" | "mod" | "broadcast") "(" sum "," sum ")" | ("min" |
-//   "max") "(" sum ("," sum)+ ")"
-//            | "select" "(" sum ("==" | "!=" | "<" | "<=") sum "," sum "," sum ")" | "value" "("
-//            tensor "," integer ")"
+//   call    := ("floor_div" | "ceil_div" | "mod" | "broadcast") "(" sum "," sum ")"
+//            | ("min" | "max") "(" sum ("," sum)+ ")"
+//            | "select" "(" sum ("==" | "!=" | "<" | "<=") sum "," sum "," sum ")"
+//            | "value" "(" tensor "," integer ")"
 #include <fmt/format.h>
 
 #include <algorithm>

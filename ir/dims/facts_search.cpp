@@ -21,7 +21,7 @@ std::optional<int> Facts::sign(const Dim& dim) {
 
 namespace {
 
-// Of two directions: the common one; nothing where they differ.
+// The direction that two have in common; nothing where they differ.
 std::optional<int> combined(std::optional<int> a, std::optional<int> b) {
   if (!a || !b) return std::nullopt;
   if (*a == 0) return b;

@@ -31,7 +31,7 @@ class KernelProgram {
     return steps_.at(static_cast<std::size_t>(position));
   }
   DType dtype(std::int32_t position) const { return step(position).dtype; }
-  // Of a step's last operand: what an elementwise op computes with (where's condition is a bool).
+  // The dtype of a step's last operand, with which an op computes (where's condition is a bool).
   DType operand_dtype(std::int32_t position) const { return dtype(step(position).operands.back()); }
   // A dim of the program, or each of several, with its steps under this kernel's names.
   Dim own(const Dim& dim) const;

@@ -93,7 +93,7 @@ class OwnElements {
                                [&](const Dims& dims) { return is_factor(iteration.extent, dims); });
   }
 
-  // Of the product of `dims`: neighbours of them make it up.
+  // Whether the extent is the product of some of `dims` that stand beside each other.
   bool is_factor(const Dim& extent, const Dims& dims) const {
     for (std::size_t first = 0; first < dims.size(); ++first)
       for (std::size_t count = 1; first + count <= dims.size(); ++count)

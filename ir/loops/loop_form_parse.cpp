@@ -283,8 +283,8 @@ class LoopFormParser {
   std::optional<std::optional<Op>> update_word() {
     if (tokens_.at("store")) return std::optional<Op>();
     if (tokens_.peek().kind != TokenKind::Identifier || tokens_.at("in")) return std::nullopt;
-    const std::optional<Op> op = op_named(tokens_.peek().text);
-    return op ? std::optional(op) : std::nullopt;
+    if (const std::optional<Op> op = op_named(tokens_.peek().text)) return op;
+    return std::nullopt;
   }
 
   OrderedStage::Update update(std::optional<Op> combine) {

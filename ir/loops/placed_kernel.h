@@ -133,8 +133,8 @@ struct PlacedKernel {
   std::vector<TensorType> parameters, results;
   SymbolTable symbols;  // the function's symbols, the loops and the checked indices
   std::vector<KernelCheck> checks;
-  // Of a matmul's product, or of attention's score and output: Accumulated slot 0 of their
-  // programs.
+  // The dtype of a matmul's product, or of attention's score and output, which are Accumulated slot
+  // 0 of their programs.
   std::optional<DType> product{};
   std::optional<Segments> segments{};
   KernelBlock body;

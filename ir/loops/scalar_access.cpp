@@ -13,7 +13,7 @@ namespace {
 using Condition = ScalarStep::Condition;
 
 constexpr std::size_t maximum_steps = 4096;
-// Of values that an element is computed from, each through the one before: building its program
+// An element may be computed from so many values, each through the one before: building its program
 // takes stack by their number.
 constexpr int deepest_chain = 2048;
 

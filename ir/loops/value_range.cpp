@@ -27,7 +27,7 @@ Tensor tensor_of(DType dtype, double value) {
 
 ValueRange truth(bool holds) { return number_range(holds ? 1 : 0); }
 
-// Of a number that was computed in f64: nothing lies beyond.
+// The range around a number that was computed in f64, beyond which the exact one cannot lie.
 ValueRange outwards(double value) {
   if (std::abs(value) < 0x1p53) return number_range(value);
   return {std::nextafter(value, -infinity), std::nextafter(value, infinity), false};
@@ -61,9 +61,9 @@ class OpRange {
     return apply_elementwise(scalar_op(step_), dtype, numbers)->real_at(0);
   }
 
-  // Of an op that rises or falls along each operand, whatever the other one is: in floats of the
-  // step's own dtype, and of f32 where that is narrower, since kernels need not round between ops;
-  // for integers in f64.
+  // The range of an op that rises or falls along each operand, whatever the other one is. It is
+  // computed in floats of the step's own dtype, and of f32 where that is narrower, since kernels
+  // need not round between ops; for integers in f64.
   ValueRange corners() const { return corners({operand(0).low, operand(0).high}); }
   ValueRange corners(std::initializer_list<double> firsts) const {
     const ValueRange second = operands_.size() > 1 ? operand(1) : number_range(0);

@@ -15,7 +15,7 @@ struct Requirement {
   std::string source;        // "add '/bert/Add_1' (%y)"
   ValueId value = no_value;  // the first result of the binding that demands it, which the check
                              // must precede; none for a bind
-  // Of a call: the operand and its dimension that must be what the callee's parameter says.
+  // A call's operand and the axis of it that must be what the callee's parameter says; else -1.
   std::int32_t argument = -1;
   std::int32_t axis = -1;
 };

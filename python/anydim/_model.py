@@ -270,8 +270,9 @@ def compile(
     where False. memory_limit: most bytes of one call, as a number or like "512M". cpu_level:
     "x86-64", "avx2", "avx512", "avx512bf16" or "amx"; the best there is where None. f32_products:
     "exact", or (cuda) "tf32". append_in_place: results that are an input with something appended
-    (a decoder's keys and values) can stay in a `Cache`, which `run` appends to. folder: where files that a model given as bytes names are looked for.
-    warn_level: frames up whose line warnings name, as the stacklevel of warnings.warn.
+    (a decoder's keys and values) can stay in a `Cache`, which `run` appends to. folder: where files
+    that a model given as bytes names are looked for. warn_level: frames up whose line warnings
+    name, as the stacklevel of warnings.warn.
 
     Raises a class of `anydim.errors` for each kind of error. Ctrl-C ends it.
     """

@@ -36,7 +36,7 @@ class Engine {
 
   const Model& model() const { return *model_; }
   WarningList& warnings() { return *warnings_; }
-  // Of calls, since the model was compiled: inputs of layouts that kernels do not read.
+  // Inputs of layouts that kernels do not read are copied; these are those of all calls.
   void count_copied_input() { ++copied_inputs_; }
   std::int64_t copied_inputs() const { return copied_inputs_; }
   bool made_here() const;  // false in a child that was forked from the process that made it

@@ -71,7 +71,12 @@ TEST(Cancellation, WhatIsAskedForAtSafePointsEndsTheWork) {
 
 TEST(Cancellation, ALoopingCallEndsAndItsContextServesAgain) {
   const auto model = Model::compile(ir::parse(counts), options_with(nullptr));
-  const auto cancellation = std::make_shared<Cancellation>();
+  std::atomic<bool> looping = false;
+  const auto cancellation = std::make_shared<Cancellation>([&] {
+    looping = true;
+    looping.notify_one();
+    return false;
+  });
   ModelContext context(model);
   context.cancel_by(cancellation);
   const ir::Tensor x = ir::Tensor::of<float>(ir::DType::F32, {2}, {1, 3});
@@ -79,7 +84,7 @@ TEST(Cancellation, ALoopingCallEndsAndItsContextServesAgain) {
     return ir::Tensor::of<std::int64_t>(ir::DType::I64, {}, {turns});
   };
   std::thread canceller([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    looping.wait(false);
     cancellation->cancel();
   });
   EXPECT_EQ(kind_of([&] { context.run({limit(std::int64_t{1} << 60), x}); }), ErrorKind::Cancelled);

@@ -175,7 +175,7 @@ TEST_F(DeviceTensors, WhatFailsOnTheStreamIsToldBySynchronizeOrTheNextCall) {
   context.synchronize();
   context.run(bad, all_owned(), stream());
   driver().stream_synchronize(stream_);
-  // Of another program: this call is ragged.
+  // The next call is of another program: it is ragged.
   const Tensor ids = Tensor::of<std::int64_t>(DType::I64, {1}, {4}),
                offsets = Tensor::of<std::int64_t>(DType::I64, {2}, {0, 1});
   message([&] { context.run_ragged({ids}, offsets); });

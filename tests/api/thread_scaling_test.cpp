@@ -125,7 +125,7 @@ TEST_F(ThreadScaling, OfAGpuThereIsNothingToSay) {
 TEST(ThreadsOfACall, ResultsHaveTheSameBitsOnAnyNumberOfThreadsAndBesideOtherCalls) {
   const std::vector<std::int64_t> sizes{1, 5, 16, 100, 1024};
   std::vector<Tensor> wanted;
-  for (const int threads : {1, 2, 3, 16, 64}) {
+  for (const int threads : {1, 2, 3, 5}) {
     const auto executable = compile(ir::parse(layers), quiet(threads));
     executable->kernels().complete();
     runtime::Context context(executable);
@@ -135,7 +135,7 @@ TEST(ThreadsOfACall, ResultsHaveTheSameBitsOnAnyNumberOfThreadsAndBesideOtherCal
       EXPECT_TRUE(got.same_bits(wanted[i])) << threads << " threads, " << sizes[i] << " rows";
     }
     std::vector<std::thread> callers;
-    for (std::size_t caller = 0; caller < 4; ++caller)
+    for (std::size_t caller = 0; caller < 2; ++caller)
       callers.emplace_back([&, caller] {
         runtime::Context own(executable);
         for (std::size_t turn = 0; turn < 2 * sizes.size(); ++turn) {

@@ -349,7 +349,7 @@ TEST(Attention, ElementTypes) {
   expect("bf16", "f32", 1e-2);
 }
 
-// Of two keys with scores 0 and x <= 0 and values 0 and 1 the output is exp(x) / (1 + exp(x)): the
+// For two keys with scores 0 and x <= 0 and values 0 and 1 the output is exp(x) / (1 + exp(x)): the
 // weights' own error shows.
 TEST(Attention, WeightsAreExponentials) {
   const TestRegion region = make_region(R"(

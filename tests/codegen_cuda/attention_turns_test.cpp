@@ -61,7 +61,7 @@ TEST(AttentionInTurn, Masks) {
   }
 }
 
-TEST(AttentionInTurn, CheckedTwin) {
+TEST(AttentionInTurn, CheckedForm) {
   const Region region = make_region(merged_attention({.heads = 1, .depth = 64}));
   expect_right(region, "attention_wgmma groups=2 keys=32 stages=2 pingpong=1", lengths({100}),
                true);

@@ -4,7 +4,7 @@
 
 namespace anydim::codegen_cuda::testing {
 
-std::unique_ptr<KernelKind> skeleton_for(const TestRegion& region) {
+std::unique_ptr<KernelKind> kind_for(const TestRegion& region) {
   const std::string name = ir::kind_name(region.form);
   for (auto& kind : all_kernel_kinds())
     if (kind->name() == name) return std::move(kind);
@@ -14,12 +14,12 @@ std::unique_ptr<KernelKind> skeleton_for(const TestRegion& region) {
 
 KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                     const ir::Bucket& bucket, const ir::Schedule& schedule) {
-  return build_case(region, target, *skeleton_for(*region), bucket, schedule);
+  return build_case(region, target, *kind_for(*region), bucket, schedule);
 }
 
 std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target,
                                      const ir::Bucket& bucket) {
-  return skeleton_for(region)->candidates(
+  return kind_for(region)->candidates(
       {.target = target, .region = region.region, .form = region.form}, bucket);
 }
 

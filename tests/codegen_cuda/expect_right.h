@@ -16,7 +16,7 @@ namespace anydim::codegen_cuda::testing {
 using tests::pairs;
 using tests::sizes;
 
-std::unique_ptr<KernelKind> skeleton_for(const TestRegion& region);
+std::unique_ptr<KernelKind> kind_for(const TestRegion& region);
 KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                     const ir::Bucket& bucket, const ir::Schedule& schedule);
 std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target,

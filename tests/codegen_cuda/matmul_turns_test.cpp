@@ -41,7 +41,7 @@ TEST(WarpgroupsThatMultiplyInTurn, EveryWayOut) {
   }
 }
 
-TEST(WarpgroupsThatMultiplyInTurn, CheckedTwin) {
+TEST(WarpgroupsThatMultiplyInTurn, CheckedForm) {
   expect_right(
       {.part = "h200",
        .schedule = fmt::format("matmul_wgmma bm=64 bn=64 stages=2 blocks=1 {} pingpong=1", in_turn),

@@ -1,11 +1,13 @@
 // Random graphs on everything that computes them (agreement.h), and what fails made small.
 //
-//   fuzz_graphs SEED COUNT [FOLDER]     COUNT graphs from SEED on; reduced failures go to FOLDER
-//   (default: the working folder) as fuzz_SEED.test fuzz_graphs --case FILE             the cases
-//   of a file fuzz_graphs --print SEED            the graph as a case fuzz_graphs --extremes SEED
-//   COUNT [FOLDER]    integers of calls at the ends of their range (extremes.h); failures as
-//   FOLDER/extremes_SEED.test fuzz_graphs --onnx SEED COUNT FOLDER    those with an ONNX form as
-//   ONNX tests FOLDER/seed_N (onnx_peer.py runs them)
+//   fuzz_graphs SEED COUNT [FOLDER]             COUNT graphs from SEED on; reduced failures go to
+//                                               FOLDER (default: here) as fuzz_SEED.test
+//   fuzz_graphs --case FILE                     the cases of a file
+//   fuzz_graphs --print SEED                    the graph as a case
+//   fuzz_graphs --extremes SEED COUNT [FOLDER]  integers of calls at the ends of their range
+//                                               (extremes.h); failures as extremes_SEED.test
+//   fuzz_graphs --onnx SEED COUNT FOLDER        those with an ONNX form as ONNX tests
+//                                               FOLDER/seed_N (onnx_peer.py runs them)
 //
 // Batches run in processes of their own: a crash or a hang counts as a failure of its graph and
 // ends nothing else. The last line is a JSON object with the counts; the exit code is 1 where
@@ -76,7 +78,7 @@ class Fuzzer {
     }
   }
 
-  // Of one graph in a process of its own: "" or "stage\ndetail".
+  // What becomes of one graph in a process of its own: "" or "stage\ndetail".
   std::string failure(const RandomGraph& graph) const {
     const ApartResult result = run_apart(
         [&](const auto& say) {

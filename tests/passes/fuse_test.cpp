@@ -431,7 +431,7 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(n, 4), f32]) {
 }
 
 // Of forty subgraphs alike but for a number, the first have it in their code, the others read it.
-TEST(Fuse, StretchesAlikeButForScalarsShareAKernel) {
+TEST(Fuse, SubgraphsAlikeButForScalarsShareAKernel) {
   std::string text = "fn @main(%x: Tensor[(n), f32]) {\n", results;
   for (int i = 0; i < 40; ++i) {
     text += fmt::format("%c{0} = constant(f32 () [{0}.5])\n%y{0} = mul(%x, %c{0})\n", i);

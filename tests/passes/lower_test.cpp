@@ -206,7 +206,7 @@ fn @main(%x: Tensor[(n, 16), f32]) {{
   EXPECT_EQ(ceiling(again, backend), "128*n") << "%a is read later";
 }
 
-TEST(Lower, BlocksBecomeStretchesWithStagesOfTheirOwn) {
+TEST(Lower, BlocksBecomePartsWithStagesOfTheirOwn) {
   Program program = lowered(R"(
 fn @main(%x: Tensor[(n), f32], %c: Tensor[(), bool]) {
   %y = if(%c) then {

@@ -8,7 +8,8 @@ import numpy as np
 SANITIZED = bool(os.environ.get("ANYDIM_SANITIZE"))
 
 DENSE = """
-fn @main(%x: Tensor[(batch, seq, 8), f32], %w: Tensor[(8, 4), f32], %b: Tensor[(4), f32]) where batch in [0, 64], seq in [0, 64] {
+fn @main(%x: Tensor[(batch, seq, 8), f32], %w: Tensor[(8, 4), f32], %b: Tensor[(4), f32])
+  where batch in [0, 64], seq in [0, 64] {
   %y = matmul(%x, %w)
   %z = add(%y, %b)
   %r = relu(%z)

@@ -9,7 +9,8 @@ import pytest
 import anydim
 
 DECODER = """
-fn @main(%x: Tensor[(b, s, 8), f32], %past_key: Tensor[(b, p, 8), f32]) where b in [0, 9], s in [0, 64], p in [0, 900] {
+fn @main(%x: Tensor[(b, s, 8), f32], %past_key: Tensor[(b, p, 8), f32])
+  where b in [0, 9], s in [0, 64], p in [0, 900] {
   %key = concat(%past_key, %x) {axis = 1}
   %turned = transpose(%key) {perm = (0, 2, 1)}
   %scores = matmul(%x, %turned)

@@ -3,10 +3,10 @@
 import multiprocessing
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
-import time
 import traceback
 
 import numpy as np
@@ -83,16 +83,14 @@ def in_child(work):
         except BaseException:
             traceback.print_exc()
         os._exit(code)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return
-        time.sleep(0.01)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    pytest.fail("the child did not end")
+    child = os.pidfd_open(pid)
+    ended, _, _ = select.select([child], [], [], 30)
+    os.close(child)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    assert ended, "the child did not end"
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

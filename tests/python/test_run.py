@@ -258,7 +258,8 @@ def test_padding_that_stays_is_told(build):
         warnings.simplefilter("error")
         packed = build(ENCODER, masked_rows="zero")
         kept = build(ENCODER)
-    assert packed.padded_because =="" and packed.hidden_rows_kept_because =="" and kept.hidden_rows_kept_because ==""
+    assert packed.padded_because == "" and packed.hidden_rows_kept_because == ""
+    assert kept.hidden_rows_kept_because == ""
     with pytest.warns(anydim.PaddingWarning, match="no attention was recognised") as told:
         model = build(DENSE, masked_rows="zero")
     assert len(told) == 1 and told[0].filename == __file__

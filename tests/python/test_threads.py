@@ -16,6 +16,21 @@ import pytest
 import anydim
 from models import ENCODER, SANITIZED, dense_inputs, resident_bytes
 
+
+class ReadInput:
+    """An input that tells when a call reads it: `read` is set from inside of the call."""
+
+    def __init__(self, array):
+        self.array, self.read = array, threading.Event()
+
+    def __dlpack__(self, **options):
+        self.read.set()
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
 THREADS, RUNS = 8, int(os.environ.get("ANYDIM_RUNS", "1000"))
 
 # A loop of `n` rounds that carries a number: Ctrl-C ends it between two of them.
@@ -80,6 +95,7 @@ def test_calls_release_the_gil(build):
 def test_closing_while_others_call(build, random):
     model = build(ENCODER)
     inputs = encoder_inputs(random)
+    called = threading.Event()
 
     def work(_):
         for _ in range(300):
@@ -87,11 +103,12 @@ def test_closing_while_others_call(build, random):
                 model.run(inputs)
             except anydim.ClosedError:
                 return True
+            called.set()
         return False
 
     with ThreadPoolExecutor(4) as pool:
         results = pool.map(work, range(4))
-        time.sleep(0.01)
+        called.wait()
         model.close()
         list(results)
     with pytest.raises(anydim.ClosedError):
@@ -118,9 +135,9 @@ def test_a_task_that_is_cancelled_ends_its_call(build):
     model = build(LONG_LOOP)
 
     async def cancelled():
-        task = asyncio.create_task(
-            model.run_async({"n": np.array(10**10), "x": np.ones(8, "float32")}))
-        await asyncio.sleep(0.05)
+        x = ReadInput(np.ones(8, "float32"))
+        task = asyncio.create_task(model.run_async({"n": np.array(10**10), "x": x}))
+        await asyncio.to_thread(x.read.wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -131,14 +148,31 @@ def test_a_task_that_is_cancelled_ends_its_call(build):
     assert (model.run({"n": np.array(2), "x": np.ones(8, "float32")})["r"] == 3).all()
 
 
-def interrupted(program, after):
-    """Runs the program, sends SIGINT so long after it says "ready", and gives its output and how
+# Says "inside" from within a long call. A handler of Python's runs between two of its instructions
+# and where a call asks for signals: two signals at one instruction came in one call.
+SAY_INSIDE = """
+import signal
+
+def say_inside(_, frame, last=[None]):
+    at = frame.f_code, frame.f_lasti
+    if at == last[0]:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print("inside", flush=True)
+    last[0] = at
+
+signal.signal(signal.SIGALRM, say_inside)
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+"""
+
+
+def interrupted(prepare, program):
+    """Runs both, sends SIGINT once a call of the program is under way, and gives the output and how
     long it took to end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(after)
+    process = subprocess.Popen([
+        sys.executable, "-c",
+        textwrap.dedent(prepare) + SAY_INSIDE + textwrap.dedent(program)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "inside\n"
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
@@ -152,16 +186,14 @@ def test_ctrl_c_ends_a_compilation():
         import anydim
         layers = "".join(f"  %w{i} = constant(f32 ({i + 40}, {i + 41}) @random({i}))\\n  %y{i} = matmul({f'%y{i - 1}' if i else '%x'}, %w{i})\\n" for i in range(120))
         text = f"fn @main(%x: Tensor[(n, m, 40), f32]) {{\\n{layers}  return %y119\\n}}\\n"
-        print("ready", flush=True)
+        """, """
         try:
             anydim.compile(text.encode(), cache=False, database=False, threads=1)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         else:
             print("compiled", flush=True)
-        """,
-        0.3,
-    )
+        """)
     assert output == "interrupted\n" and seconds < 3, (output, errors, seconds)
 
 
@@ -170,14 +202,12 @@ def test_ctrl_c_ends_a_call():
         f"""
         import anydim, numpy
         model = anydim.compile({LONG_LOOP!r}.encode(), cache=False, database=False, threads=1)
-        print("ready", flush=True)
+        """, """
         try:
-            model.run({{"n": numpy.array(10**10), "x": numpy.ones(8, "float32")}})
+            model.run({"n": numpy.array(10**10), "x": numpy.ones(8, "float32")})
         except KeyboardInterrupt:
-            print(model.run({{"n": numpy.array(2), "x": numpy.ones(1, "float32")}})["r"], flush=True)
-        """,
-        0.3,
-    )
+            print(model.run({"n": numpy.array(2), "x": numpy.ones(1, "float32")})["r"], flush=True)
+        """)
     assert output == "[3.]\n" and seconds < 3, (output, errors, seconds)
 
 
@@ -188,18 +218,18 @@ def test_another_handler_decides():
         import anydim, numpy, signal
         signal.signal(signal.SIGINT, lambda *_: print("seen", flush=True))
         model = anydim.compile({LONG_LOOP!r}.encode(), cache=False, database=False, threads=1)
-        print("ready", flush=True)
-        print(model.run({{"n": numpy.array(5_000_000), "x": numpy.ones(1, "float32")}})["r"].shape, flush=True)
-        """,
-        0.1,
-    )
+        """, """
+        results = model.run({"n": numpy.array(5_000_000), "x": numpy.ones(1, "float32")})
+        print(results["r"].shape, flush=True)
+        """)
     assert sorted(output.split("\n")) == ["", "(1,)", "seen"] and code == 0, (output, errors)
 
 
 def test_cancellation_from_another_thread(build):
     model = build(LONG_LOOP)
     cancellation = anydim.Cancellation()
-    threading.Timer(0.05, cancellation.cancel).start()
+    x = ReadInput(np.ones(8, "float32"))
+    threading.Thread(target=lambda: (x.read.wait(), cancellation.cancel())).start()
     with pytest.raises(anydim.CancelledError):
-        model.run({"n": np.array(10**10), "x": np.ones(8, "float32")}, cancellation=cancellation)
+        model.run({"n": np.array(10**10), "x": x}, cancellation=cancellation)
     assert model.stats().calls.failed == 1

@@ -1,10 +1,10 @@
 // One kernel cache under many processes that are killed, and full of damaged files.
 //
 //   cache_torture share ROUNDS    cold rounds: 16 processes bring every kernel of a fresh folder
-//   in, each in an order of its own; a random third of them is
+//                                 in, each in an order of its own; a random third of them is
 //                                 killed (SIGKILL) at a random moment
 //   cache_torture damage FILES    as many damaged files: cut, longer, with wrong bytes, exchanged,
-//   replaced by others, links, folders
+//                                 replaced by others, links, folders
 //
 // No process may ever load anything but the kernel that it asked for, and every file that stays is
 // whole. Exits 1 with the first fault.

@@ -164,7 +164,10 @@ printf '"ID","Kernel Name","lts__t_bytes.sum"\\n"","","byte"\\n"0","matmul_0","7
         )
         command = self.folder / "command"
         command.write_text("""#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in --threads) threads=$2;; --precision) precision=$2;; esac; shift; done
+while [ $# -gt 0 ]; do
+  case $1 in --threads) threads=$2;; --precision) precision=$2;; esac
+  shift
+done
 [ "$precision" = f32 ] && each=8000 || each=4000
 echo "{\\"p50_ms\\": $((each / threads))}"
 """)
@@ -183,11 +186,12 @@ echo "{\\"p50_ms\\": $((each / threads))}"
                       (self.out / "results.md").read_text())
 
     def kill(self, number):
-        """A campaign that is in the middle of a rung gets the signal."""
-        with subprocess.Popen(**self.command("ring/ slow", "--limit", "60", "calls")) as process:
-            until = time.monotonic() + 60
-            while not ((self.out / "cases.jsonl").exists() and "ladder/ring" in
-                       (self.out / "cases.jsonl").read_text()) and time.monotonic() < until:
+        """A campaign that is in the middle of a case gets the signal."""
+        case = f"ring/bf16/{ladder.EDGES[0]}x128x64"
+        with subprocess.Popen(**self.command(f"{case} hang", "--limit", "60", "calls")) as process:
+            starts = self.folder / "starts"
+            while not (starts.exists() and case in starts.read_text()):
+                self.assertIsNone(process.poll())
                 time.sleep(0.01)
             process.send_signal(number)
             output = process.communicate(timeout=20)[0]

@@ -110,6 +110,28 @@ class CheckTree(unittest.TestCase):
     def test_folder_without_readme(self):
         self.assertEqual(check({"ir/README.md": None}),
                          ["ir/README.md:1: every folder has a README"])
+        for file in ("codegen_cuda/device/prelude.cuh", "python/anydim/errors.py"):
+            top, folder, _ = file.split("/")
+            self.assertEqual(check({file: "", f"{top}/README.md": f"# {top}\n"}),
+                             [f"{top}/{folder}/README.md:1: every folder has a README"])
+
+    def test_readme_that_names_what_is_not_there(self):
+        text = "`dim.h`, `ir/dim.cpp`, `di*.h`, `../ir/dim.h`, `../scripts/large_files.txt`, `NAME.h`"
+        self.assertEqual(check({"ir/README.md": text}), [])
+        for name in ("dims.h", "ir/dims.h", "ty*.h", "../dim.h"):
+            self.assertEqual(check({"ir/README.md": f"\n`{name}`\n"}),
+                             [f"ir/README.md:2: `{name}`, which does not exist"])
+
+    def test_long_lines(self):
+        words = "a " * 51
+        for file, line in (("scripts/a.py", f"x = [{words}]"), ("scripts/a.sh", f"# '{words}'"),
+                           ("ir/CMakeLists.txt", f"set(dim.cpp {words})")):
+            self.assertEqual(check({file: f"{line}\n"}),
+                             [f"{file}:1: {len(line)} columns, over 100"])
+        self.assertEqual(
+            check({
+                "scripts/a.py": f"x = '{words}'\n# https://x.org/{'a' * 100}\n",
+                "scripts/README.md": words}), [])
 
 
 unittest.main()

@@ -24,7 +24,7 @@ namespace cuda = runtime::cuda;
 using Operation = std::function<Result()>;
 
 struct FakeFunction;
-// Of a graph: a kernel with its parameters, or any other operation.
+// A node of a graph: a kernel with its parameters, or any other operation.
 struct FakeNode {
   Operation operation{};
   FakeFunction* function = nullptr;  // of a kernel

@@ -1,10 +1,12 @@
 // The database under writers that are killed and writes that fail.
 //
 //   database_torture kills N     N writers, each killed (SIGKILL) at a random moment, opening and
-//   migrating included database_torture full N      until N writes were refused, since the file may
-//   grow by a random number of bytes only database_torture faults N    until N writes were refused
-//   to writers under fiu-run (libfiu), whose writes and syncs fail at random: no space, or a fault
-//   of the device
+//                                migrating included
+//   database_torture full N      until N writes were refused, since the file may grow by a random
+//                                number of bytes only
+//   database_torture faults N    until N writes were refused to writers under fiu-run (libfiu),
+//                                whose writes and syncs fail at random: no space, or a fault of
+//                                the device
 //
 // After each: SQLite finds nothing wrong, every batch that a writer told to be committed is there
 // whole, and nothing else but at most the one whose commit it could not tell any more. Exits 1 with

@@ -20,27 +20,27 @@ struct RawTarget {
 // Kinds of case ("kind"):
 //   empty        a one-element program runs
 //   program      "text" (or "model", a file) with "inputs" {NAME: {"dims", "below" | "ramp" |
-//   "lengths" | "times" | "whole" (T: random numbers in [-T/16, T/16), whole ones in [-T, T))}},
-//   run "passes" times (3: on
-//                the stream, captured, replayed); the results are compared with the reference
-//                evaluator, or with "expected" {NAME: file.npy}, within "tolerance", unless
-//                "compare" is false; "sizes" [{"inputs", "expected", "sampled"}, ..] are timed too,
-//                and before that compared with the files EXPECTED.N.npy of result N, at "sampled"
-//                (8) rows of those that take part; "record": these files are written instead;
-//                "packed": over the rows that the mask shows (an input with "lengths", of each
-//                sequence), the others' results being 0
+//                "lengths" | "times" | "whole" (T: random numbers in [-T/16, T/16), whole ones in
+//                [-T, T))}}, run "passes" times (3: on the stream, captured, replayed); the results
+//                are compared with the reference evaluator, or with "expected" {NAME: file.npy},
+//                within "tolerance", unless "compare" is false; "sizes" [{"inputs", "expected",
+//                "sampled"}, ..] are timed too, and before that compared with the files
+//                EXPECTED.N.npy of result N, at "sampled" (8) rows of those that take part;
+//                "record": these files are written instead; "packed": over the rows that the mask
+//                shows (an input with "lengths", of each sequence), the others' results being 0
 //   matmul       "n", "k", "m" [..]: seconds of one product; "cublas": beside cuBLASLt, if it is
-//   there; "cache_extremes": with all in the L2 cache and with nothing there, too attention
-//   "shapes" [[batch, heads, length, head], ..], "ragged" [{"heads", "head", "lengths" [..]}, ..]
-//   over sequences laid end to end
+//                there; "cache_extremes": with all in the L2 cache and with nothing there, too
+//   attention    "shapes" [[batch, heads, length, head], ..], "ragged" [{"heads", "head",
+//                "lengths" [..]}, ..] over sequences laid end to end
 //                These two compare some elements with what they must be, and all with cuBLASLt's,
 //                within "tolerance" (0.02). Differences are relative to the largest number that is
 //                wanted.
 //   schedules    "n", "k", "m" [..], "top": the schedules that the cost model ranks best at any of
-//   the sizes raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster",
-//   "shared_bytes", "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and
-//                results are written to "folder" as NAME.inN.npy and NAME.outN.npy; the results
-//                must be those of the same name in the folder "expected", bit for bit
+//                the sizes
+//   raw          "source" (a file), "launch" {"entry", "block", "grid", "cluster", "shared_bytes",
+//                "maps"}, "inputs" and "outputs" [{"dtype", "dims"}, ..]; operands and results are
+//                written to "folder" as NAME.inN.npy and NAME.outN.npy; the results must be those
+//                of the same name in the folder "expected", bit for bit
 //   estimates    what the cost model says of "products" (bench/campaign/worker/estimates.h), and
 //                its "constants"
 //   information  device, driver and what else there is; "architecture" where it was told
@@ -48,8 +48,8 @@ struct RawTarget {
 // nothing is run: the result says how many "entries" the tables have, how many were "compiled" now
 // and how many "failed".
 // Every kind takes "schedule" (a filter, api/schedule_choice.h; where nothing fits it the result
-// says "absent"), "avoid" [filters of schedules that no region may get], "checked" (the checked
-// checked forms), "policy", "dtype" and "constants" {NAME: value} of the cost models
+// says "absent"), "avoid" [filters of schedules that no region may get], "checked" (kernels that
+// check), "policy", "dtype" and "constants" {NAME: value} of the cost models
 // (codegen_cuda/cost_constants.def).
 class CampaignCases {
  public:

@@ -15,8 +15,11 @@
 #include "frontends/onnx.h"
 #include "frontends/onnx_tensor.h"
 #include "ir/error.h"
+#include "ir/loops/loop_form_parse.h"
+#include "ir/loops/placed_kernel_parse.h"
 #include "ir/shapes/infer.h"
 #include "ir/text/parse.h"
+#include "ir/text/parse_program.h"
 #include "ir/text/print.h"
 #include "ir/verify.h"
 #include "runtime/kernel_file.h"
@@ -107,6 +110,28 @@ void read_text(Bytes bytes) {
   orderly([&] { verify_and_infer(ir::parse(text_of(bytes))); });
 }
 
+// What anydim opt --stage prints, read back and printed again.
+template <typename Reread>
+void read_stage(Bytes bytes, Reread reread) {
+  if (text_of(bytes).find("@random") != std::string_view::npos) return;
+  orderly([&] {
+    const std::string text = reread(text_of(bytes));
+    if (reread(text) != text) fault("a stage's text does not read back as it was printed");
+  });
+}
+
+void read_loops(Bytes bytes) {
+  read_stage(bytes, [](std::string_view text) { return ir::reread_loop_forms(text); });
+}
+
+void read_placed(Bytes bytes) {
+  read_stage(bytes, [](std::string_view text) { return ir::reread_kernels(text); });
+}
+
+void read_program(Bytes bytes) {
+  read_stage(bytes, [](std::string_view text) { return to_string(ir::parse_program(text)); });
+}
+
 void read_npy(Bytes bytes) {
   static const File file(".npy");
   orderly([&] { anydim::read_npy(file.with(bytes)); });
@@ -171,10 +196,11 @@ void read_export(Bytes bytes) {
   });
 }
 
-constexpr Reader all[] = {{"onnx", read_onnx},         {"text", read_text},
-                          {"npy", read_npy},           {"tensor", read_tensor},
-                          {"tokens", read_tokens},     {"kernel", read_kernel},
-                          {"database", read_database}, {"export", read_export}};
+constexpr Reader all[] = {
+    {"onnx", read_onnx},         {"text", read_text},       {"loops", read_loops},
+    {"placed", read_placed},     {"program", read_program}, {"npy", read_npy},
+    {"tensor", read_tensor},     {"tokens", read_tokens},   {"kernel", read_kernel},
+    {"database", read_database}, {"export", read_export}};
 
 }  // namespace
 

@@ -26,11 +26,13 @@ std::uint64_t encode_wgmma_descriptor(const WgmmaDescriptor& descriptor);
 // Byte address of element (mn, k) of one instruction's operand: mn counts rows of A or columns of
 // B, k runs to 256 bits worth of elements. In units of 16-byte chunks the canonical layouts are,
 // with W = span / 16 chunks a row of the swizzled tile:
-//   K-major:  (8 rows, n groups) x 2 chunks of k: strides ((W, SBO), 1); without swizzle ((1, SBO),
-//   LBO) MN-major: (W chunks, n groups) x (8 k, groups of 8 k): strides ((1, LBO), (W, SBO));
-//   without swizzle ((-, SBO), (1, LBO)) and the swizzle is applied to the final address. MN-major
-//   exists for 16-bit elements only. A base offset other than 0 is refused (anydim::Error): nothing
-//   the project generates needs one and its effect is not confirmed.
+//   K-major:  (8 rows, n groups) x 2 chunks of k: strides ((W, SBO), 1);
+//             without swizzle ((1, SBO), LBO)
+//   MN-major: (W chunks, n groups) x (8 k, groups of 8 k): strides ((1, LBO), (W, SBO));
+//             without swizzle ((-, SBO), (1, LBO))
+// and the swizzle is applied to the final address. MN-major exists for 16-bit elements only. A base
+// offset other than 0 is refused (anydim::Error): nothing the project generates needs one and its
+// effect is not confirmed.
 std::uint32_t wgmma_element_address(const WgmmaDescriptor& descriptor, Major major,
                                     ElementFormat format, int mn, int k);
 

@@ -22,7 +22,8 @@ from ray_workers import ray_workers
 
 WORDS = [f"w{number}" for number in range(200)]
 MODEL = """
-fn @main(%input_ids: Tensor[(b, s), i64], %attention_mask: Tensor[(b, s), i64]) where b in [0, 4096], s in [0, 64] {
+fn @main(%input_ids: Tensor[(b, s), i64], %attention_mask: Tensor[(b, s), i64])
+  where b in [0, 4096], s in [0, 64] {
   %table = constant(f32 (256, 16) @random(1))
   %x = gather(%table, %input_ids) {axis = 0}
   %gain = constant(f32 (16) @random(2))
