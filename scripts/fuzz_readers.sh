@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
 readers=("$@")
-[ ${#readers[@]} -gt 0 ] || readers=(onnx text npy tensor tokens kernel database export)
+[ ${#readers[@]} -gt 0 ] || readers=(
+  onnx text loops placed program npy tensor tokens kernel database export)
 
 cmake --preset fuzz >/dev/null
 cmake --build build/fuzz -j "$(nproc)" --target fuzz_readers
