@@ -245,11 +245,18 @@ ir::Module keep_outputs(ir::Module module, const std::vector<std::string>& outpu
   return module;
 }
 
-std::vector<PassInfo> pipeline_passes() {
+namespace {
+
+std::vector<PassInfo> infos_of(std::span<const passes::Pass> passes) {
   std::vector<PassInfo> infos;
-  for (const passes::Pass& pass : passes::pipeline_passes())
+  for (const passes::Pass& pass : passes)
     infos.push_back({std::string(pass.name), std::string(pass.reason)});
   return infos;
 }
+
+}  // namespace
+
+std::vector<PassInfo> pipeline_passes() { return infos_of(passes::pipeline_passes()); }
+std::vector<PassInfo> branch_passes() { return infos_of(passes::branch_passes()); }
 
 }  // namespace anydim

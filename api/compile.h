@@ -46,7 +46,8 @@ void retune(const runtime::Executable& executable, const CompileTarget& target,
             const CompileOptions& options);
 
 // The module after passes: all of the pipeline where `passes` is empty, else these alone, in this
-// order, with the verifier after each. Throws Error{CommandLine} for an unknown pass.
+// order, with the verifier after each. The names are those of pipeline_passes() and
+// branch_passes(). Throws Error{CommandLine} for an unknown pass.
 struct Optimized {
   ir::Module module;
   // ops that stayed dynamic, each with its reason: "dyn.reshape 'Node' (%y): ..."
@@ -86,5 +87,6 @@ struct PassInfo {
   std::string reason;  // why it stands where it stands
 };
 std::vector<PassInfo> pipeline_passes();  // in order
+std::vector<PassInfo> branch_passes();    // beside them: optimize() takes their names too
 
 }  // namespace anydim

@@ -15,12 +15,6 @@ using ir::Dim;
 using ir::Op;
 using ir::ScalarStep;
 
-Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims) {
-  Dim offset;
-  for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
-  return offset;
-}
-
 constexpr double cache_bytes = 1 << 20;
 constexpr double launch = 0.15e-6, fork_and_join = 1.0e-6;  // seconds
 
@@ -65,11 +59,9 @@ double operation_cycles(const ScalarStep& step) {
   internal_error("an op has one of the costs");
 }
 
-Stride stride_along(const Dim& offset, const ir::DimLeaf& variable,
-                    const ir::SymbolTable& symbols) {
-  const Dim simple = ir::simplify(offset, symbols);
-  if (!simple.mentions(variable)) return Stride::None;
-  const auto affine = ir::affine_in(simple, variable);
+Stride stride_along(const Dim& offset, const ir::DimLeaf& variable) {
+  if (!offset.mentions(variable)) return Stride::None;
+  const auto affine = ir::affine_in(offset, variable);
   return affine && affine->stride.is_constant(1) ? Stride::One : Stride::Other;
 }
 
@@ -83,15 +75,6 @@ const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t positio
       inputs.region.body.body.results.at(static_cast<std::size_t>(position)));
 }
 
-Dim load_offset(const PlanInputs& inputs, const ScalarStep& load) {
-  const auto& [buffer, index] = load.as<ir::step::Load>();
-  return row_major(index, parameter_type(inputs, buffer).dims);
-}
-
-Dim store_offset(const PlanInputs& inputs, const ir::Store& store) {
-  return row_major(store.index, result_type(inputs, store.output).dims);
-}
-
 std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::ScalarProgram& program,
                                       const std::vector<ir::Store>& stores,
                                       const ir::DimLeaf& variable) {
@@ -99,11 +82,14 @@ std::vector<Stride> AccessStrides::of(const PlanInputs& inputs, const ir::Scalar
   const auto key = std::pair(&program, variable);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   std::vector<Stride> strides;
+  const auto add = [&](const std::vector<Dim>& index, const ir::TensorType& type) {
+    strides.push_back(
+        stride_along(ir::linear_offset(index, type.dims, inputs.form.symbols), variable));
+  };
   for (const ScalarStep& step : program.steps)
-    if (step.is<ir::step::Load>())
-      strides.push_back(stride_along(load_offset(inputs, step), variable, inputs.form.symbols));
-  for (const ir::Store& store : stores)
-    strides.push_back(stride_along(store_offset(inputs, store), variable, inputs.form.symbols));
+    if (const auto* load = std::get_if<ir::step::Load>(&step.kind))
+      add(load->index, parameter_type(inputs, load->buffer));
+  for (const ir::Store& store : stores) add(store.index, result_type(inputs, store.output));
   return known_.emplace(key, std::move(strides)).first->second;
 }
 
@@ -139,20 +125,6 @@ std::int64_t extent_at(const PlanInputs& inputs, const Dim& extent,
   internal_error("every varying extent of a product or of attention is a key of its region");
 }
 
-double traffic_bytes(const PlanInputs& inputs, double points, std::span<const std::int64_t> keys) {
-  double bytes = 0;
-  const auto add = [&](const ir::TensorType& type) {
-    // A buffer of unknown size is as large as the iteration space.
-    const auto elements = ir::known_at(inputs.region, ir::product(type.dims), keys);
-    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
-             static_cast<double>(ir::size_of(type.dtype));
-  };
-  const ir::Block& body = inputs.region.body.body;
-  for (const ir::ValueId value : body.parameters) add(inputs.region.body.tensor_type(value));
-  for (const ir::ValueId value : body.results) add(inputs.region.body.tensor_type(value));
-  return bytes;
-}
-
 int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
   std::size_t widest = 1;
   for (const ScalarStep& step : program.steps) {
@@ -162,26 +134,6 @@ int natural_lanes(const Target& target, const ir::ScalarProgram& program) {
   // Halves are worked on as floats; wider types take two registers.
   const std::size_t bytes = widest == 1 ? 1 : 4;
   return target.lanes(static_cast<int>(bytes));
-}
-
-std::vector<ir::Schedule> with_finer_grains(const PlanInputs& inputs,
-                                            std::vector<ir::Schedule> schedules) {
-  if (inputs.threads <= 2) return schedules;
-  constexpr std::int64_t least = 64;
-  const std::vector<ir::Schedule> coarse = schedules;
-  for (const std::int64_t finer : {4, 16}) {
-    for (ir::Schedule schedule : coarse) {
-      const std::int64_t vectors = schedule.field("vector") * schedule.field("unroll");
-      for (auto& [name, value] : schedule.fields) {
-        const std::int64_t grain = value / finer / vectors * vectors;
-        if (name != "grain" || grain < std::max(least, vectors)) continue;
-        value = grain;
-        schedules.push_back(schedule);
-        break;
-      }
-    }
-  }
-  return schedules;
 }
 
 double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, double tasks) {
@@ -211,10 +163,9 @@ double shared_seconds(const PlanInputs& inputs, double busiest) {
 
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys) {
-  Dim points(1);
-  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
   // A region that was not cut into buckets has no keys: a middling size.
-  return static_cast<double>(ir::known_at(inputs.region, points, keys).value_or(4096));
+  return static_cast<double>(
+      ir::known_at(inputs.region, ir::points_of(space), keys).value_or(4096));
 }
 
 }  // namespace anydim::codegen_cpu

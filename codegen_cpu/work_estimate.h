@@ -2,6 +2,7 @@
 // seconds are for ordering candidates.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,10 +14,9 @@
 
 namespace anydim::codegen_cpu {
 
-// Change of an access from one value of a leaf to the next.
+// Change of an access from one value of a leaf to the next; `offset` is its ir::linear_offset().
 enum class Stride { None, One, Other };
-Stride stride_along(const ir::Dim& offset, const ir::DimLeaf& variable,
-                    const ir::SymbolTable& symbols);
+Stride stride_along(const ir::Dim& offset, const ir::DimLeaf& variable);
 
 // Strides of one form's accesses, each found once, as costs are asked for many shapes. May be
 // shared by threads.
@@ -31,9 +31,6 @@ class AccessStrides {
   std::map<std::pair<const ir::ScalarProgram*, ir::DimLeaf>, std::vector<Stride>> known_;
 };
 
-// Row-major offset of a load, over the form's symbols and loop variables.
-ir::Dim load_offset(const PlanInputs& inputs, const ir::ScalarStep& load);
-ir::Dim store_offset(const PlanInputs& inputs, const ir::Store& store);
 const ir::TensorType& parameter_type(const PlanInputs& inputs, std::int32_t position);
 const ir::TensorType& result_type(const PlanInputs& inputs, std::int32_t position);
 
@@ -52,9 +49,6 @@ double point_cycles(const PlanInputs& inputs, const ir::ScalarProgram& program,
 // Accesses (loads and stores) that are contiguous along the variable, less those that are strided.
 int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
                const std::vector<ir::Store>& stores, const ir::DimLeaf& variable);
-// Bytes that one launch must read and write at least: every buffer the programs touch, once, but no
-// more than `points` elements of each.
-double traffic_bytes(const PlanInputs& inputs, double points, std::span<const std::int64_t> keys);
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 
@@ -63,8 +57,20 @@ double cycles_saved_by_tile(int lanes);
 
 // Schedules by grain, and for more than two threads the same with smaller tasks, which change no
 // result: grains are multiples of a schedule's vectors.
-std::vector<ir::Schedule> with_finer_grains(const PlanInputs& inputs,
-                                            std::vector<ir::Schedule> schedules);
+template <typename Schedule>
+std::vector<Schedule> with_finer_grains(const PlanInputs& inputs, std::vector<Schedule> schedules) {
+  if (inputs.threads <= 2) return schedules;
+  constexpr std::int64_t least = 64;
+  const std::vector<Schedule> coarse = schedules;
+  for (const std::int64_t finer : {4, 16}) {
+    for (Schedule schedule : coarse) {
+      const std::int64_t vectors = schedule.vector * schedule.unroll;
+      schedule.grain = schedule.grain / finer / vectors * vectors;
+      if (schedule.grain >= std::max(least, vectors)) schedules.push_back(schedule);
+    }
+  }
+  return schedules;
+}
 
 // Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on the inputs'
 // threads, the launch included; where inputs.shared is asked for, its tasks and bytes instead.

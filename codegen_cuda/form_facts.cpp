@@ -25,13 +25,13 @@ std::shared_ptr<const FormFacts> derive_facts(const CudaTarget& target, const ir
     if (target.tf32) facts.tf32 = tf32_operands(region, *matmul, form.symbols);
     if (target.has_wgmma() && facts.tensor)
       facts.tma = tma_operands(region, *matmul, *facts.tensor, form.symbols);
-    facts.points = points_of(matmul->batch);
+    facts.points = ir::points_of(matmul->batch);
   }
   if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind)) {
     facts.attention = attention_operands(region, *attention, form.symbols);
     facts.score = attention_score(*attention, form.symbols);
     facts.key_range = key_range(*attention, form.symbols);
-    facts.points = points_of(attention->batch);
+    facts.points = ir::points_of(attention->batch);
     if (attention->segments)
       facts.sequence_rows = ir::mean_segment_rows(*attention->segments, attention->row.extent);
   }

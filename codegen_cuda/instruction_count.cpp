@@ -144,8 +144,7 @@ class Counter {
 
   // A point's number taken apart into the loops that are mentioned.
   void place_in(std::span<const ir::Iteration> nest, Level level) {
-    Dim points(1);
-    for (const ir::Iteration& loop : nest) points = points * loop.extent;
+    const Dim points = ir::points_of(nest);
     const bool wide = is_wide(points);
     if (level == Level::Row || loops_.outer == 0) {
       const Dim vectors = ir::ceil_div(points, level == Level::Row ? 1 : loops_.width);
@@ -292,7 +291,7 @@ class Counter {
   // Loads or stores an element; true where neighbours are one access.
   bool access(const ir::TensorType& type, std::int32_t buffer, const std::vector<Dim>& index_of,
               Level level, bool always) {
-    const Dim offset = row_major(index_of, type.dims, kernel_.symbols);
+    const Dim offset = ir::linear_offset(index_of, type.dims, kernel_.symbols);
     const auto bytes = static_cast<double>(ir::size_of(type.dtype));
     std::set<DimLeaf> loops = loops_of(offset);
     double lane_bytes = bytes, beside = 1;

@@ -3,26 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 #include <system_error>
 
 #include "codegen_cuda/device_text.h"
 #include "ir/error.h"
+#include "ir/hash.h"
 
 namespace anydim::codegen_cuda {
-
-namespace {
-
-// 64-bit FNV-1a: only to tell versions that somebody tries from each other.
-std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return (hash ^ 0xff) * 0x100000001b3;  // where one text ends
-}
-
-}  // namespace
 
 std::shared_ptr<const ReplacedText> read_replaced_text(const std::filesystem::path& folder) {
   auto replaced = std::make_shared<ReplacedText>();
@@ -45,8 +34,10 @@ std::shared_ptr<const ReplacedText> read_replaced_text(const std::filesystem::pa
     throw Error(ErrorKind::CommandLine,
                 fmt::format("{}: no *.cuh is there{}", folder.string(),
                             fault ? ": " + fault.message() : std::string()));
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const auto& [name, text] : replaced->pieces) hash = mixed(mixed(hash, name), text);
+  // It only tells versions that somebody tries from each other; a byte that no text has ends each.
+  std::uint64_t hash = ir::fnv1a("");
+  for (const auto& [name, text] : replaced->pieces)
+    for (const std::string& part : {name, text}) hash = ir::fnv1a("\xff", ir::fnv1a(part, hash));
   replaced->identity = fmt::format("{:016x}", hash);
   return replaced;
 }

@@ -49,29 +49,13 @@ double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
   return middling;
 }
 
-ir::Dim points_of(std::span<const ir::Iteration> space) {
-  ir::Dim points(1);
-  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
-  return points;
-}
-
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys) {
-  return extent_at(inputs, points_of(space), keys);
+  return extent_at(inputs, ir::points_of(space), keys);
 }
 
 double traffic_bytes(const PlanInputs& inputs, double points) {
-  double bytes = 0;
-  const auto add = [&](ir::ValueId value) {
-    const ir::TensorType& type = inputs.region.body.tensor_type(value);
-    // A buffer of unknown size is as large as the iteration space.
-    const auto elements = ir::product(type.dims).constant();
-    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
-             static_cast<double>(ir::size_of(type.dtype));
-  };
-  for (const ir::ValueId value : inputs.region.body.body.parameters) add(value);
-  for (const ir::ValueId value : inputs.region.body.body.results) add(value);
-  return bytes;
+  return ir::traffic_bytes(inputs.region, points, {});
 }
 
 namespace {

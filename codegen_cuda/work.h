@@ -14,13 +14,10 @@ namespace anydim::codegen_cuda {
 // region's keys give it; `middling` where they do not.
 double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
                  std::span<const std::int64_t> keys, double middling = 4096);
-// The product of a space's extents, in order.
-ir::Dim points_of(std::span<const ir::Iteration> space);
-// Its value.
+// Of ir::points_of(space).
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys);
-// Bytes that one launch must read and write at least: every buffer once, but no more than `points`
-// elements of each.
+// ir::traffic_bytes() without values of the keys.
 double traffic_bytes(const PlanInputs& inputs, double points);
 // Instructions of one operation, roughly; those of the special function unit count as the eight
 // that could run meanwhile.

@@ -20,9 +20,8 @@ enum class Op : std::uint16_t {
 namespace traits {
 enum Trait : unsigned {
   none = 0,
-  elementwise =
-      1u
-      << 0,  // each result element depends on the operands' elements at the (broadcast) same index
+  // each result element depends on the operands' elements at the (broadcast) same index
+  elementwise = 1u << 0,
   commutative = 1u << 1,
   compares = 1u << 2,  // elementwise with bool results
   logical = 1u << 3,   // elementwise on bool
@@ -31,14 +30,25 @@ enum Trait : unsigned {
   composite = 1u << 6,  // has an expansion into primitive ops (ir/expand.h)
   dynamic = 1u << 7,    // "dyn." twin: shape-deciding operands are tensors
   control = 1u << 8,    // holds blocks or calls
-  reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
   literal = 1u << 9,    // no tensor operands; result known from attributes or dims
-  anchors =
-      1u << 12,  // the main step of a kernel that others are fused into; so is whatever reduces
+  reshapes = 1u << 10,  // moves, keeping every element in its row-major place: only the dims change
+  // the count of result elements is a symbol of its own, which only the data tells
+  opens = 1u << 11,
+  // the main step of a kernel that others are fused into; so is whatever reduces
+  anchors = 1u << 12,
   notable = 1u << 13,  // a kernel is named after it; so it is after composites and reductions
-  opens =
-      1u << 11,  // the count of result elements is a symbol of its own, which only the data tells
+  // moves by renaming elements of operand 0, an index expression where it is read; so does whatever
+  // reshapes
+  views = 1u << 14,
+  // moves, and costs nothing where it is read, though it is no view: fills, borders
+  costless = 1u << 15,
+  // takes less time to compute again than to read; so does whatever moves, compares or is logical
+  cheap = 1u << 16,
 };
+// An operand below 6 that a kernel reads before its loops, so that it lies in memory.
+constexpr unsigned before_loops(std::size_t operand) { return 1u << (20 + operand); }
+// An operand below 6 that the host reads as one integer.
+constexpr unsigned on_host(std::size_t operand) { return 1u << (26 + operand); }
 }  // namespace traits
 
 // Which scalar ops cost about the same; each device says how much.
@@ -65,7 +75,14 @@ struct OpInfo {
   unsigned traits;
   std::string_view attributes;  // "axis:int=-1 epsilon:real" : name, kind (int real string ints
                                 // reals dtype tensor), default if optional
-  bool has(traits::Trait trait) const { return (traits & trait) != 0; }
+  // Any of these traits.
+  bool has(unsigned trait) const { return (traits & trait) != 0; }
+  bool reads_before_loops(std::size_t operand) const {
+    return operand < 6 && has(traits::before_loops(operand));
+  }
+  bool reads_on_host(std::size_t operand) const {
+    return operand < 6 && has(traits::on_host(operand));
+  }
 };
 
 // One attribute of a row, parsed from OpInfo::attributes.

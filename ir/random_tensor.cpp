@@ -2,14 +2,10 @@
 
 #include <memory>
 
+#include "ir/hash.h"
+
 namespace anydim::ir {
 namespace {
-
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
 
 std::uint32_t low_half(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 std::uint32_t high_half(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }

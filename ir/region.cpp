@@ -34,6 +34,19 @@ std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
   return std::nullopt;
 }
 
+double traffic_bytes(const Region& region, double points, std::span<const std::int64_t> keys) {
+  double bytes = 0;
+  const auto add = [&](ValueId value) {
+    const TensorType& type = region.body.tensor_type(value);
+    const auto elements = known_at(region, product(type.dims), keys);
+    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
+             static_cast<double>(size_of(type.dtype));
+  };
+  for (const ValueId value : region.body.body.parameters) add(value);
+  for (const ValueId value : region.body.body.results) add(value);
+  return bytes;
+}
+
 std::optional<std::size_t> parameter_in_place(const Region& region) {
   const Block& body = region.body.body;
   for (const Binding& binding : body.bindings) {

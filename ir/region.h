@@ -33,6 +33,10 @@ ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions);
 std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
                                      std::span<const std::int64_t> keys);
 
+// Bytes that one launch must read and write at least: every buffer once, but no more than `points`
+// elements of it, which a buffer of unknown size is taken to have.
+double traffic_bytes(const Region& region, double points, std::span<const std::int64_t> keys);
+
 // The parameter in whose memory the region's one result lies, since an overwrite in place computes
 // it: the kernel writes only what is new. Nothing: the result has memory of its own.
 std::optional<std::size_t> parameter_in_place(const Region& region);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ir/schedule.h"
 
@@ -47,6 +48,14 @@ Schedule write_fields(std::string name, const Struct& from) {
   };
   std::apply([&](const auto&... fields) { (write(fields), ...); }, Struct::fields());
   return schedule;
+}
+
+// What each struct's schedule() gives.
+template <typename Struct>
+std::vector<Schedule> written(const std::vector<Struct>& structs) {
+  std::vector<Schedule> schedules;
+  for (const Struct& each : structs) schedules.push_back(each.schedule());
+  return schedules;
 }
 
 }  // namespace anydim::ir

@@ -131,4 +131,11 @@ AppendingModule append_in_place(Module module) {
   return result;
 }
 
+void append_in_place(Module& module, PassContext& context) {
+  AppendingModule appending = append_in_place(std::move(module));
+  module = std::move(appending.module);
+  if (appending.appended.empty() && context.options.warn)
+    context.options.warn("no result is an input with something appended to it");
+}
+
 }  // namespace anydim::passes

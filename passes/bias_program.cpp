@@ -6,9 +6,7 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ir/loops/derive.h"
 #include "ir/loops/scalar_program.h"
-#include "ir/loops/scalar_simplify.h"
 #include "ir/reference/evaluate.h"
 
 namespace anydim::passes {
@@ -16,247 +14,6 @@ namespace anydim::passes {
 using namespace ir;
 
 namespace {
-
-ScalarStep integer_step(DType dtype, std::int64_t value) {
-  return {dtype, step::Constant{.integer = value}};
-}
-bool is_zero(const ScalarStep& step) {
-  return step.is<step::Constant>() &&
-         (is_float(step.dtype) ? step.as<step::Constant>().real == 0
-                               : step.as<step::Constant>().integer == 0);
-}
-
-// A matrix with one number where column <= row + diagonal and another elsewhere.
-struct Triangle {
-  ScalarStep below, above;
-  std::int64_t diagonal = 0;
-};
-
-bool is_matrix(const Tensor& tensor) {
-  if (tensor.rank() < 2) return false;
-  const std::int64_t rows = tensor.dims()[tensor.rank() - 2],
-                     columns = tensor.dims()[tensor.rank() - 1];
-  return rows > 1 && columns > 1 && tensor.elements() == rows * columns;
-}
-
-std::optional<Triangle> triangle_of(const Tensor& tensor) {
-  const std::int64_t rows = tensor.dims()[tensor.rank() - 2],
-                     columns = tensor.dims()[tensor.rank() - 1];
-  Triangle triangle{element_step(tensor, (rows - 1) * columns), element_step(tensor, columns - 1)};
-  std::int64_t leading = 0, row = 0;
-  while (leading < columns && element_step(tensor, leading) == triangle.below) ++leading;
-  if (leading == 0)
-    while (row < rows && !(element_step(tensor, row * columns) == triangle.below)) ++row;
-  triangle.diagonal = leading > 0 ? leading - 1 : -row;
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j)
-      if (!(element_step(tensor, i * columns + j) ==
-            (j <= i + triangle.diagonal ? triangle.below : triangle.above)))
-        return std::nullopt;
-  return triangle;
-}
-
-class Folding {
- public:
-  Folding(const ElementProgram& element, const Assumptions& assumptions, Keys keys)
-      : element_(element), assumptions_(assumptions), symbols_(element.context.symbols) {
-    if (keys != Keys::All) replaced_.emplace(key_index().leaf(), place_of(keys));
-    for (Assumption& assumption : assumptions_.entries)
-      for (Dim& dim : assumption.place) dim = dim.substitute(replaced_);
-  }
-
-  Folded run() {
-    const std::vector<ScalarStep>& steps = element_.program.steps;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const std::optional<double> known = assumed(i);
-      position_.push_back(known ? push(number_step(steps[i].dtype, *known)) : folded(steps[i]));
-    }
-    std::int32_t root = position_.back();
-    const ValueRange range = range_of(root);
-    ScalarProgram program{std::move(steps_)};
-    derive::prune(program, {&root});
-    return {std::move(program), range};
-  }
-
- private:
-  // Of the keys, in terms of their row.
-  Dim place_of(Keys keys) {
-    if (keys == Keys::Own) return row_index();
-    const DimLeaf between = loop_leaf(LoopRole::Key, 1);
-    const SymbolInfo* rows = symbols_.find(row_index().leaf());
-    SymbolInfo others = rows != nullptr ? *rows : SymbolInfo{};
-    others.low = 1;
-    others.high = std::max<std::int64_t>(others.high, 1);
-    symbols_.declare(between, others);
-    return keys == Keys::Before ? row_index() - Dim::of(between) : row_index() + Dim::of(between);
-  }
-
-  const ScalarStep& at(std::int32_t position) const {
-    return steps_[static_cast<std::size_t>(position)];
-  }
-  const ValueRange& range_of(std::int32_t position) const {
-    return ranges_[static_cast<std::size_t>(position)];
-  }
-
-  std::vector<Dim> replaced(std::vector<Dim> dims) const {
-    for (Dim& dim : dims) dim = dim.substitute(replaced_);
-    return dims;
-  }
-
-  // What the assumptions say of a step of the element's program.
-  std::optional<double> assumed(std::size_t step) const {
-    const ScalarStep& original = element_.program.steps[step];
-    for (const Assumption& assumption : assumptions_.entries) {
-      if (assumption.function.steps.empty()) {
-        if (original.is<step::Load>() && original.as<step::Load>().buffer == assumption.buffer &&
-            replaced(original.as<step::Load>().index) == assumption.place)
-          return assumption.is;
-        continue;
-      }
-      if (!original.is<step::Apply>() || !assumption.function.steps.back().applies(original.op()))
-        continue;
-      const auto found = entry_function(element_.program, step);
-      if (found && found->buffer == assumption.buffer &&
-          found->function.steps == assumption.function.steps &&
-          replaced(found->place) == assumption.place)
-        return assumption.is;
-    }
-    return std::nullopt;
-  }
-
-  ValueRange new_range(const ScalarStep& step) const {
-    if (step.is<step::Load>()) return loaded_range(step);
-    std::vector<OperandRange> operands;
-    for (const std::int32_t operand : step.operands)
-      operands.push_back({range_of(operand), at(operand).dtype});
-    return range_of_step(step, operands, symbols_);
-  }
-
-  ValueRange loaded_range(const ScalarStep& step) const {
-    if (step.as<step::Load>().buffer == assumptions_.zero_or_one) return {0, 1, false};
-    if (const Tensor* constant = constant_of(element_, step)) {
-      ValueRange range = range_of_step(element_step(*constant, 0), {}, symbols_);
-      for (std::int64_t at = 1; at < constant->elements(); ++at)
-        range = united(range, range_of_step(element_step(*constant, at), {}, symbols_));
-      return range;
-    }
-    return element_.finite ? every_finite_value(step.dtype) : every_value(step.dtype);
-  }
-
-  std::int32_t push(ScalarStep step) {
-    const auto same = std::find(steps_.begin(), steps_.end(), step);
-    const auto position = static_cast<std::int32_t>(same - steps_.begin());
-    if (same != steps_.end()) return position;
-    ranges_.push_back(new_range(step));
-    steps_.push_back(std::move(step));
-    return position;
-  }
-
-  std::int32_t folded(ScalarStep step) {
-    for (std::int32_t& operand : step.operands)
-      operand = position_[static_cast<std::size_t>(operand)];
-    for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(replaced_); });
-    if (step.is<step::Load>()) return loaded(std::move(step));
-    if (step.is<step::Guarded>()) return guarded(std::move(step));
-    if (step.is<step::Apply>()) return applied(std::move(step));
-    if (const auto* extent = std::get_if<step::Extent>(&step.kind))
-      if (const auto constant = extent->value.constant())
-        return push(integer_step(DType::I64, *constant));
-    const bool index = step.is<step::CheckedIndex>();
-    const std::int32_t position = push(std::move(step));
-    if (index)
-      replaced_.emplace(step_leaf(static_cast<std::int32_t>(position_.size())),
-                        Dim::of(step_leaf(position)));
-    return position;
-  }
-
-  std::int32_t loaded(ScalarStep step) {
-    if (constant_of(element_, step) == nullptr) return push(std::move(step));
-    const Tensor& tensor = *constant_of(element_, step);
-    const auto triangle = is_matrix(tensor) ? triangle_of(tensor) : std::nullopt;
-    if (!triangle) return push(std::move(step));
-    const std::vector<Dim>& index = step.as<step::Load>().index;
-    const Dim row = index[index.size() - 2], column = index.back();
-    return guarded({step.dtype,
-                    step::Guarded{{{Comparison::LessEqual, column, row + triangle->diagonal}}},
-                    {push(triangle->below), push(triangle->above)}});
-  }
-
-  std::int32_t guarded(ScalarStep step) {
-    bool all = true;
-    for (const auto& condition : step.as<step::Guarded>().conditions) {
-      const Proof proof = prove(condition.comparison, condition.left, condition.right, symbols_);
-      if (proof == Proof::No) return step.operands[1];
-      all = all && proof == Proof::Yes;
-    }
-    return all || step.operands[0] == step.operands[1] ? step.operands[0] : push(std::move(step));
-  }
-
-  std::int32_t applied(ScalarStep step) {
-    std::vector<const ScalarStep*> operands;
-    for (const std::int32_t operand : step.operands) operands.push_back(&at(operand));
-    const auto known = [](const ScalarStep* operand) { return operand->is<step::Constant>(); };
-    if (std::all_of(operands.begin(), operands.end(), known)) return computed(std::move(step));
-    const Simplified simple = simplify_step(step.op(), step.dtype, operands, symbols_);
-    if (const Dim* dim = std::get_if<Dim>(&simple)) {
-      if (const auto constant = dim->constant()) return push(integer_step(DType::I64, *constant));
-      return push({DType::I64, step::Extent{*dim}});
-    }
-    if (const bool* truth = std::get_if<bool>(&simple))
-      return push(integer_step(DType::Bool, *truth ? 1 : 0));
-    if (const double* real = std::get_if<double>(&simple))
-      return push(number_step(step.dtype, *real));
-    if (const Forwarded* forwarded = std::get_if<Forwarded>(&simple))
-      return step.operands[forwarded->operand];
-    if (step.op() == Op::where && step.operands[1] == step.operands[2]) return step.operands[1];
-    const bool equal = step.operands.size() == 2 && step.operands[0] == step.operands[1];
-    if (equal && !range_of(step.operands[0]).nan && info(step.op()).has(traits::compares)) {
-      const bool holds =
-          step.op() == Op::equal || step.op() == Op::less_equal || step.op() == Op::greater_equal;
-      return push(integer_step(DType::Bool, holds ? 1 : 0));
-    }
-    if (equal && step.op() == Op::sub && range_of(step.operands[0]).finite())
-      return push(number_step(step.dtype, 0));
-    if (step.op() == Op::mul) {
-      for (const std::size_t i : {0u, 1u})
-        if (is_zero(*operands[i]) && (element_.finite || range_of(step.operands[1 - i]).finite()))
-          return push(number_step(step.dtype, 0));
-    }
-    if (step.op() == Op::add && is_zero(*operands[0])) return step.operands[1];
-    if ((step.op() == Op::add || step.op() == Op::sub) && is_zero(*operands[1]))
-      return step.operands[0];
-    if (const ValueRange range = new_range(step);
-        range.single() && (std::abs(range.low) < 0x1p53 || std::isinf(range.low)))
-      return push(number_step(step.dtype, range.low));
-    return push(std::move(step));
-  }
-
-  // Kernels and libraries differ in a function's last bits, and kernels need not round between ops
-  // on narrow floats.
-  bool is_exact(const ScalarStep& step, const ScalarStep& number) const {
-    if (!is_float(step.dtype) || number.as<step::Constant>().real == 0) return true;
-    return is_function_of_reals(step.op()) ? std::isinf(number.as<step::Constant>().real)
-                                           : new_range(step).single();
-  }
-
-  std::int32_t computed(ScalarStep step) {
-    std::vector<Tensor> operands;
-    for (const std::int32_t operand : step.operands)
-      operands.push_back(constant_tensor(at(operand)));
-    const auto result = apply_elementwise(scalar_op(step), step.dtype, operands);
-    if (!result) return push(std::move(step));  // an integer divided by zero
-    ScalarStep number = element_step(*result, 0);
-    return push(is_exact(step, number) ? std::move(number) : std::move(step));
-  }
-
-  const ElementProgram& element_;
-  Assumptions assumptions_;
-  SymbolTable symbols_;
-  std::map<DimLeaf, Dim> replaced_;
-  std::vector<ScalarStep> steps_;
-  std::vector<ValueRange> ranges_;      // of each of them
-  std::vector<std::int32_t> position_;  // of each step of the element's program, among those made
-};
 
 // Values whose elements ProgramBuilder makes of their operands' elements without looking into more.
 bool is_scalar_form(const Binding& binding) {
@@ -298,7 +55,7 @@ void finish(ElementProgram& element, ValueId value, const std::vector<Dim>& inde
   ProgramBuilder builder(element.context);
   std::int32_t root = builder.element(value, index);
   element.program = builder.take();
-  derive::prune(element.program, {&root});
+  prune(element.program, {&root});
 }
 
 // ---- Sums of a mask's entries ----
@@ -382,7 +139,62 @@ void compare_entries(ElementProgram& bias, const std::map<std::int32_t, std::int
   }
   bias.counts_rows = !sum_of.empty();
   auto root = static_cast<std::int32_t>(steps.size()) - 1;
-  derive::prune(bias.program, {&root});
+  prune(bias.program, {&root});
+}
+
+// The tensor of one of the element's constants.
+const Tensor& constant(const ElementProgram& element, std::size_t position) {
+  return tensor_attribute(*element.subgraph.definition(element.constants[position]), "value");
+}
+
+// ---- What is assumed ----
+
+// Of the keys, in terms of their row.
+Dim place_of(Keys keys, SymbolTable& symbols) {
+  if (keys == Keys::Own) return row_index();
+  const DimLeaf between = loop_leaf(LoopRole::Key, 1);
+  const SymbolInfo* rows = symbols.find(row_index().leaf());
+  SymbolInfo others = rows != nullptr ? *rows : SymbolInfo{};
+  others.low = 1;
+  others.high = std::max<std::int64_t>(others.high, 1);
+  symbols.declare(between, others);
+  return keys == Keys::Before ? row_index() - Dim::of(between) : row_index() + Dim::of(between);
+}
+
+std::vector<Dim> replaced(std::vector<Dim> dims, const std::map<DimLeaf, Dim>& replacements) {
+  for (Dim& dim : dims) dim = dim.substitute(replacements);
+  return dims;
+}
+
+// Whether a step of the program is what an assumption speaks of, with the keys in its place.
+bool speaks_of(const Assumption& assumption, const ScalarProgram& program, std::size_t step,
+               const std::map<DimLeaf, Dim>& replacements) {
+  const ScalarStep& original = program.steps[step];
+  const auto in_place = [&](const std::vector<Dim>& index) {
+    return replaced(index, replacements) == replaced(assumption.place, replacements);
+  };
+  if (assumption.function.steps.empty())
+    return original.is<step::Load>() && original.as<step::Load>().buffer == assumption.buffer &&
+           in_place(original.as<step::Load>().index);
+  if (!original.is<step::Apply>() || !assumption.function.steps.back().applies(original.op()))
+    return false;
+  const auto found = entry_function(program, step);
+  return found && found->buffer == assumption.buffer &&
+         found->function.steps == assumption.function.steps && in_place(found->place);
+}
+
+// The numbers that steps of the element's program are taken to be.
+std::vector<std::optional<double>> assumed(const ElementProgram& element,
+                                           const Assumptions& assumptions,
+                                           const std::map<DimLeaf, Dim>& replacements) {
+  std::vector<std::optional<double>> numbers(element.program.steps.size());
+  for (std::size_t step = 0; step < numbers.size(); ++step)
+    for (const Assumption& assumption : assumptions.entries)
+      if (speaks_of(assumption, element.program, step, replacements)) {
+        numbers[step] = assumption.is;
+        break;
+      }
+  return numbers;
 }
 
 }  // namespace
@@ -434,8 +246,7 @@ const Tensor* constant_of(const ElementProgram& element, const ScalarStep& load)
   const std::size_t parameters = element.subgraph.function->body.parameters.size();
   const auto buffer = static_cast<std::size_t>(load.as<step::Load>().buffer);
   if (buffer < parameters || buffer >= parameters + element.constants.size()) return nullptr;
-  return &tensor_attribute(*element.subgraph.definition(element.constants[buffer - parameters]),
-                           "value");
+  return &constant(element, buffer - parameters);
 }
 
 ElementProgram as_added(const ElementProgram& bias, DType dtype) {
@@ -541,7 +352,14 @@ std::optional<std::int64_t> entry_that_answers(const ScalarProgram& function, DT
 }
 
 Folded fold(const ElementProgram& element, const Assumptions& assumptions, Keys keys) {
-  return Folding(element, assumptions, keys).run();
+  ProgramFacts facts{.symbols = element.context.symbols, .finite = element.finite};
+  if (keys != Keys::All) facts.replaced.emplace(key_index().leaf(), place_of(keys, facts.symbols));
+  facts.numbers = assumed(element, assumptions, facts.replaced);
+  const std::size_t parameters = element.subgraph.function->body.parameters.size();
+  for (std::size_t i = 0; i < element.constants.size(); ++i)
+    facts.constants.emplace(static_cast<std::int32_t>(parameters + i), &constant(element, i));
+  if (assumptions.zero_or_one) facts.elements.emplace(*assumptions.zero_or_one, ValueRange{0, 1});
+  return fold_program(element.program, std::move(facts));
 }
 
 }  // namespace anydim::passes

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/loops/scalar_access.h"
-#include "ir/loops/value_range.h"
+#include "ir/loops/scalar_fold.h"
 #include "ir/module.h"
 
 namespace anydim::passes {
@@ -76,16 +76,10 @@ struct Assumptions {
   std::optional<std::int32_t> zero_or_one{};  // a buffer with no other elements
 };
 
-// The program's live steps with the assumptions put in place and everything folded that they
-// decide, in the arithmetic of ir/reference/evaluate.h; the last step is the element. Steps that
-// read a constant matrix whose rows step from one number to another along a diagonal become
-// conditions.
-struct Folded {
-  ir::ScalarProgram program;
-  ir::ValueRange range;  // of the element, with symbols in their ranges
-};
 // Of a bias, which keys of a row are looked at.
 enum class Keys : std::uint8_t { All, Before, Own, After };
-Folded fold(const ElementProgram& element, const Assumptions& assumptions, Keys keys = Keys::All);
+// The program folded (ir/loops/scalar_fold.h) with the assumptions put in place.
+ir::Folded fold(const ElementProgram& element, const Assumptions& assumptions,
+                Keys keys = Keys::All);
 
 }  // namespace anydim::passes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/hash.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -20,11 +21,11 @@ bool same(const Binding& a, const Binding& b) {
 
 std::size_t hash_of(const Binding& binding) {
   std::size_t hash = static_cast<std::size_t>(binding.op);
-  auto mix = [&](std::size_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  const auto mix = [&](std::uint64_t value) { hash = mixed(hash, value); };
   for (ValueId operand : binding.operands) mix(operand);
   for (const Dim& dim : binding.dims) mix(dim.hash());
   for (const auto& [name, attribute] : binding.attributes) {
-    mix(std::hash<std::string>{}(name));
+    mix(fnv1a(name));
     if (const auto* number = std::get_if<std::int64_t>(&attribute))
       mix(static_cast<std::size_t>(*number));
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(&attribute))
@@ -32,8 +33,7 @@ std::size_t hash_of(const Binding& binding) {
     if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
       for (std::int64_t dim : tensor->dims()) mix(static_cast<std::size_t>(dim));
       if (tensor->byte_size() <= compared_by_bits)
-        mix(std::hash<std::string_view>{}(
-            {reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
+        mix(fnv1a({reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()}));
     }
   }
   return hash;

@@ -24,9 +24,5 @@ bool is_cheap_arithmetic(const ir::Binding& binding);
 bool mixes_elements(const ir::Binding& binding);
 // Has each element of its operand several times, as windows that lie over each other do.
 bool repeats_elements(const ir::Binding& binding);
-// An operand that a kernel reads before its loops, so that it lies in memory.
-bool is_offsets(ir::Op op, std::size_t operand);
-// An operand of control flow that the host reads as one integer.
-bool is_host_integer(ir::Op op, std::size_t operand);
 
 }  // namespace anydim::passes

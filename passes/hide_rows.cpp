@@ -248,4 +248,11 @@ HiddenRows hide_rows(const Module& module, const HideOptions& options) {
   return result;
 }
 
+void hide_rows(Module& module, PassContext& context) {
+  HiddenRows hidden = hide_rows(module, {.results = true});
+  module = std::move(hidden.module);
+  if (!hidden.reason.empty() && context.options.warn)
+    context.options.warn("hidden rows of results are as the model computes them: " + hidden.reason);
+}
+
 }  // namespace anydim::passes

@@ -46,7 +46,7 @@ void make_literals(Function& function, Block& block, const FunctionInference& fa
     }
     for (std::size_t i = 0; i < binding.operands.size(); ++i) {
       ValueId operand = binding.operands[i];
-      if (!is_host_integer(binding.op, i) || operand == no_value || !facts.shape_data[operand])
+      if (!info(binding.op).reads_on_host(i) || operand == no_value || !facts.shape_data[operand])
         continue;
       Binding literal{.op = Op::dim, .dims = *facts.shape_data[operand], .source = binding.source};
       literal.results = {function.add_value("position", TensorType{DType::I64, {}})};

@@ -61,6 +61,8 @@ Program lower(const Module& module, const PassContext& context) {
   std::vector<FunctionLowering> others;
   for (std::size_t i = 1; i < module.functions.size(); ++i)
     others.emplace_back(shared, module.functions[i], false);
+  // What calls give lies in a pool, what the entry gives in memory of the run's own: an entry that
+  // is called has both codes.
   if (callees.contains(0)) others.emplace_back(shared, module.functions[0], false);
   for (FunctionLowering& other : others) shared.program.functions.push_back(other.run());
   link_calls(shared, shared.program.entry(), entry);

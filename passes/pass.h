@@ -55,10 +55,15 @@ struct Pass {
 
 // The pipeline, in order.
 std::span<const Pass> pipeline_passes();
+// Passes beside it (ANYDIM_BRANCH), which run where they are named alone. What else they find their
+// headers' other functions give; with run_passes() they leave a module alone that they are not for,
+// and warn why.
+std::span<const Pass> branch_passes();
+// Of both.
 const Pass* find_pass(std::string_view name);
 
-// The passes before the fork of the list (ANYDIM_FORK), without the skipped ones: what
-// remove_padding and hide_rows read. Running the whole pipeline on its result changes nothing of
+// The passes before the fork of the list (ANYDIM_FORK), without the skipped ones: what the branches
+// there read. Running the whole pipeline on its result changes nothing of
 // what is done already.
 void run_to_fork(ir::Module& module, PassContext& context);
 

@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/text/print.h"
 #include "ir/verify.h"
+#include "passes/append_in_place.h"
 #include "passes/channels_last.h"
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"
@@ -14,6 +15,7 @@
 #include "passes/decompose.h"
 #include "passes/dynamic_to_static.h"
 #include "passes/fuse.h"
+#include "passes/hide_rows.h"
 #include "passes/infer_types.h"
 #include "passes/insert_checks.h"
 #include "passes/literal_shapes.h"
@@ -22,10 +24,12 @@
 #include "passes/own_results.h"
 #include "passes/pass.h"
 #include "passes/recognise_composites.h"
+#include "passes/remove_padding.h"
 #include "passes/select_outputs.h"
 #include "passes/separate_zero_points.h"
 #include "passes/simplify_views.h"
 #include "passes/split_batches.h"
+#include "passes/unify_dims.h"
 
 namespace anydim::passes {
 
@@ -33,9 +37,21 @@ namespace {
 
 constexpr Pass all_passes[] = {
 #define ANYDIM_PASS(name, reason) {#name, name, reason},
+#define ANYDIM_BRANCH(name, reason)
 #define ANYDIM_FORK()
 #include "passes/passes.def"
 #undef ANYDIM_FORK
+#undef ANYDIM_BRANCH
+#undef ANYDIM_PASS
+};
+
+constexpr Pass all_branches[] = {
+#define ANYDIM_PASS(name, reason)
+#define ANYDIM_BRANCH(name, reason) {#name, name, reason},
+#define ANYDIM_FORK()
+#include "passes/passes.def"
+#undef ANYDIM_FORK
+#undef ANYDIM_BRANCH
 #undef ANYDIM_PASS
 };
 
@@ -43,9 +59,11 @@ constexpr Pass all_passes[] = {
 constexpr std::size_t fork = [] {
   std::size_t passes = 0, before = 0;
 #define ANYDIM_PASS(name, reason) ++passes;
+#define ANYDIM_BRANCH(name, reason)
 #define ANYDIM_FORK() before = passes;
 #include "passes/passes.def"
 #undef ANYDIM_FORK
+#undef ANYDIM_BRANCH
 #undef ANYDIM_PASS
   return before;
 }();
@@ -65,21 +83,40 @@ void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
 
 }  // namespace
 
+namespace {
+
+const Pass* found(std::span<const Pass> passes, std::string_view name) {
+  const auto at = std::ranges::find(passes, name, &Pass::name);
+  return at == passes.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
 std::span<const Pass> pipeline_passes() { return all_passes; }
+std::span<const Pass> branch_passes() { return all_branches; }
 
 const Pass* find_pass(std::string_view name) {
-  auto found = std::find_if(std::begin(all_passes), std::end(all_passes),
-                            [&](const Pass& pass) { return pass.name == name; });
-  return found == std::end(all_passes) ? nullptr : found;
+  const Pass* pass = found(all_passes, name);
+  return pass != nullptr ? pass : found(all_branches, name);
 }
 
 namespace {
 
-const Pass& named(const std::string& name) {
-  const Pass* pass = find_pass(name);
+const Pass& named(const std::string& name, const Pass* pass) {
   if (pass == nullptr)
     throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
   return *pass;
+}
+
+void check_skipped(const PassContext& context) {
+  for (const std::string& name : context.options.skipped) {
+    named(name, find_pass(name));
+    if (found(all_branches, name) != nullptr)
+      throw Error(ErrorKind::CommandLine,
+                  fmt::format("'{}' stands beside the pipeline, which does not run it: there is "
+                              "nothing to skip",
+                              name));
+  }
 }
 
 void run_all(std::span<const Pass> passes, ir::Module& module, PassContext& context) {
@@ -91,14 +128,14 @@ void run_all(std::span<const Pass> passes, ir::Module& module, PassContext& cont
 }  // namespace
 
 void run_to_fork(ir::Module& module, PassContext& context) {
-  for (const std::string& name : context.options.skipped) named(name);
+  check_skipped(context);
   run_all(pipeline_passes().first(fork), module, context);
 }
 
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names) {
-  for (const std::string& name : context.options.skipped) named(name);
+  check_skipped(context);
   if (names.empty()) return run_all(pipeline_passes(), module, context);
-  for (const std::string& name : names) run_one(named(name), module, context);
+  for (const std::string& name : names) run_one(named(name, find_pass(name)), module, context);
 }
 
 }  // namespace anydim::passes

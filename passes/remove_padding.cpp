@@ -30,4 +30,10 @@ PackingResult remove_padding(const ir::Module& module, PackedForm form) {
   return other.packed ? std::move(other) : std::move(result);
 }
 
+void remove_padding(ir::Module& module, PassContext& context) {
+  PackingResult result = remove_padding(module, PackedForm::Exact);
+  if (result.packed) module = std::move(result.packed->module);
+  else if (context.options.warn) context.options.warn("the model stays padded: " + result.reason);
+}
+
 }  // namespace anydim::passes

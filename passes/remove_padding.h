@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/module.h"
+#include "passes/pass.h"
 #include "passes/row_packer.h"
 
 namespace anydim::passes {
@@ -22,5 +23,7 @@ struct PackingResult {
 
 // `module` as run_to_fork() leaves it.
 PackingResult remove_padding(const ir::Module& module, PackedForm form);
+// In the form PackedForm::Exact.
+void remove_padding(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

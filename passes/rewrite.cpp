@@ -1,6 +1,7 @@
 #include "passes/rewrite.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <string>
 
@@ -17,6 +18,11 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.origin() == b.origin() && !(a.origin() == TensorOrigin{}) && a.owner() == b.owner();
 }
 
+// Signs of zeros count, and a NaN is itself.
+bool same_number(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
 bool same(const Attribute& a, const Attribute& b) {
   if (a.index() != b.index()) return false;
   if (const Tensor* tensor = std::get_if<Tensor>(&a)) return same(*tensor, std::get<Tensor>(b));
@@ -24,6 +30,10 @@ bool same(const Attribute& a, const Attribute& b) {
       [&](const auto& left) {
         using Kind = std::decay_t<decltype(left)>;
         if constexpr (std::is_same_v<Kind, Tensor>) return false;
+        else if constexpr (std::is_same_v<Kind, double>)
+          return same_number(left, std::get<Kind>(b));
+        else if constexpr (std::is_same_v<Kind, std::vector<double>>)
+          return std::ranges::equal(left, std::get<Kind>(b), same_number);
         else return left == std::get<Kind>(b);
       },
       a);

@@ -1,6 +1,8 @@
 #include "passes/subgraph_key.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
@@ -11,81 +13,75 @@ using namespace ir;
 
 namespace {
 
-class Hash {
- public:
-  void add(std::uint64_t number) {
-    state_ = (state_ ^ number) * 0x9e3779b97f4a7c15u;
-    state_ ^= state_ >> 29;
-  }
-  void add(std::string_view text) { add(std::hash<std::string_view>{}(text)); }
-  void add(const Tensor& tensor) {
-    add(static_cast<std::uint64_t>(tensor.dtype()));
-    add(tensor.rank());
-    for (std::int64_t dim : tensor.dims()) add(static_cast<std::uint64_t>(dim));
-    add(std::string_view(reinterpret_cast<const char*>(tensor.bytes().data()),
-                         tensor.bytes().size()));
-  }
-  void add(const Attribute& attribute) {
-    add(attribute.index());
-    std::visit(
-        [&](const auto& held) {
-          using Kind = std::decay_t<decltype(held)>;
-          if constexpr (std::is_same_v<Kind, double>) add(std::bit_cast<std::uint64_t>(held));
-          else if constexpr (std::is_same_v<Kind, std::string>) add(std::string_view(held));
-          else if constexpr (std::is_same_v<Kind, Tensor>) add(held);
-          else if constexpr (std::is_same_v<Kind, std::vector<double>>)
-            for (double number : held) add(std::bit_cast<std::uint64_t>(number));
-          else if constexpr (std::is_same_v<Kind, std::vector<std::int64_t>>)
-            for (std::int64_t number : held) add(static_cast<std::uint64_t>(number));
-          else add(static_cast<std::uint64_t>(held));
-        },
-        attribute);
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0x2545f4914f6cdd1du;
-};
-
 class KeyMaker {
  public:
   KeyMaker(const Function& function, const std::vector<bool>& constants)
       : function_(function), constants_(constants) {}
 
   void add(const Binding& binding) {
-    key_.push_back(static_cast<std::uint64_t>(binding.op) << 32 | binding.operands.size() << 16 |
-                   binding.results.size());
+    add_word(static_cast<std::uint64_t>(binding.op) << 32 | binding.operands.size() << 16 |
+             binding.results.size());
     for (ValueId operand : binding.operands) add(operand);
     for (ValueId result : binding.results) add(result);
-    for (const Dim& dim : binding.dims) key_.push_back(dim.hash());
-    key_.push_back(binding.dims.size());
-    if (binding.attributes.empty()) return;
-    Hash hash;
+    add(binding.dims);
+    add_word(binding.attributes.size());
     for (const auto& [name, attribute] : binding.attributes) {
-      hash.add(std::string_view(name));
-      hash.add(attribute);
+      add(std::string_view(name));
+      add(attribute);
     }
-    key_.push_back(hash.value());
   }
 
   // A number in order of first appearance, and its type at that place.
   void add(ValueId value) {
-    if (value == no_value) {
-      key_.push_back(value);
-      return;
-    }
+    if (value == no_value) return add_word(value);
     auto [found, fresh] = numbers_.emplace(value, numbers_.size());
-    key_.push_back(found->second);
+    add_word(found->second);
     if (!fresh) return;
     const TensorType& type = function_.tensor_type(value);
-    key_.push_back(static_cast<std::uint64_t>(type.dtype) << 32 | type.rank() << 1 |
-                   (value < constants_.size() && constants_[value] ? 1 : 0));
-    for (const Dim& dim : type.dims) key_.push_back(dim.hash());
+    add_word(static_cast<std::uint64_t>(type.dtype) << 1 |
+             (value < constants_.size() && constants_[value] ? 1 : 0));
+    add(type.dims);
   }
 
   SubgraphKey take() { return std::move(key_); }
 
  private:
+  void add_word(std::uint64_t word) { key_.words.push_back(word); }
+
+  void add(const std::vector<Dim>& dims) {
+    add_word(dims.size());
+    key_.dims.insert(key_.dims.end(), dims.begin(), dims.end());
+  }
+
+  void add(std::string_view text) {
+    add_word(text.size());
+    for (; !text.empty(); text.remove_prefix(std::min<std::size_t>(text.size(), 8))) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data(), std::min<std::size_t>(text.size(), 8));
+      add_word(word);
+    }
+  }
+
+  void add(double number) { add_word(std::bit_cast<std::uint64_t>(number)); }
+  void add(std::int64_t number) { add_word(static_cast<std::uint64_t>(number)); }
+  void add(DType dtype) { add_word(static_cast<std::uint64_t>(dtype)); }
+  void add(const std::string& text) { add(std::string_view(text)); }
+  template <typename Number>
+  void add(const std::vector<Number>& numbers) {
+    add_word(numbers.size());
+    for (const Number number : numbers) add(number);
+  }
+  void add(const Tensor& tensor) {
+    add(tensor.dtype());
+    add(tensor.dims());
+    add(std::string_view(reinterpret_cast<const char*>(tensor.bytes().data()),
+                         tensor.bytes().size()));
+  }
+  void add(const Attribute& attribute) {
+    add_word(attribute.index());
+    std::visit([&](const auto& held) { add(held); }, attribute);
+  }
+
   const Function& function_;
   const std::vector<bool>& constants_;
   std::unordered_map<ValueId, std::uint64_t> numbers_;

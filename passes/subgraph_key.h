@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "ir/module.h"
@@ -11,8 +12,15 @@
 namespace anydim::passes {
 
 // Ops, attributes, dims, the types of inputs and results, and which of them meet where; not names
-// and sources. Hashes stand for dims and attributes, 64 bits each.
-using SubgraphKey = std::vector<std::uint64_t>;
+// and sources. Subgraphs with equal keys have equal regions.
+struct SubgraphKey {
+  std::vector<std::uint64_t> words;  // all but the dims
+  std::vector<ir::Dim> dims;         // in the order in which they stand
+  // A total order, stable between runs.
+  friend bool operator<(const SubgraphKey& a, const SubgraphKey& b) {
+    return std::tie(a.words, a.dims) < std::tie(b.words, b.dims);
+  }
+};
 
 // `constants[v]`: value v is a stored constant, which makes an input a weight.
 SubgraphKey subgraph_key(const ir::Function& function, std::span<const ir::Binding> bindings,

@@ -207,4 +207,9 @@ std::optional<UnifiedModule> unify_dims(const Module& module) {
   return unified;
 }
 
+void unify_dims(Module& module, PassContext& context) {
+  if (auto unified = unify_dims(module)) module = std::move(unified->module);
+  else if (context.options.warn) context.options.warn("there are no dims to write as one");
+}
+
 }  // namespace anydim::passes

@@ -16,21 +16,7 @@ bool is_cast(const Function& function, const Binding& binding, bool from_half, b
 
 }  // namespace
 
-bool is_view(Op op) {
-  if (info(op).has(traits::reshapes)) return true;
-  switch (op) {
-    case Op::transpose:
-    case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
-    case Op::strided_slice:
-    case Op::dyn_strided_slice:
-    case Op::windows:
-    case Op::dyn_windows:
-    case Op::split:
-    case Op::dyn_split: return true;
-    default: return false;
-  }
-}
+bool is_view(Op op) { return info(op).has(traits::views) || info(op).has(traits::reshapes); }
 
 bool is_widening(const Function& function, const Binding& binding) {
   if (is_cast(function, binding, true, false)) return true;

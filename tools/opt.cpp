@@ -25,8 +25,12 @@ struct OptOptions {
 
 std::string listed_passes() {
   std::string text = "Passes, in the pipeline's order:\n";
-  for (const PassInfo& pass : pipeline_passes())
-    text += fmt::format("  {:22} {}\n", pass.name, pass.reason);
+  const auto add = [&](const std::vector<PassInfo>& passes) {
+    for (const PassInfo& pass : passes) text += fmt::format("  {:22} {}\n", pass.name, pass.reason);
+  };
+  add(pipeline_passes());
+  text += "Beside it, for --passes alone:\n";
+  add(branch_passes());
   return text;
 }
 

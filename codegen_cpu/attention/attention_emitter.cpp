@@ -78,9 +78,7 @@ class AttentionEmitter {
     if (form_.segments && form_.segments->work >= 0) check_work(kernel_, *form_.segments);
     kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1,
                       [&](Scope& task, Value* number) { emit_task(task, number); });
-    Dim tasks = row_blocks;
-    for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
-    return {.tasks = tasks, .scratch_bytes = scratch_.bytes()};
+    return {.tasks = row_blocks * ir::points_of(form_.batch), .scratch_bytes = scratch_.bytes()};
   }
 
  private:

@@ -98,9 +98,7 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
     const auto extent = [&](const ir::Dim& dim) {
       return static_cast<double>(extent_at(inputs, dim, extents));
     };
-    ir::Dim points = 1;
-    for (const ir::Iteration& iteration : form.batch) points = points * iteration.extent;
-    const double batch = extent(points), rows = extent(form.row.extent),
+    const double batch = extent(ir::points_of(form.batch)), rows = extent(form.row.extent),
                  all_keys = extent(form.key.extent), depth = extent(form.depth.extent),
                  width = extent(form.width.extent);
     if (batch == 0 || rows == 0) return 0;

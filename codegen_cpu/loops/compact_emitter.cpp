@@ -4,6 +4,7 @@
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/work_estimate.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -71,7 +72,7 @@ class CompactKind final : public KindOf<ir::CompactForm> {
     const double points = points_at(inputs, form.space, keys);
     const ir::DimLeaf run = form.space.empty() ? ir::DimLeaf() : form.space.back().variable;
     const double cycles = points * (3 + point_cycles(inputs, form.program, {}, run, 1));
-    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys), 1);
+    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), 1);
   }
 
  protected:

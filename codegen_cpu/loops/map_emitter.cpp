@@ -1,4 +1,5 @@
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/loops/loop_schedules.h"
 #include "codegen_cpu/loops/map_tile.h"
 #include "codegen_cpu/loops/row_tables.h"
 #include "codegen_cpu/loops/shared_steps.h"
@@ -17,18 +18,18 @@ using Vectors = std::vector<llvm::Value*>;
 // One part of a map; tasks [begin, end) are its own.
 class PartEmitter {
  public:
-  PartEmitter(KernelBuilder& kernel, const ir::MapPart& part, const ir::Schedule& schedule,
+  PartEmitter(KernelBuilder& kernel, const ir::MapPart& part, const MapSchedule& schedule,
               ScratchLayout& scratch)
       : kernel_(kernel), part_(part), scratch_(scratch), outer_(part.space),
         run_{ir::loop_leaf(ir::LoopRole::Made), Dim(1)},
-        width_(static_cast<unsigned>(schedule.field("vector"))),
-        unroll_(static_cast<unsigned>(schedule.field("unroll"))) {
+        width_(static_cast<unsigned>(schedule.vector)),
+        unroll_(static_cast<unsigned>(schedule.unroll)) {
     if (!outer_.empty()) {
       run_ = outer_.back();
       outer_.pop_back();
     }
-    std::int64_t grain = schedule.field("grain");
-    if (schedule.find("tile").value_or(0) != 0) tile_ = tile_of(part, kernel.form());
+    std::int64_t grain = schedule.grain;
+    if (schedule.tile) tile_ = tile_of(part, kernel.form());
     if (tile_) {
       along_ = outer_[tile_->axis];
       outer_[tile_->axis] = {ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()),
@@ -157,8 +158,8 @@ class PartEmitter {
 
 }  // namespace
 
-EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form,
-                       const ir::Schedule& schedule) {
+EmittedKernel emit_map(KernelBuilder& kernel, const ir::MapForm& form, const ir::Schedule& chosen) {
+  const MapSchedule schedule = MapSchedule::from(chosen);
   EmittedKernel emitted;
   ScratchLayout scratch;
   for (const ir::MapPart& part : form.parts) {

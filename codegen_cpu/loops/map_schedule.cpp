@@ -1,13 +1,14 @@
-// Schedules of maps: `map vector=LANES unroll=VECTORS grain=ELEMENTS [tile=1]` (elements of one
-// task; tile=1: parts that read across do so in square tiles).
+// Which schedules a map has, and what they cost.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/loops/loop_schedules.h"
 #include "codegen_cpu/loops/map_tile.h"
 #include "codegen_cpu/loops/shared_steps.h"
 #include "codegen_cpu/work_estimate.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -69,39 +70,35 @@ class MapKind final : public KindOf<ir::MapForm> {
     for (const ir::MapPart& part : form.parts)
       cycles = std::max(cycles, part_cycles(inputs, part, lanes, false));
     const std::int64_t unroll = steps > 24 || longest < 2 * lanes ? 1 : 2;
-    std::vector<ir::Schedule> schedules{
-        {.name = "map",
-         .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain_for(cycles)}}}};
+    std::vector<MapSchedule> schedules{
+        {.vector = lanes, .unroll = unroll, .grain = grain_for(cycles)}};
     if (const std::int64_t side = tile_side(inputs, lanes); side > 1)
-      schedules.push_back(tiled(side, most_grain));
-    return with_finer_grains(inputs, std::move(schedules));
+      schedules.push_back({.vector = side, .grain = most_grain, .tile = true});
+    return ir::written(with_finer_grains(inputs, std::move(schedules)));
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override {
-    const ir::Schedule likely = candidates(inputs, bucket).front();
-    const std::int64_t lanes = likely.field("vector");
-    std::vector<ir::Schedule> schedules;
+    const std::int64_t lanes = MapSchedule::from(candidates(inputs, bucket).front()).vector;
+    std::vector<MapSchedule> schedules;
     for (const std::int64_t vector : {lanes, lanes / 2}) {
       if (vector < 1) continue;
       for (const std::int64_t unroll : {1, 2, 4}) {
         for (std::int64_t grain = 64; grain <= 65536; grain *= 4)
-          schedules.push_back(
-              {.name = "map",
-               .fields = {{"vector", vector}, {"unroll", unroll}, {"grain", grain}}});
+          schedules.push_back({.vector = vector, .unroll = unroll, .grain = grain});
       }
     }
     if (const std::int64_t side = tile_side(inputs, lanes); side > 1)
       for (std::int64_t grain = 1024; grain <= 65536; grain *= 4)
-        schedules.push_back(tiled(side, grain));
-    return schedules;
+        schedules.push_back({.vector = side, .grain = grain, .tile = true});
+    return ir::written(schedules);
   }
 
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+  double estimate(const PlanInputs& inputs, const ir::Schedule& chosen,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = form_of(inputs.form);
-    const auto lanes = static_cast<double>(schedule.field("vector"));
-    const bool tiles = schedule.find("tile").value_or(0) != 0;
+    const MapSchedule schedule = MapSchedule::from(chosen);
+    const auto lanes = static_cast<double>(schedule.vector);
     double cycles = 0, points = 0;
     for (const ir::MapPart& part : form.parts) {
       const double part_points = points_at(inputs, part.space, keys);
@@ -112,17 +109,11 @@ class MapKind final : public KindOf<ir::MapForm> {
                                    : 1;
       const double rows = length > 0 ? part_points / length : 0;
       cycles += rows * (10 + std::ceil(length / lanes) * lanes *
-                                 part_cycles(inputs, part, static_cast<int>(lanes), tiles));
+                                 part_cycles(inputs, part, static_cast<int>(lanes), schedule.tile));
       points += part_points;
     }
-    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys),
-                          points / static_cast<double>(schedule.field("grain")));
-  }
-
- private:
-  static ir::Schedule tiled(std::int64_t side, std::int64_t grain) {
-    return {.name = "map",
-            .fields = {{"vector", side}, {"unroll", 1}, {"grain", grain}, {"tile", 1}}};
+    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys),
+                          points / static_cast<double>(schedule.grain));
   }
 
  protected:

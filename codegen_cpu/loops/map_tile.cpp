@@ -42,7 +42,7 @@ std::optional<MapTile> tile_of(const ir::MapPart& part, const ir::LoopForm& form
     const ir::TensorType& type = form.parameters[static_cast<std::size_t>(buffer)];
     const Dim offset = ir::linear_offset(index, type.dims, form.symbols);
     const auto stride = [&](std::size_t axis) {
-      return stride_along(offset, part.space[axis].variable, form.symbols);
+      return stride_along(offset, part.space[axis].variable);
     };
     if (stride(last) != Stride::Other) continue;
     for (std::size_t axis = 0; axis < last; ++axis) {

@@ -1,5 +1,6 @@
 // Rows whose points depend on those before them: running sums and scatters.
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/loops/loop_schedules.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/task_loop.h"
 
@@ -77,15 +78,12 @@ class StageEmitter {
 }  // namespace
 
 EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
-                           const ir::Schedule& schedule) {
-  const auto width = static_cast<unsigned>(schedule.field("vector"));
-  const auto unroll = static_cast<unsigned>(schedule.field("unroll"));
+                           const ir::Schedule& chosen) {
+  const OrderedSchedule schedule = OrderedSchedule::from(chosen);
+  const auto width = static_cast<unsigned>(schedule.vector);
+  const auto unroll = static_cast<unsigned>(schedule.unroll);
   Dim points;
-  for (const ir::OrderedStage& stage : form.stages) {
-    Dim inner = 1;
-    for (const ir::Iteration& iteration : stage.inner) inner = inner * iteration.extent;
-    points = points + inner;
-  }
+  for (const ir::OrderedStage& stage : form.stages) points = points + ir::points_of(stage.inner);
   std::vector<StageEmitter> stages;
   for (const ir::OrderedStage& stage : form.stages) stages.emplace_back(kernel, stage);
   std::span<const ir::Iteration> outer(form.outer);
@@ -93,7 +91,7 @@ EmittedKernel emit_ordered(KernelBuilder& kernel, const ir::OrderedForm& form,
   const ir::Iteration& run = outer.empty() ? none : outer.back();
   if (!outer.empty()) outer = outer.first(outer.size() - 1);
   const std::int64_t turn = std::int64_t{width} * unroll;
-  const Dim rows = ir::max(ir::floor_div(schedule.field("grain"), ir::max(points, 1)), 1);
+  const Dim rows = ir::max(ir::floor_div(schedule.grain, ir::max(points, 1)), 1);
   const TaskPlan plan = plan_tasks(outer, run.extent, rows, turn, false);
   const bool whole = ir::divisor(run.extent, kernel.symbols()) % turn == 0;
   emit_tasks(kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),

@@ -1,12 +1,12 @@
-// Schedules of ordered forms: `ordered vector=LANES unroll=VECTORS grain=POINTS` (points of one
-// task). Points of a row come one after the other: lanes are rows, the vectors of one turn are gone
-// through together.
+// Which schedules an ordered form has, and what they cost.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/loops/loop_schedules.h"
 #include "codegen_cpu/work_estimate.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -37,10 +37,6 @@ int lanes_of(const PlanInputs& inputs, const ir::OrderedForm& form) {
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(longest)));
 }
 
-ir::Schedule schedule_of(std::int64_t lanes, std::int64_t unroll, std::int64_t grain) {
-  return {.name = "ordered", .fields = {{"vector", lanes}, {"unroll", unroll}, {"grain", grain}}};
-}
-
 class OrderedKind final : public KindOf<ir::OrderedForm> {
  public:
   std::string_view name() const override { return "ordered"; }
@@ -48,29 +44,32 @@ class OrderedKind final : public KindOf<ir::OrderedForm> {
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto& form = form_of(inputs.form);
     const std::int64_t lanes = lanes_of(inputs, form);
-    if (lanes == 1) return {schedule_of(1, 1, 1024)};
+    if (lanes == 1) return {OrderedSchedule{.grain = 1024}.schedule()};
     const std::int64_t longest = ir::bounds(form.outer.back().extent, inputs.form.symbols).high;
-    std::vector<ir::Schedule> schedules;
+    std::vector<OrderedSchedule> schedules;
     for (const std::int64_t unroll : {4, 2, 1})
       if (unroll == 1 || lanes * unroll <= longest)
-        schedules.push_back(schedule_of(lanes, unroll, 4096));
-    return schedules;
+        schedules.push_back({.vector = lanes, .unroll = unroll, .grain = 4096});
+    return ir::written(schedules);
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs,
                                   const ir::Bucket& bucket) const override {
-    std::vector<ir::Schedule> schedules;
+    std::vector<OrderedSchedule> schedules;
     for (const std::int64_t grain : {64, 256, 1024, 4096, 16384})
-      for (const ir::Schedule& likely : candidates(inputs, bucket))
-        schedules.push_back(schedule_of(likely.field("vector"), likely.field("unroll"), grain));
-    return schedules;
+      for (const ir::Schedule& likely : candidates(inputs, bucket)) {
+        schedules.push_back(OrderedSchedule::from(likely));
+        schedules.back().grain = grain;
+      }
+    return ir::written(schedules);
   }
 
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+  double estimate(const PlanInputs& inputs, const ir::Schedule& chosen,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = form_of(inputs.form);
-    const auto lanes = static_cast<double>(schedule.field("vector")),
-               unroll = static_cast<double>(schedule.field("unroll"));
+    const OrderedSchedule schedule = OrderedSchedule::from(chosen);
+    const auto lanes = static_cast<double>(schedule.vector),
+               unroll = static_cast<double>(schedule.unroll);
     const double rows = points_at(inputs, form.outer, keys);
     // Where the rows that lie side by side aren't counted, they are taken for many.
     const double length =
@@ -92,9 +91,9 @@ class OrderedKind final : public KindOf<ir::OrderedForm> {
       cycles += inner * (turns * 4 + vectors * vector);
       points += rows * inner;
     }
-    const double tasks = std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0,
-                                    std::max(turns, 1.0));
-    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys), tasks);
+    const double tasks =
+        std::clamp(points / static_cast<double>(schedule.grain), 1.0, std::max(turns, 1.0));
+    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), tasks);
   }
 
  protected:

@@ -10,6 +10,7 @@
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/loops/loop_schedules.h"
 #include "codegen_cpu/loops/merge_runs.h"
 #include "codegen_cpu/loops/sort_entries.h"
 #include "codegen_cpu/loops/sort_network.h"
@@ -17,6 +18,7 @@
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_loop.h"
 #include "codegen_cpu/work_estimate.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -309,7 +311,7 @@ class SortKind final : public KindOf<ir::SortForm> {
   std::string_view name() const override { return "sort"; }
 
   std::vector<ir::Schedule> candidates(const PlanInputs&, const ir::Bucket&) const override {
-    return {{.name = "sort", .fields = {{"grain", 256}}}};
+    return {SortSchedule{}.schedule()};
   }
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
@@ -338,9 +340,9 @@ class SortKind final : public KindOf<ir::SortForm> {
       cycles = rows * items * (4 + levels(items) * (8 + 2 * key));
     }
     const double points = rows * items;
-    const double tasks =
-        std::clamp(points / static_cast<double>(schedule.field("grain")), 1.0, std::max(rows, 1.0));
-    return launch_seconds(inputs, cycles, traffic_bytes(inputs, points, keys), tasks);
+    const double tasks = std::clamp(
+        points / static_cast<double>(SortSchedule::from(schedule).grain), 1.0, std::max(rows, 1.0));
+    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, points, keys), tasks);
   }
 
  protected:
@@ -350,7 +352,7 @@ class SortKind final : public KindOf<ir::SortForm> {
     if (form.depth.empty()) sorter = std::make_unique<KeySorter>(kernel, form);
     else sorter = std::make_unique<SliceSorter>(kernel, form);
     const TaskPlan plan =
-        plan_tasks(form.outer, form.item.extent, schedule.field("grain"), 1, true);
+        plan_tasks(form.outer, form.item.extent, SortSchedule::from(schedule).grain, 1, true);
     emit_tasks(kernel, kernel.root(), form.outer, plan, kernel.begin(), kernel.end(),
                [&](Scope& row, llvm::Value*, llvm::Value*) { sorter->emit(row); });
     return {plan.tasks, sorter->scratch_bytes()};

@@ -66,9 +66,8 @@ class MatmulEmitter {
                       [&](Scope& task, Value* number) { emit_task(task, number); });
     if (schedule_.tiles) release_tiles(kernel_, root, tiles_set_);
 
-    Dim tasks = left_->row_blocks() * schedule_.column_blocks(form_);
-    for (const ir::Iteration& iteration : form_.batch) tasks = tasks * iteration.extent;
-    return {.tasks = tasks, .scratch_bytes = scratch_.bytes()};
+    const Dim blocks = left_->row_blocks() * schedule_.column_blocks(form_);
+    return {.tasks = blocks * ir::points_of(form_.batch), .scratch_bytes = scratch_.bytes()};
   }
 
  private:

@@ -22,9 +22,7 @@ const ir::MatmulForm& form_of(const PlanInputs& inputs) {
 
 MatmulExtents extents_at(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::MatmulForm& form = form_of(inputs);
-  ir::Dim batch = 1;
-  for (const ir::Iteration& iteration : form.batch) batch = batch * iteration.extent;
-  return {.batch = extent_at(inputs, batch, keys),
+  return {.batch = extent_at(inputs, ir::points_of(form.batch), keys),
           .rows = extent_at(inputs, form.m.extent, keys),
           .columns = extent_at(inputs, form.n.extent, keys),
           .depth = extent_at(inputs, form.k.extent, keys)};

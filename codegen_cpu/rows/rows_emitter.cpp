@@ -1,5 +1,6 @@
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/rows/rows_schedule.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/segments.h"
@@ -50,15 +51,13 @@ InnerVectors inner_vectors(KernelBuilder& kernel, Scope& task, const ir::RowInte
 }  // namespace
 
 EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
-                        const ir::Schedule& schedule) {
-  const auto width = static_cast<unsigned>(schedule.field("vector"));
-  const auto unroll = static_cast<unsigned>(schedule.field("unroll"));
-  const std::int64_t grain = schedule.field("grain");
-  const bool lanes_are_rows =
-      schedule.field("across") != 0 && form.outer.size() > (form.segments ? 1 : 0);
+                        const ir::Schedule& chosen) {
+  const RowsSchedule schedule = RowsSchedule::from(chosen);
+  const auto width = static_cast<unsigned>(schedule.vector);
+  const auto unroll = static_cast<unsigned>(schedule.unroll);
+  const bool lanes_are_rows = schedule.across && form.outer.size() > (form.segments ? 1 : 0);
 
-  Dim inner_count(1);
-  for (const ir::Iteration& iteration : form.inner) inner_count = inner_count * iteration.extent;
+  const Dim inner_count = ir::points_of(form.inner);
   ScratchLayout layout;
   std::vector<llvm::Value*> scratch;
   for (const ir::DType dtype : form.scratch) {
@@ -84,8 +83,9 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   if (form.segments) check_offsets(kernel, *form.segments, form.inner.front().extent);
   std::span<const ir::Iteration> outer(form.outer);
   if (!lanes_are_rows) {
-    const TaskPlan plan = plan_tasks(
-        outer, form.segments ? Dim(ir::typical_segment_rows) : inner_count, grain, 1, true);
+    const TaskPlan plan =
+        plan_tasks(outer, form.segments ? Dim(ir::typical_segment_rows) : inner_count,
+                   schedule.grain, 1, true);
     emit_tasks(
         kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
         [&](Scope& row, llvm::Value*, llvm::Value*) { emit_row_stages(kernel, row, stages); });
@@ -93,7 +93,7 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   }
   const ir::Iteration& across = outer.back();
   outer = outer.first(outer.size() - 1);
-  const TaskPlan plan = plan_tasks(outer, across.extent, grain, width, false);
+  const TaskPlan plan = plan_tasks(outer, across.extent, schedule.grain, width, false);
   const bool whole = ir::divisor(across.extent, kernel.symbols()) % width == 0;
   const auto emit_range = [&](Scope& scope, llvm::Value* first, llvm::Value* last,
                               bool whole_vectors, const RowStages& computed) {

@@ -1,5 +1,5 @@
-// Schedules of rows: `rows vector=LANES unroll=VECTORS grain=ELEMENTS across=0|1`. across=0: lanes
-// run along a row; across=1: along the last outer iteration, every lane a row of its own.
+#include "codegen_cpu/rows/rows_schedule.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/work_estimate.h"
 #include "ir/loops/segment_rows.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cpu {
 
@@ -41,21 +42,15 @@ std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) {
   return ir::bounds(iteration.extent, inputs.form.symbols).high;
 }
 
-std::optional<std::int64_t> constant_points(const std::vector<ir::Iteration>& space) {
-  ir::Dim points(1);
-  for (const ir::Iteration& iteration : space) points = points * iteration.extent;
-  return points.constant();
-}
-
 class RowsKind final : public KindOf<ir::RowForm> {
  public:
   std::string_view name() const override { return "rows"; }
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
-    return with_finer_grains(inputs, likely(inputs));
+    return ir::written(with_finer_grains(inputs, likely(inputs)));
   }
 
-  std::vector<ir::Schedule> likely(const PlanInputs& inputs) const {
+  std::vector<RowsSchedule> likely(const PlanInputs& inputs) const {
     const auto& form = form_of(inputs.form);
     const int lanes = lanes_of(inputs, form);
     const ir::Iteration& inner = form.inner.back();
@@ -63,23 +58,19 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const std::int64_t turns =
         inner.extent.constant().value_or(0) / std::max<std::int64_t>(along, 1);
     const std::int64_t unroll = turns > 0 && turns % 4 == 0 ? 4 : turns == 1 ? 1 : 2;
-    const ir::Schedule rows{
-        .name = "rows",
-        .fields = {{"vector", along}, {"unroll", unroll}, {"grain", 2048}, {"across", 0}}};
+    const RowsSchedule rows{.vector = along, .unroll = unroll, .grain = 2048};
     // Lanes may be rows of one segment's results, but not segments.
     if (form.outer.size() == (form.segments ? 1 : 0)) return {rows};
     const ir::Iteration& last = form.outer.back();
     const std::int64_t side = narrowed(lanes, highest(inputs, last));
     // Rows of few points, several vectors of them a task.
     std::int64_t grain = side;
-    if (const auto points = constant_points(form.inner)) {
+    if (const auto points = ir::points_of(form.inner).constant()) {
       constexpr std::int64_t points_of_a_task = 4096;
       grain *=
           std::max<std::int64_t>(1, points_of_a_task / std::max<std::int64_t>(*points, 1) / side);
     }
-    const ir::Schedule columns{
-        .name = "rows",
-        .fields = {{"vector", side}, {"unroll", 1}, {"grain", grain}, {"across", 1}}};
+    const RowsSchedule columns{.vector = side, .grain = grain, .across = true};
     const int gain = contiguity_along(inputs, form, last.variable) -
                      contiguity_along(inputs, form, inner.variable);
     if (gain > 0 && side > 1) return {columns, rows};
@@ -92,32 +83,28 @@ class RowsKind final : public KindOf<ir::RowForm> {
   std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto& form = form_of(inputs.form);
     const int lanes = lanes_of(inputs, form);
-    std::vector<ir::Schedule> schedules;
-    const auto add = [&](std::int64_t vector, std::int64_t unroll, std::int64_t grain,
-                         std::int64_t across) {
-      schedules.push_back(
-          {.name = "rows",
-           .fields = {
-               {"vector", vector}, {"unroll", unroll}, {"grain", grain}, {"across", across}}});
-    };
+    std::vector<RowsSchedule> schedules;
     const std::int64_t along = narrowed(lanes, highest(inputs, form.inner.back()));
     for (const std::int64_t vector : {along, along / 2}) {
       if (vector < 1) continue;
       for (const std::int64_t unroll : {1, 2, 4})
-        for (std::int64_t grain = 256; grain <= 32768; grain *= 2) add(vector, unroll, grain, 0);
+        for (std::int64_t grain = 256; grain <= 32768; grain *= 2)
+          schedules.push_back({.vector = vector, .unroll = unroll, .grain = grain});
     }
-    if (form.outer.size() == (form.segments ? 1 : 0)) return schedules;
+    if (form.outer.size() == (form.segments ? 1 : 0)) return ir::written(schedules);
     const std::int64_t side = narrowed(lanes, highest(inputs, form.outer.back()));
     if (side > 1)
-      for (const std::int64_t times : {1, 2, 4, 8}) add(side, 1, side * times, 1);
-    return schedules;
+      for (const std::int64_t times : {1, 2, 4, 8})
+        schedules.push_back({.vector = side, .grain = side * times, .across = true});
+    return ir::written(schedules);
   }
 
-  double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
+  double estimate(const PlanInputs& inputs, const ir::Schedule& chosen,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = form_of(inputs.form);
-    const auto lanes = static_cast<double>(schedule.field("vector"));
-    const bool across = schedule.field("across") != 0 && !form.outer.empty();
+    const RowsSchedule schedule = RowsSchedule::from(chosen);
+    const auto lanes = static_cast<double>(schedule.vector);
+    const bool across = schedule.across && !form.outer.empty();
     const ir::Iteration& run = across ? form.outer.back() : form.inner.back();
     const double rows = points_at(inputs, form.outer, keys),
                  all = points_at(inputs, form.inner, keys);
@@ -137,13 +124,12 @@ class RowsKind final : public KindOf<ir::RowForm> {
           stage.reductions.empty() ? 0
           : across
               ? chain / static_cast<double>(chains_across(form.inner, form.segments.has_value()))
-              : 20 + chain / static_cast<double>(schedule.field("unroll"));
+              : 20 + chain / static_cast<double>(schedule.unroll);
       cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
     }
-    const double tasks =
-        std::max(1.0, across ? rows / static_cast<double>(schedule.field("grain"))
-                             : rows * inner / static_cast<double>(schedule.field("grain")));
-    return launch_seconds(inputs, cycles, traffic_bytes(inputs, rows * inner, keys),
+    const double tasks = std::max(1.0, across ? rows / static_cast<double>(schedule.grain)
+                                              : rows * inner / static_cast<double>(schedule.grain));
+    return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, rows * inner, keys),
                           std::min(tasks, rows));
   }
 

@@ -57,7 +57,7 @@ void reserve_attention_names(KernelWriter& kernel) {
     kernel.fresh(name);
 }
 
-Dim batch_points(const ir::AttentionForm& form) { return points_of(form.batch); }
+Dim batch_points(const ir::AttentionForm& form) { return ir::points_of(form.batch); }
 
 void define_batch_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                         const IndexVariable& point) {

@@ -10,6 +10,19 @@
 
 namespace anydim::codegen_cuda {
 
+// `attention_simt columns=4`: of the width, for each lane.
+struct AttentionSimtSchedule {
+  std::int64_t columns = 4;
+
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"columns", &AttentionSimtSchedule::columns}};
+  }
+  static AttentionSimtSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<AttentionSimtSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("attention_simt", *this); }
+};
+
 // `attention_mma warps=4 points=1 tiles=1 keys=64 stages=2`
 //
 // A block computes `points` batch points side by side, each by `warps` warps of `tiles` times 16

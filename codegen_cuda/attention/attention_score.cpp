@@ -7,8 +7,8 @@
 #include <string>
 
 #include "ir/dims/affine.h"
-#include "ir/loops/derive.h"
 #include "ir/loops/kernel_program.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -100,7 +100,7 @@ ScalarProgram added_program(const ScalarProgram& score, const std::vector<Sum::T
     }
     total = total < 0 ? value : apply(Op::add, total, value);
   }
-  ir::derive::prune(program, {&total});
+  ir::prune(program, {&total});
   program.steps.resize(static_cast<std::size_t>(total) + 1);
   return program;
 }

@@ -30,7 +30,8 @@ class AttentionSimt final : public AttentionKind {
     const std::int64_t most = is_double(inputs) ? 2 : 4;
     const std::int64_t width =
         attention_form(inputs).width.extent.constant().value_or(most * lanes);
-    return {schedule(std::clamp<std::int64_t>((width + lanes - 1) / lanes, 1, most))};
+    const auto columns = std::clamp<std::int64_t>((width + lanes - 1) / lanes, 1, most);
+    return {AttentionSimtSchedule{.columns = columns}.schedule()};
   }
   double estimate(const PlanInputs& inputs, const ir::Schedule&,
                   std::span<const std::int64_t> keys) const override {
@@ -42,7 +43,8 @@ class AttentionSimt final : public AttentionKind {
   }
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& wanted) const override {
-    const std::int64_t columns = wanted.field("columns"), most = is_double(inputs) ? 2 : 4;
+    const std::int64_t columns = AttentionSimtSchedule::from(wanted).columns,
+                       most = is_double(inputs) ? 2 : 4;
     if (columns < 1 || columns > most) return fmt::format("columns are 1 to {}", most);
     return std::nullopt;
   }
@@ -50,9 +52,6 @@ class AttentionSimt final : public AttentionKind {
                      const ir::Schedule& schedule, bool checked) const override;
 
  private:
-  static ir::Schedule schedule(std::int64_t columns) {
-    return {.name = "attention_simt", .fields = {{"columns", columns}}};
-  }
   static bool is_double(const PlanInputs& inputs) {
     return attention_form(inputs).score.steps.back().dtype == ir::DType::F64;
   }
@@ -61,7 +60,7 @@ class AttentionSimt final : public AttentionKind {
 EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                                   const ir::Schedule& schedule, bool) const {
   const ir::AttentionForm& form = attention_form(inputs);
-  const std::int64_t columns = schedule.field("columns");
+  const std::int64_t columns = AttentionSimtSchedule::from(schedule).columns;
   const std::string real = is_double(inputs) ? "double" : "float";
   KernelWriter kernel(inputs, bucket,
                       fmt::format("// {}: {}\n", inputs.region.name, to_string(schedule)));

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/rows/row_parts.h"
 #include "codegen_cuda/scalars/scalar_writer.h"
 #include "codegen_cuda/work.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cuda {
 
@@ -19,23 +21,23 @@ namespace {
 using ir::CompactForm;
 using ir::Dim;
 
-struct CompactFields {
+struct CompactSchedule {
   std::int64_t threads = 256, items = 8, split = 1;
+
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"threads", &CompactSchedule::threads},
+                      ir::ScheduleField{"items", &CompactSchedule::items},
+                      ir::ScheduleField{"split", &CompactSchedule::split}};
+  }
+  static CompactSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<CompactSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("compact", *this); }
 };
-CompactFields fields_of(const ir::Schedule& schedule) {
-  return {.threads = schedule.field("threads"),
-          .items = schedule.field("items"),
-          .split = schedule.field("split")};
-}
-ir::Schedule schedule_of(const CompactFields& fields) {
-  return {
-      .name = "compact",
-      .fields = {{"threads", fields.threads}, {"items", fields.items}, {"split", fields.split}}};
-}
 
 class CompactWriter {
  public:
-  CompactWriter(KernelWriter& kernel, const CompactForm& form, const CompactFields& fields)
+  CompactWriter(KernelWriter& kernel, const CompactForm& form, const CompactSchedule& fields)
       : kernel_(kernel), form_(form), fields_(fields), warps_(fields.threads / 32) {}
 
   // How many chosen points each part has, to the workspace.
@@ -190,7 +192,7 @@ class CompactWriter {
 
   KernelWriter& kernel_;
   const CompactForm& form_;
-  const CompactFields& fields_;
+  const CompactSchedule& fields_;
   std::int64_t warps_;
   RowParts parts_;
 };
@@ -209,15 +211,16 @@ class CompactKind : public KernelKind {
     const std::int64_t most =
         sizes.interval_of(ir::simplify(linear_space(sizes, form.space).points, sizes.symbols()))
             .high;
-    std::vector<ir::Schedule> schedules{schedule_of({})};
+    std::vector<ir::Schedule> schedules{CompactSchedule{}.schedule()};
     constexpr std::int64_t small = 1024, worth_splitting = 1 << 13;
-    if (most <= small) schedules.push_back(schedule_of({.threads = 64, .items = 1}));
+    if (most <= small) schedules.push_back(CompactSchedule{.threads = 64, .items = 1}.schedule());
     if (most >= worth_splitting) {
       const std::int64_t blocks = inputs.target.multiprocessors;
       schedules.push_back(
-          schedule_of({.items = 4, .split = std::clamp<std::int64_t>(blocks, 2, most_parts)}));
+          CompactSchedule{.items = 4, .split = std::clamp<std::int64_t>(blocks, 2, most_parts)}
+              .schedule());
       schedules.push_back(
-          schedule_of({.split = std::clamp<std::int64_t>(blocks * 4, 2, most_parts)}));
+          CompactSchedule{.split = std::clamp<std::int64_t>(blocks * 4, 2, most_parts)}.schedule());
     }
     return schedules;
   }
@@ -225,7 +228,7 @@ class CompactKind : public KernelKind {
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = std::get<CompactForm>(inputs.form.kind);
-    const CompactFields fields = fields_of(schedule);
+    const CompactSchedule fields = CompactSchedule::from(schedule);
     const double points = points_at(inputs, form.space, keys), clocks = point_clocks(form.program);
     const auto threads = static_cast<double>(fields.threads),
                split = static_cast<double>(fields.split);
@@ -249,7 +252,7 @@ class CompactKind : public KernelKind {
 
   std::optional<std::string> misfit(const PlanInputs&,
                                     const ir::Schedule& schedule) const override {
-    const CompactFields fields = fields_of(schedule);
+    const CompactSchedule fields = CompactSchedule::from(schedule);
     if (auto reason = threads_misfit(fields.threads)) return reason;
     if (fields.items < 1 || fields.items > 16) return "a thread takes 1 to 16 points of a tile";
     if (fields.split < 1 || fields.split > most_parts)
@@ -260,7 +263,7 @@ class CompactKind : public KernelKind {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
     const auto& form = std::get<CompactForm>(inputs.form.kind);
-    const CompactFields fields = fields_of(schedule);
+    const CompactSchedule fields = CompactSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     CompactWriter writer(kernel, form, fields);
     EmittedKernel emitted;

@@ -5,18 +5,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/instruction_count.h"
 #include "codegen_cuda/loops/map_part.h"
 #include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/work.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cuda {
 
 namespace {
 
 using ir::Dim;
+
+struct MapSchedule {
+  std::int64_t vector = 1, threads = 256, blocks = 8;
+
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"vector", &MapSchedule::vector},
+                      ir::ScheduleField{"threads", &MapSchedule::threads},
+                      ir::ScheduleField{"blocks", &MapSchedule::blocks}};
+  }
+  static MapSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<MapSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("map", *this); }
+};
 
 class MapKind : public KernelKind {
  public:
@@ -27,9 +43,7 @@ class MapKind : public KernelKind {
 
   std::vector<ir::Schedule> candidates(const PlanInputs& inputs, const ir::Bucket&) const override {
     const auto schedule = [](std::int64_t vector, std::int64_t threads) {
-      return ir::Schedule{
-          .name = "map",
-          .fields = {{"vector", vector}, {"threads", threads}, {"blocks", 2048 / threads}}};
+      return MapSchedule{.vector = vector, .threads = threads, .blocks = 2048 / threads}.schedule();
     };
     const std::int64_t widest = vector_elements(inputs);
     std::vector<ir::Schedule> schedules{schedule(widest, 256)};
@@ -40,26 +54,25 @@ class MapKind : public KernelKind {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
-    return launch_seconds(inputs.target, work_of(inputs, schedule, keys));
+    return launch_seconds(inputs.target, work_of(inputs, MapSchedule::from(schedule), keys));
   }
 
   LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
                       std::span<const std::int64_t> keys) const override {
-    return launch_cycles(inputs.target, work_of(inputs, schedule, keys));
+    return launch_cycles(inputs.target, work_of(inputs, MapSchedule::from(schedule), keys));
   }
 
-  static StreamingWork work_of(const PlanInputs& inputs, const ir::Schedule& schedule,
+  static StreamingWork work_of(const PlanInputs& inputs, const MapSchedule& schedule,
                                std::span<const std::int64_t> keys) {
     const auto& form = std::get<ir::MapForm>(inputs.form.kind);
-    const auto threads = static_cast<double>(schedule.field("threads"));
+    const auto threads = static_cast<double>(schedule.threads);
     const double resident = static_cast<double>(
-                     std::min(schedule.field("blocks"),
-                              streaming_blocks(inputs.target, schedule.field("threads")))),
+                     std::min(schedule.blocks, streaming_blocks(inputs.target, schedule.threads))),
                  at_most = resident * inputs.target.multiprocessors;
     double points = 0, blocks = 0, instructions = 0, start = 0, cached = 0;
     for (std::size_t i = 0; i < form.parts.size(); ++i) {
       const ir::MapPart& part = form.parts[i];
-      const std::int64_t width = vector_width(part, schedule.field("vector"), inputs.form.symbols);
+      const std::int64_t width = vector_width(part, schedule.vector, inputs.form.symbols);
       const KernelCount count =
           count_kernel(inputs.facts->placed.at(i),
                        {.outer = 0,
@@ -71,7 +84,7 @@ class MapKind : public KernelKind {
       // Counted on machine code: whether a vector is whole, and what the points behind the last
       // whole one need.
       constexpr double is_whole = 4, rest = 10, warp = 32;
-      const bool ends = ir::divisor(points_of(part.space), inputs.form.symbols) % width != 0;
+      const bool ends = ir::divisor(ir::points_of(part.space), inputs.form.symbols) % width != 0;
       instructions +=
           std::ceil(vectors / warp) * warp *
           ((ends ? is_whole + rest : 0) + (count.sections.empty() ? 0 : count.sections[0].vector));
@@ -92,31 +105,31 @@ class MapKind : public KernelKind {
             .cached = cached};
   }
 
-  std::optional<std::string> misfit(const PlanInputs&,
-                                    const ir::Schedule& schedule) const override {
-    if (auto reason = threads_misfit(schedule.field("threads"))) return reason;
-    const std::int64_t vector = schedule.field("vector");
+  std::optional<std::string> misfit(const PlanInputs&, const ir::Schedule& chosen) const override {
+    const MapSchedule schedule = MapSchedule::from(chosen);
+    if (auto reason = threads_misfit(schedule.threads)) return reason;
+    const std::int64_t vector = schedule.vector;
     if (vector < 1 || vector > 16 || (vector & (vector - 1)) != 0)
       return "a vector has 1, 2, 4, 8 or 16 elements";
     return std::nullopt;
   }
 
-  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
-                     const ir::Schedule& schedule, bool) const override {
+  EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket, const ir::Schedule& chosen,
+                     bool) const override {
     const auto& form = std::get<ir::MapForm>(inputs.form.kind);
-    const auto threads = static_cast<int>(schedule.field("threads"));
-    KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
+    const MapSchedule schedule = MapSchedule::from(chosen);
+    const auto threads = static_cast<int>(schedule.threads);
+    KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(chosen)));
     CodeScope& entry = kernel.begin_entry({.name = "map", .threads = threads, .dependent = true});
     Dim blocks(1);
     for (std::size_t i = 0; i < form.parts.size(); ++i) {
       const ir::MapPart& part = form.parts[i];
       if (form.parts.size() > 1)
         entry.line(fmt::format("// Part {} of {}", i + 1, form.parts.size()));
-      blocks =
-          ir::max(blocks, write_map_part(kernel, entry, part, schedule.field("vector"), threads));
+      blocks = ir::max(blocks, write_map_part(kernel, entry, part, schedule.vector, threads));
     }
     kernel.end_entry();
-    const Dim most(schedule.field("blocks") * inputs.target.multiprocessors);
+    const Dim most(schedule.blocks * inputs.target.multiprocessors);
     ir::DeviceLaunch launch{
         .entry = "map", .grid = {ir::min(blocks, most), Dim(1), Dim(1)}, .block = {threads, 1, 1}};
     launch.dependent = inputs.target.has_dependent_launch();

@@ -1,5 +1,4 @@
-// Ordered: `ordered threads=THREADS items=POINTS split=BLOCKS owners=THREADS vector=ELEMENTS`, each
-// field for the kind of stage that it concerns (ordered_stages.h). A launch a stage, or two.
+// Ordered forms: a launch a stage, or two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,22 +16,6 @@ using ir::Dim;
 using ir::OrderedForm;
 using ir::OrderedStage;
 
-OrderedFields fields_of(const ir::Schedule& schedule) {
-  return {.threads = schedule.field("threads"),
-          .items = schedule.field("items"),
-          .split = schedule.field("split"),
-          .owners = schedule.field("owners"),
-          .vector = schedule.field("vector")};
-}
-ir::Schedule schedule_of(const OrderedFields& fields) {
-  return {.name = "ordered",
-          .fields = {{"threads", fields.threads},
-                     {"items", fields.items},
-                     {"split", fields.split},
-                     {"owners", fields.owners},
-                     {"vector", fields.vector}}};
-}
-
 class OrderedKernel : public KernelKind {
  public:
   std::string_view name() const override { return "ordered"; }
@@ -45,21 +28,19 @@ class OrderedKernel : public KernelKind {
     const auto& form = std::get<OrderedForm>(inputs.form.kind);
     KernelWriter sizes(inputs, bucket, "");
     const auto most = [&](const std::vector<ir::Iteration>& loops) {
-      Dim points(1);
-      for (const ir::Iteration& loop : loops) points = points * loop.extent;
-      return sizes.interval_of(ir::simplify(points, sizes.symbols())).high;
+      return sizes.interval_of(ir::simplify(ir::points_of(loops), sizes.symbols())).high;
     };
     const std::int64_t rows = most(form.outer);
-    OrderedFields plain{.vector = vector_elements(inputs)};
-    std::vector<ir::Schedule> schedules{schedule_of(plain)};
-    const auto add = [&](const OrderedFields& fields) {
-      const ir::Schedule schedule = schedule_of(fields);
+    OrderedSchedule plain{.vector = vector_elements(inputs)};
+    std::vector<ir::Schedule> schedules{plain.schedule()};
+    const auto add = [&](const OrderedSchedule& fields) {
+      const ir::Schedule schedule = fields.schedule();
       if (std::find(schedules.begin(), schedules.end(), schedule) == schedules.end())
         schedules.push_back(schedule);
     };
     for (const OrderedStage& stage : form.stages) {
       const OrderedKind kind = kind_of(form, stage);
-      OrderedFields fields = plain;
+      OrderedSchedule fields = plain;
       if (kind == OrderedKind::Scan) {
         const std::int64_t longest = most(stage.inner);
         fields.threads = 64;
@@ -93,7 +74,7 @@ class OrderedKernel : public KernelKind {
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = std::get<OrderedForm>(inputs.form.kind);
-    const OrderedFields fields = fields_of(schedule);
+    const OrderedSchedule fields = OrderedSchedule::from(schedule);
     const auto threads = static_cast<double>(fields.threads);
     const double rows = points_at(inputs, form.outer, keys);
     const auto resident = static_cast<double>(streaming_blocks(inputs.target, fields.threads));
@@ -151,7 +132,7 @@ class OrderedKernel : public KernelKind {
 
   std::optional<std::string> misfit(const PlanInputs&,
                                     const ir::Schedule& schedule) const override {
-    const OrderedFields fields = fields_of(schedule);
+    const OrderedSchedule fields = OrderedSchedule::from(schedule);
     if (auto reason = threads_misfit(fields.threads)) return reason;
     if (fields.items < 0 || fields.items > 16) return "a thread takes at most 16 points of a tile";
     if (fields.split < 1 || fields.split > 1024) return "1 to 1024 blocks share a row";
@@ -166,7 +147,7 @@ class OrderedKernel : public KernelKind {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
     const auto& form = std::get<OrderedForm>(inputs.form.kind);
-    const OrderedFields fields = fields_of(schedule);
+    const OrderedSchedule fields = OrderedSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     OrderedWorkspace workspace;
     EmittedKernel emitted;

@@ -17,7 +17,7 @@ using ir::OrderedStage;
 class ScanWriter {
  public:
   ScanWriter(KernelWriter& kernel, const OrderedForm& form, const OrderedStage& stage,
-             const OrderedFields& fields, Dim workspace)
+             const OrderedSchedule& fields, Dim workspace)
       : kernel_(kernel), form_(form), stage_(stage), fields_(fields),
         threads_(static_cast<int>(fields.threads)), items_(static_cast<int>(fields.items)),
         workspace_(std::move(workspace)) {
@@ -207,7 +207,7 @@ class ScanWriter {
   KernelWriter& kernel_;
   const OrderedForm& form_;
   const OrderedStage& stage_;
-  const OrderedFields& fields_;
+  const OrderedSchedule& fields_;
   int threads_, items_;
   Dim workspace_;
   RowParts parts_;
@@ -235,15 +235,14 @@ std::optional<std::int32_t> addend_of(const OrderedStage& stage, const OrderedSt
 }
 
 std::vector<ir::DeviceLaunch> write_scan(KernelWriter& kernel, const OrderedForm& form,
-                                         const OrderedStage& stage, const OrderedFields& fields,
+                                         const OrderedStage& stage, const OrderedSchedule& fields,
                                          const std::string& stem, OrderedWorkspace& workspace) {
   ScanWriter writer(kernel, form, stage, fields, workspace.bytes);
   std::vector<ir::DeviceLaunch> launches;
   if (fields.split > 1) {
     launches.push_back(writer.write_totals(stem + "_totals"));
-    Dim rows(static_cast<std::int64_t>(stage.carries.size()) * fields.split * 8);
-    for (const ir::Iteration& iteration : form.outer) rows = rows * iteration.extent;
-    workspace.bytes = workspace.bytes + rows;
+    const Dim of_row(static_cast<std::int64_t>(stage.carries.size()) * fields.split * 8);
+    workspace.bytes = workspace.bytes + of_row * ir::points_of(form.outer);
   }
   launches.push_back(writer.write_points(stem));
   return launches;

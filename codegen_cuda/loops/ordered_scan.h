@@ -18,7 +18,8 @@ std::optional<std::int32_t> addend_of(const ir::OrderedStage& stage,
 // `split`, a launch before finds what each block's part of a row has together, and the parts are
 // added in order.
 std::vector<ir::DeviceLaunch> write_scan(KernelWriter& kernel, const ir::OrderedForm& form,
-                                         const ir::OrderedStage& stage, const OrderedFields& fields,
-                                         const std::string& stem, OrderedWorkspace& workspace);
+                                         const ir::OrderedStage& stage,
+                                         const OrderedSchedule& fields, const std::string& stem,
+                                         OrderedWorkspace& workspace);
 
 }  // namespace anydim::codegen_cuda

@@ -93,7 +93,7 @@ std::vector<std::int32_t> roots_of(const OrderedStage& stage) {
 class RowWriter {
  public:
   RowWriter(KernelWriter& kernel, const OrderedForm& form, const OrderedStage& stage,
-            const OrderedFields& fields)
+            const OrderedSchedule& fields)
       : kernel_(kernel), form_(form), stage_(stage), fields_(fields) {}
 
   ir::DeviceLaunch write(const std::string& name, bool owned) {
@@ -179,7 +179,7 @@ class RowWriter {
       index.push_back(own[i]);
       extents.push_back(dims[i]);
     }
-    return row_major(index, extents, kernel_.symbols());
+    return ir::linear_offset(index, extents, kernel_.symbols());
   }
 
   // Every owner looks at all updates, several at once so that their indices arrive together, and
@@ -235,7 +235,7 @@ class RowWriter {
   KernelWriter& kernel_;
   const OrderedForm& form_;
   const OrderedStage& stage_;
-  const OrderedFields& fields_;
+  const OrderedSchedule& fields_;
 };
 
 }  // namespace
@@ -248,7 +248,7 @@ OrderedKind kind_of(const OrderedForm& form, const OrderedStage& stage) {
 
 std::vector<ir::DeviceLaunch> write_ordered_stage(KernelWriter& kernel, const OrderedForm& form,
                                                   const OrderedStage& stage,
-                                                  const OrderedFields& fields,
+                                                  const OrderedSchedule& fields,
                                                   const std::string& stem,
                                                   OrderedWorkspace& workspace) {
   const OrderedKind kind = kind_of(form, stage);

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "codegen_cuda/scalars/linear_space.h"
 #include "codegen_cuda/scalars/scalar_writer.h"
 #include "codegen_cuda/work.h"
+#include "ir/schedule_fields.h"
 
 namespace anydim::codegen_cuda {
 
@@ -23,16 +25,20 @@ using ir::SortForm;
 // the assembler spills some to fit more threads.
 constexpr int most_threads = 1024;
 
-struct SortFields {
+struct SortSchedule {
   std::int64_t threads = 256, items = 8;
+
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"threads", &SortSchedule::threads},
+                      ir::ScheduleField{"items", &SortSchedule::items}};
+  }
+  static SortSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<SortSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("sort", *this); }
+
   std::int64_t tile() const { return threads * items; }
 };
-SortFields fields_of(const ir::Schedule& schedule) {
-  return {.threads = schedule.field("threads"), .items = schedule.field("items")};
-}
-ir::Schedule schedule_of(const SortFields& fields) {
-  return {.name = "sort", .fields = {{"threads", fields.threads}, {"items", fields.items}}};
-}
 
 ir::DType key_dtype(const SortForm& form) {
   return form.program.steps.at(static_cast<std::size_t>(form.key)).dtype;
@@ -66,7 +72,7 @@ class SortWriter {
   // Merges count from 0.
   enum class Kind : unsigned char { Tiles, EvenMerge, OddMerge };
 
-  SortWriter(KernelWriter& kernel, const SortForm& form, const SortFields& fields)
+  SortWriter(KernelWriter& kernel, const SortForm& form, const SortSchedule& fields)
       : kernel_(kernel), form_(form), fields_(fields), items_(form.item.extent) {
     entry_ = entry_of(form, wide_numbers(longest()));
     kernel.use("sorting");
@@ -283,8 +289,8 @@ class SortWriter {
         at.define(form_.rank.variable, {rank, entry_.wide});
         const auto output = static_cast<std::size_t>(form_.output);
         const std::vector<Dim>& dims = kernel_.output_type(output).dims;
-        const std::string offset =
-            bare(write_offset(kernel_, at, row_major(form_.index, dims, kernel_.symbols()), dims));
+        const std::string offset = bare(write_offset(
+            kernel_, at, ir::linear_offset(form_.index, dims, kernel_.symbols()), dims));
         const std::string wanted =
             form_.rank.extent == items_
                 ? ""
@@ -311,7 +317,7 @@ class SortWriter {
 
   KernelWriter& kernel_;
   const SortForm& form_;
-  const SortFields& fields_;
+  const SortSchedule& fields_;
   Dim items_;
   SortEntry entry_;
   static constexpr std::int64_t turns_bytes = 16;
@@ -342,9 +348,9 @@ class SortKind : public KernelKind {
     // A thread that computes keys at each comparison holds less, so that there are more of them.
     const bool keyed = std::get<SortForm>(inputs.form.kind).depth.empty();
     const std::int64_t items = keyed && widest_entry(inputs) <= 8 ? 8 : 4;
-    std::vector<ir::Schedule> schedules{schedule_of({.threads = 256, .items = items})};
-    for (const SortFields& fields : {SortFields{32, 4}, SortFields{128, 4}}) {
-      if (longest <= fields.tile()) schedules.push_back(schedule_of(fields));
+    std::vector<ir::Schedule> schedules{SortSchedule{.items = items}.schedule()};
+    for (const SortSchedule& fields : {SortSchedule{32, 4}, SortSchedule{128, 4}}) {
+      if (longest <= fields.tile()) schedules.push_back(fields.schedule());
     }
     return schedules;
   }
@@ -352,7 +358,7 @@ class SortKind : public KernelKind {
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
     const auto& form = std::get<SortForm>(inputs.form.kind);
-    const SortFields fields = fields_of(schedule);
+    const SortSchedule fields = SortSchedule::from(schedule);
     const SortEntry entry = entry_of(form, false);
     const double rows = points_at(inputs, form.outer, keys),
                  items = points_at(inputs, std::span(&form.item, 1), keys);
@@ -405,7 +411,7 @@ class SortKind : public KernelKind {
 
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override {
-    const SortFields fields = fields_of(schedule);
+    const SortSchedule fields = SortSchedule::from(schedule);
     if (auto reason = threads_misfit(fields.threads)) return reason;
     if (fields.items < 1 || fields.items > 16 || (fields.items & (fields.items - 1)) != 0 ||
         (fields.threads & (fields.threads - 1)) != 0)
@@ -419,7 +425,7 @@ class SortKind : public KernelKind {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
     const auto& form = std::get<SortForm>(inputs.form.kind);
-    const SortFields fields = fields_of(schedule);
+    const SortSchedule fields = SortSchedule::from(schedule);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     SortWriter writer(kernel, form, fields);
     EmittedKernel emitted;

@@ -109,9 +109,8 @@ MatmulNames write_extents(KernelWriter& kernel, CodeScope& entry, const ir::Matm
 }
 
 Dim tile_count(const ir::MatmulForm& form, const TileShape& shape) {
-  Dim count = ir::ceil_div(form.m.extent, shape.rows) * ir::ceil_div(form.n.extent, shape.columns);
-  for (const ir::Iteration& iteration : form.batch) count = count * iteration.extent;
-  return count;
+  return ir::ceil_div(form.m.extent, shape.rows) * ir::ceil_div(form.n.extent, shape.columns) *
+         ir::points_of(form.batch);
 }
 
 TileNames write_tile_counts(KernelWriter& kernel, CodeScope& entry, const ir::MatmulForm& form,

@@ -47,24 +47,16 @@ double cached_bytes(const PlanInputs& inputs, const KernelCount& count,
 
 }  // namespace
 
-RowFields fields_of(const ir::Schedule& schedule) {
-  return {.threads = schedule.field("threads"),
-          .across = schedule.field("across"),
-          .vector = schedule.field("vector"),
-          .items = schedule.field("items"),
-          .split = schedule.field("split")};
-}
-
-std::int64_t most_blocks(const RowFields& fields) {
+std::int64_t most_blocks(const RowsSchedule& fields) {
   if (fields.across != 0) return 64 / fields.threads;
   return fields.threads == 32 ? 16 : 2048 / fields.threads;
 }
 
-std::int64_t kept_values(const PlanInputs& inputs, const RowFields& fields) {
+std::int64_t kept_values(const PlanInputs& inputs, const RowsSchedule& fields) {
   return inputs.facts->kept_registers * fields.items * fields.vector;
 }
 
-StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
+StreamingWork rows_work(const PlanInputs& inputs, const RowsSchedule& fields,
                         std::span<const std::int64_t> keys) {
   const auto& form = std::get<RowForm>(inputs.form.kind);
   const auto threads = static_cast<double>(fields.threads),
@@ -103,7 +95,7 @@ StreamingWork rows_work(const PlanInputs& inputs, const RowFields& fields,
     if (!section.has_points) continue;
     passes += 1;
     if (!kept) instructions += loop + turns * (turn + section.vector);
-    else if (points_of(form.inner).is_constant()) instructions += turns * section.vector;
+    else if (ir::points_of(form.inner).is_constant()) instructions += turns * section.vector;
     else instructions += guarded(section.vector, turns, static_cast<double>(fields.items));
     for (const ir::DType dtype : section.reductions)
       instructions += across         ? column_exchange(dtype, threads)

@@ -1,8 +1,3 @@
-// Rows: `rows threads=THREADS across=0|1 vector=ELEMENTS items=VECTORS split=BLOCKS`. threads: of
-// one row; 32 make several rows a block. across=1: 32 neighbouring rows lie side by side in a
-// block, `threads` of them a row. items: vectors a thread holds in registers (0: any length, each
-// stage reads its elements again). split: blocks that share a row, whose parts a second launch puts
-// together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,18 +21,6 @@ using ir::RowForm;
 // Of one thread, for the values that it keeps.
 constexpr std::int64_t registers_of_row = 32;
 
-Dim inner_points(const RowForm& form) {
-  Dim points(1);
-  for (const ir::Iteration& iteration : form.inner) points = points * iteration.extent;
-  return points;
-}
-
-Dim outer_points(const RowForm& form) {
-  Dim points(1);
-  for (const ir::Iteration& iteration : form.outer) points = points * iteration.extent;
-  return points;
-}
-
 // One reduction and its results, no second pass over the row.
 bool is_one_pass(const RowForm& form) {
   const auto passes = std::count_if(form.stages.begin(), form.stages.end(),
@@ -50,7 +33,7 @@ int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf&
   int balance = 0;
   const auto count = [&](const std::vector<Dim>& index, ir::ValueId buffer) {
     const Dim offset =
-        row_major(index, inputs.region.body.tensor_type(buffer).dims, inputs.form.symbols);
+        ir::linear_offset(index, inputs.region.body.tensor_type(buffer).dims, inputs.form.symbols);
     if (!offset.mentions(variable)) return;
     const auto along = ir::affine_in(offset, variable);
     balance += along && along->stride.is_constant(1) ? 1 : -1;
@@ -68,14 +51,6 @@ int contiguity(const PlanInputs& inputs, const RowForm& form, const ir::DimLeaf&
   return balance;
 }
 
-ir::Schedule schedule_of(const RowFields& fields) {
-  return {.name = "rows",
-          .fields = {{"threads", fields.threads},
-                     {"across", fields.across},
-                     {"vector", fields.vector},
-                     {"items", fields.items},
-                     {"split", fields.split}}};
-}
 class RowsKind : public KernelKind {
  public:
   std::string_view name() const override { return "rows"; }
@@ -97,17 +72,18 @@ class RowsKind : public KernelKind {
     // A segment's length is not known; it is taken for a text's.
     constexpr std::int64_t typical_segment = 512;
     const std::int64_t longest =
-        form.segments ? typical_segment
-                      : sizes.interval_of(ir::simplify(inner_points(form), sizes.symbols())).high;
+        form.segments
+            ? typical_segment
+            : sizes.interval_of(ir::simplify(ir::points_of(form.inner), sizes.symbols())).high;
     const std::int64_t most_rows =
-        sizes.interval_of(ir::simplify(outer_points(form), sizes.symbols())).high;
+        sizes.interval_of(ir::simplify(ir::points_of(form.outer), sizes.symbols())).high;
     const std::int64_t vector =
         form.segments ? 1 : row_vector_width(sizes.symbols(), form, vector_elements(inputs));
     const std::int64_t kept = std::max<std::int64_t>(1, inputs.facts->kept_registers);
 
     std::vector<ir::Schedule> schedules;
-    const auto add = [&](const RowFields& fields) {
-      const ir::Schedule schedule = schedule_of(fields);
+    const auto add = [&](const RowsSchedule& fields) {
+      const ir::Schedule schedule = fields.schedule();
       if (std::find(schedules.begin(), schedules.end(), schedule) == schedules.end())
         schedules.push_back(schedule);
     };
@@ -156,14 +132,14 @@ class RowsKind : public KernelKind {
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> keys) const override {
     const double seconds =
-        launch_seconds(inputs.target, rows_work(inputs, fields_of(schedule), keys));
+        launch_seconds(inputs.target, rows_work(inputs, RowsSchedule::from(schedule), keys));
     constexpr double second_launch = 1.5e-6;
-    return fields_of(schedule).split > 1 ? seconds + second_launch : seconds;
+    return RowsSchedule::from(schedule).split > 1 ? seconds + second_launch : seconds;
   }
 
   LaunchCycles cycles(const PlanInputs& inputs, const ir::Schedule& schedule,
                       std::span<const std::int64_t> keys) const override {
-    return launch_cycles(inputs.target, rows_work(inputs, fields_of(schedule), keys));
+    return launch_cycles(inputs.target, rows_work(inputs, RowsSchedule::from(schedule), keys));
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
@@ -186,7 +162,7 @@ class RowsKind : public KernelKind {
   std::optional<std::string> misfit(const PlanInputs& inputs,
                                     const ir::Schedule& schedule) const override {
     const auto& form = std::get<RowForm>(inputs.form.kind);
-    const RowFields fields = fields_of(schedule);
+    const RowsSchedule fields = RowsSchedule::from(schedule);
     if (fields.across != 0 ? fields.threads < 1 || fields.threads > 32 || form.outer.empty()
                            : threads_misfit(fields.threads).has_value()) {
       return "a row has 32 to 1024 threads in whole warps, or across rows 1 to 32";
@@ -201,7 +177,7 @@ class RowsKind : public KernelKind {
   EmittedKernel emit(const PlanInputs& inputs, const ir::Bucket& bucket,
                      const ir::Schedule& schedule, bool) const override {
     const auto& given = std::get<RowForm>(inputs.form.kind);
-    const RowFields fields = fields_of(schedule);
+    const RowsSchedule fields = RowsSchedule::from(schedule);
     const RowForm form = fields.items > 0 ? with_kept_loads(given) : without_scratch(given);
     KernelWriter kernel(inputs, bucket, fmt::format("// {}\n", to_string(schedule)));
     Emission emission{
@@ -221,7 +197,7 @@ class RowsKind : public KernelKind {
   struct Emission {
     KernelWriter& kernel;
     const RowForm& form;
-    RowFields fields;
+    RowsSchedule fields;
     std::vector<ir::DeviceLaunch> launches;
     Dim workspace;
   };
@@ -407,8 +383,8 @@ class RowsKind : public KernelKind {
             at.line(fmt::format("const long long {} = {} / {}, {} = {} % {};", row, work, split,
                                 part, work, split));
             define_point(kernel, at, rows, {row, true});
-            const Dim vectors =
-                ir::simplify(ir::floor_div(inner_points(form), plan.vector), kernel.symbols());
+            const Dim vectors = ir::simplify(ir::floor_div(ir::points_of(form.inner), plan.vector),
+                                             kernel.symbols());
             const std::string share = kernel.fresh("share"), all = kernel.fresh("all");
             plan.first = kernel.fresh("first");
             plan.last = kernel.fresh("last");

@@ -229,12 +229,4 @@ std::string write_condition(KernelWriter& kernel, CodeScope& scope,
   return Emission(kernel, scope).compare(condition);
 }
 
-Dim row_major(const std::vector<Dim>& index, const std::vector<Dim>& dims,
-              const ir::SymbolTable& symbols) {
-  internal_check(index.size() == dims.size(), "an access has one index a dim of its buffer");
-  Dim offset;
-  for (std::size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + index[i];
-  return ir::simplify(offset, symbols);
-}
-
 }  // namespace anydim::codegen_cuda

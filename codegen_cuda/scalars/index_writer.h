@@ -32,8 +32,4 @@ CodeScope& home_of(CodeScope& scope, const ir::Dim& dim);
 // "int" or "long long".
 std::string index_type(bool wide);
 
-// Row-major offset of `index` in a buffer of `dims`, simplified.
-ir::Dim row_major(const std::vector<ir::Dim>& index, const std::vector<ir::Dim>& dims,
-                  const ir::SymbolTable& symbols);
-
 }  // namespace anydim::codegen_cuda

@@ -34,12 +34,12 @@ void ScalarWriter::set_scratch(std::int32_t slot, const std::string& expression,
 
 Dim ScalarWriter::load_offset(std::int32_t position) const {
   const auto& [buffer, index] = program().step(position).as<ir::step::Load>();
-  return row_major(index, kernel_.buffer_type(at(buffer)).dims, kernel_.symbols());
+  return ir::linear_offset(index, kernel_.buffer_type(at(buffer)).dims, kernel_.symbols());
 }
 
 Dim ScalarWriter::store_offset(const ir::Store& store) const {
-  return row_major(store_index(store), kernel_.output_type(at(store.output)).dims,
-                   kernel_.symbols());
+  return ir::linear_offset(store_index(store), kernel_.output_type(at(store.output)).dims,
+                           kernel_.symbols());
 }
 
 void ScalarWriter::place_store(CodeScope& scope, const ir::Store& store) {
@@ -142,7 +142,7 @@ std::string ScalarWriter::load(CodeScope& home, const ir::PlacedStep& placed,
   const DType dtype = placed.step.dtype;
   const std::vector<Dim>& dims = kernel_.buffer_type(buffer).dims;
   const std::string offset =
-      write_offset(kernel_, home, row_major(read.index, dims, kernel_.symbols()), dims);
+      write_offset(kernel_, home, ir::linear_offset(read.index, dims, kernel_.symbols()), dims);
   const std::string element =
       widened(kernel_, dtype, fmt::format("{}[{}]", kernel_.buffer(buffer), bare(offset)));
   const std::string where = mask(home, placed.mask);
@@ -188,7 +188,7 @@ void ScalarWriter::write(CodeScope& scope, const ir::PlacedStore& store) {
 
 void ScalarWriter::put(CodeScope& scope, const ir::PlacedStore& store) {
   const ir::TensorType& type = kernel_.output_type(at(store.output));
-  const Dim offset = row_major(store.index, type.dims, kernel_.symbols());
+  const Dim offset = ir::linear_offset(store.index, type.dims, kernel_.symbols());
   const std::string element = fmt::format("{}[{}]", kernel_.output(at(store.output)),
                                           bare(write_offset(kernel_, scope, offset, type.dims)));
   std::string stored = value_of(scope, store.value);

@@ -8,6 +8,7 @@
 
 #include "ir/dims/dim_node.h"
 #include "ir/error.h"
+#include "ir/hash.h"
 
 namespace anydim::ir {
 
@@ -15,32 +16,19 @@ using namespace detail;
 
 namespace {
 
-std::size_t mix(std::size_t hash, std::size_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
-  return hash * 0xff51afd7ed558ccdull;
-}
-
-// Not std::hash: the same on every run and library, so that nothing that depends on it can differ
-// between runs.
-std::size_t hash_text(std::string_view text) {
-  std::size_t hash = 0xcbf29ce484222325ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return hash;
-}
-
 std::size_t hash_of(const Dim::Node& node) {
   std::size_t hash =
-      mix(static_cast<std::size_t>(node.kind) * 7 + static_cast<std::size_t>(node.comparison),
-          static_cast<std::size_t>(node.constant));
+      mixed(static_cast<std::size_t>(node.kind) * 7 + static_cast<std::size_t>(node.comparison),
+            static_cast<std::size_t>(node.constant));
   if (node.kind == Dim::Kind::Symbol || node.kind == Dim::Kind::Value) {
-    hash = mix(mix(hash, static_cast<std::size_t>(node.leaf.kind)), hash_text(node.leaf.symbol));
-    hash = mix(mix(hash, node.leaf.value), static_cast<std::size_t>(node.leaf.element));
+    hash = mixed(mixed(hash, static_cast<std::size_t>(node.leaf.kind)), fnv1a(node.leaf.symbol));
+    hash = mixed(mixed(hash, node.leaf.value), static_cast<std::size_t>(node.leaf.element));
   }
   for (const Dim::Term& term : node.terms) {
-    hash = mix(hash, static_cast<std::size_t>(term.coefficient));
-    for (const Dim& factor : term.factors) hash = mix(hash, factor.hash());
+    hash = mixed(hash, static_cast<std::size_t>(term.coefficient));
+    for (const Dim& factor : term.factors) hash = mixed(hash, factor.hash());
   }
-  for (const Dim& operand : node.operands) hash = mix(hash, operand.hash());
+  for (const Dim& operand : node.operands) hash = mixed(hash, operand.hash());
   return hash;
 }
 

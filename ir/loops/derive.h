@@ -107,7 +107,4 @@ std::vector<std::vector<Dim>> buffer_dims(const AccessContext& context);
 std::vector<std::vector<Dim>> output_dims(const AccessContext& context,
                                           std::span<const ValueId> outputs);
 
-// Drops steps that `roots` do not need; roots are renumbered in place.
-void prune(ScalarProgram& program, std::vector<std::int32_t*> roots);
-
 }  // namespace anydim::ir::derive

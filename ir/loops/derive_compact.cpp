@@ -1,4 +1,5 @@
 #include "ir/loops/derive.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::ir::derive {
 

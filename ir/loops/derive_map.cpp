@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/loops/derive.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::ir::derive {
 

@@ -2,6 +2,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/derive.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::ir::derive {
 

@@ -162,38 +162,6 @@ Reduce reduce_kind(Op op) {
   internal_error("a primitive reduction");
 }
 
-void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
-  std::vector<bool> needed(program.steps.size());
-  for (std::int32_t* root : roots) needed[static_cast<std::size_t>(*root)] = true;
-  for (std::size_t i = program.steps.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    const ScalarStep& step = program.steps[i];
-    for (std::int32_t operand : step.operands) needed[static_cast<std::size_t>(operand)] = true;
-    for_each_dim(step, [&](const Dim& dim) {
-      for (const std::int32_t mentioned : steps_mentioned(dim))
-        needed[static_cast<std::size_t>(mentioned)] = true;
-    });
-  }
-  if (std::find(needed.begin(), needed.end(), false) == needed.end()) return;
-  std::vector<std::int32_t> renumbered(program.steps.size(), -1);
-  std::map<DimLeaf, Dim> moved;
-  std::vector<ScalarStep> kept;
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    if (!needed[i]) continue;
-    ScalarStep step = std::move(program.steps[i]);
-    for (std::int32_t& operand : step.operands)
-      operand = renumbered[static_cast<std::size_t>(operand)];
-    if (!moved.empty()) for_each_dim(step, [&](Dim& dim) { dim = dim.substitute(moved); });
-    auto position = static_cast<std::int32_t>(kept.size());
-    if (step.is<step::CheckedIndex>() && static_cast<std::size_t>(position) != i)
-      moved.emplace(step_leaf(static_cast<std::int32_t>(i)), Dim::of(step_leaf(position)));
-    renumbered[i] = position;
-    kept.push_back(std::move(step));
-  }
-  program.steps = std::move(kept);
-  for (std::int32_t* root : roots) *root = renumbered[static_cast<std::size_t>(*root)];
-}
-
 std::vector<std::vector<Dim>> buffer_dims(const AccessContext& context) {
   std::vector<std::vector<Dim>> dims(context.buffers.size());
   for (const auto& [value, position] : context.buffers)

@@ -164,39 +164,39 @@ LoopForm derive_loop_form(const Region& region) {
   return std::move(*result.form);
 }
 
-namespace {
-
-Dim points(const std::vector<Iteration>& space) {
-  Dim count = 1;
-  for (const Iteration& iteration : space) count = count * iteration.extent;
-  return count;
+Dim points_of(std::span<const Iteration> space) {
+  Dim points = 1;
+  for (const Iteration& iteration : space) points = points * iteration.extent;
+  return points;
 }
+
+namespace {
 
 std::vector<Dim> extents_of(const MapForm& form) {
   std::vector<Dim> keys;
-  for (const MapPart& part : form.parts) keys.push_back(points(part.space));
+  for (const MapPart& part : form.parts) keys.push_back(points_of(part.space));
   return keys;
 }
 std::vector<Dim> extents_of(const RowForm& form) {
-  return {points(form.outer), points(form.inner)};
+  return {points_of(form.outer), points_of(form.inner)};
 }
 std::vector<Dim> extents_of(const MatmulForm& form) {
-  return {points(form.batch), form.m.extent, form.n.extent, form.k.extent};
+  return {points_of(form.batch), form.m.extent, form.n.extent, form.k.extent};
 }
 std::vector<Dim> extents_of(const AttentionForm& form) {
-  std::vector<Dim> keys{points(form.batch), form.row.extent, form.key.extent};
+  std::vector<Dim> keys{points_of(form.batch), form.row.extent, form.key.extent};
   if (form.segments) keys.push_back(mean_segment_rows(*form.segments, form.row.extent));
   keys.insert(keys.end(), {form.depth.extent, form.width.extent});
   return keys;
 }
 std::vector<Dim> extents_of(const OrderedForm& form) {
-  std::vector<Dim> keys{points(form.outer)};
-  for (const OrderedStage& stage : form.stages) keys.push_back(points(stage.inner));
+  std::vector<Dim> keys{points_of(form.outer)};
+  for (const OrderedStage& stage : form.stages) keys.push_back(points_of(stage.inner));
   return keys;
 }
-std::vector<Dim> extents_of(const CompactForm& form) { return {points(form.space)}; }
+std::vector<Dim> extents_of(const CompactForm& form) { return {points_of(form.space)}; }
 std::vector<Dim> extents_of(const SortForm& form) {
-  return {points(form.outer), form.item.extent, form.rank.extent, points(form.depth)};
+  return {points_of(form.outer), form.item.extent, form.rank.extent, points_of(form.depth)};
 }
 
 }  // namespace

@@ -355,6 +355,9 @@ struct LoopForm {
   std::vector<KernelCheck> checks;
 };
 
+// The product of a space's extents; 1 for none.
+Dim points_of(std::span<const Iteration> space);
+
 // One expression for an access: row-major offset in elements of `index` in a buffer of `dims`,
 // simplified.
 Dim linear_offset(const std::vector<Dim>& index, const std::vector<Dim>& dims,

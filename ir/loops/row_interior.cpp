@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ir/dims/affine.h"
-#include "ir/loops/derive.h"
 #include "ir/loops/scalar_program.h"
 
 namespace anydim::ir {
@@ -95,7 +94,7 @@ class Interior {
       if (guarded->conditions.empty()) same[i] = steps[i].operands[0];
     }
     for (std::int32_t* root : roots) *root = same[static_cast<std::size_t>(*root)];
-    if (any) derive::prune(stage.program, roots);
+    if (any) prune(stage.program, roots);
     any_ = any_ || any;
   }
 

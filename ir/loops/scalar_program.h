@@ -12,6 +12,9 @@ namespace anydim::ir {
 // The checked indices of its own program that a dim mentions.
 std::vector<std::int32_t> steps_mentioned(const Dim& dim);
 
+// Drops steps that `roots` do not need; roots are renumbered in place.
+void prune(ScalarProgram& program, std::vector<std::int32_t*> roots);
+
 // The op of an Apply step, with its flags.
 ScalarOp scalar_op(const ScalarStep& step);
 // Attributes that make a binding of it.

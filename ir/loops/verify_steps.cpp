@@ -139,9 +139,7 @@ void verify_compaction(const KernelHeader& header, std::span<const Iteration> sp
     if (result >= 0)
       verify_numbers(header, "result", result, verify_result(header, result), elements);
   };
-  Dim points = 1;
-  for (const Iteration& loop : space) points = points * loop.extent;
-  list(positions, points);
+  list(positions, points_of(space));
   list(count, 1);
 }
 

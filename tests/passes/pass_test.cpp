@@ -124,6 +124,10 @@ TEST(Passes, NamesOfSkippedOnesAreChecked) {
   EXPECT_EQ(error_of([&] { run_passes(module, context); }), expected);
   EXPECT_EQ(error_of([&] { run_passes(module, context, names); }), expected);
   EXPECT_EQ(error_of([&] { run_to_fork(module, context); }), expected);
+  options.skipped = {"hide_rows"};
+  EXPECT_EQ(error_of([&] { run_passes(module, context); }),
+            "'hide_rows' stands beside the pipeline, which does not run it: there is nothing to "
+            "skip");
 }
 
 }  // namespace

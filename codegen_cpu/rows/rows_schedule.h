@@ -1,0 +1,30 @@
+// `rows vector=LANES unroll=VECTORS grain=ELEMENTS across=0|1`
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "ir/schedule_fields.h"
+
+namespace anydim::codegen_cpu {
+
+struct RowsSchedule {
+  std::int64_t vector = 1;
+  std::int64_t unroll = 1;
+  std::int64_t grain = 1;  // of one task: elements, with `across` rows
+  // Lanes run along the last outer iteration, every lane a row of its own, rather than along a row.
+  bool across = false;
+
+  static constexpr auto fields() {
+    return std::tuple{ir::ScheduleField{"vector", &RowsSchedule::vector},
+                      ir::ScheduleField{"unroll", &RowsSchedule::unroll},
+                      ir::ScheduleField{"grain", &RowsSchedule::grain},
+                      ir::ScheduleField{"across", &RowsSchedule::across}};
+  }
+  static RowsSchedule from(const ir::Schedule& schedule) {
+    return ir::read_fields<RowsSchedule>(schedule);
+  }
+  ir::Schedule schedule() const { return ir::write_fields("rows", *this); }
+};
+
+}  // namespace anydim::codegen_cpu

@@ -1,0 +1,70 @@
+#include "passes/fusion_block.h"
+
+#include <utility>
+
+#include "ir/loops/loop_form.h"
+#include "passes/fusible.h"
+#include "passes/fusion_limits.h"
+#include "passes/outline.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+FusionBlock::FusionBlock(const Function& function, Block& block, const FunctionFacts& facts)
+    : function_(function), block_(block), facts_(facts) {
+  graph_.emplace(function_, block_, facts_.in_types);
+}
+
+std::vector<Binding> FusionBlock::bindings_of(const Members& members) const {
+  std::vector<Binding> list;
+  for (std::size_t member : members) list.push_back(block_.bindings[member]);
+  return list;
+}
+
+SubgraphKey FusionBlock::key_of(const std::vector<Binding>& bindings,
+                                const std::vector<ValueId>& outputs) const {
+  return subgraph_key(function_, bindings, outputs, facts_.constants);
+}
+
+bool FusionBlock::has_form(const Members& members, const std::vector<ValueId>& outputs) const {
+  const std::vector<Binding> list = bindings_of(members);
+  auto [found, fresh] = forms_.try_emplace(key_of(list, outputs), false);
+  if (fresh) {
+    const LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
+    found->second = result.form && is_small(*result.form);
+  }
+  return found->second;
+}
+
+void FusionBlock::add_literals(Members& members) const {
+  Members found;
+  for (std::size_t member : members) {
+    const Binding& reader = block_.bindings[member];
+    for (std::size_t o = 0; o < reader.operands.size(); ++o) {
+      const ValueId operand = reader.operands[o];
+      if (operand == no_value || graph_->producer(operand) < 0 ||
+          info(reader.op).reads_before_loops(o))
+        continue;
+      const auto source = static_cast<std::size_t>(graph_->producer(operand));
+      if (is_literal(block_.bindings[source]) && !stays_outside(block_.bindings[source]))
+        found.insert(source);
+    }
+  }
+  members.merge(found);
+}
+
+void FusionBlock::put_together(Groups& groups) {
+  const std::vector<std::size_t> order = contiguous_order(*graph_, block_, groups);
+  std::vector<Binding> bindings;
+  Groups ordered;
+  for (std::size_t i : order) {
+    bindings.push_back(std::move(block_.bindings[i]));
+    ordered.push_back(groups[i]);
+  }
+  block_.bindings = std::move(bindings);
+  groups = std::move(ordered);
+  graph_.emplace(function_, block_, facts_.in_types);
+}
+
+}  // namespace anydim::passes

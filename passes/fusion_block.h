@@ -1,0 +1,65 @@
+// One block on its way into kernels: what all stages of fusion ask of it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/fusion_graph.h"
+#include "passes/subgraph_key.h"
+
+namespace anydim::passes {
+
+struct FunctionFacts {
+  std::vector<bool> constants;  // results of `constant`
+  std::unordered_set<ir::ValueId> in_types;
+  bool joins_rows = true;         // Backend::joins_rows_to_products()
+  bool rounds_when_read = false;  // Backend::rounds_keys_and_values()
+};
+
+// Bindings of one kernel, by position in the block; no more than `most_members`, as deriving its
+// form takes time and stack by their number.
+using Members = std::set<std::size_t>;
+inline constexpr std::size_t most_members = 512;
+
+// By binding of the block the group that it belongs to, or -1.
+using Groups = std::vector<std::ptrdiff_t>;
+
+class FusionBlock {
+ public:
+  // All that it is given outlives it.
+  FusionBlock(const ir::Function& function, ir::Block& block, const FunctionFacts& facts);
+
+  const ir::Function& function() const { return function_; }
+  const ir::Block& block() const { return block_; }
+  const FunctionFacts& facts() const { return facts_; }
+  const FusionGraph& graph() const { return *graph_; }
+  const ir::Binding& binding(std::size_t position) const { return block_.bindings[position]; }
+
+  std::vector<ir::Binding> bindings_of(const Members& members) const;
+  SubgraphKey key_of(const std::vector<ir::Binding>& bindings,
+                     const std::vector<ir::ValueId>& outputs) const;
+  // Whether the members can be one kernel that gives the outputs.
+  bool has_form(const Members& members, const std::vector<ir::ValueId>& outputs) const;
+  // Literals that members read belong to their kernel: they cost nothing, and an op is understood
+  // only together with all of them.
+  void add_literals(Members& members) const;
+
+  // Puts each group's members side by side, with the groups.
+  void put_together(Groups& groups);
+  void replace(std::vector<ir::Binding> bindings) { block_.bindings = std::move(bindings); }
+
+ private:
+  const ir::Function& function_;
+  ir::Block& block_;
+  const FunctionFacts& facts_;
+  std::optional<FusionGraph> graph_;
+  // Answers by what the subgraph is: models repeat their layers.
+  mutable std::map<SubgraphKey, bool> forms_;
+};
+
+}  // namespace anydim::passes

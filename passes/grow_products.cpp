@@ -1,0 +1,133 @@
+#include "passes/grow_products.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "passes/fusible.h"
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+class Grower {
+ public:
+  explicit Grower(const FusionBlock& block)
+      : block_(block), groups_(block.block().bindings.size(), -1) {}
+
+  Groups run() {
+    std::ptrdiff_t group = 0;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (groups_[i] >= 0 || !is_anchor(block_.binding(i).op)) continue;
+      for (std::size_t member : grown_from(i)) groups_[member] = group;
+      ++group;
+    }
+    return std::move(groups_);
+  }
+
+ private:
+  Members grown_from(std::size_t anchor) const {
+    Members members{anchor};
+    ValueId frontier = block_.binding(anchor).results[0];
+    while (members.size() < most_members) {
+      const auto next = next_user(members, frontier);
+      if (!next) break;
+      members.insert(*next);
+      frontier = block_.binding(*next).results[0];
+    }
+    add_narrowings(members, frontier);
+    add_extremes(members, frontier);
+    return members;
+  }
+
+  bool multiplies(const Members& members) const {
+    return std::ranges::any_of(
+        members, [&](std::size_t member) { return is_product(block_.binding(member).op); });
+  }
+
+  std::optional<std::size_t> next_user(const Members& members, ValueId frontier) const {
+    // What is kept anyway is read back by whoever needs it; going on would only write a second
+    // result.
+    if (block_.graph().escapes(frontier)) return std::nullopt;
+    const auto& users = block_.graph().users(frontier);
+    if (users.size() != 1 || groups_[users[0]] >= 0) return std::nullopt;
+    const Binding& user = block_.binding(users[0]);
+    if (user.results.size() != 1 || is_product(user.op) || stays_outside(user)) return std::nullopt;
+    if (!is_pointwise(user) && !is_anchor(user.op)) return std::nullopt;
+    if (!block_.facts().joins_rows && is_anchor(user.op) && multiplies(members))
+      return std::nullopt;
+    // Products read the narrow value and widen it themselves.
+    if (is_widening(block_.function(), user) && feeds_product(user.results[0])) return std::nullopt;
+    if (block_.graph().path_around(members, users[0])) return std::nullopt;
+    Members extended = members;
+    extended.insert(users[0]);
+    block_.add_literals(extended);
+    if (!block_.has_form(extended, {user.results[0]})) return std::nullopt;
+    return users[0];
+  }
+
+  // Directly or through views.
+  bool feeds_product(ValueId value) const {
+    const auto& users = block_.graph().users(value);
+    return std::any_of(users.begin(), users.end(), [&](std::size_t user) {
+      const Binding& binding = block_.binding(user);
+      if (is_product(binding.op)) return true;
+      return is_view(binding.op) &&
+             std::any_of(binding.results.begin(), binding.results.end(),
+                         [&](ValueId result) { return feeds_product(result); });
+    });
+  }
+
+  // Where others read the wide value too, its conversion to 16 bits is a second, smaller result of
+  // the same kernel instead of another pass over memory.
+  void add_narrowings(Members& members, ValueId frontier) const {
+    for (std::size_t user : block_.graph().users(frontier)) {
+      const Binding& binding = block_.binding(user);
+      if (groups_[user] >= 0 || !is_narrowing(block_.function(), binding) || members.contains(user))
+        continue;
+      Members extended = members;
+      extended.insert(user);
+      if (block_.has_form(extended, {frontier, binding.results[0]})) members = std::move(extended);
+    }
+  }
+
+  static bool is_extreme(const Binding& binding) {
+    return binding.op == Op::reduce_max || binding.op == Op::reduce_min;
+  }
+
+  // The largest and the smallest element of each row, by which rows are quantised, are results of
+  // the kernel that computes the rows, and of one kernel where that is another's.
+  void add_extremes(Members& members, ValueId frontier) const {
+    // A product whose rows no one needs whole is computed in blocks of columns too, which share its
+    // weights among few rows.
+    const bool whole_rows = std::ranges::any_of(members, [&](std::size_t member) {
+      return is_anchor(block_.binding(member).op) && !is_product(block_.binding(member).op);
+    });
+    if (multiplies(members) && !whole_rows) return;
+    std::vector<ValueId> outputs{frontier};
+    std::vector<std::size_t> users = block_.graph().users(frontier);
+    if (const Binding& only = block_.binding(*members.begin());
+        members.size() == 1 && is_extreme(only))
+      users = block_.graph().users(only.operands[0]);
+    for (std::size_t user : users) {
+      const Binding& binding = block_.binding(user);
+      if (groups_[user] >= 0 || members.contains(user) || !is_extreme(binding)) continue;
+      Members extended = members;
+      extended.insert(user);
+      outputs.push_back(binding.results[0]);
+      if (block_.has_form(extended, outputs)) members = std::move(extended);
+      else outputs.pop_back();
+    }
+  }
+
+  const FusionBlock& block_;
+  Groups groups_;
+};
+
+}  // namespace
+
+Groups grow_products(const FusionBlock& block) { return Grower(block).run(); }
+
+}  // namespace anydim::passes

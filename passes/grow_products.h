@@ -1,0 +1,14 @@
+// The first stage of fusion: products and reductions with what follows them.
+#pragma once
+
+#include "passes/fusion_block.h"
+
+namespace anydim::passes {
+
+// Each anchor grows over the chain of single uses that derive_loop_form() accepts (bias, GELU,
+// residual; layer norm where the backend joins rows to products), and takes in a conversion of its
+// end to 16 bits, and the largest and smallest element of each of its rows, that other users stand
+// beside.
+Groups grow_products(const FusionBlock& block);
+
+}  // namespace anydim::passes
