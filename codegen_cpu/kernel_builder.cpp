@@ -182,9 +182,8 @@ void KernelBuilder::for_range(Scope& scope, llvm::Value* begin, llvm::Value* end
 
 void KernelBuilder::fetch(llvm::Value* first, std::int64_t bytes, std::uint32_t level,
                           bool written) {
-  constexpr std::int64_t line = 64;
   constexpr std::uint32_t data = 1;
-  for (std::int64_t at = 0; at < bytes; at += line) {
+  for (std::int64_t at = 0; at < bytes; at += line_bytes) {
     llvm::Value* place =
         builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, static_cast<std::uint64_t>(at));
     builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},

@@ -5,9 +5,12 @@
 
 namespace anydim::codegen_cpu {
 
+// Elements that fill the cache lines which so many take.
+ir::Dim whole_lines(const ir::Dim& elements, ir::DType dtype);
+
 class ScratchLayout {
  public:
-  // Address of the next `bytes` (over region symbols), aligned to 64; computed at the kernel's
+  // Address of the next `bytes` (over region symbols), aligned to a line; computed at the kernel's
   // entry.
   llvm::Value* reserve(KernelBuilder& kernel, const ir::Dim& bytes);
   // Of all parts.

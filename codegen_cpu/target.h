@@ -18,6 +18,9 @@ enum class Level {
 
 std::string_view name_of(Level level);
 
+// Of a cache, on every x86-64 processor.
+inline constexpr std::int64_t line_bytes = 64;
+
 struct Target {
   Level level = Level::Baseline;
   bool avx512_bf16 = false;  // dot products of bf16 pairs

@@ -86,10 +86,7 @@ class AttentionEmitter {
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
   bool pairs() const { return product_.depths() != 1; }
   // Elements of a row of the packed queries: whole cache lines.
-  Dim query_stride() const {
-    const std::int64_t line = 64 / static_cast<std::int64_t>(ir::size_of(product_.left));
-    return ir::ceil_div(form_.depth.extent, line) * line;
-  }
+  Dim query_stride() const { return whole_lines(form_.depth.extent, product_.left); }
   // At here(): steps that `depths` (i64) fill.
   Value* steps(Value* depths) {
     auto& builder = kernel_.here();

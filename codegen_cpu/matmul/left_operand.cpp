@@ -12,12 +12,6 @@ namespace anydim::codegen_cpu {
 using ir::Dim;
 using llvm::Value;
 
-namespace {
-
-constexpr std::int64_t cache_line = 64;  // bytes
-
-}  // namespace
-
 void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value* key,
               const KernelBuilder::Body& pack) {
   auto& builder = kernel.at(task);
@@ -49,7 +43,7 @@ void LeftOperand::spread_places() {
   if (!windows_->planes && windows_->channels() % product.depths() == 0 &&
       rows_without_conflict(windows_->row_elements() * bytes) <
           static_cast<double>(std::min(schedule_.rows, unit())))
-    windows_->spread = cache_line / bytes;
+    windows_->spread = line_bytes / bytes;
 }
 
 Dim LeftOperand::units() const {
@@ -72,11 +66,7 @@ std::int64_t LeftOperand::fewest_blocks() const {
   return ceiling(schedule_.fewest_rows(kernel_.interval_of(form_.m.extent)), schedule_.rows);
 }
 
-Dim LeftOperand::row_stride() const {
-  const std::int64_t line =
-      cache_line / static_cast<std::int64_t>(ir::size_of(operands_.product.left));
-  return ir::ceil_div(form_.k.extent, line) * line;
-}
+Dim LeftOperand::row_stride() const { return whole_lines(form_.k.extent, operands_.product.left); }
 
 std::optional<std::int64_t> LeftOperand::known_stride() const {
   if (operands_.left) return operands_.left->row_stride.constant();

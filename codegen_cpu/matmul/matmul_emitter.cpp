@@ -240,9 +240,8 @@ class MatmulEmitter {
 
     if (right_fetches_ != 0) {
       Value* blocks = left_->blocks(task, task_units_);
-      constexpr std::int64_t line = 64;
       // Rounded up, so that nothing is left out.
-      Value* all = kernel_.constant(line * (schedule_.columns / panel_));
+      Value* all = kernel_.constant(line_bytes * (schedule_.columns / panel_));
       Value* times = builder.CreateMul(blocks, kernel_.constant(right_fetches_));
       fetch_step_ = builder.CreateUDiv(
           builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);

@@ -25,7 +25,6 @@ constexpr std::int64_t short_depth = 64;  // steps
 // A body of this many multiply-adds hides a fetch of each kind: every pass has them, and there is
 // one loop to compile.
 constexpr std::int64_t hiding_operations = 16;
-constexpr std::int64_t line_bytes = 64;
 constexpr unsigned first_fetched = 9;  // the argument behind ahead_step
 
 // Of the arguments behind ahead_step.

@@ -9,13 +9,7 @@
 
 namespace anydim::codegen_cpu {
 
-namespace {
-
 using llvm::Value;
-
-constexpr std::int64_t line = 64;  // bytes
-
-}  // namespace
 
 TileFetches::TileFetches(KernelBuilder& kernel, const ir::MatmulForm& form)
     : kernel_(kernel), form_(form) {
@@ -71,7 +65,7 @@ void TileFetches::emit(Scope& block, ProgramEmitter& epilogue, const Tile& tile,
   // find them in the second-level cache.
   if (left_row_) {
     Value* bytes = builder.CreateMul(tile.rows, kernel_.constant(*left_row_));
-    Value* lines = builder.CreateUDiv(bytes, kernel_.constant(line));
+    Value* lines = builder.CreateUDiv(bytes, kernel_.constant(line_bytes));
     arguments.push_back(builder.CreateGEP(builder.getInt8Ty(), tile.left, bytes));
     arguments.push_back(builder.CreateSelect(tile.in_first_group, lines, kernel_.constant(0)));
   }
