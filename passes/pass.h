@@ -59,8 +59,6 @@ std::span<const Pass> pipeline_passes();
 // headers' other functions give; with run_passes() they leave a module alone that they are not for,
 // and warn why.
 std::span<const Pass> branch_passes();
-// Of both.
-const Pass* find_pass(std::string_view name);
 
 // The passes before the fork of the list (ANYDIM_FORK), without the skipped ones: what the branches
 // there read. Running the whole pipeline on its result changes nothing of

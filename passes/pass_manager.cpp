@@ -81,36 +81,20 @@ void run_one(const Pass& pass, ir::Module& module, PassContext& context) {
   if (options.on_change && ir::print(module) != before) options.on_change(pass.name, module);
 }
 
-}  // namespace
-
-namespace {
-
 const Pass* found(std::span<const Pass> passes, std::string_view name) {
   const auto at = std::ranges::find(passes, name, &Pass::name);
   return at == passes.end() ? nullptr : &*at;
 }
 
-}  // namespace
-
-std::span<const Pass> pipeline_passes() { return all_passes; }
-std::span<const Pass> branch_passes() { return all_branches; }
-
-const Pass* find_pass(std::string_view name) {
-  const Pass* pass = found(all_passes, name);
-  return pass != nullptr ? pass : found(all_branches, name);
-}
-
-namespace {
-
-const Pass& named(const std::string& name, const Pass* pass) {
-  if (pass == nullptr)
-    throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
-  return *pass;
+const Pass& named(std::string_view name) {
+  for (const std::span<const Pass> passes : {pipeline_passes(), branch_passes()})
+    if (const Pass* pass = found(passes, name)) return *pass;
+  throw Error(ErrorKind::CommandLine, fmt::format("there is no pass named '{}'", name));
 }
 
 void check_skipped(const PassContext& context) {
   for (const std::string& name : context.options.skipped) {
-    named(name, find_pass(name));
+    named(name);
     if (found(all_branches, name) != nullptr)
       throw Error(ErrorKind::CommandLine,
                   fmt::format("'{}' stands beside the pipeline, which does not run it: there is "
@@ -127,6 +111,9 @@ void run_all(std::span<const Pass> passes, ir::Module& module, PassContext& cont
 
 }  // namespace
 
+std::span<const Pass> pipeline_passes() { return all_passes; }
+std::span<const Pass> branch_passes() { return all_branches; }
+
 void run_to_fork(ir::Module& module, PassContext& context) {
   check_skipped(context);
   run_all(pipeline_passes().first(fork), module, context);
@@ -135,7 +122,7 @@ void run_to_fork(ir::Module& module, PassContext& context) {
 void run_passes(ir::Module& module, PassContext& context, std::span<const std::string> names) {
   check_skipped(context);
   if (names.empty()) return run_all(pipeline_passes(), module, context);
-  for (const std::string& name : names) run_one(named(name, find_pass(name)), module, context);
+  for (const std::string& name : names) run_one(named(name), module, context);
 }
 
 }  // namespace anydim::passes

@@ -146,6 +146,10 @@ RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable,
 
 RegionBench::~RegionBench() = default;
 
+const ir::Region& RegionBench::region_of(std::int32_t kernel) const {
+  return executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+}
+
 const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t kernel,
                                                                 std::size_t call) {
   if (kept_bytes_ > most_kept_bytes && !kept_.contains(kernel)) {
@@ -157,7 +161,7 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
   if (known != kept.captured.end()) return known->second;
 
   const ir::Program& program = executable_->program();
-  const ir::Region& region = program.kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region = region_of(kernel);
   const std::map<const ir::Code::Launch*, const ir::Code*> owners = launch_owners(program);
   const std::vector<ir::ValueId>& parameters = region.body.body.parameters;
   const std::vector<ir::ValueId>& results = region.body.body.results;
@@ -209,8 +213,7 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
 std::shared_ptr<const RegionBench::Code> RegionBench::compile(std::int32_t kernel,
                                                               const ir::Bucket& bucket,
                                                               const ir::Schedule& schedule) const {
-  const ir::Region& region =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region = region_of(kernel);
   return std::make_shared<const Code>(region,
                                       executable_->backend().compile(region, bucket, schedule));
 }
@@ -227,8 +230,7 @@ std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(
 }
 
 std::vector<ir::Tensor> RegionBench::reference(std::int32_t kernel, const Captured& launch) const {
-  const ir::Region& region =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region = region_of(kernel);
   // As a program's only binding: that gives symbols values which no input's dims tell.
   ir::Module module;
   module.regions.push_back(region);
@@ -275,8 +277,7 @@ std::string RegionBench::check(std::int32_t kernel, const Code& code, const Capt
   if (error.check >= 0)
     return fmt::format("it reported check {} with {} on inputs that pass it", error.check,
                        error.value);
-  const ir::Region& region =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region = region_of(kernel);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const GuardedMemory& memory = results[launch.first_result + i];
     const ir::Tensor got(launch.results[i].first, launch.results[i].second,
@@ -293,24 +294,21 @@ const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const T
                                                     const Captured& launch) {
   std::vector<ir::Tensor>& known = kept_[kernel].trusted[{point.call, point.keys}];
   if (!known.empty()) return known;
-  const ir::Region& region =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region = region_of(kernel);
   const auto can_evaluate = [&](const Captured& one) {
     return least_work(region, one.extents).multiply_adds <= most_reference_multiply_adds;
   };
-  if ((point.call == 0 || captured(kernel, 0).empty()) && can_evaluate(launch))
+  if ((point.call == 0 || small_launch(kernel) == nullptr) && can_evaluate(launch))
     return known = reference(kernel, launch);
   // What the reference confirms at the small call is believed at larger ones.
   const std::shared_ptr<const Code> code = incumbent(kernel, point.keys);
-  for (const Captured& small : captured(kernel, 0)) {
-    if (!can_evaluate(small)) break;
+  const Captured* small = small_launch(kernel);
+  if (small != nullptr && can_evaluate(*small)) {
     Outcome outcome = Outcome::Ok;
-    const auto own = incumbent(kernel, small.keys);
-    const std::string fault =
-        check(kernel, *own, small, trusted(kernel, {0, small.keys}, small), outcome);
+    const std::string fault = check(kernel, *incumbent(kernel, small->keys), *small,
+                                    trusted(kernel, {0, small->keys}, *small), outcome);
     if (!fault.empty())
       throw Error(ErrorKind::Internal, fmt::format("the default schedule is wrong: {}", fault));
-    break;
   }
   auto& results = const_cast<std::vector<GuardedMemory>&>(launch.memory);
   for (std::size_t i = launch.first_result; i < results.size(); ++i) results[i].poison();
@@ -365,6 +363,11 @@ PointTimes RegionBench::time(const Code& candidate, const Code& incumbent,
   return told;
 }
 
+const RegionBench::Captured* RegionBench::small_launch(std::int32_t kernel) {
+  const std::vector<Captured>& launches = captured(kernel, 0);
+  return launches.empty() ? nullptr : &launches.front();
+}
+
 std::vector<const RegionBench::Captured*> RegionBench::launches_at(std::int32_t kernel,
                                                                    const TrialPoint& point,
                                                                    std::size_t most) {
@@ -372,24 +375,19 @@ std::vector<const RegionBench::Captured*> RegionBench::launches_at(std::int32_t 
   for (const Captured& launch : captured(kernel, point.call))
     if (launch.keys == point.keys && launches.size() < most) launches.push_back(&launch);
   if (launches.empty())
-    throw Error(
-        ErrorKind::Inputs,
-        fmt::format("call {} does not launch {} at keys {}", point.call,
-                    executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region.name,
-                    fmt::join(point.keys, ", ")));
+    throw Error(ErrorKind::Inputs,
+                fmt::format("call {} does not launch {} at keys {}", point.call,
+                            region_of(kernel).name, fmt::join(point.keys, ", ")));
   return launches;
 }
 
 Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
                            const std::function<void()>& compiled) {
   const std::int32_t kernel = request.kernel;
-  const ir::Region& region =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).region;
+  const ir::Region& region = region_of(kernel);
   // The candidate is not blamed for the time that wanted results take.
-  for (const Captured& small : captured(kernel, 0)) {
-    trusted(kernel, {0, small.keys}, small);
-    break;
-  }
+  const Captured* small = small_launch(kernel);
+  if (small != nullptr) trusted(kernel, {0, small->keys}, *small);
   for (const TrialPoint& point : request.points)
     trusted(kernel, point, *launches_at(kernel, point, 1)[0]);
   Trial trial;
@@ -405,11 +403,10 @@ Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
   trial.resources = code->resources;
   if (compiled) compiled();
   try {
-    for (const Captured& small : captured(kernel, 0)) {
+    if (small != nullptr) {
       trial.detail =
-          check(kernel, *code, small, trusted(kernel, {0, small.keys}, small), trial.outcome);
+          check(kernel, *code, *small, trusted(kernel, {0, small->keys}, *small), trial.outcome);
       if (trial.outcome != Outcome::Ok) return trial;
-      break;
     }
     for (const TrialPoint& point : request.points) {
       const std::vector<const Captured*> launches = launches_at(kernel, point, rules.layers);
@@ -490,8 +487,7 @@ std::vector<Trial> RegionBench::measure_in_calls(std::span<const TrialRequest> r
   std::map<std::size_t, Watched> watched;  // by call
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const TrialRequest& request = requests[i];
-    const ir::Region& region =
-        executable_->program().kernels.at(static_cast<std::size_t>(request.kernel)).region;
+    const ir::Region& region = region_of(request.kernel);
     const auto code = compile(request.kernel, whole_range(region), request.schedule);
     internal_check(substitutes.emplace(request.kernel, code).second,
                    "a kernel has one candidate in a call");

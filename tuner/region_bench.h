@@ -103,7 +103,10 @@ class RegionBench {
   struct Captured;
   struct Code;
   struct Results;
+  const ir::Region& region_of(std::int32_t kernel) const;
   const std::vector<Captured>& captured(std::int32_t kernel, std::size_t call);
+  // One of the small call, or null where that launches none. Kept as captured() keeps it.
+  const Captured* small_launch(std::int32_t kernel);
   // At least one, and at most so many.
   std::vector<const Captured*> launches_at(std::int32_t kernel, const TrialPoint& point,
                                            std::size_t most);
