@@ -420,10 +420,11 @@ def variant_cases():
 
 
 def profile_cases():
-    """A product that fills the device and one that does not, attention over equal and over ragged
-    lengths; a call each, since every one is replayed for each set of counters."""
-    chosen = [*list(matmul_headlines())[1:3], attention_sweep(True)[0], ragged_sweep(True)[0]]
-    for case in chosen:
+    """A product that does not fill the device, attention over equal lengths, and over ragged ones
+    that are short and shorter, without the equal ones beside them; a call each, since every one is
+    replayed for each set of counters."""
+    ragged = [{**case, "shapes": []} for case in ragged_sweep(True)[1:3]]
+    for case in (list(matmul_headlines())[1], attention_sweep(True)[1], *ragged):
         yield {
             **case, "id": f"profile/{case['id']}", "cublas": False, "cache_extremes": False,
             "copies": 1, "repetitions": 1}

@@ -7,10 +7,11 @@ import re
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "MemoryWorkloadAnalysis",
             "LaunchStats", "Occupancy")
 LAUNCHES = 4  # profiled of each case; what follows runs as it would alone
-# Of hundreds of counters.
+# Of hundreds of counters: of those that are told as mean, sum, least and most, one.
 KEPT = re.compile(
-    r"gpu__time_duration|pipe_tensor|average_warps?_issue_stalled_.*ratio|lts__t_bytes|dram__bytes|l1tex__m_xbar|sm__throughput.*pct|lts__throughput.*pct|"
-    r"registers_per_thread|shared_mem_per_block_dynamic|warps_active.*pct|sm__cycles_active")
+    r"gpu__time_duration\.sum|sm__pipe_tensor_cycles_active\.avg\..*active|average_warps?_issue_stalled_\w+\.ratio|dram__bytes\.sum|(lts|sm)__throughput\.avg|lts__t_bytes\.sum|"
+    r"launch__registers_per_thread$|shared_mem_per_block_dynamic|sm__warps_active\.avg|sm__cycles_active\.avg"
+)
 
 
 def command(tool, counters, worker):

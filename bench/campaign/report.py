@@ -1,5 +1,6 @@
 """What a campaign found, as one JSON object and as Markdown tables."""
 import datetime
+import json
 import math
 
 
@@ -18,11 +19,29 @@ def outcome(name, climbed):
     return "passed" if right == all_cases else f"passed {right} of {all_cases} cases"
 
 
+def as_json(summary):
+    """A line a row, so that what is committed can be read and compared."""
+    def section(value):
+        if not isinstance(value, (list, dict)) or not value:
+            return json.dumps(value)
+        rows = [json.dumps(row) for row in value] if isinstance(value, list) else [
+            f"{json.dumps(key)}: {json.dumps(row)}" for key, row in value.items()]
+        begin, end = "[]" if isinstance(value, list) else "{}"
+        return begin + "\n  " + ",\n  ".join(rows) + end
+
+    return "{" + ",\n".join(f" {json.dumps(name)}: {section(value)}"
+                            for name, value in summary.items()).lstrip() + "}\n"
+
+
 def summarise(campaign):
     entries = campaign.record.latest()
     summary = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "system": information_of(entries), "stopped": campaign.stopped,
+        "system": {
+            # A folder of that machine tells nobody else anything.
+            name: value
+            for name, value in information_of(entries).items() if name != "kernel cache"
+        }, "stopped": campaign.stopped,
         "refused": campaign.record.refused, "rungs": {
             **{name: outcome(name, campaign.climbed) for name in sorted(campaign.passed)},
             **campaign.closed

@@ -354,8 +354,8 @@ def pack_primitives(folder, out):
 
 def write_results(campaign, out):
     summary = report.summarise(campaign)
-    for name, text in (("results.json", json.dumps(summary, indent=1) + "\n"),
-                       ("results.md", report.markdown(summary))):
+    for name, text in (("results.json", report.as_json(summary)), ("results.md",
+                                                                   report.markdown(summary))):
         (out / name).write_text(text, encoding="utf8")
     files = [each for each in out.rglob("*") if each.is_file()]
     large = [each.name for each in files if each.stat().st_size > MOST_FILE_BYTES]
