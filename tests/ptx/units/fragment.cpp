@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "ir/error.h"
@@ -61,6 +62,36 @@ std::vector<double> row_of_product(std::span<const double> a, std::span<const do
   return sums;
 }
 
+// Bits behind the binary point that are kept of what is added, where the largest is in [1, 4).
+constexpr int kept_bits = 25;
+// Of sums that f32 has: a number is 2^exponent times one in [1, 2).
+constexpr int least_exponent = -300, not_finite = 1000;
+
+int exponent_of(double value) {
+  if (!std::isfinite(value)) return 2 * not_finite;
+  return value == 0 ? -not_finite : std::ilogb(value);
+}
+
+// Cut off; what is added fits 32 bits, but for what is not finite.
+double aligned(double value) {
+  return static_cast<std::int32_t>(std::clamp(value, -0x1p30, 0x1p30));
+}
+
+float toward_zero(double value) {
+  const float nearest = static_cast<float>(value);
+  const bool farther = std::isfinite(nearest) && std::abs(double{nearest}) > std::abs(value);
+  return farther ? std::nextafter(nearest, 0.0F) : nearest;
+}
+
+// Of numbers that are not all finite.
+float plain_sum(std::span<const double> a, std::span<const double> b, int row, int column,
+                int columns, int k, float addend) {
+  double sum = 0;
+  for (int i = 0; i < k; ++i)
+    sum += a[std::size_t(row) * k + i] * b[std::size_t(i) * columns + column];
+  return static_cast<float>(sum + addend);
+}
+
 // The values of one operand as a matrix; `element` says where a lane's parts belong.
 template <typename Element>
 std::vector<double> gather(const WarpRegisters& registers, ElementFormat format, int rows,
@@ -84,12 +115,35 @@ std::vector<double> gather(const WarpRegisters& registers, ElementFormat format,
 
 void multiply_accumulate(std::span<const double> a, std::span<const double> b,
                          std::span<float> accumulators, int rows, int columns, int k) {
+  std::vector<int> left(a.size()), right(b.size());
+  std::ranges::transform(a, left.begin(), exponent_of);
+  std::ranges::transform(b, right.begin(), exponent_of);
+  std::vector<int> most(columns);
+  std::vector<double> scale(columns), sums(columns);
   for (int row = 0; row < rows; ++row) {
-    const std::vector<double> sums = row_of_product(a, b, row, columns, k);
-    for (int column = 0; column < columns; ++column) {
-      float& target = accumulators[std::size_t(row) * columns + column];
-      target = static_cast<float>(sums[column] + target);
+    float* const targets = accumulators.data() + std::size_t(row) * columns;
+    for (int column = 0; column < columns; ++column) most[column] = exponent_of(targets[column]);
+    for (int i = 0; i < k; ++i) {
+      const int own = left[std::size_t(row) * k + i];
+      const int* others = right.data() + std::size_t(i) * columns;
+      for (int column = 0; column < columns; ++column)
+        most[column] = std::max(most[column], own + others[column]);
     }
+    for (int column = 0; column < columns; ++column) {
+      // A sum of nothing but zeros has no exponent.
+      scale[column] = std::ldexp(1.0, kept_bits - std::max(most[column], least_exponent));
+      sums[column] = aligned(targets[column] * scale[column]);
+    }
+    for (int i = 0; i < k; ++i) {
+      const double own = a[std::size_t(row) * k + i];
+      const double* others = b.data() + std::size_t(i) * columns;
+      for (int column = 0; column < columns; ++column)
+        sums[column] += aligned(own * others[column] * scale[column]);
+    }
+    for (int column = 0; column < columns; ++column)
+      targets[column] = most[column] >= not_finite
+                            ? plain_sum(a, b, row, column, columns, k, targets[column])
+                            : toward_zero(sums[column] / scale[column]);
   }
 }
 

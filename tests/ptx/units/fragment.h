@@ -34,10 +34,13 @@ Coordinates operand_b_element(ElementFormat format, int lane, int reg, int part)
 // warpgroup): row and column of element `index` of a thread. For mma.sync thread is the lane.
 Coordinates accumulator_element(int thread, int index);
 
-// One dense tile product as the interpreter promises it: for every element, the products of all k
-// and the addend are summed in f64, from k = 0 up with the addend last, and rounded once to f32 (to
-// nearest even). Products of these formats are exact in f64. Hardware sums in an order and with a
-// rounding it doesn't state, so only tests whose sums are exact may compare bits.
+// One dense tile product as the tensor cores of an H200 sum it, bit by bit
+// (bench/results/primitives, recorded there, which tests/scripts/campaign_ladder_test.py demands of
+// the interpreter): for every element, the products of all k, which are exact, and the addend are
+// aligned with the one whose exponent is the largest (of a product that of its factors together),
+// cut off 25 bits behind the point, added, and the sum is rounded towards zero to f32. Other parts
+// may keep other bits, so that a kernel's results may be compared bit by bit only where its sums
+// are exact. Recorded were k = 16 of bf16, without addends; the rest is taken to be alike.
 // a: rows x k, b: k x columns, accumulators: rows x columns, all row-major values.
 void multiply_accumulate(std::span<const double> a, std::span<const double> b,
                          std::span<float> accumulators, int rows, int columns, int k);

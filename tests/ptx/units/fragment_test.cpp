@@ -1,8 +1,11 @@
 #include "tests/ptx/units/fragment.h"
 
 #include <bit>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -160,6 +163,36 @@ TEST(Fragment, MmaEqualsPlainProduct) {
 TEST(Fragment, Tf32IgnoresLowBits) {
   EXPECT_EQ(element_value(ElementFormat::TF32, 0x3f801fff), 1.0);
   EXPECT_EQ(element_value(ElementFormat::TF32, 0x3f802000), 1.0009765625);
+}
+
+// A row times a column plus an addend.
+float summed(const std::vector<double>& a, const std::vector<double>& b, float addend) {
+  std::vector<float> sum{addend};
+  multiply_accumulate(a, b, sum, 1, 1, static_cast<int>(a.size()));
+  return sum[0];
+}
+
+TEST(Fragment, SumsAreCutOffWhereTheLargestPartEnds) {
+  // 2^-25 is the last bit that is kept beside 1, also of a product that two factors below 2 make.
+  EXPECT_EQ(summed({1, 0x1p-25, 0x1p-25, -1}, {1, 1, 1, 1}, 0), 0x1p-24F);
+  EXPECT_EQ(summed({1, 0x1p-26, 0x1p-26, -1}, {1, 1, 1, 1}, 0), 0.0F);
+  EXPECT_EQ(summed({1.5, 0x1p-25, -1.5}, {1.5, 1, 1.5}, 0), 0x1p-25F);
+  // An addend is cut off as products are, and may be the largest.
+  EXPECT_EQ(summed({-1, 1}, {1, 1}, 0x1.8p-25F), 0x1p-25F);
+  EXPECT_EQ(summed({0x1p-26, 0x1p-26}, {1, 1}, 1), 1.0F);
+  // What f32 does not hold is cut off as well, whichever sign it has.
+  EXPECT_EQ(summed({1, 0x1.8p-24}, {1, 1}, 0), 1.0F);
+  EXPECT_EQ(summed({-1, -0x1.8p-24}, {1, 1}, 0), -1.0F);
+  EXPECT_EQ(summed({0, 0}, {1, 1}, 0), 0.0F);
+  EXPECT_EQ(summed({0x1p-126, 0x1p-126}, {0x1p-23, 0x1p-23}, 0), 0x1p-148F);
+}
+
+TEST(Fragment, SumsOfWhatIsNotFinite) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(summed({infinity, 1}, {1, 1}, 0), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(summed({infinity, infinity}, {1, -1}, 0)));
+  EXPECT_TRUE(std::isnan(summed({infinity, 1}, {0, 1}, 0)));
+  EXPECT_EQ(summed({0x1p127, 0x1p127}, {1, 1}, 0), std::numeric_limits<float>::infinity());
 }
 
 TEST(Fragment, IntegerSumsWrapOrSaturate) {
