@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/work.h"
@@ -13,15 +11,6 @@ namespace anydim::codegen_cuda {
 namespace {
 
 using ir::Dim;
-
-void write_function(CodeScope& scope, const std::string& header,
-                    const std::function<void(CodeScope&)>& body) {
-  CodeScope inner(&scope);
-  body(inner);
-  scope.line(header + " {");
-  scope.append(inner.text());
-  scope.line("};");
-}
 
 void declare_below(KernelWriter& kernel, const ir::DimLeaf& leaf, const Dim& below) {
   ir::SymbolInfo info;
@@ -47,13 +36,23 @@ std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows
 
 }  // namespace
 
+void write_function(CodeScope& scope, const std::string& header,
+                    const std::function<void(CodeScope&)>& body) {
+  CodeScope inner(&scope);
+  body(inner);
+  scope.line(header + " {");
+  scope.append(inner.text());
+  scope.line("};");
+}
+
 void reserve_attention_names(KernelWriter& kernel) {
   for (const char* name :
        {"rows",    "keys",    "depth",       "width",         "row_blocks",   "width_blocks",
         "place",   "point",   "first_row",   "last_row",      "first_column", "first_key",
         "end_key", "tiles",   "query",       "key",           "value",        "output",
         "score",   "added",   "score_value", "write_element", "row",          "column",
-        "key_row", "element", "product"})
+        "key_row", "element", "product",     "number",        "place_of",     "at_place",
+        "work"})
     kernel.fresh(name);
 }
 
@@ -98,30 +97,44 @@ BlockKeys block_keys(KernelWriter& kernel, CodeScope& scope, const ir::Attention
   return keys;
 }
 
-void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
-                    const std::string& batch_points, const std::string& block_rows,
-                    const std::string& points, const std::string& slot) {
+namespace {
+
+std::string work_list(KernelWriter& kernel, const ir::Segments& segments) {
+  return segments.work < 0 ? "nullptr" : kernel.buffer(static_cast<std::size_t>(segments.work));
+}
+
+}  // namespace
+
+void check_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form) {
+  if (!form.segments) return;
+  kernel.use("report");
+  kernel.use("segments");
   const std::string offsets = kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
-                    count = write_index(kernel, scope, form.segments->count),
-                    rows = write_index(kernel, scope, form.row.extent);
-  scope.line(fmt::format("check_offsets({}, {}, {}, error, {});", offsets, count, rows,
-                         form.segments->check));
-  std::string work = "nullptr";
-  if (form.segments->work >= 0) {
-    work = kernel.buffer(static_cast<std::size_t>(form.segments->work));
-    scope.line(fmt::format("check_work({}, {}, {}, error, {});", offsets, work, count,
-                           form.segments->work_check));
-  }
-  scope.line(fmt::format(
-      "const BlockPlace place = place_segment_block({}, {}, {}, {}, {}, {}, {}, {}, {});", offsets,
-      work, count, rows, batch_points, block_rows, points, slot, later_rows_see_more(kernel)));
-  scope.line("if (!place.any) return;");
+                    count = write_index(kernel, scope, form.segments->count);
+  scope.line(fmt::format("check_offsets(error, {}, {}, {}, {});", form.segments->check, offsets,
+                         count, write_index(kernel, scope, form.row.extent)));
+  if (form.segments->work >= 0)
+    scope.line(fmt::format("check_work(error, {}, {}, {}, {});", form.segments->work_check, offsets,
+                           work_list(kernel, *form.segments), count));
+}
+
+std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                        const std::string& number, const BlockShape& shape) {
+  const std::string rows = write_index(kernel, scope, form.row.extent),
+                    shared_out = fmt::format("{}, {}, {}, {}, {}, {}", rows, shape.batch_points,
+                                             shape.block_rows, shape.points, shape.slot,
+                                             later_rows_see_more(kernel));
+  if (!form.segments) return fmt::format("place_block({}, {})", number, shared_out);
+  return fmt::format("place_segment_block({}, {}, {}, {}, {})", number,
+                     kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
+                     work_list(kernel, *form.segments),
+                     write_index(kernel, scope, form.segments->count), shared_out);
 }
 
 Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows) {
   if (!form.segments) return ir::ceil_div(form.row.extent, block_rows);
   return ir::floor_div(form.row.extent, block_rows) + form.segments->count +
-         1;  // device/attention_blocks.cuh; one to check the offsets
+         1;  // device/attention_blocks.cuh; one where there is nothing but offsets to check
 }
 
 void write_element_function(KernelWriter& kernel, CodeScope& scope, const ElementFunction& function,
@@ -195,25 +208,16 @@ std::string form_members(const FormFacts& facts) {
        {"OutputForm", "output", name_of(operands.output_form)}});
 }
 
-void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
-                 const std::string& block_rows, const std::string& points,
-                 const std::string& slot) {
+void begin_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form) {
   const KeyRange& range = kernel.inputs().facts->key_range;
-  const Dim count = batch_points(form);
   if (form.segments) {
-    place_segments(kernel, scope, form, write_index(kernel, scope, count), block_rows, points,
-                   slot);
     scope.line("const int rows = place.end, keys = place.end - place.first;");
   } else {
     scope.line(fmt::format("const int rows = {}, keys = {};",
                            write_index(kernel, scope, form.row.extent),
                            write_index(kernel, scope, form.key.extent)));
-    scope.line(fmt::format("const BlockPlace place = place_block(rows, {}, {}, {}, {}, {});",
-                           write_index(kernel, scope, count), block_rows, points, slot,
-                           later_rows_see_more(kernel)));
-    scope.line("if (!place.any) return;");
   }
-  const bool wide = !kernel.fits_int(count);
+  const bool wide = !kernel.fits_int(batch_points(form));
   scope.line(fmt::format("const {} point = {}place.point;", index_type(wide), wide ? "" : "(int)"));
   define_batch_point(kernel, scope, form, {"point", wide});
   const BlockKeys seen =

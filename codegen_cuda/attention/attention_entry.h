@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@
 #include "codegen_cuda/scalars/scalar_writer.h"
 
 namespace anydim::codegen_cuda {
+
+// `HEADER { BODY };`
+void write_function(CodeScope& scope, const std::string& header,
+                    const std::function<void(CodeScope&)>& body);
 
 // Takes the names that attention kernels give to variables, so that nothing else is called like
 // them. Before begin_entry.
@@ -38,12 +43,18 @@ struct BlockKeys {
 BlockKeys block_keys(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                      const KeyRange& range, const BlockNames& names, bool wide);
 
-// For forms with segments: reports offsets and a list of work that break their rules and defines
-// `place`; blocks without work return. `batch_points`, `block_rows`, `points`, `slot`: arguments of
-// place_segment_block.
-void place_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
-                    const std::string& batch_points, const std::string& block_rows,
-                    const std::string& points, const std::string& slot);
+// For forms with segments: reports offsets and a list of work that break their rules.
+void check_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form);
+
+// How batch points and rows are shared out among blocks: arguments of place_block.
+struct BlockShape {
+  std::string batch_points, block_rows, points, slot;
+};
+// The expression of the place of block `number`, a variable: of sequences where the form has
+// segments.
+std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                        const std::string& number, const BlockShape& shape);
+
 // Blocks of the grid along the rows of a batch point.
 ir::Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows);
 
@@ -74,10 +85,8 @@ std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const Attention
 
 // Members of struct Attention that say what is computed, not how.
 std::string form_members(const FormFacts& facts);
-// Defines rows, keys, place, the batch point and the range of keys; blocks without work return.
-// `block_rows`, `points`, `slot`: arguments of place_block.
-void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
-                 const std::string& block_rows, const std::string& points, const std::string& slot);
+// Defines rows, keys, the batch point and the range of keys at `place`, a variable.
+void begin_point(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form);
 // Defines added, score_value, write_element and output.
 void write_row_functions(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                          const AttentionOperands& operands, const AttentionScore& score);

@@ -31,9 +31,13 @@ std::int64_t AttentionMmaSchedule::resident_blocks(const CudaTarget& target, std
 
 std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64_t width,
                                                   bool column) const {
-  const std::int64_t queries = groups * 64 * depth * 2, tiles = stages * keys * (depth + width) * 2;
-  const std::int64_t columns = column ? groups * 2 * keys * 4 : 0, barriers = 8 * (1 + 4 * stages);
-  return queries + tiles + columns + barriers;
+  constexpr std::int64_t place = 32;  // device/attention_blocks.cuh
+  const std::int64_t slots = persistent ? 2 : 1;
+  const std::int64_t queries = slots * groups * 64 * depth * 2,
+                     tiles = stages * keys * (depth + width) * 2;
+  const std::int64_t columns = column ? groups * 2 * keys * 4 : 0,
+                     barriers = 8 * (2 * slots + 4 * stages);
+  return queries + tiles + columns + barriers + (persistent ? slots * place : 0);
 }
 
 std::int64_t AttentionWgmmaSchedule::registers(std::int64_t width, ScoreForm form) const {

@@ -63,18 +63,22 @@ struct AttentionMmaSchedule {
 //
 // A block computes `groups` times 64 queries of one batch point, a warpgroup each; another
 // warpgroup fetches keys and values, `keys` at a time, into a ring of `stages`. With `pingpong=1`
-// the warpgroups begin their multiplications in turn.
+// the warpgroups begin their multiplications in turn. With `persistent=1` there are as many blocks
+// as run at a time, and each works on several places of the grid one after the other, whose queries
+// lie in shared memory two at a time.
 struct AttentionWgmmaSchedule {
   std::int64_t groups = 2;  // 1 to 3
   std::int64_t keys = 128;  // a multiple of 16, at most 256
   std::int64_t stages = 2;
   bool pingpong = false;  // of two groups or more
+  bool persistent = false;
 
   static constexpr auto fields() {
     return std::tuple{ir::ScheduleField{"groups", &AttentionWgmmaSchedule::groups},
                       ir::ScheduleField{"keys", &AttentionWgmmaSchedule::keys},
                       ir::ScheduleField{"stages", &AttentionWgmmaSchedule::stages},
-                      ir::ScheduleField{"pingpong", &AttentionWgmmaSchedule::pingpong, 0}};
+                      ir::ScheduleField{"pingpong", &AttentionWgmmaSchedule::pingpong, 0},
+                      ir::ScheduleField{"persistent", &AttentionWgmmaSchedule::persistent, 0}};
   }
   static AttentionWgmmaSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<AttentionWgmmaSchedule>(schedule);
@@ -87,9 +91,14 @@ struct AttentionWgmmaSchedule {
   // be traded between warpgroups.
   std::int64_t intended_blocks() const { return groups == 1 ? 2 : 1; }
   // After the trade, of a thread: what all hold together is what the launch bounds give, rounded
-  // down to 8 (504, 512 or twice 256 for a block's warpgroups).
-  std::int64_t fetching_registers() const { return groups == 3 ? 32 : 24; }
-  std::int64_t computing_registers() const { return groups == 1 ? 232 : groups == 2 ? 240 : 160; }
+  // down to 8 (504, 512 or twice 256 for a block's warpgroups). To find places takes more of them
+  // than to fetch.
+  std::int64_t fetching_registers() const {
+    return (groups == 3 ? 32 : 24) + (persistent ? groups * 8 : 0);
+  }
+  std::int64_t computing_registers() const {
+    return (groups == 1 ? 232 : groups == 2 ? 240 : 160) - (persistent ? 8 : 0);
+  }
   std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
   // That a computing thread needs, about.
   std::int64_t registers(std::int64_t width, ScoreForm form) const;

@@ -109,11 +109,15 @@ std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,
     for (const std::int64_t keys : {128, 64, 176, 192}) {
       for (const std::int64_t stages : {2, 3}) {
         for (const bool pingpong : {false, true}) {
-          ir::Schedule schedule =
-              AttentionWgmmaSchedule{
-                  .groups = groups, .keys = keys, .stages = stages, .pingpong = pingpong}
-                  .schedule();
-          if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+          for (const bool persistent : {false, true}) {
+            ir::Schedule schedule = AttentionWgmmaSchedule{.groups = groups,
+                                                           .keys = keys,
+                                                           .stages = stages,
+                                                           .pingpong = pingpong,
+                                                           .persistent = persistent}
+                                        .schedule();
+            if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+          }
         }
       }
     }
@@ -149,6 +153,7 @@ std::string numbers(const AttentionWgmmaSchedule& fields, const FormFacts& facts
                   {"keys", fields.keys},      // of a tile
                   {"stages", fields.stages},
                   {"pingpong", fields.pingpong},  // they begin multiplications in turn
+                  {"persistent", fields.persistent},
                   {"fetching_registers", fields.fetching_registers()},  // of a thread
                   {"computing_registers", fields.computing_registers()},
                   {"checked", checked}}) +
@@ -182,25 +187,45 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                              .tensor_maps = 3,
                              .dependent = true};
   CodeScope& scope = kernel.begin_entry(options);
-  begin_block(kernel, scope, form, "Kernel::block_rows", "1", "0");
-  write_row_functions(kernel, scope, form, mapped->operands, score);
-  const auto place = [&](const char* name, const MappedRows& rows) {
-    const std::string column = write_index(kernel, scope, rows.column),
-                      row = write_index(kernel, scope, rows.row);
-    scope.line(fmt::format("const MapPlace {}{{static_cast<int>({}), static_cast<int>({})}};", name,
-                           column, row));
-  };
-  place("query", mapped->query);
-  place("key", mapped->key);
-  place("value", mapped->value);
+  check_segments(kernel, scope, form);
+  const Dim numbers = row_blocks(form, fields.block_rows()) * batch_points(form);
+  const std::string number = kernel.fits_int(numbers) ? "unsigned" : "unsigned long long";
+  const std::string place_of =
+      block_place(kernel, scope, form, "number",
+                  {.batch_points = write_index(kernel, scope, batch_points(form)),
+                   .block_rows = "Kernel::block_rows",
+                   .points = "1",
+                   .slot = "0"});
   scope.line(
-      "Kernel::run(place, tensor_map0, tensor_map1, tensor_map2, query, key, value, output, rows, "
-      "keys, tiles, error, added, score_value, write_element);");
+      fmt::format("const auto place_of = [&]({} number) {{ return {}; }};", number, place_of));
+  write_function(scope, "const auto at_place = [&](const BlockPlace& place, const auto& work)",
+                 [&](CodeScope& at_place) {
+                   begin_point(kernel, at_place, form);
+                   write_row_functions(kernel, at_place, form, mapped->operands, score);
+                   const auto rows = [&](const MappedRows& of) {
+                     return fmt::format("{{static_cast<int>({}), static_cast<int>({})}}",
+                                        write_index(kernel, at_place, of.column),
+                                        write_index(kernel, at_place, of.row));
+                   };
+                   at_place.line(fmt::format(
+                       "work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
+                       "score_value, write_element);",
+                       rows(mapped->query), rows(mapped->key), rows(mapped->value)));
+                 });
+  scope.line(fmt::format(
+      "Kernel::run(static_cast<{}>({}), place_of, at_place, tensor_map0, tensor_map1, tensor_map2, "
+      "error);",
+      number, write_index(kernel, scope, numbers)));
   kernel.end_entry();
 
   ir::DeviceLaunch launch;
   launch.entry = options.name;
-  launch.grid[0] = row_blocks(form, fields.block_rows()) * batch_points(form);
+  launch.grid[0] = numbers;
+  if (fields.persistent)
+    launch.grid[0] =
+        ir::min(numbers, inputs.target.multiprocessors *
+                             fields.resident_blocks(inputs.target, mapped->operands.depth,
+                                                    mapped->operands.width, has_column(inputs)));
   launch.block[0] = options.threads;
   launch.shared_bytes = fields.shared_bytes(mapped->operands.depth, mapped->operands.width,
                                             score.form == ScoreForm::Column);

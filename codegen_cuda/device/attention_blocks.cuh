@@ -9,15 +9,17 @@ struct BlockPlace {
   int first = 0, end = 0;           // rows of the block's sequence: [first, end)
 };
 
-// Blocks that have `block_rows` of `points` batch points each; `slot` is this warp's batch point
-// among them. Row blocks of a batch point follow each other, so that they share keys and values in
-// the L2 cache; where later rows see more keys they go first.
-__device__ __forceinline__ BlockPlace place_block(int rows, long long batch_points, int block_rows,
-                                                  int points, int slot, bool later_rows_first) {
+// Block `number` of those that have `block_rows` of `points` batch points each; `slot` is this
+// warp's batch point among them. Row blocks of a batch point follow each other, so that they share
+// keys and values in the L2 cache; where later rows see more keys they go first.
+template <class Number>
+__device__ __forceinline__ BlockPlace place_block(Number number, int rows, long long batch_points,
+                                                  int block_rows, int points, int slot,
+                                                  bool later_rows_first) {
   const int row_blocks = rows / block_rows + (rows % block_rows != 0);
   if (row_blocks == 0) return {};
-  const long long group = blockIdx.x / static_cast<unsigned>(row_blocks);
-  int row_block = static_cast<int>(blockIdx.x % static_cast<unsigned>(row_blocks));
+  const long long group = number / static_cast<unsigned>(row_blocks);
+  int row_block = static_cast<int>(number % static_cast<unsigned>(row_blocks));
   if (later_rows_first) row_block = row_blocks - 1 - row_block;
   if (group * points >= batch_points) return {};
   const long long point = group * points + slot;
@@ -61,7 +63,8 @@ __device__ __forceinline__ int last_begun(int count, const Begun& begun) {
 // numbers as it has blocks and only ever rises: a block searches its sequence in these sums, for
 // any block_rows. By all threads of a block. Blocks with the same rows follow each other. Offsets
 // and lists that break the rule lead to no row outside of the buffers.
-__device__ __forceinline__ BlockPlace place_segment_block(const long long* offsets,
+template <class Number>
+__device__ __forceinline__ BlockPlace place_segment_block(Number number, const long long* offsets,
                                                           const long long* work, int segments,
                                                           int rows, long long batch_points,
                                                           unsigned block_rows, int points, int slot,
@@ -73,8 +76,8 @@ __device__ __forceinline__ BlockPlace place_segment_block(const long long* offse
   };
   const unsigned groups = static_cast<unsigned>((batch_points + points - 1) / points);
   if (segments == 0 || groups == 0) return {};
-  const unsigned wanted = blockIdx.x / groups;
-  if (wanted >= static_cast<unsigned>(rows) / block_rows + segments) return {};
+  if (number / groups >= static_cast<unsigned>(rows) / block_rows + segments) return {};
+  const unsigned wanted = static_cast<unsigned>(number / groups);
   const int place = last_begun(segments, [&](int at) { return number_of(at) <= wanted; });
   const int segment = work == nullptr ? place : listed(work, 2 * place, segments - 1);
   const unsigned first = listed(offsets, segment, rows), end = listed(offsets, segment + 1, rows);
@@ -83,7 +86,7 @@ __device__ __forceinline__ BlockPlace place_segment_block(const long long* offse
   unsigned row_block = wanted - number_of(place);
   if (row_block >= row_blocks) return {};
   if (later_rows_first) row_block = row_blocks - 1 - row_block;
-  const long long point = static_cast<long long>(blockIdx.x % groups) * points + slot;
+  const long long point = static_cast<long long>(number % groups) * points + slot;
   const unsigned first_row = first + row_block * block_rows;
   return {true,
           point < batch_points,
@@ -92,52 +95,6 @@ __device__ __forceinline__ BlockPlace place_segment_block(const long long* offse
           static_cast<int>(min(first_row + block_rows, end)) - 1,
           static_cast<int>(first),
           static_cast<int>(end)};
-}
-
-// Reports the first offset that breaks the rule: they start with 0, never fall and end with `rows`.
-// By the first warp of the last block, which has nothing else to do (row_blocks in
-// attention_entry.cpp), as that of check_work.
-__device__ __forceinline__ void check_offsets(const long long* offsets, int segments,
-                                              long long rows, KernelError* error, int check) {
-  if (blockIdx.x != gridDim.x - 1 || threadIdx.x >= 32) return;
-  for (int base = 0; base <= segments; base += 32) {
-    const int at = base + static_cast<int>(threadIdx.x);
-    const long long offset = at <= segments ? offsets[at] : 0;
-    const bool wrong = at <= segments && ((at == 0 ? offset != 0 : offset < offsets[at - 1]) ||
-                                          (at == segments && offset != rows));
-    const unsigned found = __ballot_sync(0xffffffffu, wrong);
-    if (found == 0) continue;
-    if (threadIdx.x == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1))
-      report(error, check, offset);
-    return;
-  }
-}
-
-// Reports the first place of a list of work that breaks the rule: the sequences come longest first,
-// equal ones in their order, so that none comes twice, each with the rows of those before it.
-__device__ __forceinline__ void check_work(const long long* offsets, const long long* work,
-                                           int segments, KernelError* error, int check) {
-  if (blockIdx.x != gridDim.x - 1 || threadIdx.x >= 32) return;
-  const auto known = [&](long long segment) { return segment >= 0 && segment < segments; };
-  const auto length = [&](long long segment) {
-    return known(segment) ? offsets[segment + 1] - offsets[segment] : 0;
-  };
-  for (int base = 0; base < segments; base += 32) {
-    const int at = base + static_cast<int>(threadIdx.x);
-    bool wrong = false;
-    if (at < segments) {
-      const long long segment = work[2 * at], before = at == 0 ? -1 : work[2 * at - 2];
-      const long long rows_before = at == 0 ? 0 : work[2 * at - 1] + length(before);
-      wrong = !known(segment) || work[2 * at + 1] != rows_before ||
-              (at > 0 && (length(before) < length(segment) ||
-                          (length(before) == length(segment) && before >= segment)));
-    }
-    const unsigned found = __ballot_sync(0xffffffffu, wrong);
-    if (found == 0) continue;
-    if (threadIdx.x == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1))
-      report(error, check, at);
-    return;
-  }
 }
 
 // The tiles of a block's keys [first_key, end_key), in the order in which they pass: those in which

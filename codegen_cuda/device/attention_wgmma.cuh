@@ -1,7 +1,9 @@
 // Attention on wgmma (sm_90a): one warpgroup fetches queries, keys and values by tensor memory
 // access, the others compute 64 queries each. While the scores of a tile are turned into weights
 // the values of the tile before are summed. In turn, the others begin their multiplications one
-// after the other, so that one's weights are made while another's tile is multiplied.
+// after the other, so that one's weights are made while another's tile is multiplied. A persistent
+// block works on one place of the grid after the other: queries, keys and values of the next are
+// fetched while this one's are computed.
 // `A` (struct Attention of the kernel) holds the schedule, the numbers of the form and the two
 // multiplications.
 
@@ -62,25 +64,31 @@ struct AttentionWgmma {
   using KeyTile = SwizzledTile<A::depth, A::keys>;
   using ValueTile = SwizzledTile<A::width, A::keys>;
 
-  // Shared memory: queries of each warpgroup, stages of keys, stages of values, two rows of what
-  // scores add for a key for each warpgroup, barriers.
-  static constexpr int key_offset = A::groups * QueryTile::bytes;
+  // Places of the grid whose queries lie in shared memory at a time.
+  static constexpr int slots = A::persistent ? 2 : 1;
+
+  // Shared memory: for each slot queries of each warpgroup; stages of keys, stages of values, two
+  // rows of what scores add for a key for each warpgroup, barriers, each slot's place.
+  static constexpr int slot_bytes = A::groups * QueryTile::bytes;
+  static constexpr int key_offset = slots * slot_bytes;
   static constexpr int value_offset = key_offset + A::stages * KeyTile::bytes;
   static constexpr int column_offset = value_offset + A::stages * ValueTile::bytes;
   static constexpr int barrier_offset =
       column_offset + (has_column ? A::groups * 2 * A::keys * 4 : 0);
-  // Barriers: queries are there; then for each stage: keys are there, keys have been read, values
-  // are there, values have been read.
-  static constexpr int queries_there = 0, keys_there = 1, keys_read = keys_there + A::stages,
+  // Barriers: for each slot, queries are there, and have been read; then for each stage: keys are
+  // there, keys have been read, values are there, values have been read.
+  static constexpr int queries_there = 0, queries_read = queries_there + slots,
+                       keys_there = queries_read + slots, keys_read = keys_there + A::stages,
                        values_there = keys_read + A::stages, values_read = values_there + A::stages,
                        barriers = values_read + A::stages;
-  static constexpr int shared_bytes = barrier_offset + 8 * barriers;
+  static constexpr int place_offset = barrier_offset + 8 * barriers;
+  static constexpr int shared_bytes =
+      place_offset + (A::persistent ? slots * static_cast<int>(sizeof(BlockPlace)) : 0);
+
+  using Tiles = KeyTiles<A::keys>;
 
   unsigned shared;
   KernelError* error;
-  BlockPlace place;
-  int rows, keys;
-  KeyTiles<A::keys> tiles;
 
   __device__ __forceinline__ unsigned barrier(int number) const {
     return shared + barrier_offset + 8 * number;
@@ -88,51 +96,76 @@ struct AttentionWgmma {
   __device__ __forceinline__ void wait(int number, unsigned parity, int step) const {
     wait_for<A::checked>(barrier(number), parity, error, number, step);
   }
-  // Parity of the phase that the stage is in of the tile that passes as number `step`.
+  // Parity of the phase that the stage is in of the tile that passes as number `step` of the
+  // block's.
   static __device__ __forceinline__ unsigned parity(int step) {
     return static_cast<unsigned>(step / A::stages) & 1u;
   }
+  // The same of the slot of the block's place number `item`.
+  static __device__ __forceinline__ unsigned slot_parity(int item) {
+    return static_cast<unsigned>(item / slots) & 1u;
+  }
 
   __device__ __forceinline__ void initialise() const {
-    initialise_barrier(barrier(queries_there), 1);
+#pragma unroll
+    for (int slot = 0; slot < slots; ++slot) {
+      initialise_barrier(barrier(queries_there + slot), 1);
+      initialise_barrier(barrier(queries_read + slot), A::groups * 4);  // every computing warp
+    }
 #pragma unroll
     for (int stage = 0; stage < A::stages; ++stage) {
       initialise_barrier(barrier(keys_there + stage), 1);
       initialise_barrier(barrier(values_there + stage), 1);
-      initialise_barrier(barrier(keys_read + stage), A::groups * 4);  // every computing warp
+      initialise_barrier(barrier(keys_read + stage), A::groups * 4);
       initialise_barrier(barrier(values_read + stage), A::groups * 4);
     }
     publish_barriers();
   }
 
-  __device__ __forceinline__ void fetch_all(const TensorMap& query_map, const TensorMap& key_map,
-                                            const TensorMap& value_map, MapPlace query,
-                                            MapPlace key, MapPlace value) const {
-    arrive_expecting(barrier(queries_there), A::groups * QueryTile::bytes);
+  struct Maps {
+    const TensorMap &query, &key, &value;
+  };
+  // Where a place's operands lie in their maps.
+  struct Rows {
+    MapPlace query, key, value;
+  };
+
+  // Queries, keys and values of the block's place number `item`; its first tile passes as number
+  // `first` of all. By one thread.
+  __device__ __forceinline__ void fetch_all(const Maps& maps, const BlockPlace& place,
+                                            const Tiles& tiles, const Rows& rows, int item,
+                                            int first) const {
+    const int slot = item % slots;
+    if (tiles.count == 0) {
+      arrive(barrier(queries_there + slot), true);
+      return;
+    }
+    arrive_expecting(barrier(queries_there + slot), slot_bytes);
 #pragma unroll
     for (int group = 0; group < A::groups; ++group)
-      QueryTile::fetch(shared + group * QueryTile::bytes, query_map, barrier(queries_there),
-                       query.column, query.row + place.first_row + group * group_rows);
+      QueryTile::fetch(shared + slot * slot_bytes + group * QueryTile::bytes, maps.query,
+                       barrier(queries_there + slot), rows.query.column,
+                       rows.query.row + place.first_row + group * group_rows);
     const auto fetch_keys = [&](int step) {
-      const int stage = step % A::stages;
+      const int passing = first + step, stage = passing % A::stages;
+      wait(keys_read + stage, parity(passing) ^ 1u, passing);
       arrive_expecting(barrier(keys_there + stage), KeyTile::bytes);
-      KeyTile::fetch(shared + key_offset + stage * KeyTile::bytes, key_map,
-                     barrier(keys_there + stage), key.column, key.row + tiles.key_of(step));
+      KeyTile::fetch(shared + key_offset + stage * KeyTile::bytes, maps.key,
+                     barrier(keys_there + stage), rows.key.column,
+                     rows.key.row + tiles.key_of(step));
     };
     // In the order in which they are needed: a tile's scores begin before the values of the tile
     // before are summed.
     fetch_keys(0);
 #pragma unroll 1
     for (int step = 0; step < tiles.count; ++step) {
-      if (step + 1 < tiles.count) {
-        wait(keys_read + (step + 1) % A::stages, parity(step + 1) ^ 1u, step + 1);
-        fetch_keys(step + 1);
-      }
-      const int stage = step % A::stages;
-      wait(values_read + stage, parity(step) ^ 1u, step);
+      if (step + 1 < tiles.count) fetch_keys(step + 1);
+      const int passing = first + step, stage = passing % A::stages;
+      wait(values_read + stage, parity(passing) ^ 1u, passing);
       arrive_expecting(barrier(values_there + stage), ValueTile::bytes);
-      ValueTile::fetch(shared + value_offset + stage * ValueTile::bytes, value_map,
-                       barrier(values_there + stage), value.column, value.row + tiles.key_of(step));
+      ValueTile::fetch(shared + value_offset + stage * ValueTile::bytes, maps.value,
+                       barrier(values_there + stage), rows.value.column,
+                       rows.value.row + tiles.key_of(step));
     }
   }
 
@@ -177,23 +210,27 @@ struct AttentionWgmma {
     named_barrier<4>(A::groups * group_threads);
   }
 
+  // What fetch_all() fetches. `keys`: how many there are, whoever sees them.
   template <class Added, class ScoreValue, class WriteElement>
-  __device__ __forceinline__ void compute(unsigned char* memory, const OutputRows& output,
+  __device__ __forceinline__ void compute(unsigned char* memory, const BlockPlace& place, int rows,
+                                          int keys, const Tiles& tiles, const OutputRows& output,
                                           const Added& added, const ScoreValue& score_value,
-                                          const WriteElement& write_element) const {
+                                          const WriteElement& write_element, int item,
+                                          int first) const {
     const int group = static_cast<int>(threadIdx.x) / group_threads - 1,
               thread = threadIdx.x % group_threads, lane = threadIdx.x % 32;
     const int warp_row = place.first_row + group * group_rows + thread / 32 * 16;
     float* const columns = reinterpret_cast<float*>(memory + column_offset) + group * 2 * A::keys;
-    const unsigned query_tile = shared + group * QueryTile::bytes;
+    const int slot = item % slots;
+    const unsigned query_tile = shared + slot * slot_bytes + group * QueryTile::bytes;
     float scores[A::keys / 8][4], outputs[A::width / 8][4] = {};
     unsigned weights[A::keys / 16][4];
     RowState states[2];
     float shrink[2];
 
     const auto start_scores = [&](int step) {
-      const int stage = step % A::stages;
-      wait(keys_there + stage, parity(step), step);
+      const int passing = first + step, stage = passing % A::stages;
+      wait(keys_there + stage, parity(passing), passing);
       pin(scores);
       begin_multiplications();
 #pragma unroll
@@ -204,8 +241,8 @@ struct AttentionWgmma {
       commit_multiplications();
     };
     const auto start_values = [&](int step) {
-      const int stage = step % A::stages;
-      wait(values_there + stage, parity(step), step);
+      const int passing = first + step, stage = passing % A::stages;
+      wait(values_there + stage, parity(passing), passing);
       pin(outputs);
       pin(weights);
       begin_multiplications();
@@ -219,7 +256,7 @@ struct AttentionWgmma {
     const auto make_columns = [&](int step) {
       if constexpr (has_column) {
         for (int i = thread; i < A::keys; i += group_threads)
-          columns[step % 2 * A::keys + i] =
+          columns[(first + step) % 2 * A::keys + i] =
               column_value(added, tiles.key_of(step) + i, tiles.end_key);
         group_barrier(group);
       }
@@ -229,7 +266,7 @@ struct AttentionWgmma {
       for (int half = 0; half < 2; ++half) {
         const int row = warp_row + lane / 4 + 8 * half, present = row < rows ? row : rows - 1;
         shrink[half] = weigh<A, decltype(kind)>(
-            scores, half, states[half], columns + step % 2 * A::keys, tiles.key_of(step),
+            scores, half, states[half], columns + (first + step) % 2 * A::keys, tiles.key_of(step),
             tiles.end_key,
             [&](int key, float product) { return score_value(present, key, product); });
       }
@@ -252,12 +289,12 @@ struct AttentionWgmma {
       make_columns(step);
       wait_multiplications<1>();
       pin(scores);
-      release(keys_read + step % A::stages);
+      release(keys_read + (first + step) % A::stages);
       weigh_tile(kind, step);
       wait_multiplications<0>();
       pin(outputs);
       pin(weights);
-      release(values_read + (step - 1) % A::stages);
+      release(values_read + (first + step - 1) % A::stages);
       pack_weights();
 #pragma unroll
       for (int n = 0; n < A::width / 8; ++n) {
@@ -267,19 +304,20 @@ struct AttentionWgmma {
     };
 
     if (tiles.count > 0) {
-      wait(queries_there, 0, 0);
+      wait(queries_there + slot, slot_parity(item), item);
       start_scores(0);
       make_columns(0);
       wait_multiplications<0>();
       pin(scores);
-      release(keys_read);
+      release(keys_read + first % A::stages);
       weigh_tile(EdgeTile(), 0);
       pack_weights();
       // The tile that the keys do not fill passes first.
       const int present = tiles.end_key - tiles.key_of(0);
       if (present < A::keys) {
-        wait(values_there, 0, 0);
-        clear_values(memory + value_offset, present);
+        const int stage = first % A::stages;
+        wait(values_there + stage, parity(first), first);
+        clear_values(memory + value_offset + stage * ValueTile::bytes, present);
       }
       if (group == A::groups - 1) end_turn(group);  // the first turn is the first warpgroup's
       int step = 1;
@@ -289,11 +327,15 @@ struct AttentionWgmma {
       }
 #pragma unroll 1
       for (; step < tiles.count; ++step) pass(WholeTile(), step);
+      if constexpr (A::persistent) release(queries_read + slot);
       begin_turn(group);
       start_values(tiles.count - 1);
       if (group < A::groups - 1) end_turn(group);  // nobody waits for the last turn's last
       wait_multiplications<0>();
       pin(outputs);
+      if constexpr (A::persistent) release(values_read + (first + tiles.count - 1) % A::stages);
+    } else if constexpr (A::persistent) {
+      release(queries_read + slot);
     }
     const float inverse[2] = {inverse_sum(states[0], keys), inverse_sum(states[1], keys)};
 #pragma unroll
@@ -304,33 +346,101 @@ struct AttentionWgmma {
     write_rows<A>(output, outputs, warp_row, rows, write_element);
   }
 
-  // The block's rows of its batch point. `keys`: how many there are, whoever sees them. added(key):
-  // what the score adds for a key; score_value(row, key, product);
+  // The first warp of the fetching warpgroup finds the block's places and tells the others of each
+  // in its slot, where a place that is none ends the work.
+  template <class Number, class PlaceOf, class AtPlace>
+  __device__ __forceinline__ void fetch_places(BlockPlace* told, const Maps& maps, Number numbers,
+                                               const PlaceOf& place_of,
+                                               const AtPlace& at_place) const {
+    const bool elected = threadIdx.x == 0;
+    int item = 0, first = 0;
+    const auto begin_slot = [&](const BlockPlace& place) {
+      wait(queries_read + item % slots, slot_parity(item) ^ 1u, item);
+      if (elected) told[item % slots] = place;
+    };
+#pragma unroll 1
+    for (Number number = blockIdx.x; number < numbers; number += gridDim.x) {
+      const BlockPlace place = place_of(number);
+      if (!place.any) continue;
+      begin_slot(place);
+      at_place(place, [&](const Rows& rows, const OutputRows&, int, int, const Tiles& tiles,
+                          const auto&, const auto&, const auto&) {
+        if (elected) fetch_all(maps, place, tiles, rows, item, first);
+        __syncwarp();
+        first += tiles.count;
+      });
+      ++item;
+    }
+    begin_slot({});
+    arrive(barrier(queries_there + item % slots), elected);
+  }
+
+  template <class AtPlace>
+  __device__ __forceinline__ void compute_places(unsigned char* memory,
+                                                 const AtPlace& at_place) const {
+    const BlockPlace* const told = reinterpret_cast<const BlockPlace*>(memory + place_offset);
+    int first = 0;
+#pragma unroll 1
+    for (int item = 0;; ++item) {
+      wait(queries_there + item % slots, slot_parity(item), item);
+      const BlockPlace place = told[item % slots];
+      if (!place.any) return;
+      __syncwarp();  // one lane will say for all that it has been read
+      at_place(place,
+               [&](const Rows&, const OutputRows& output, int rows, int keys, const Tiles& tiles,
+                   const auto& added, const auto& score_value, const auto& write_element) {
+                 compute(memory, place, rows, keys, tiles, output, added, score_value,
+                         write_element, item, first);
+                 first += tiles.count;
+               });
+      __syncwarp();  // to store has parted the lanes
+    }
+  }
+
+  // The block's places of the grid, of which there are `numbers`. place_of(number): one of them, by
+  // whole warps. at_place(place, work) calls work(rows of operands, rows of the output, number of
+  // its rows, number of keys, tiles, added, score_value, write_element) with what holds there:
+  // added(key), what the score adds for a key; score_value(row, key, product);
   // write_element(row, column, value).
-  template <class Added, class ScoreValue, class WriteElement>
-  static __device__ __forceinline__ void run(const BlockPlace& place, const TensorMap& query_map,
+  template <class Number, class PlaceOf, class AtPlace>
+  static __device__ __forceinline__ void run(Number numbers, const PlaceOf& place_of,
+                                             const AtPlace& at_place, const TensorMap& query_map,
                                              const TensorMap& key_map, const TensorMap& value_map,
-                                             MapPlace query, MapPlace key, MapPlace value,
-                                             const OutputRows& output, int rows, int keys,
-                                             const KeyTiles<A::keys>& tiles, KernelError* error,
-                                             const Added& added, const ScoreValue& score_value,
-                                             const WriteElement& write_element) {
+                                             KernelError* error) {
     extern __shared__ __align__(1024) unsigned char shared_memory[];
     const AttentionWgmma self{static_cast<unsigned>(__cvta_generic_to_shared(shared_memory)),
-                              error,
-                              place,
-                              rows,
-                              keys,
-                              tiles};
-    if (threadIdx.x == 0) self.initialise();
-    __syncthreads();
-    if (threadIdx.x < group_threads) {
-      give_registers<A::fetching_registers>();
-      if (threadIdx.x == 0 && self.tiles.count > 0)
-        self.fetch_all(query_map, key_map, value_map, query, key, value);
+                              error};
+    const Maps maps{query_map, key_map, value_map};
+    if constexpr (A::persistent) {
+      if (threadIdx.x == 0) self.initialise();
+      __syncthreads();
+      if (threadIdx.x < group_threads) {
+        give_registers<A::fetching_registers>();
+        if (threadIdx.x < 32)
+          self.fetch_places(reinterpret_cast<BlockPlace*>(shared_memory + place_offset), maps,
+                            numbers, place_of, at_place);
+      } else {
+        take_registers<A::computing_registers>();
+        self.compute_places(shared_memory, at_place);
+      }
     } else {
-      take_registers<A::computing_registers>();
-      self.compute(shared_memory, output, added, score_value, write_element);
+      const BlockPlace place = place_of(static_cast<Number>(blockIdx.x));
+      if (!place.any) return;
+      at_place(place, [&](const Rows& operands, const OutputRows& output, int rows, int keys,
+                          const Tiles& tiles, const auto& added, const auto& score_value,
+                          const auto& write_element) {
+        if (threadIdx.x == 0) self.initialise();
+        __syncthreads();
+        if (threadIdx.x < group_threads) {
+          give_registers<A::fetching_registers>();
+          if (threadIdx.x == 0 && tiles.count > 0)
+            self.fetch_all(maps, place, tiles, operands, 0, 0);
+        } else {
+          take_registers<A::computing_registers>();
+          self.compute(shared_memory, place, rows, keys, tiles, output, added, score_value,
+                       write_element, 0, 0);
+        }
+      });
     }
   }
 };

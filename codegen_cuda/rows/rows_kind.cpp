@@ -223,13 +223,11 @@ class RowsKind : public KernelKind {
     }
   }
 
-  // The first block looks at all offsets.
   static void check_segments(KernelWriter& kernel, CodeScope& entry, const RowForm& form) {
     if (!form.segments) return;
     kernel.use("report");
     kernel.use("segments");
-    entry.line(fmt::format("if (blockIdx.x == 0) check_offsets(error, {}, {}, {}, {});",
-                           form.segments->check,
+    entry.line(fmt::format("check_offsets(error, {}, {}, {}, {});", form.segments->check,
                            kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
                            bare(write_index(kernel, entry, form.segments->count)),
                            bare(write_index(kernel, entry, form.inner.front().extent))));

@@ -193,6 +193,7 @@ TEST(CudaAttention, NeighboursDoNotMatter) {
            {"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
            {"a100", "attention_mma warps=1 points=4 tiles=1 keys=16 stages=1"},
            {"h200", "attention_wgmma groups=1 keys=32 stages=2"},
+           {"h200", "attention_wgmma groups=1 keys=32 stages=2 persistent=1"},
            {"h200", "attention_simt columns=2"}}) {
     SCOPED_TRACE(schedule);
     const KernelCase kernel = attention_kernel(region, part, schedule);
@@ -218,6 +219,7 @@ const std::vector<std::pair<std::string, std::string>> segment_schedules{
     {"a100", "attention_mma warps=2 points=1 tiles=1 keys=32 stages=2"},
     {"a100", "attention_mma warps=1 points=2 tiles=1 keys=16 stages=1"},
     {"h200", "attention_wgmma groups=1 keys=32 stages=2"},
+    {"h200", "attention_wgmma groups=2 keys=32 stages=2 pingpong=1 persistent=1"},
     {"a100", "attention_simt columns=1"}};
 
 TEST(CudaAttention, Segments) {
@@ -278,7 +280,7 @@ TEST(CudaAttention, SegmentsInTheOrderOfAList) {
 // A block finds its sequence among one, 32, 33 or 63, many of them short or empty.
 TEST(CudaAttention, ManySequences) {
   const Region region = make_region(tests::text_of({.dtype = "bf16", .work = true}));
-  for (const std::size_t way : {0, 2}) {
+  for (const std::size_t way : {0, 2, 3}) {
     const auto& [part, schedule] = segment_schedules[way];
     const KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
@@ -318,6 +320,14 @@ TEST(CudaAttention, LongestSequencesBeginFirst) {
   for (const auto& [part, schedule] : segment_schedules) {
     KernelCase kernel = attention_kernel(region, part, schedule);
     const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+    if (schedule.ends_with("persistent=1")) {
+      // One block does all there is.
+      kernel.launches[0].grid[0] = 1;
+      const CaseRun got = run_case(kernel, module, symbols, inputs, machine_of(part));
+      EXPECT_EQ(got.findings, "");
+      EXPECT_EQ(compare(got.outputs, reference(*region, inputs), narrow_tolerance), "");
+      continue;
+    }
     const std::int64_t blocks = tests::value_at(kernel.launches[0].grid[0], symbols);
     std::int64_t partial = 0;
     for (const std::int64_t grid : {blocks / 6, blocks / 3, blocks / 2, 3 * blocks / 4}) {

@@ -1,0 +1,71 @@
+// attention_wgmma whose blocks work on several places of the grid, on the PTX interpreter.
+#include <gtest/gtest.h>
+
+#include "tests/codegen_cuda/attention_cases.h"
+#include "tests/support/attention_regions.h"
+
+namespace anydim::codegen_cuda::testing {
+namespace {
+
+using Region = std::shared_ptr<const TestRegion>;
+
+constexpr double tolerance = 1.2e-2;  // weights and results are rounded to bf16
+
+void expect_right(const Region& region, const std::string& schedule,
+                  const std::vector<Symbols>& shapes, bool checked = false) {
+  const KernelCase kernel = attention_kernel(region, "h200", schedule + " persistent=1", checked);
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  for (const ptx::Timing timing :
+       {ptx::Timing::ResultsLate, ptx::Timing::OperandsLate, ptx::Timing::Random}) {
+    for (const Symbols& symbols : shapes) {
+      CaseOptions options;
+      options.machine.architecture = small_target("h200").architecture;
+      options.machine.timing = timing;
+      EXPECT_EQ(check_case(kernel, module, symbols, options, tolerance), "")
+          << schedule << ", b=" << symbols.at("b") << ", s=" << symbols.at("s") << ", timing "
+          << static_cast<int>(timing);
+    }
+  }
+}
+
+// No place, fewer than there are blocks, and several for each; none, one, two and three tiles of
+// keys, so that places begin at either stage of the ring.
+TEST(AttentionPersistent, NumbersOfPlacesAndTiles) {
+  const Region region =
+      make_region(merged_attention({.heads = 2, .depth = 64, .mask = AttentionMask::Padding}));
+  expect_right(region, "attention_wgmma groups=1 keys=32 stages=2",
+               {{{"b", 0}, {"s", 20}},
+                {{"b", 3}, {"s", 0}},
+                {{"b", 1}, {"s", 1}},
+                {{"b", 5}, {"s", 32}},
+                {{"b", 3}, {"s", 70}}});
+  expect_right(region, "attention_wgmma groups=1 keys=16 stages=3", {{{"b", 4}, {"s", 65}}});
+  expect_right(region, "attention_wgmma groups=2 keys=64 stages=1", {{{"b", 3}, {"s", 70}}});
+}
+
+TEST(AttentionPersistent, InTurn) {
+  const Region region = make_region(merged_attention({.heads = 1, .depth = 32}));
+  for (const char* schedule : {"attention_wgmma groups=2 keys=32 stages=2 pingpong=1",
+                               "attention_wgmma groups=3 keys=48 stages=2 pingpong=1"})
+    expect_right(region, schedule, {{{"b", 5}, {"s", 33}}, {{"b", 3}, {"s", 200}}});
+}
+
+// Each row's keys differ, and with them a place's tiles.
+TEST(AttentionPersistent, Masks) {
+  for (const AttentionMask mask :
+       {AttentionMask::Causal, AttentionMask::Window, AttentionMask::Bias}) {
+    SCOPED_TRACE(static_cast<int>(mask));
+    const Region region =
+        make_region(merged_attention({.heads = 1, .depth = 32, .mask = mask, .window = 50}));
+    expect_right(region, "attention_wgmma groups=1 keys=32 stages=2",
+                 {{{"b", 2}, {"s", 171}}, {{"b", 5}, {"s", 40}}});
+  }
+}
+
+TEST(AttentionPersistent, CheckedForm) {
+  const Region region = make_region(merged_attention({.heads = 1, .depth = 64}));
+  expect_right(region, "attention_wgmma groups=2 keys=32 stages=2", {{{"b", 5}, {"s", 100}}}, true);
+}
+
+}  // namespace
+}  // namespace anydim::codegen_cuda::testing
