@@ -308,10 +308,18 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   }
   const double busy = block.tiles * tile;
   // The first tile has nobody's to lie under.
-  const double alone =
-      costs.attention_block_latency + in_order + std::max(0.0, block.tiles - 1) * next_tile;
-  return launch_time(target, block, resident, busy + issued.setup, alone, issued.idle,
-                     moved_bytes(sizes));
+  const double in_place = in_order + std::max(0.0, block.tiles - 1) * next_tile;
+  if (!schedule.persistent)
+    return launch_time(target, block, resident, busy + issued.setup,
+                       costs.attention_block_latency + in_place, issued.idle, moved_bytes(sizes));
+  // Loads, and searches of places without rows, lie under what is computed.
+  const double at_once = static_cast<double>(target.multiprocessors) * resident;
+  const double cycles =
+      costs.attention_block_latency +
+      std::max(std::ceil(block.blocks / target.multiprocessors) * (busy + issued.setup),
+               std::ceil(block.blocks / at_once) * (costs.attention_place_latency + in_place));
+  return costs.start_seconds +
+         std::max(cycles / target.clock, moved_bytes(sizes) / target.memory_bandwidth);
 }
 
 namespace {

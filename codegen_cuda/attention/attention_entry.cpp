@@ -125,7 +125,7 @@ std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::Attent
                                              shape.block_rows, shape.points, shape.slot,
                                              later_rows_see_more(kernel));
   if (!form.segments) return fmt::format("place_block({}, {})", number, shared_out);
-  return fmt::format("place_segment_block({}, {}, {}, {}, {})", number,
+  return fmt::format("place_segment_block<{}>({}, {}, {}, {}, {})", shape.search, number,
                      kernel.buffer(static_cast<std::size_t>(form.segments->offsets)),
                      work_list(kernel, *form.segments),
                      write_index(kernel, scope, form.segments->count), shared_out);

@@ -46,9 +46,11 @@ BlockKeys block_keys(KernelWriter& kernel, CodeScope& scope, const ir::Attention
 // For forms with segments: reports offsets and a list of work that break their rules.
 void check_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form);
 
-// How batch points and rows are shared out among blocks: arguments of place_block.
+// How batch points and rows are shared out among blocks: arguments of place_block. `search`: of
+// place_segment_block, who looks for a place.
 struct BlockShape {
   std::string batch_points, block_rows, points, slot;
+  std::string search = "Search::Together";
 };
 // The expression of the place of block `number`, a variable: of sequences where the form has
 // segments.

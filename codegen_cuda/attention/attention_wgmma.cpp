@@ -195,7 +195,8 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                   {.batch_points = write_index(kernel, scope, batch_points(form)),
                    .block_rows = "Kernel::block_rows",
                    .points = "1",
-                   .slot = "0"});
+                   .slot = "0",
+                   .search = fields.persistent ? "Search::Alone" : "Search::Together"});
   scope.line(
       fmt::format("const auto place_of = [&]({} number) {{ return {}; }};", number, place_of));
   write_function(scope, "const auto at_place = [&](const BlockPlace& place, const auto& work)",

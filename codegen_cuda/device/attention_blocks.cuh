@@ -39,18 +39,25 @@ __device__ __forceinline__ unsigned listed(const long long* list, int at, int mo
 }
 
 // The last of `count` places that has begun; the first has, and none behind one that has not.
-// begun(place). By whole warps, of which each lane looks at one place: a search among 32 is one
-// load, among 1,024 two.
-template <class Begun>
+// begun(place). Whole warps look together, of which each lane looks at one place: a search among 32
+// is one load, among 1,024 two. Or each thread looks by itself.
+enum class Search { Together, Alone };
+template <Search search, class Begun>
 __device__ __forceinline__ int last_begun(int count, const Begun& begun) {
   int place = 0;
   for (int end = count; end - place > 1;) {
-    const int stride = (end - place + 31) / 32;
-    const unsigned at = place + (threadIdx.x % 32 + 1) * stride;
-    const unsigned lanes =
-        __ballot_sync(0xffffffffu, at < static_cast<unsigned>(end) && begun(static_cast<int>(at)));
-    place += __clz(__brev(~lanes)) * stride;  // up to the first that has not begun
-    end = min(place + stride, end);
+    if constexpr (search == Search::Alone) {
+      const int middle = place + (end - place) / 2;
+      if (begun(middle)) place = middle;
+      else end = middle;
+    } else {
+      const int stride = (end - place + 31) / 32;
+      const unsigned at = place + (threadIdx.x % 32 + 1) * stride;
+      const unsigned lanes = __ballot_sync(
+          0xffffffffu, at < static_cast<unsigned>(end) && begun(static_cast<int>(at)));
+      place += __clz(__brev(~lanes)) * stride;  // up to the first that has not begun
+      end = min(place + stride, end);
+    }
   }
   return place;
 }
@@ -63,7 +70,7 @@ __device__ __forceinline__ int last_begun(int count, const Begun& begun) {
 // numbers as it has blocks and only ever rises: a block searches its sequence in these sums, for
 // any block_rows. By all threads of a block. Blocks with the same rows follow each other. Offsets
 // and lists that break the rule lead to no row outside of the buffers.
-template <class Number>
+template <Search search, class Number>
 __device__ __forceinline__ BlockPlace place_segment_block(Number number, const long long* offsets,
                                                           const long long* work, int segments,
                                                           int rows, long long batch_points,
@@ -78,7 +85,7 @@ __device__ __forceinline__ BlockPlace place_segment_block(Number number, const l
   if (segments == 0 || groups == 0) return {};
   if (number / groups >= static_cast<unsigned>(rows) / block_rows + segments) return {};
   const unsigned wanted = static_cast<unsigned>(number / groups);
-  const int place = last_begun(segments, [&](int at) { return number_of(at) <= wanted; });
+  const int place = last_begun<search>(segments, [&](int at) { return number_of(at) <= wanted; });
   const int segment = work == nullptr ? place : listed(work, 2 * place, segments - 1);
   const unsigned first = listed(offsets, segment, rows), end = listed(offsets, segment + 1, rows);
   const unsigned length = end > first ? end - first : 0,

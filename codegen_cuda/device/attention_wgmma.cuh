@@ -346,33 +346,45 @@ struct AttentionWgmma {
     write_rows<A>(output, outputs, warp_row, rows, write_element);
   }
 
-  // The first warp of the fetching warpgroup finds the block's places and tells the others of each
-  // in its slot, where a place that is none ends the work.
+  // The first warp of the fetching warpgroup finds the block's places, one a lane at a time, since
+  // a search takes longer than what there is to compute of a short sequence. Lane after lane
+  // fetches, and tells the others of its place in a slot, where a place that is none ends the work.
   template <class Number, class PlaceOf, class AtPlace>
   __device__ __forceinline__ void fetch_places(BlockPlace* told, const Maps& maps, Number numbers,
                                                const PlaceOf& place_of,
                                                const AtPlace& at_place) const {
-    const bool elected = threadIdx.x == 0;
+    const int lane = threadIdx.x;
     int item = 0, first = 0;
     const auto begin_slot = [&](const BlockPlace& place) {
       wait(queries_read + item % slots, slot_parity(item) ^ 1u, item);
-      if (elected) told[item % slots] = place;
+      told[item % slots] = place;
     };
 #pragma unroll 1
-    for (Number number = blockIdx.x; number < numbers; number += gridDim.x) {
-      const BlockPlace place = place_of(number);
-      if (!place.any) continue;
-      begin_slot(place);
-      at_place(place, [&](const Rows& rows, const OutputRows&, int, int, const Tiles& tiles,
-                          const auto&, const auto&, const auto&) {
-        if (elected) fetch_all(maps, place, tiles, rows, item, first);
+    for (Number group = blockIdx.x; group < numbers; group += 32 * gridDim.x) {
+      const Number number = group + lane * gridDim.x;
+      BlockPlace own;
+      if (number < numbers) own = place_of(number);
+      __syncwarp();  // to search has parted the lanes
+#pragma unroll 1
+      for (unsigned left = __ballot_sync(0xffffffffu, own.any); left != 0; left &= left - 1) {
+        const int owner = __ffs(static_cast<int>(left)) - 1;
+        if (lane == owner) {
+          begin_slot(own);
+          at_place(own, [&](const Rows& rows, const OutputRows&, int, int, const Tiles& tiles,
+                            const auto&, const auto&, const auto&) {
+            fetch_all(maps, own, tiles, rows, item, first);
+            first += tiles.count;
+          });
+        }
         __syncwarp();
-        first += tiles.count;
-      });
-      ++item;
+        first = __shfl_sync(0xffffffffu, first, owner);
+        ++item;
+      }
     }
-    begin_slot({});
-    arrive(barrier(queries_there + item % slots), elected);
+    if (lane == 0) {
+      begin_slot({});
+      arrive(barrier(queries_there + item % slots), true);
+    }
   }
 
   template <class AtPlace>
@@ -397,11 +409,11 @@ struct AttentionWgmma {
     }
   }
 
-  // The block's places of the grid, of which there are `numbers`. place_of(number): one of them, by
-  // whole warps. at_place(place, work) calls work(rows of operands, rows of the output, number of
-  // its rows, number of keys, tiles, added, score_value, write_element) with what holds there:
-  // added(key), what the score adds for a key; score_value(row, key, product);
-  // write_element(row, column, value).
+  // The block's places of the grid, of which there are `numbers`. place_of(number): one of them; of
+  // a persistent block each thread asks for itself. at_place(place, work) calls work(rows of
+  // operands, rows of the output, number of its rows, number of keys, tiles, added, score_value,
+  // write_element) with what holds there: added(key), what the score adds for a key;
+  // score_value(row, key, product); write_element(row, column, value).
   template <class Number, class PlaceOf, class AtPlace>
   static __device__ __forceinline__ void run(Number numbers, const PlaceOf& place_of,
                                              const AtPlace& at_place, const TensorMap& query_map,
