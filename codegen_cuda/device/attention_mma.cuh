@@ -138,6 +138,7 @@ struct AttentionMma {
       for (int step = 0; step < A::depth / 16; ++step) {
 #pragma unroll
         for (int n = 0; n < A::keys / 8; n += 2) {
+          if (!any_present<decltype(kind)>(8 * n, tiles.key_of(number), tiles.end_key)) continue;
           unsigned fragment[4];
           load_matrices<false>(fragment, key_tile + key_lane + n * 8 * key_pitch + step * 32);
 #pragma unroll
@@ -175,6 +176,7 @@ struct AttentionMma {
       barrier();  // the tile's values are there for everybody
 #pragma unroll
       for (int step = 0; step < A::keys / 16; ++step) {
+        if (!any_present<decltype(kind)>(16 * step, tiles.key_of(number), tiles.end_key)) continue;
 #pragma unroll
         for (int n = 0; n < A::width / 8; n += 2) {
           unsigned fragment[4];

@@ -323,7 +323,7 @@ struct AttentionWgmma {
       int step = 1;
       if constexpr (A::score == ScoreForm::masked) {
 #pragma unroll 1
-        for (; step < tiles.edges; ++step) pass(EdgeTile(), step);
+        for (; step < tiles.edges; ++step) pass(EdgeTileUnderWay(), step);
       }
 #pragma unroll 1
       for (; step < tiles.count; ++step) pass(WholeTile(), step);
