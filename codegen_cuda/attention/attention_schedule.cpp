@@ -40,6 +40,12 @@ std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64
   return queries + tiles + columns + barriers + (persistent ? slots * place : 0);
 }
 
+std::int64_t AttentionWgmmaSchedule::computing_registers() const {
+  constexpr std::int64_t all = 65536;  // of a multiprocessor of sm_90
+  const std::int64_t of_thread = all / (intended_blocks() * threads()) / 8 * 8;
+  return (of_thread * (groups + 1) - fetching_registers()) / groups / 8 * 8;
+}
+
 std::int64_t AttentionWgmmaSchedule::registers(std::int64_t width, ScoreForm form) const {
   const std::int64_t scores = keys / 2, weights = keys / 4, outputs = width / 2;
   constexpr std::int64_t addresses = 32;

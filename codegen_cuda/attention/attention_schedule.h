@@ -72,13 +72,17 @@ struct AttentionWgmmaSchedule {
   std::int64_t stages = 2;
   bool pingpong = false;  // of two groups or more
   bool persistent = false;
+  // That a multiprocessor is to hold, among which its registers are shared out; 0: two of one
+  // group, one of several.
+  std::int64_t blocks = 0;
 
   static constexpr auto fields() {
     return std::tuple{ir::ScheduleField{"groups", &AttentionWgmmaSchedule::groups},
                       ir::ScheduleField{"keys", &AttentionWgmmaSchedule::keys},
                       ir::ScheduleField{"stages", &AttentionWgmmaSchedule::stages},
                       ir::ScheduleField{"pingpong", &AttentionWgmmaSchedule::pingpong, 0},
-                      ir::ScheduleField{"persistent", &AttentionWgmmaSchedule::persistent, 0}};
+                      ir::ScheduleField{"persistent", &AttentionWgmmaSchedule::persistent, 0},
+                      ir::ScheduleField{"blocks", &AttentionWgmmaSchedule::blocks, 0}};
   }
   static AttentionWgmmaSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<AttentionWgmmaSchedule>(schedule);
@@ -87,18 +91,14 @@ struct AttentionWgmmaSchedule {
 
   std::int64_t threads() const { return 128 * (groups + 1); }
   std::int64_t block_rows() const { return 64 * groups; }
-  // Blocks that registers are shared out for: the second launch bound. Without it registers cannot
-  // be traded between warpgroups.
-  std::int64_t intended_blocks() const { return groups == 1 ? 2 : 1; }
-  // After the trade, of a thread: what all hold together is what the launch bounds give, rounded
-  // down to 8 (504, 512 or twice 256 for a block's warpgroups). To find places takes more of them
-  // than to fetch.
+  // The second launch bound. Without it registers cannot be traded between warpgroups.
+  std::int64_t intended_blocks() const { return blocks > 0 ? blocks : groups == 1 ? 2 : 1; }
+  // After the trade, of a thread, in multiples of 8: what all hold together is what the launch
+  // bounds give. To find places takes more of them than to fetch.
   std::int64_t fetching_registers() const {
     return (groups == 3 ? 32 : 24) + (persistent ? groups * 8 : 0);
   }
-  std::int64_t computing_registers() const {
-    return (groups == 1 ? 232 : groups == 2 ? 240 : 160) - (persistent ? 8 : 0);
-  }
+  std::int64_t computing_registers() const;
   std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
   // That a computing thread needs, about.
   std::int64_t registers(std::int64_t width, ScoreForm form) const;

@@ -105,18 +105,26 @@ std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,
   // Shorter sequences leave most of 64 queries idle.
   if (rows_in_bucket(inputs, bucket).high <= 32) return {};
   std::vector<ir::Schedule> schedules;
+  const auto offer = [&](const AttentionWgmmaSchedule& fields) {
+    ir::Schedule schedule = fields.schedule();
+    if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+  };
   for (const std::int64_t groups : {2, 1, 3}) {
     for (const std::int64_t keys : {128, 64, 176, 192}) {
       for (const std::int64_t stages : {2, 3}) {
-        for (const bool pingpong : {false, true}) {
-          for (const bool persistent : {false, true}) {
-            ir::Schedule schedule = AttentionWgmmaSchedule{.groups = groups,
-                                                           .keys = keys,
-                                                           .stages = stages,
-                                                           .pingpong = pingpong,
-                                                           .persistent = persistent}
-                                        .schedule();
-            if (!misfit(inputs, schedule)) schedules.push_back(std::move(schedule));
+        for (const bool persistent : {false, true}) {
+          AttentionWgmmaSchedule fields{
+              .groups = groups, .keys = keys, .stages = stages, .persistent = persistent};
+          for (const bool pingpong : {false, true}) {
+            fields.pingpong = pingpong;
+            offer(fields);
+          }
+          // What there is to do at short sequences waits more than it computes.
+          fields.pingpong = false;
+          for (const std::int64_t blocks : {3, 4}) {
+            if (!persistent || groups > 1) continue;
+            fields.blocks = blocks;
+            offer(fields);
           }
         }
       }
@@ -131,8 +139,9 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
   const ir::AttentionForm& form = attention_form(inputs);
   const std::int64_t depth = *form.depth.extent.constant(), width = *form.width.extent.constant();
   if (fields.groups < 1 || fields.groups > 3 || fields.stages < 1 || fields.keys < 16 ||
-      fields.keys > 256 || fields.keys % 16 != 0)
-    return "groups are 1 to 3, stages at least 1, keys a multiple of 16 and at most 256";
+      fields.keys > 256 || fields.keys % 16 != 0 || fields.blocks < 0 || fields.blocks > 4)
+    return "groups are 1 to 3, stages at least 1, keys a multiple of 16 and at most 256, blocks at "
+           "most 4";
   if (fields.pingpong && fields.groups < 2) return "one group has nobody to take turns with";
   const std::int64_t registers = fields.registers(width, inputs.facts->score.form);
   if (registers > fields.computing_registers())

@@ -1,6 +1,8 @@
 // attention_wgmma whose blocks work on several places of the grid, on the PTX interpreter.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "tests/codegen_cuda/attention_cases.h"
 #include "tests/support/attention_regions.h"
 
@@ -12,8 +14,10 @@ using Region = std::shared_ptr<const TestRegion>;
 constexpr double tolerance = 1.2e-2;  // weights and results are rounded to bf16
 
 void expect_right(const Region& region, const std::string& schedule,
-                  const std::vector<Symbols>& shapes, bool checked = false) {
-  const KernelCase kernel = attention_kernel(region, "h200", schedule + " persistent=1", checked);
+                  const std::vector<Symbols>& shapes, bool checked = false, int blocks = 0) {
+  const KernelCase kernel = attention_kernel(
+      region, "h200",
+      schedule + " persistent=1" + (blocks > 0 ? fmt::format(" blocks={}", blocks) : ""), checked);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
   for (const ptx::Timing timing :
        {ptx::Timing::ResultsLate, ptx::Timing::OperandsLate, ptx::Timing::Random}) {
@@ -41,6 +45,14 @@ TEST(AttentionPersistent, NumbersOfPlacesAndTiles) {
                 {{"b", 3}, {"s", 70}}});
   expect_right(region, "attention_wgmma groups=1 keys=16 stages=3", {{{"b", 4}, {"s", 65}}});
   expect_right(region, "attention_wgmma groups=2 keys=64 stages=1", {{{"b", 3}, {"s", 70}}});
+}
+
+// Registers are shared out among more blocks.
+TEST(AttentionPersistent, BlocksOfAMultiprocessor) {
+  const Region region = make_region(merged_attention({.heads = 2, .depth = 32}));
+  for (const int blocks : {3, 4})
+    expect_right(region, "attention_wgmma groups=1 keys=64 stages=2",
+                 {{{"b", 5}, {"s", 33}}, {{"b", 9}, {"s", 20}}}, false, blocks);
 }
 
 TEST(AttentionPersistent, InTurn) {
