@@ -37,7 +37,7 @@ std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64
                      tiles = stages * keys * (depth + width) * 2;
   const std::int64_t columns = column ? groups * 2 * keys * 4 : 0,
                      barriers = 8 * (2 * slots + 4 * stages);
-  return queries + tiles + columns + barriers + (persistent ? slots * place : 0);
+  return queries + tiles + columns + barriers + (persistent ? (slots + 32) * place : 0);
 }
 
 std::int64_t AttentionWgmmaSchedule::computing_registers() const {
@@ -48,7 +48,7 @@ std::int64_t AttentionWgmmaSchedule::computing_registers() const {
 
 std::int64_t AttentionWgmmaSchedule::registers(std::int64_t width, ScoreForm form) const {
   const std::int64_t scores = keys / 2, weights = keys / 4, outputs = width / 2;
-  constexpr std::int64_t addresses = 32;
+  const std::int64_t addresses = persistent ? 36 : 32;
   // What is added is read ahead of the scores; that of elements has addresses of its own.
   const bool column = form == ScoreForm::Column,
              element = form == ScoreForm::Element || form == ScoreForm::Plain;

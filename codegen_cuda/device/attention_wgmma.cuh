@@ -68,7 +68,8 @@ struct AttentionWgmma {
   static constexpr int slots = A::persistent ? 2 : 1;
 
   // Shared memory: for each slot queries of each warpgroup; stages of keys, stages of values, two
-  // rows of what scores add for a key for each warpgroup, barriers, each slot's place.
+  // rows of what scores add for a key for each warpgroup, barriers, each slot's place, places that
+  // have been found.
   static constexpr int slot_bytes = A::groups * QueryTile::bytes;
   static constexpr int key_offset = slots * slot_bytes;
   static constexpr int value_offset = key_offset + A::stages * KeyTile::bytes;
@@ -83,7 +84,7 @@ struct AttentionWgmma {
                        barriers = values_read + A::stages;
   static constexpr int place_offset = barrier_offset + 8 * barriers;
   static constexpr int shared_bytes =
-      place_offset + (A::persistent ? slots * static_cast<int>(sizeof(BlockPlace)) : 0);
+      place_offset + (A::persistent ? (slots + 32) * static_cast<int>(sizeof(BlockPlace)) : 0);
 
   using Tiles = KeyTiles<A::keys>;
 
@@ -354,6 +355,7 @@ struct AttentionWgmma {
                                                const PlaceOf& place_of,
                                                const AtPlace& at_place) const {
     const int lane = threadIdx.x;
+    BlockPlace* const found = told + slots;  // few registers are left to hold them
     int item = 0, first = 0;
     const auto begin_slot = [&](const BlockPlace& place) {
       wait(queries_read + item % slots, slot_parity(item) ^ 1u, item);
@@ -362,13 +364,15 @@ struct AttentionWgmma {
 #pragma unroll 1
     for (Number group = blockIdx.x; group < numbers; group += 32 * gridDim.x) {
       const Number number = group + lane * gridDim.x;
-      BlockPlace own;
-      if (number < numbers) own = place_of(number);
+      found[lane] = {};
+      if (number < numbers) found[lane] = place_of(number);
       __syncwarp();  // to search has parted the lanes
 #pragma unroll 1
-      for (unsigned left = __ballot_sync(0xffffffffu, own.any); left != 0; left &= left - 1) {
+      for (unsigned left = __ballot_sync(0xffffffffu, found[lane].any); left != 0;
+           left &= left - 1) {
         const int owner = __ffs(static_cast<int>(left)) - 1;
         if (lane == owner) {
+          const BlockPlace own = found[lane];
           begin_slot(own);
           at_place(own, [&](const Rows& rows, const OutputRows&, int, int, const Tiles& tiles,
                             const auto&, const auto&, const auto&) {
