@@ -386,14 +386,15 @@ class Run {
   bool try_all(const std::vector<Attempt>& attempts) {
     const auto begin = Clock::now();
     std::vector<TrialRequest> requests;
-    for (const Attempt& attempt : attempts) {
-      requests.push_back(request_of(attempt));
-      show(attempt);
+    for (const Attempt& attempt : attempts) requests.push_back(request_of(attempt));
+    if (device_.expect) device_.expect(requests);
+    for (std::size_t i = 0; i < attempts.size(); ++i) {
+      show(attempts[i]);
       if (hooks_.interrupted && hooks_.interrupted()) return false;
       if (device_.measure_many) continue;
-      const std::optional<Trial> trial = device_.measure(requests.back());
+      const std::optional<Trial> trial = device_.measure(requests[i]);
       if (!trial) return false;
-      take(attempt, *trial);
+      take(attempts[i], *trial);
     }
     const auto measured = [&] {
       trial_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
