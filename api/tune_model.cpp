@@ -165,6 +165,16 @@ TuningRun::TuningRun(const tuner::ModelFile& model, CompileOptions options, Tune
           [&state](const std::vector<tuner::TrialRequest>& requests) {
             return state.worker->in_calls(requests);
           }};
+  // A device of its own leaves this machine's processors to the compiler.
+  if (state.target.device != nullptr && state.target.device->has_memory()) {
+    constexpr int most_ahead = 8;
+    state.worker_settings.compile_seconds *= 3;  // of one beside so many
+    state.device.width =
+        static_cast<std::size_t>(std::clamp(thread_count(options) - 1, 1, most_ahead));
+    state.device.expect = [&state](const std::vector<tuner::TrialRequest>& requests) {
+      state.worker->expect(requests);
+    };
+  }
 }
 
 TuningRun::~TuningRun() = default;

@@ -3,9 +3,9 @@
 
 #include "api/planned.h"
 #include "api/sample_inputs.h"
+#include "runtime/guarded_memory.h"
 #include "tuner/database.h"
 #include "tuner/distribution.h"
-#include "tuner/guarded_memory.h"
 #include "tuner/measure.h"
 #include "tuner/observed.h"
 #include "tuner/ranks.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/error.h"
-#include "runtime/device.h"
+#include "runtime/launch_bench.h"
 
 namespace anydim::bench {
 
@@ -30,10 +30,16 @@ class NoDevice : public runtime::Device {
     return std::make_unique<Dropped>();
   }
   std::unique_ptr<runtime::DeviceSession> open_session(const runtime::Executable&) override {
-    throw Error(ErrorKind::Unsupported, "there is no device here: this compiles alone");
+    refuse();
+  }
+  std::unique_ptr<runtime::LaunchBench> open_bench(const runtime::Executable&) override {
+    refuse();
   }
 
  private:
+  [[noreturn]] static void refuse() {
+    throw Error(ErrorKind::Unsupported, "there is no device here: this compiles alone");
+  }
   std::string machine_;
 };
 

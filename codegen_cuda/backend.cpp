@@ -9,6 +9,7 @@
 #include "codegen_cuda/compile.h"
 #include "codegen_cuda/matmul/library_product.h"
 #include "codegen_cuda/source_hash.h"
+#include "codegen_cuda/work.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cuda {
@@ -162,6 +163,7 @@ class CudaBackend : public ir::Backend {
     return compile_emitted(*nvrtc(), options_.target, options_.output, emitted, name);
   }
 
+  std::optional<ir::DeviceLimits> limits() const override { return limits_of(options_.target); }
   std::shared_ptr<const ir::Backend> checked_forms() const override {
     if (options_.checked) return nullptr;
     CudaOptions options = options_;

@@ -60,7 +60,8 @@ double traffic_bytes(const PlanInputs& inputs, double points) {
 
 namespace {
 
-constexpr double lanes = 128;  // of a multiprocessor
+constexpr double lanes = 128;       // of a multiprocessor
+constexpr double l2_speedup = 2.5;  // bandwidth of the L2 cache over the memory's
 
 double step_clocks(const ScalarStep& step, double together) {
   // Addresses and loads, by a thread, serve all its neighbours.
@@ -113,8 +114,16 @@ std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Ite
   return extents;
 }
 
+ir::DeviceLimits limits_of(const CudaTarget& target) {
+  const double clocks = target.clock * target.multiprocessors;
+  const double tensor = target.tensor_flops / 2 * clocks;
+  return {.multiply_adds = target.tf32 ? std::max(tensor / 2, lanes * clocks) : lanes * clocks,
+          .narrow_multiply_adds = std::max(tensor, lanes * clocks),
+          .reads = {{static_cast<double>(target.l2_bytes), target.memory_bandwidth * l2_speedup},
+                    {static_cast<double>(target.memory_gb) * 1e9, target.memory_bandwidth}}};
+}
+
 double launch_seconds(const CudaTarget& target, const StreamingWork& work) {
-  constexpr double l2_speedup = 2.5;  // bandwidth of the L2 cache over the memory's
   // threads of a multiprocessor that keep its share of the bandwidth busy
   constexpr double saturating = 1024;
   const double at_once = std::max(1.0, static_cast<double>(target.multiprocessors) * work.resident);

@@ -43,6 +43,9 @@ struct StreamingWork {
 // By waves, bandwidth of memory (where what it needs does not fit the L2 cache) and of the L2
 // cache, and start.
 double launch_seconds(const CudaTarget& target, const StreamingWork& work);
+// By the part's description: its lanes' multiply-adds and its tensor cores', and the bandwidth of
+// the L2 cache and of memory. No launch is faster, and none may reach it.
+ir::DeviceLimits limits_of(const CudaTarget& target);
 LaunchCycles launch_cycles(const CudaTarget& target, const StreamingWork& work);
 
 }  // namespace anydim::codegen_cuda

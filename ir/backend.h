@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/device_limits.h"
 #include "ir/module.h"
 #include "ir/schedule.h"
 #include "ir/shapes/shape_program.h"
@@ -218,6 +219,8 @@ class Backend {
                                  const SharedLaunch& launch) const {
     return estimate(region, schedule, keys, launch.threads);
   }
+  // What the device can do at most, where its description tells; nothing: only a measurement does.
+  virtual std::optional<DeviceLimits> limits() const { return std::nullopt; }
   // About how many instructions the schedule's kernel for a bucket has, which its compile time
   // follows; schedules of one region are compared.
   virtual double code_size(const Region&, const Bucket&, const Schedule&) const { return 1; }

@@ -40,6 +40,7 @@ class ForwardingBackend : public Backend {
                          const SharedLaunch& launch) const override {
     return inner_->estimate_shared(region, schedule, keys, launch);
   }
+  std::optional<DeviceLimits> limits() const override { return inner_->limits(); }
   double code_size(const Region& region, const Bucket& bucket,
                    const Schedule& schedule) const override {
     return inner_->code_size(region, bucket, schedule);

@@ -175,12 +175,15 @@ void Context::execute(const ir::Code::Launch& launch) {
   const NvtxRange range(
       watching_,
       watching_ == nullptr ? "" : program_.kernels[index_of(launch.kernel)].region.name.c_str());
+  LaunchWork work{&launch, picked.kernel, picked.bucket, extents_};
+  if (substitute_)
+    if (const auto* other = substitute_(work)) work.kernel = other;
   if (timeline_.on()) {
     const std::uint64_t begun = clock_ticks();
-    session_->launch({&launch, picked.kernel, picked.bucket, extents_});
+    session_->launch(work);
     put_on_timeline(launch, picked, begun);
   } else {
-    session_->launch({&launch, picked.kernel, picked.bucket, extents_});
+    session_->launch(work);
   }
   if (recording_)
     records_.push_back({.kernel = launch.kernel,

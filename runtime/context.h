@@ -68,6 +68,11 @@ class Context {
     return records_;
   }  // of the last call, where recorded
   const KernelTables& tables() const { return *tables_; }  // that the last call used
+  // What runs in a launch's place; null: its own kernel. One that it names was made of the same
+  // region. From the next launch on; empty: every launch runs its own.
+  using LaunchSubstitute =
+      std::function<const std::shared_ptr<const LoadedKernel>*(const LaunchWork& work)>;
+  void substitute(LaunchSubstitute substitute) { substitute_ = std::move(substitute); }
   CallMemory memory() const { return session_->memory(); }
   // Values of the slots after the last call (Code::Slot), for explaining it.
   const std::vector<std::int64_t>& slots() const { return slots_; }
@@ -142,6 +147,7 @@ class Context {
   std::vector<std::shared_ptr<const ExactKernel>> exact_;  // of the call at work
   std::unique_ptr<DeviceSession> session_;
   std::shared_ptr<const Cancellation> cancellation_;
+  LaunchSubstitute substitute_;
   bool recording_ = false;
   std::vector<LaunchRecord> records_;
   const NvtxTool* watching_;

@@ -10,6 +10,7 @@
 #include "ir/error.h"
 #include "ir/host_functions.h"
 #include "runtime/constant_memory.h"
+#include "runtime/cpu_launch_bench.h"
 #include "runtime/executable.h"
 #include "runtime/frame_memory.h"
 #include "runtime/frames.h"
@@ -106,13 +107,9 @@ class CpuSession : public DeviceSession {
 
   Frames& frames() override { return frames_; }
 
-  bool observe(LaunchObserver observer) override {
-    observer_ = std::move(observer);
-    return true;
-  }
-  bool substitute(LaunchSubstitute substitute) override {
-    substitute_ = std::move(substitute);
-    return true;
+  void observe(LaunchObserver observer) override { observer_ = std::move(observer); }
+  void read(const void* address, std::span<std::byte> to) override {
+    std::copy_n(static_cast<const std::byte*>(address), to.size(), to.begin());
   }
   void record(bool wanted) override { recording_ = wanted; }
   const std::vector<LaunchTiming>& timings() const override { return timings_; }
@@ -138,9 +135,7 @@ class CpuSession : public DeviceSession {
   }
 
   std::int64_t run(const LaunchWork& work) {
-    const DeviceKernel* kernel = substitute_ ? substitute_(work) : nullptr;
-    if (kernel == nullptr) kernel = (*work.kernel)->device.get();
-    const CpuCode& code = static_cast<const CpuKernel&>(*kernel).code;
+    const CpuCode& code = static_cast<const CpuKernel&>(*(*work.kernel)->device).code;
     CpuCode::Sizes sizes;
     if (!code.measure(work.extents, sizes))
       throw Error(ErrorKind::Inputs,
@@ -204,7 +199,6 @@ class CpuSession : public DeviceSession {
   Frames frames_;
   bool recording_ = false;
   LaunchObserver observer_;
-  LaunchSubstitute substitute_;
   std::vector<LaunchTiming> timings_;
 };
 
@@ -223,6 +217,9 @@ class CpuDevice : public Device {
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override {
     return std::make_unique<CpuSession>(executable,
                                         memory_ ? memory_() : std::make_unique<HostFrameMemory>());
+  }
+  std::unique_ptr<LaunchBench> open_bench(const Executable& executable) override {
+    return make_cpu_launch_bench(executable);
   }
 
  private:

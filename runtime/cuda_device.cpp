@@ -6,6 +6,7 @@
 
 #include "runtime/cuda_device_memory.h"
 #include "runtime/cuda_kernel.h"
+#include "runtime/cuda_launch_bench.h"
 #include "runtime/cuda_memory.h"
 #include "runtime/cuda_replayed_session.h"
 #include "runtime/cuda_stepped_session.h"
@@ -51,6 +52,10 @@ std::unique_ptr<DeviceSession> CudaDevice::open_session(const Executable& execut
   if (ReplayedSession::takes(executable.program()))
     return std::make_unique<ReplayedSession>(context_, executable);
   return std::make_unique<SteppedSession>(context_, executable);
+}
+
+std::unique_ptr<LaunchBench> CudaDevice::open_bench(const Executable& executable) {
+  return make_launch_bench(context_, executable.program());
 }
 
 std::shared_ptr<CudaDevice> open_cuda_device() {

@@ -30,6 +30,7 @@ class CudaDevice : public Device {
   ir::Tensor foreign(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
                      std::shared_ptr<const void> owner) override;
   std::unique_ptr<DeviceSession> open_session(const Executable& executable) override;
+  std::unique_ptr<LaunchBench> open_bench(const Executable& executable) override;
 
   // The library that carries out products; opened where the loader finds it when a kernel first
   // wants it. Throws Error{Resource}.

@@ -137,14 +137,14 @@ ir::Tensor foreign_tensor(const std::shared_ptr<DeviceContext>& context, ir::DTy
 
 // ---- Memory of results ----
 
-DeviceBlock::DeviceBlock(std::shared_ptr<DeviceContext> context, std::size_t bytes)
+DeviceBlock::DeviceBlock(std::shared_ptr<DeviceContext> context, std::size_t bytes,
+                         std::string_view what)
     : context_(std::move(context)) {
   context_->enter();
   Address address = 0;
   // What the driver takes at least: blocks are kept and serve other sizes.
   const std::size_t taken = aligned(std::max<std::size_t>(bytes, 1));
-  context_->check(context_->driver().memory_allocate(&address, taken),
-                  "results that stay on the GPU");
+  context_->check(context_->driver().memory_allocate(&address, taken), what);
   data_ = reinterpret_cast<std::byte*>(address);
   bytes_ = taken;
 }
@@ -174,7 +174,7 @@ std::shared_ptr<std::byte> ResultBlocks::take(std::size_t bytes, const void* str
   } else {
     if (streams_.size() == most_streams) streams_.erase(streams_.begin());
     const auto make = [shared = context_](std::size_t wanted) {
-      return DeviceBlock(shared, wanted);
+      return DeviceBlock(shared, wanted, "results that stay on the GPU");
     };
     streams_.push_back(
         std::make_unique<OfStream>(OfStream{stream, BlockPoolOf<DeviceBlock>(kept_, make)}));

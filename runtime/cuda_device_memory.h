@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "runtime/cuda_context.h"
@@ -37,7 +38,8 @@ ir::Tensor foreign_tensor(const std::shared_ptr<DeviceContext>& context, ir::DTy
 class DeviceBlock {
  public:
   DeviceBlock() = default;
-  DeviceBlock(std::shared_ptr<DeviceContext> context, std::size_t bytes);  // throws Error{Resource}
+  // Throws Error{Resource}; `what` is for its message.
+  DeviceBlock(std::shared_ptr<DeviceContext> context, std::size_t bytes, std::string_view what);
   ~DeviceBlock();
   DeviceBlock(DeviceBlock&& other) noexcept;
   DeviceBlock& operator=(DeviceBlock&& other) noexcept;

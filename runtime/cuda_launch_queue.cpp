@@ -118,17 +118,21 @@ bool LaunchQueue::reserve_workspace(std::span<const CudaKernel::Sizes> sizes,
 std::vector<LaunchQueue::Step> LaunchQueue::prepare(std::span<const CudaKernel::Sizes> sizes,
                                                     const AddressOf& address_of) {
   std::vector<Step> steps;
-  std::vector<Address> buffers;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    const Launch& one = waiting_[i];
-    buffers.clear();
-    for (const std::int32_t buffer : one.launch->buffers) buffers.push_back(address_of(buffer));
-    const PreparedLaunch::Places places{buffers, arguments_.extents_address(one.row),
-                                        arguments_.error_address(one.row), workspace_.address()};
-    steps.push_back(
-        {one, CudaKernel::blocks(sizes[i]), cuda::prepare(one.kernel(), sizes[i], places, maps_)});
+    std::vector<Address> buffers;
+    for (const std::int32_t buffer : waiting_[i].launch->buffers)
+      buffers.push_back(address_of(buffer));
+    steps.push_back(prepare(waiting_[i], sizes[i], std::move(buffers)));
   }
   return steps;
+}
+
+LaunchQueue::Step LaunchQueue::prepare(const Launch& one, const CudaKernel::Sizes& sizes,
+                                       std::vector<Address> buffers) {
+  const PreparedLaunch::Places places{buffers, arguments_.extents_address(one.row),
+                                      arguments_.error_address(one.row), workspace_.address()};
+  std::vector<PreparedLaunch> launches = cuda::prepare(one.kernel(), sizes, places, maps_);
+  return {one, CudaKernel::blocks(sizes), std::move(buffers), std::move(launches)};
 }
 
 void LaunchQueue::send(std::span<const ArgumentBuffer::Input> inputs) {
@@ -211,9 +215,10 @@ bool LaunchQueue::enqueue(Step& step, Stream stream, bool behind_kernel, bool ap
   return behind_kernel;
 }
 
-void LaunchQueue::enqueue(std::vector<Step>& steps, Stream stream) {
+void LaunchQueue::enqueue(std::vector<Step>& steps, Stream stream, int times) {
   bool behind_kernel = false;
-  for (Step& step : steps) behind_kernel = enqueue(step, stream, behind_kernel, false);
+  for (int i = 0; i < times; ++i)
+    for (Step& step : steps) behind_kernel = enqueue(step, stream, behind_kernel, false);
 }
 
 void LaunchQueue::capture(std::vector<Step>& steps) {
@@ -245,6 +250,10 @@ void LaunchQueue::issue(std::vector<Step>& steps) {
     const CudaKernel& kernel = step.of.kernel();
     const bool tried = on_trial(step);
     const bool as_checked_form = tried && kernel.checked_form() != nullptr;
+    if (observer_ && step.blocks > 0) {
+      show(step);
+      behind_kernel = false;
+    }
     mark(2 * i);
     if (as_checked_form) run_checked(step);
     else behind_kernel = enqueue(step, stream_.handle, behind_kernel, recording_);
@@ -273,7 +282,23 @@ void LaunchQueue::run_checked(Step& step) {
   report_check(program_, *step.of.launch, extents(step.of), error);
 }
 
-// ---- Recording ----
+// ---- Observing and recording ----
+
+void LaunchQueue::show(const Step& step) {
+  synchronize();
+  std::vector<void*> places;
+  for (const Address buffer : step.buffers) places.push_back(reinterpret_cast<void*>(buffer));
+  observer_({.launch = step.of.launch, .kernel = &step.of.loaded, .extents = extents(step.of)},
+            places);
+}
+
+void LaunchQueue::read(const void* address, std::span<std::byte> to) {
+  if (to.empty()) return;
+  check(driver_.copy_to_host(to.data(), reinterpret_cast<Address>(address), to.size(),
+                             stream_.handle),
+        "reading what a launch is given");
+  synchronize();
+}
 
 void LaunchQueue::mark(std::size_t event) {
   if (!recording_) return;

@@ -47,7 +47,12 @@ class LaunchQueue {
   struct Step {
     Launch of;
     std::int64_t blocks = 0;
+    std::vector<Address> buffers;  // of the region
     std::vector<PreparedLaunch> launches;
+    void move(std::size_t launch, std::size_t buffer, Address address) {
+      launches[launch].move(buffer, address);
+      buffers[buffer] = address;
+    }
   };
   using AddressOf = std::function<Address(std::int32_t buffer)>;  // of Code::buffers
 
@@ -95,13 +100,17 @@ class LaunchQueue {
   // What waits, with the workspace and the argument buffer where they are now. `sizes`: one a
   // launch.
   std::vector<Step> prepare(std::span<const CudaKernel::Sizes> sizes, const AddressOf& address_of);
+  // One launch that waits, over these buffers of its region.
+  Step prepare(const Launch& one, const CudaKernel::Sizes& sizes, std::vector<Address> buffers);
   // Copies the arguments of what waits to the device, and the inputs with the first copy of a call.
   // What waited counts as issued from then on.
   void send(std::span<const ArgumentBuffer::Input> inputs);
-  // On the queue's stream. The first launch of a kernel anywhere is waited for, and recorded ones.
+  // On the queue's stream. The first launch of a kernel anywhere is waited for, and recorded ones,
+  // and all that is ahead of one that is observed.
   void issue(std::vector<Step>& steps);
-  // On any stream, and waits for nothing: while the stream is captured, or for measuring.
-  void enqueue(std::vector<Step>& steps, Stream stream);
+  // On any stream, so many times, and waits for nothing: while the stream is captured, or for
+  // measuring.
+  void enqueue(std::vector<Step>& steps, Stream stream, int times = 1);
   // On the queue's stream while it is captured: launches learn what they are captured as.
   void capture(std::vector<Step>& steps);
   // As DeviceContext::check, of anything done for the call: where a wait of one of its launches ran
@@ -115,7 +124,11 @@ class LaunchQueue {
   std::vector<ir::Tensor> finish(std::span<const std::int64_t> slots, const AddressOf& address_of);
 
   void record(bool wanted) { recording_ = wanted; }
-  bool recording() const { return recording_; }
+  void observe(DeviceSession::LaunchObserver observer) { observer_ = std::move(observer); }
+  // What an observer is told of.
+  void read(const void* address, std::span<std::byte> to);
+  // Launches are issued one by one, for what is to be learned of each.
+  bool apart() const { return recording_ || observer_; }
   const std::vector<LaunchTiming>& timings() const { return timings_; }
 
  private:
@@ -162,6 +175,7 @@ class LaunchQueue {
   // of the step may start before the one ahead of it has ended.
   bool enqueue(Step& step, Stream stream, bool behind_kernel, bool apart);
   void run_checked(Step& step);
+  void show(const Step& step);
   // "running a call with n = 7 on the GPU, ..."
   std::string call_text() const;
   std::string symbols_text(const Call& call) const;
@@ -195,6 +209,7 @@ class LaunchQueue {
 
   std::deque<Call> under_way_;  // the oldest first
 
+  DeviceSession::LaunchObserver observer_;
   bool recording_ = false;
   std::vector<LaunchTiming> timings_;
   std::vector<Event> events_;  // one before and one behind every recorded step

@@ -316,7 +316,7 @@ Address ReplayedSession::place_of(const PreparedCall& call, const MovableBuffer&
 void ReplayedSession::move(PreparedCall& call, const MovableBuffer& movable, Address address) {
   if (std::exchange(call.addresses[index_of(movable.buffer)], address) == address) return;
   for (const MovableBuffer::Use& use : movable.uses) {
-    call.steps[use.launch.step].launches[use.launch.launch].move(use.position, address);
+    call.steps[use.launch.step].move(use.launch.launch, use.position, address);
     moved_.insert(use.launch);
   }
 }
@@ -345,7 +345,7 @@ void ReplayedSession::copy_in(const PreparedCall& call) {
 // ---- Running ----
 
 void ReplayedSession::run(PreparedCall& call) {
-  const bool launch_apart = queue_.recording();
+  const bool launch_apart = queue_.apart();
   if (!launch_apart && call.used && call.graph == nullptr && !call.cannot_capture) capture(call);
   queue_.send(call.inputs);
   copy_in(call);

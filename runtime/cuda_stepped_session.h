@@ -24,6 +24,8 @@ class SteppedSession : public DeviceSession, private FrameMemory {
   void break_off() noexcept override { queue_.break_off(); }
   void collect(bool wait) override { queue_.collect(wait); }
   Frames& frames() override;
+  void observe(LaunchObserver observer) override { queue_.observe(std::move(observer)); }
+  void read(const void* address, std::span<std::byte> to) override { queue_.read(address, to); }
   void record(bool wanted) override { queue_.record(wanted); }
   const std::vector<LaunchTiming>& timings() const override { return queue_.timings(); }
   CallMemory memory() const override { return budget_.most(); }

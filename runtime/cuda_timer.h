@@ -42,8 +42,12 @@ class GraphTimer {
 
   // Seconds of one call: a replay's time divided by its calls. Waits for the GPU.
   double measure();
+  // The same of a replay right behind another, so that what the host does to start it is not in it.
+  double measure_behind_another();
 
  private:
+  void launch();
+
   std::shared_ptr<DeviceContext> context_;
   TimedStream stream_;
   GraphExecutable graph_ = nullptr;

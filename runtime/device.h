@@ -19,6 +19,7 @@
 namespace anydim::runtime {
 
 class Executable;
+class LaunchBench;    // runtime/launch_bench.h
 class Frames;         // runtime/frames.h
 class NvtxTool;       // runtime/nvtx.h
 struct LoadedKernel;  // runtime/kernel_maker.h
@@ -130,15 +131,12 @@ class DeviceSession {
   // then of its results.
   using LaunchObserver =
       std::function<void(const LaunchWork& work, std::span<void* const> buffers)>;
-  // From the next launch on; empty: nobody is told. False on devices whose memory the host cannot
-  // read.
-  virtual bool observe(LaunchObserver) { return false; }
-
-  // What runs in a launch's place; null: its own kernel. One that it names was made of the same
-  // region and lives until the call ends.
-  using LaunchSubstitute = std::function<const DeviceKernel*(const LaunchWork& work)>;
-  // From the next launch on; empty: every launch runs its own. False on devices that cannot.
-  virtual bool substitute(LaunchSubstitute) { return false; }
+  // From the next call on, of launches that have work; empty: nobody is told. What is ahead of a
+  // launch has ended when it is told of, so a device may run calls more slowly meanwhile. The
+  // work's bucket may be null.
+  virtual void observe(LaunchObserver observer) = 0;
+  // Bytes from an address that an observer is being told of.
+  virtual void read(const void* address, std::span<std::byte> to) = 0;
 
   virtual void record(bool wanted) = 0;
   virtual const std::vector<LaunchTiming>& timings()
@@ -177,6 +175,7 @@ class Device {
   virtual ir::Tensor foreign(ir::DType dtype, std::vector<std::int64_t> dims, void* address,
                              std::shared_ptr<const void> owner);
   virtual std::unique_ptr<DeviceSession> open_session(const Executable& executable) = 0;
+  virtual std::unique_ptr<LaunchBench> open_bench(const Executable& executable) = 0;
 };
 
 // ---- For the devices ----

@@ -90,13 +90,6 @@ double seconds_of(runtime::WorkerPool& pool, const Work& work) {
 
 }  // namespace
 
-double DeviceLimits::read_rate(double bytes) const {
-  if (reads.empty()) return 0;
-  const auto at =
-      std::ranges::find_if(reads, [&](const auto& probe) { return probe.first >= bytes; });
-  return at == reads.end() ? reads.back().second : at->second;
-}
-
 DeviceLimits measure_limits(runtime::WorkerPool& pool) {
   DeviceLimits limits;
 #if defined(__x86_64__)

@@ -22,18 +22,19 @@ LaunchWorks::LaunchWorks(const ir::Program& program) : program_(program) {
     offsets_.push_back(offsets_parameter(kernel.region));
 }
 
-void LaunchWorks::add(const runtime::LaunchWork& work, std::span<void* const> buffers) {
+void LaunchWorks::add(runtime::DeviceSession& session, const runtime::LaunchWork& work,
+                      std::span<void* const> buffers) {
   const auto k = static_cast<std::size_t>(work.launch->kernel);
   const ir::Region& region = program_.kernels.at(k).region;
   const auto [known, fresh] =
       works_.try_emplace({work.launch->kernel, dims_at(region, region.keys, work.extents)});
   if (!fresh) return;
-  std::span<const std::int64_t> segments;
-  if (offsets_[k] && !buffers.empty()) {
+  std::vector<std::int64_t> segments;
+  if (offsets_[k]) {
     const ir::TensorType& type =
         region.body.tensor_type(region.body.body.parameters.at(*offsets_[k]));
-    segments = {static_cast<const std::int64_t*>(buffers[*offsets_[k]]),
-                static_cast<std::size_t>(dims_at(region, type.dims, work.extents).at(0))};
+    segments.resize(static_cast<std::size_t>(dims_at(region, type.dims, work.extents).at(0)));
+    session.read(buffers[*offsets_[k]], std::as_writable_bytes(std::span(segments)));
   }
   known->second = least_work(region, work.extents, segments);
 }
@@ -41,17 +42,16 @@ void LaunchWorks::add(const runtime::LaunchWork& work, std::span<void* const> bu
 void LaunchWorks::watch(runtime::Context& context, const std::vector<ir::Tensor>& inputs) {
   works_.clear();
   context.record_launches(true);
-  context.session().observe(
-      [&](const runtime::LaunchWork& work, std::span<void* const> buffers) { add(work, buffers); });
-  context.run(inputs);
-  context.session().observe({});
-  for (const runtime::LaunchRecord& record : context.launches()) {
-    // Launches with nothing to do are not watched, and those of such a device not at all.
-    const ir::Region& region = program_.kernels.at(static_cast<std::size_t>(record.kernel)).region;
-    if (!works_.contains({record.kernel, record.keys}))
-      works_[{record.kernel, record.keys}] =
-          record.tasks == 0 ? LeastWork{} : least_work(region, record.extents);
+  {
+    const Observing observing(context.session(),
+                              [&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
+                                add(context.session(), work, buffers);
+                              });
+    context.run(inputs);
   }
+  // Launches with nothing to do are not watched.
+  for (const runtime::LaunchRecord& record : context.launches())
+    works_.try_emplace({record.kernel, record.keys});
   context.record_launches(false);
 }
 

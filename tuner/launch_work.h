@@ -12,12 +12,26 @@
 
 namespace anydim::tuner {
 
+// Launches of a session's calls are told of while this lives.
+class Observing {
+ public:
+  Observing(runtime::DeviceSession& session, runtime::DeviceSession::LaunchObserver observer)
+      : session_(session) {
+    session_.observe(std::move(observer));
+  }
+  ~Observing() { session_.observe({}); }
+  Observing(const Observing&) = delete;
+  Observing& operator=(const Observing&) = delete;
+
+ private:
+  runtime::DeviceSession& session_;
+};
+
 class LaunchWorks {
  public:
   explicit LaunchWorks(const ir::Program& program);  // outlives this
 
-  // Runs the call with its launches watched; a device whose memory the host cannot read tells
-  // nothing of rows laid end to end.
+  // Runs the call with its launches watched.
   void watch(runtime::Context& context, const std::vector<ir::Tensor>& inputs);
   // Of a launch that was watched. Launches of one call that agree in kernel and keys do the same
   // work.
@@ -26,7 +40,8 @@ class LaunchWorks {
   }
 
  private:
-  void add(const runtime::LaunchWork& work, std::span<void* const> buffers);
+  void add(runtime::DeviceSession& session, const runtime::LaunchWork& work,
+           std::span<void* const> buffers);
 
   const ir::Program& program_;
   // by kernel: which parameter tells segments apart

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "ir/error.h"
-#include "tuner/guarded_memory.h"
+#include "runtime/guarded_memory.h"
 
 namespace anydim::tuner {
 
@@ -111,7 +111,7 @@ Trial classify(const CaseEnd& end, const std::string& log) {
       return {.outcome = Outcome::Hung,
               .detail = fmt::format("over its time limit {}", while_doing)};
     case CaseEnd::Status::Died:
-      if (end.exit_code == forbidden_access_exit)
+      if (end.exit_code == runtime::forbidden_access_exit)
         return {.outcome = Outcome::OutOfBounds,
                 .detail = fmt::format("touched pages outside its buffers {}", while_doing)};
       // The system's own end of a process that takes all memory.
@@ -230,13 +230,29 @@ std::optional<WorkerMeasure::Answer> WorkerMeasure::ask(nlohmann::json wanted,
                 .log = end.status == CaseEnd::Status::Died ? log_since(logged) : std::string()};
 }
 
-std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
+void WorkerMeasure::expect(std::vector<TrialRequest> requests) { ahead_ = std::move(requests); }
+
+std::optional<WorkerMeasure::Answer> WorkerMeasure::ask(const TrialRequest& request) {
   nlohmann::json wanted = to_json(request);
   wanted["kind"] = "tune_candidate";
   wanted["repetitions"] = settings_.rules.repetitions;
   wanted["hopeless"] = settings_.rules.hopeless;
-  const std::optional<Answer> answer = ask(std::move(wanted), settings_.run_seconds);
+  for (const TrialRequest& one : ahead_) wanted["ahead"].push_back(to_json(one));
+  return ask(std::move(wanted), settings_.run_seconds);
+}
+
+std::optional<Trial> WorkerMeasure::operator()(const TrialRequest& request) {
+  std::erase(ahead_, request);
+  std::optional<Answer> answer = ask(request);
   if (!answer) return std::nullopt;
+  // A process that was lost while it compiled what comes next says nothing of this candidate.
+  const bool lost = answer->end.status == CaseEnd::Status::Died ||
+                    (answer->end.status == CaseEnd::Status::Hung && !answer->end.staged);
+  if (lost && !ahead_.empty()) {
+    ahead_.clear();
+    answer = ask(request);
+    if (!answer) return std::nullopt;
+  }
   Trial trial = classify(answer->end, answer->log);
   // What else it wrote to in that process nobody knows.
   if (trial.outcome == Outcome::OutOfBounds) worker_.stop();

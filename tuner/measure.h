@@ -71,6 +71,8 @@ class WorkerMeasure {
   std::vector<std::vector<LaunchKeys>> prepare();
   // Prepares where there is no worker. Nothing where the trial was given up.
   std::optional<Trial> operator()(const TrialRequest& request);
+  // What is asked for next: the worker compiles it beside what it measures.
+  void expect(std::vector<TrialRequest> requests);
   // Candidates of different regions in whole calls (RegionBench::measure_in_calls), a trial for
   // each. Where one of them ended the process, that is what became of all.
   std::optional<std::vector<Trial>> in_calls(const std::vector<TrialRequest>& requests);
@@ -87,6 +89,7 @@ class WorkerMeasure {
   };
   // Prepares where there is no worker. Nothing where the case was given up.
   std::optional<Answer> ask(nlohmann::json wanted, double longest_seconds);
+  std::optional<Answer> ask(const TrialRequest& request);
   std::int64_t log_size() const;
   std::string log_since(std::int64_t position) const;
 
@@ -94,6 +97,7 @@ class WorkerMeasure {
   std::function<bool()> stop_;
   WorkerProcess worker_;
   std::int64_t cases_ = 0;
+  std::vector<TrialRequest> ahead_;  // of what is expected
   bool stopped_ = false;
   double longest_restart_ = 0;
 };

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "ir/error.h"
-#include "ir/host_functions.h"
 #include "ir/reference/evaluate.h"
-#include "runtime/cpu_device.h"
-#include "tuner/guarded_memory.h"
+#include "tuner/device_limits.h"
 #include "tuner/launch_work.h"
 #include "tuner/observed.h"
 #include "tuner/roofline.h"
@@ -32,9 +30,6 @@ constexpr int pairs_before_judging = 3;
 // weights come from afar and clocks are coarse matters to short launches.
 constexpr double long_pass_seconds = 10e-3;
 constexpr int fewest_pairs = 6;  // that give the median a 95 % interval
-// A thread whose processor is busy with something else comes back within a few turns of the
-// scheduler, of some milliseconds each.
-constexpr std::chrono::milliseconds most_waited_for_threads{20};
 constexpr std::size_t most_kept_bytes = std::size_t{2} << 30;
 // The reference evaluator takes some seconds for as many.
 constexpr double most_reference_multiply_adds = 8e9;
@@ -81,59 +76,34 @@ std::map<const ir::Code::Launch*, const ir::Code*> launch_owners(const ir::Progr
 // What one launch reads, and room for what it writes.
 struct RegionBench::Captured {
   std::vector<std::int64_t> extents, keys;
-  std::vector<GuardedMemory> memory;  // of inputs that are no constants, then of results
-  std::size_t first_result = 0;       // in memory
+  const ir::Code::Launch* launch = nullptr;
+  std::vector<std::unique_ptr<runtime::TrialMemory>> memory;  // of inputs that are no constants,
+                                                              // then of results
+  std::size_t first_result = 0;                               // in memory
   std::vector<void*> buffers;
-  std::vector<ir::Tensor> inputs;  // as the reference reads them
+  std::vector<std::int32_t> constants;  // of the program, by parameter; -1: an input that is none
   std::vector<std::pair<ir::DType, std::vector<std::int64_t>>> results;
+
+  runtime::TrialLaunch ready() const { return {launch, extents, buffers}; }
+  ir::Tensor result(std::size_t i) const {
+    return memory[first_result + i]->tensor(results[i].first, results[i].second);
+  }
+  void poison_results() const {
+    for (std::size_t i = first_result; i < memory.size(); ++i) memory[i]->poison();
+  }
 };
-
-struct RegionBench::Code {
-  Code(const ir::Region& region, const ir::CompiledKernel& kernel)
-      : kernel(region, kernel), resources(kernel.resources) {}
-  runtime::CpuKernel kernel;
-  ir::KernelResources resources;
-};
-
-namespace {
-
-// Runs a launch; scratch memory is the caller's, grown where it is too small.
-struct Running {
-  runtime::WorkerPool& pool;
-  const ir::HostFunctions& host;
-  std::unique_ptr<GuardedMemory>& scratch;
-};
-
-template <typename Code, typename Captured>
-ir::KernelError run(const Running& with, const Code& code, const Captured& launch) {
-  runtime::CpuCode::Sizes sizes;
-  ir::KernelError error;
-  if (!code.kernel.code.measure(launch.extents, sizes))
-    throw Error(ErrorKind::Inputs, "the work of a launch is too large to count");
-  if (sizes.tasks <= 0) return error;
-  const std::size_t all = static_cast<std::size_t>(sizes.scratch_stride) *
-                          static_cast<std::size_t>(with.pool.threads());
-  if (with.scratch == nullptr || with.scratch->bytes() < all)
-    with.scratch = std::make_unique<GuardedMemory>(all);
-  // Ends where the guard begins.
-  std::byte* scratch = with.scratch->data() + (with.scratch->bytes() - all);
-  const ir::KernelCall call{launch.buffers.data(), launch.extents.data(), &error, &with.host};
-  code.kernel.code.run(with.pool, call, sizes, scratch);
-  return error;
-}
-
-}  // namespace
 
 RegionBench::RegionBench(std::shared_ptr<const runtime::Executable> executable,
                          std::vector<std::vector<ir::Tensor>> calls)
-    : executable_(std::move(executable)), context_(executable_), calls_(std::move(calls)) {
+    : executable_(std::move(executable)), context_(executable_), calls_(std::move(calls)),
+      bench_(executable_->device().open_bench(*executable_)),
+      maker_(std::shared_ptr<const ir::Backend>(executable_, &executable_->backend()),
+             executable_->device(), nullptr),
+      kernels_(maker_) {
   internal_check(executable_->originals().size() == executable_->program().constants.size(),
                  "the executable keeps the model's constants");
-  if (!context_.session().observe({}))
-    throw Error(
-        ErrorKind::Unsupported,
-        "kernels of this device cannot be tried one by one: the host does not see its memory");
-  const DeviceLimits limits = measure_limits(executable_->pool());
+  const std::optional<ir::DeviceLimits> told = executable_->backend().limits();
+  const ir::DeviceLimits limits = told ? *told : measure_limits(executable_->pool());
   LaunchWorks works(executable_->program());
   for (const std::vector<ir::Tensor>& call : calls_) {
     works.watch(context_, call);
@@ -165,67 +135,69 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
   const std::map<const ir::Code::Launch*, const ir::Code*> owners = launch_owners(program);
   const std::vector<ir::ValueId>& parameters = region.body.body.parameters;
   const std::vector<ir::ValueId>& results = region.body.body.results;
-  std::vector<Captured>& all = kept.captured[call];
+  std::vector<Captured> all;
   std::map<std::vector<std::int64_t>, std::size_t> counts;
-  context_.session().observe([&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
+  const auto take = [&](const runtime::LaunchWork& work, std::span<void* const> buffers) {
     if (work.launch->kernel != kernel) return;
     Captured launch;
+    launch.launch = work.launch;
     launch.extents.assign(work.extents.begin(), work.extents.end());
     launch.keys = dims_at(region, region.keys, launch.extents);
     constexpr std::size_t most_layers = 4;
     if (++counts[launch.keys] > most_layers) return;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const ir::TensorType& type = region.body.tensor_type(parameters[i]);
+    const auto room_for = [&](const ir::TensorType& type) -> runtime::TrialMemory& {
       const std::vector<std::int64_t> dims = dims_at(region, type.dims, launch.extents);
+      const auto bytes = static_cast<std::size_t>(ir::byte_count(type.dtype, dims));
+      launch.memory.push_back(bench_->allocate(bytes));
+      launch.buffers.push_back(launch.memory.back()->address());
+      return *launch.memory.back();
+    };
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
       const ir::Code::Buffer& buffer =
           owners.at(work.launch)->buffers[static_cast<std::size_t>(work.launch->buffers[i])];
+      launch.constants.push_back(buffer.place == Place::Constant ? buffer.index : -1);
       if (buffer.place == Place::Constant) {
         launch.buffers.push_back(buffers[i]);
-        launch.inputs.push_back(
-            executable_->originals().at(static_cast<std::size_t>(buffer.index)));
         continue;
       }
-      const auto bytes = static_cast<std::size_t>(ir::byte_count(type.dtype, dims));
-      GuardedMemory& memory = launch.memory.emplace_back(bytes);
-      if (bytes > 0) std::memcpy(memory.data(), buffers[i], bytes);
+      runtime::TrialMemory& memory = room_for(region.body.tensor_type(parameters[i]));
+      memory.copy_from(buffers[i]);
       memory.forbid_writing();
-      launch.buffers.push_back(memory.data());
-      launch.inputs.emplace_back(type.dtype, dims, std::span<const std::byte>(memory.data(), bytes),
-                                 nullptr);
     }
     launch.first_result = launch.memory.size();
     for (const ir::ValueId result : results) {
       const ir::TensorType& type = region.body.tensor_type(result);
       launch.results.emplace_back(type.dtype, dims_at(region, type.dims, launch.extents));
-      const auto bytes =
-          static_cast<std::size_t>(ir::byte_count(type.dtype, launch.results.back().second));
-      launch.buffers.push_back(launch.memory.emplace_back(bytes).data());
+      room_for(type);
     }
     all.push_back(std::move(launch));
-  });
+  };
+  const Observing observing(context_.session(), take);
   context_.run(calls_.at(call));
-  context_.session().observe({});
   for (const Captured& launch : all)
-    for (const GuardedMemory& memory : launch.memory) kept_bytes_ += memory.bytes();
-  return all;
+    for (const auto& memory : launch.memory) kept_bytes_ += memory->bytes();
+  return kept.captured[call] = std::move(all);
 }
 
-std::shared_ptr<const RegionBench::Code> RegionBench::compile(std::int32_t kernel,
-                                                              const ir::Bucket& bucket,
-                                                              const ir::Schedule& schedule) const {
-  const ir::Region& region = region_of(kernel);
-  return std::make_shared<const Code>(region,
-                                      executable_->backend().compile(region, bucket, schedule));
+RegionBench::Kernel RegionBench::compile(std::int32_t kernel, const ir::Bucket& bucket,
+                                         const ir::Schedule& schedule) {
+  return kernels_.make(region_of(kernel), {.bucket = bucket, .schedule = schedule});
 }
 
-std::shared_ptr<const RegionBench::Code> RegionBench::incumbent(
-    std::int32_t kernel, const std::vector<std::int64_t>& keys) {
+void RegionBench::expect(std::span<const TrialRequest> requests) {
+  for (const TrialRequest& request : requests) {
+    const ir::Region& region = region_of(request.kernel);
+    kernels_.expect(region, {.bucket = whole_range(region), .schedule = request.schedule});
+  }
+}
+
+RegionBench::Kernel RegionBench::incumbent(std::int32_t kernel,
+                                           const std::vector<std::int64_t>& keys) {
   const ir::DispatchTable& table =
       executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
   const std::size_t row = row_for(table, keys);
-  std::shared_ptr<const Code>& code = kept_[kernel].incumbents[row];
-  if (code == nullptr)
-    code = compile(kernel, table.entries[row].bucket, table.entries[row].schedule);
+  Kernel& code = kept_[kernel].incumbents[row];
+  if (code == nullptr) code = kernels_.make(region_of(kernel), table.entries[row]);
   return code;
 }
 
@@ -240,10 +212,17 @@ std::vector<ir::Tensor> RegionBench::reference(std::int32_t kernel, const Captur
   const auto constant_dims = [](const std::vector<std::int64_t>& values) {
     return std::vector<ir::Dim>(values.begin(), values.end());
   };
-  for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
-    binding.operands.push_back(main.add_value(
-        fmt::format("input{}", i),
-        ir::TensorType{launch.inputs[i].dtype(), constant_dims(launch.inputs[i].dims())}));
+  std::vector<ir::Tensor> inputs;
+  auto memory = launch.memory.begin();
+  for (std::size_t i = 0; i < launch.constants.size(); ++i) {
+    const ir::TensorType& type = region.body.tensor_type(region.body.body.parameters[i]);
+    inputs.push_back(
+        launch.constants[i] >= 0
+            ? executable_->originals().at(static_cast<std::size_t>(launch.constants[i]))
+            : (*memory++)->tensor(type.dtype, dims_at(region, type.dims, launch.extents)));
+    binding.operands.push_back(
+        main.add_value(fmt::format("input{}", i),
+                       ir::TensorType{inputs[i].dtype(), constant_dims(inputs[i].dims())}));
   }
   for (const auto& [dtype, dims] : launch.results)
     binding.results.push_back(main.add_value("result", ir::TensorType{dtype, constant_dims(dims)}));
@@ -251,38 +230,29 @@ std::vector<ir::Tensor> RegionBench::reference(std::int32_t kernel, const Captur
   main.body.parameters = binding.operands;
   main.body.results = binding.results;
   main.body.bindings.push_back(std::move(binding));
-  return ir::evaluate(module, main, launch.inputs);
+  return ir::evaluate(module, main, inputs);
 }
 
-std::string RegionBench::check(std::int32_t kernel, const Code& code, const Captured& launch,
+std::string RegionBench::check(std::int32_t kernel, const Kernel& code, const Captured& launch,
                                const std::vector<ir::Tensor>& wanted, Outcome& outcome) {
-  auto& results = const_cast<std::vector<GuardedMemory>&>(
-      launch.memory);  // the launch's own results, written by every run
-  for (std::size_t i = launch.first_result; i < results.size(); ++i) results[i].poison();
-  // Fresh scratch, so that its marks are of this run alone.
-  std::unique_ptr<GuardedMemory> scratch;
-  const ir::KernelError error =
-      run(Running{executable_->pool(), executable_->host_functions(), scratch}, code, launch);
-  for (const GuardedMemory& memory : results) {
-    if (!memory.unharmed()) {
-      outcome = Outcome::OutOfBounds;
-      return "it wrote beside a buffer";
-    }
-  }
-  if (scratch != nullptr && !scratch->unharmed()) {
-    outcome = Outcome::OutOfBounds;
-    return "it wrote beside its scratch memory";
-  }
+  launch.poison_results();
+  bool scratch_unharmed = true;
   outcome = Outcome::Wrong;
-  if (error.check >= 0)
-    return fmt::format("it reported check {} with {} on inputs that pass it", error.check,
-                       error.value);
-  const ir::Region& region = region_of(kernel);
+  try {
+    scratch_unharmed = bench_->run(code, launch.ready());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Inputs) throw;
+    return fmt::format("on inputs that pass its checks it reported: {}", error.what());
+  }
+  const bool unharmed =
+      std::ranges::all_of(launch.memory, [](const auto& memory) { return memory->unharmed(); });
+  if (!unharmed || !scratch_unharmed) {
+    outcome = Outcome::OutOfBounds;
+    return unharmed ? "it wrote beside its scratch memory" : "it wrote beside a buffer";
+  }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const GuardedMemory& memory = results[launch.first_result + i];
-    const ir::Tensor got(launch.results[i].first, launch.results[i].second,
-                         {memory.data(), memory.bytes()}, nullptr);
-    const std::string difference = differs(got, wanted[i], tolerance_of(region));
+    const std::string difference =
+        differs(launch.result(i), wanted[i], tolerance_of(region_of(kernel)));
     if (!difference.empty())
       return fmt::format("result {} at keys {}: {}", i, fmt::join(launch.keys, ", "), difference);
   }
@@ -301,61 +271,53 @@ const std::vector<ir::Tensor>& RegionBench::trusted(std::int32_t kernel, const T
   if ((point.call == 0 || small_launch(kernel) == nullptr) && can_evaluate(launch))
     return known = reference(kernel, launch);
   // What the reference confirms at the small call is believed at larger ones.
-  const std::shared_ptr<const Code> code = incumbent(kernel, point.keys);
   const Captured* small = small_launch(kernel);
   if (small != nullptr && can_evaluate(*small)) {
     Outcome outcome = Outcome::Ok;
-    const std::string fault = check(kernel, *incumbent(kernel, small->keys), *small,
+    const std::string fault = check(kernel, incumbent(kernel, small->keys), *small,
                                     trusted(kernel, {0, small->keys}, *small), outcome);
     if (!fault.empty())
       throw Error(ErrorKind::Internal, fmt::format("the default schedule is wrong: {}", fault));
   }
-  auto& results = const_cast<std::vector<GuardedMemory>&>(launch.memory);
-  for (std::size_t i = launch.first_result; i < results.size(); ++i) results[i].poison();
-  run(Running{executable_->pool(), executable_->host_functions(), scratch_}, *code, launch);
+  launch.poison_results();
+  bench_->run(incumbent(kernel, point.keys), launch.ready());
   for (std::size_t i = 0; i < launch.results.size(); ++i) {
-    ir::Tensor copy(launch.results[i].first, launch.results[i].second);
-    const GuardedMemory& memory = results[launch.first_result + i];
-    if (memory.bytes() > 0) std::memcpy(copy.mutable_bytes().data(), memory.data(), memory.bytes());
-    known.push_back(std::move(copy));
+    const ir::Tensor result = launch.result(i);  // may lie in memory that the next run writes
+    ir::Tensor& copy = known.emplace_back(result.dtype(), result.dims());
+    result.copy_to(copy.mutable_bytes());
   }
   return known;
 }
 
-double RegionBench::pass(const Code& code, const std::vector<const Captured*>& launches,
-                         int times) {
-  const Running with{executable_->pool(), executable_->host_functions(), scratch_};
-  // A kernel of one task lets the other threads fall asleep, and whoever is timed next would pay
-  // for it; amid a call they are awake.
-  executable_->pool().gather(most_waited_for_threads);
-  const auto begin = Clock::now();
-  for (int i = 0; i < times; ++i)
-    for (const Captured* launch : launches) run(with, code, *launch);
-  return std::chrono::duration<double>(Clock::now() - begin).count() /
-         (times * static_cast<double>(launches.size()));
-}
-
-PointTimes RegionBench::time(const Code& candidate, const Code& incumbent,
+PointTimes RegionBench::time(const Kernel& candidate, const Kernel& incumbent,
                              const std::vector<const Captured*>& all, const TrialRules& rules) {
-  const double each = std::min(pass(incumbent, all, 1), pass(incumbent, all, 1));
+  std::vector<runtime::TrialLaunch> launches;
+  for (const Captured* launch : all) launches.push_back(launch->ready());
+  double each = 0;
+  {
+    const auto pass = bench_->pass(incumbent, launches, 1);
+    const double first = pass->seconds();
+    each = std::min(first, pass->seconds());
+  }
   const auto enough =
       static_cast<std::size_t>(std::max(1.0, std::floor(long_pass_seconds / std::max(each, 1e-8))));
-  const std::vector<const Captured*> launches(
-      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), enough)));
+  launches.resize(std::min(launches.size(), enough));
   const double once = each * static_cast<double>(launches.size());
   const int pairs =
       once < long_pass_seconds / 2 ? rules.repetitions : std::min(rules.repetitions, fewest_pairs);
   const int times = static_cast<int>(
       std::clamp(std::ceil(rules.pass_seconds / std::max(once, 1e-8)), 1.0, 1000.0));
-  pass(candidate, launches, 1);
+  const auto ours = bench_->pass(candidate, launches, times);
+  const auto theirs = bench_->pass(incumbent, launches, times);
+  ours->seconds();
   Pairs timed;
   PointTimes told;
   double more_seconds = 0;
   for (int pair = 0; pair < rules.most_repetitions; ++pair) {
     if (pair >= pairs && (settled(told, rules) || more_seconds > rules.more_seconds)) break;
     // Each goes first as often as the other.
-    for (const bool ours : {pair % 2 != 0, pair % 2 == 0})
-      timed.add(ours, pass(ours ? candidate : incumbent, launches, times));
+    for (const bool candidates : {pair % 2 != 0, pair % 2 == 0})
+      timed.add(candidates, (candidates ? *ours : *theirs).seconds());
     told = timed.times();
     if (pair + 1 == pairs_before_judging && timed.least_ratio() > rules.hopeless) break;
     if (pair >= pairs) more_seconds += timed.last() * times * static_cast<double>(launches.size());
@@ -385,13 +347,18 @@ Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
                            const std::function<void()>& compiled) {
   const std::int32_t kernel = request.kernel;
   const ir::Region& region = region_of(kernel);
-  // The candidate is not blamed for the time that wanted results take.
   const Captured* small = small_launch(kernel);
+  // The candidate is not blamed for the time that incumbents and wanted results take.
+  const ir::DispatchTable& table =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
+  for (const TrialPoint& point : request.points)
+    kernels_.expect(region, table.entries[row_for(table, point.keys)]);
+  for (const TrialPoint& point : request.points) incumbent(kernel, point.keys);
   if (small != nullptr) trusted(kernel, {0, small->keys}, *small);
   for (const TrialPoint& point : request.points)
     trusted(kernel, point, *launches_at(kernel, point, 1)[0]);
   Trial trial;
-  std::shared_ptr<const Code> code;
+  Kernel code;
   try {
     code = compile(kernel, whole_range(region), request.schedule);
   } catch (const Error& error) {
@@ -405,15 +372,15 @@ Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
   try {
     if (small != nullptr) {
       trial.detail =
-          check(kernel, *code, *small, trusted(kernel, {0, small->keys}, *small), trial.outcome);
+          check(kernel, code, *small, trusted(kernel, {0, small->keys}, *small), trial.outcome);
       if (trial.outcome != Outcome::Ok) return trial;
     }
     for (const TrialPoint& point : request.points) {
       const std::vector<const Captured*> launches = launches_at(kernel, point, rules.layers);
       trial.detail =
-          check(kernel, *code, *launches[0], trusted(kernel, point, *launches[0]), trial.outcome);
+          check(kernel, code, *launches[0], trusted(kernel, point, *launches[0]), trial.outcome);
       if (trial.outcome != Outcome::Ok) return trial;
-      trial.points.push_back(time(*code, *incumbent(kernel, point.keys), launches, rules));
+      trial.points.push_back(time(code, incumbent(kernel, point.keys), launches, rules));
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Resource) throw;
@@ -424,7 +391,7 @@ Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
 
 std::map<PointTimes*, double> RegionBench::seconds_in_call(std::size_t call,
                                                            const Watched& watched) {
-  executable_->pool().gather(most_waited_for_threads);
+  bench_->make_ready();
   context_.run(calls_.at(call));
   std::map<PointTimes*, std::vector<double>> seconds;
   for (const runtime::LaunchRecord& launch : context_.launches()) {
@@ -438,22 +405,20 @@ std::map<PointTimes*, double> RegionBench::seconds_in_call(std::size_t call,
   return means;
 }
 
-void RegionBench::time_in_calls(
-    std::size_t call, const Watched& watched,
-    const std::map<std::int32_t, std::shared_ptr<const Code>>& substitutes,
-    const TrialRules& rules) {
+void RegionBench::time_in_calls(std::size_t call, const Watched& watched,
+                                const std::map<std::int32_t, Kernel>& substitutes,
+                                const TrialRules& rules) {
   const auto substitute = [&](bool wanted) {
-    if (!wanted) return static_cast<void>(context_.session().substitute({}));
-    context_.session().substitute(
-        [&](const runtime::LaunchWork& work) -> const runtime::DeviceKernel* {
-          const auto found = substitutes.find(work.launch->kernel);
-          return found == substitutes.end() ? nullptr : &found->second->kernel;
-        });
+    if (!wanted) return context_.substitute({});
+    context_.substitute([&](const runtime::LaunchWork& work) {
+      const auto found = substitutes.find(work.launch->kernel);
+      return found == substitutes.end() ? nullptr : &found->second;
+    });
   };
   struct AsBefore {
     runtime::Context& context;
     ~AsBefore() {
-      context.session().substitute({});
+      context.substitute({});
       context.record_launches(false);
     }
   };
@@ -483,7 +448,8 @@ std::vector<Trial> RegionBench::measure_in_calls(std::span<const TrialRequest> r
                                                  const TrialRules& rules,
                                                  const std::function<void()>& compiled) {
   std::vector<Trial> trials(requests.size());
-  std::map<std::int32_t, std::shared_ptr<const Code>> substitutes;
+  expect(requests);
+  std::map<std::int32_t, Kernel> substitutes;
   std::map<std::size_t, Watched> watched;  // by call
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const TrialRequest& request = requests[i];

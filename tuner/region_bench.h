@@ -23,8 +23,10 @@
 #include "ir/tensor.h"
 #include "runtime/context.h"
 #include "runtime/executable.h"
+#include "runtime/kernel_maker.h"
+#include "runtime/launch_bench.h"
+#include "tuner/compile_ahead.h"
 #include "tuner/database.h"
-#include "tuner/guarded_memory.h"
 #include "tuner/workload.h"
 
 namespace anydim::tuner {
@@ -33,6 +35,7 @@ namespace anydim::tuner {
 struct TrialPoint {
   std::size_t call = 0;
   std::vector<std::int64_t> keys;
+  bool operator==(const TrialPoint&) const = default;
 };
 
 // A schedule of a region at all of its points. Anything that answers can stand for a device:
@@ -41,6 +44,7 @@ struct TrialRequest {
   std::int32_t kernel = 0;  // in Program::kernels
   ir::Schedule schedule;
   std::vector<TrialPoint> points;
+  bool operator==(const TrialRequest&) const = default;
 };
 
 struct PointTimes {
@@ -79,7 +83,6 @@ class RegionBench {
  public:
   // `calls`: inputs of the executable, each as Context::run takes them; the first is small, where
   // results are held against the reference evaluator. The executable was made with keep_originals.
-  // Throws Error{Unsupported} for a device whose memory the host cannot read.
   RegionBench(std::shared_ptr<const runtime::Executable> executable,
               std::vector<std::vector<ir::Tensor>> calls);
   ~RegionBench();
@@ -92,6 +95,9 @@ class RegionBench {
   // incumbent itself is wrong, Error{Inputs} where no call has the point.
   Trial measure(const TrialRequest& request, const TrialRules& rules,
                 const std::function<void()>& compiled = {});
+  // These candidates are about to be measured: they are compiled beside what is measured until
+  // then.
+  void expect(std::span<const TrialRequest> requests);
   // Candidates of different regions that `measure` has found right, all at once in the place of the
   // program's kernels, in whole calls; those with the program's own kernels are timed in turn. A
   // trial for each.
@@ -100,9 +106,8 @@ class RegionBench {
                                       const std::function<void()>& compiled = {});
 
  private:
+  using Kernel = runtime::LaunchBench::Kernel;
   struct Captured;
-  struct Code;
-  struct Results;
   const ir::Region& region_of(std::int32_t kernel) const;
   const std::vector<Captured>& captured(std::int32_t kernel, std::size_t call);
   // One of the small call, or null where that launches none. Kept as captured() keeps it.
@@ -110,36 +115,35 @@ class RegionBench {
   // At least one, and at most so many.
   std::vector<const Captured*> launches_at(std::int32_t kernel, const TrialPoint& point,
                                            std::size_t most);
-  std::shared_ptr<const Code> incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys);
-  std::shared_ptr<const Code> compile(std::int32_t kernel, const ir::Bucket& bucket,
-                                      const ir::Schedule& schedule) const;
+  Kernel incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys);
+  Kernel compile(std::int32_t kernel, const ir::Bucket& bucket, const ir::Schedule& schedule);
   std::vector<ir::Tensor> reference(std::int32_t kernel, const Captured& launch) const;
   // Empty: right.
-  std::string check(std::int32_t kernel, const Code& code, const Captured& launch,
+  std::string check(std::int32_t kernel, const Kernel& code, const Captured& launch,
                     const std::vector<ir::Tensor>& wanted, Outcome& outcome);
   const std::vector<ir::Tensor>& trusted(std::int32_t kernel, const TrialPoint& point,
                                          const Captured& launch);
-  double pass(const Code& code, const std::vector<const Captured*>& launches, int times);
-  PointTimes time(const Code& candidate, const Code& incumbent,
+  PointTimes time(const Kernel& candidate, const Kernel& incumbent,
                   const std::vector<const Captured*>& all, const TrialRules& rules);
   // Mean seconds of a launch of each watched kernel at those keys, in one call.
   using Watched = std::map<std::pair<std::int32_t, std::vector<std::int64_t>>, PointTimes*>;
   std::map<PointTimes*, double> seconds_in_call(std::size_t call, const Watched& watched);
   void time_in_calls(std::size_t call, const Watched& watched,
-                     const std::map<std::int32_t, std::shared_ptr<const Code>>& substitutes,
-                     const TrialRules& rules);
+                     const std::map<std::int32_t, Kernel>& substitutes, const TrialRules& rules);
 
   std::shared_ptr<const runtime::Executable> executable_;
   runtime::Context context_;
   std::vector<std::vector<ir::Tensor>> calls_;
   std::vector<std::vector<LaunchKeys>> launches_;
-  std::unique_ptr<GuardedMemory> scratch_;  // of timed runs
+  std::unique_ptr<runtime::LaunchBench> bench_;
+  runtime::KernelMaker maker_;
+  CompileAhead kernels_;
   // What is kept of a kernel between its trials.
   struct Kept {
     std::map<std::size_t, std::vector<Captured>> captured;  // by call
     std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>>
-        trusted;                                                    // results by call and keys
-    std::map<std::size_t, std::shared_ptr<const Code>> incumbents;  // by row of the table
+        trusted;                               // results by call and keys
+    std::map<std::size_t, Kernel> incumbents;  // by row of the table
   };
   std::map<std::int32_t, Kept> kept_;  // by kernel
   std::size_t kept_bytes_ = 0;         // of captured data

@@ -189,10 +189,14 @@ class Run {
 
   // False: interrupted. Goes on while more than `reserve` seconds of the budget are left.
   bool measure(const std::function<double()>& reserve) {
-    const auto may_try = [&] { return rules_.most_trials == 0 || trials_ < rules_.most_trials; };
-    while (seconds_left() > reserve() && may_try()) {
+    const auto may_try = [&](std::size_t more) {
+      return rules_.most_trials == 0 ||
+             trials_ + static_cast<std::int64_t>(more) < rules_.most_trials;
+    };
+    while (seconds_left() > reserve() && may_try(0)) {
       std::vector<Attempt> attempts;
-      while (attempts.size() < std::max<std::size_t>(device_.width, 1)) {
+      while (attempts.size() < std::max<std::size_t>(device_.width, 1) &&
+             may_try(attempts.size())) {
         std::optional<Attempt> attempt = search_.next();
         if (!attempt && rules_.exhaustive) attempt = any_untried();
         if (!attempt) break;
@@ -386,14 +390,15 @@ class Run {
   bool try_all(const std::vector<Attempt>& attempts) {
     const auto begin = Clock::now();
     std::vector<TrialRequest> requests;
-    for (const Attempt& attempt : attempts) {
-      requests.push_back(request_of(attempt));
-      show(attempt);
+    for (const Attempt& attempt : attempts) requests.push_back(request_of(attempt));
+    if (device_.expect) device_.expect(requests);
+    for (std::size_t i = 0; i < attempts.size(); ++i) {
+      show(attempts[i]);
       if (hooks_.interrupted && hooks_.interrupted()) return false;
       if (device_.measure_many) continue;
-      const std::optional<Trial> trial = device_.measure(requests.back());
+      const std::optional<Trial> trial = device_.measure(requests[i]);
       if (!trial) return false;
-      take(attempt, *trial);
+      take(attempts[i], *trial);
     }
     const auto measured = [&] {
       trial_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();

@@ -53,9 +53,11 @@ struct TuneDevice {
   std::function<std::vector<std::vector<LaunchKeys>>(const std::vector<Call>& calls)> prepare{};
   std::function<std::optional<Trial>(const TrialRequest&)> measure;
   bool measured = true;  // false: what it says is predicted
-  // Where several candidates may be tried at once: how many it likes to have at hand, and their
-  // trials in order; empty where the run was interrupted.
+  // How many candidates it likes to be told of at a time. `expect`: these are measured next, in
+  // order, and may be compiled meanwhile; `measure_many`: several are tried at once, their trials
+  // in order; empty where the run was interrupted. Both may be null.
   std::size_t width = 1;
+  std::function<void(const std::vector<TrialRequest>&)> expect{};
   std::function<std::vector<Trial>(const std::vector<TrialRequest>&)> measure_many{};
   // Candidates of different regions that `measure` found right, timed at once in whole calls: a
   // trial for each, or for all what became of a process that one of them ended; nothing where the

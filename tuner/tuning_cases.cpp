@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
+#include "runtime/guarded_memory.h"
 #include "tuner/cases.h"
-#include "tuner/guarded_memory.h"
 
 namespace anydim::tuner {
 
@@ -50,7 +50,7 @@ Json TuningCases::run(const nlohmann::json& wanted, const std::function<void()>&
 }
 
 Json TuningCases::prepare(const nlohmann::json& wanted) {
-  exit_on_forbidden_access();
+  runtime::exit_on_forbidden_access();
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   PrepareCase told{.model = model_file_of(wanted.at("model")),
@@ -58,7 +58,9 @@ Json TuningCases::prepare(const nlohmann::json& wanted) {
   for (const nlohmann::json& call : wanted.at("calls")) told.calls.push_back(call_of(call));
   PreparedModel prepared = prepare_(told);
   bench_ = std::make_unique<RegionBench>(prepared.program, std::move(prepared.calls));
-  limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
+  // A driver takes addresses of this process for memory of its device's.
+  if (!prepared.program->device().has_memory())
+    limit_further_memory(wanted.value("memory_bytes", std::int64_t{0}));
   Json result = {{"launches", Json::array()},
                  {"rooflines", Json::array()},
                  {"regions", region_fingerprints(prepared.program->program())}};
@@ -85,6 +87,10 @@ Json TuningCases::measure(const nlohmann::json& wanted, const std::function<void
   TrialRules rules;
   rules.repetitions = wanted.value("repetitions", rules.repetitions);
   rules.hopeless = wanted.value("hopeless", rules.hopeless);
+  std::vector<TrialRequest> ahead;
+  for (const nlohmann::json& one : wanted.value("ahead", nlohmann::json::array()))
+    ahead.push_back(request_of(one));
+  bench().expect(ahead);
   return to_json(bench().measure(request_of(wanted), rules, compiled));
 }
 

@@ -45,7 +45,8 @@ class TuningCases {
   // "rooflines" of the same shape, and "regions", a hash of each one's identity.
   nlohmann::ordered_json prepare(const nlohmann::json& wanted);
   // "tune_candidate": "kernel", "schedule", "points" [{"call", "keys"}, ..], "repetitions",
-  // "hopeless". Returns "outcome", "detail", "resources", "points".
+  // "hopeless", "ahead" (candidates to begin to compile, as this one). Returns "outcome", "detail",
+  // "resources", "points".
   nlohmann::ordered_json measure(const nlohmann::json& wanted,
                                  const std::function<void()>& compiled);
   // "tune_in_calls": "candidates" [{"kernel", "schedule", "points"}, ..], of a kernel one. Returns

@@ -93,9 +93,13 @@ enum class Round { Done, OutOfTime, Interrupted };
 Round time_once(const TuneDevice& device, const std::function<double()>& seconds_left,
                 Finalists& one) {
   Times seconds;
-  for (const KernelCandidate& candidate : one.fresh.latencies.candidates) {
+  std::vector<TrialRequest> requests;
+  for (const KernelCandidate& candidate : one.fresh.latencies.candidates)
+    requests.push_back(request_for(*one.points, candidate.schedule));
+  if (device.expect) device.expect(requests);
+  for (const TrialRequest& request : requests) {
     if (seconds_left() <= 0) return Round::OutOfTime;
-    const std::optional<Trial> trial = device.measure(request_for(*one.points, candidate.schedule));
+    const std::optional<Trial> trial = device.measure(request);
     if (!trial) return Round::Interrupted;
     std::vector<double>& row =
         seconds.emplace_back(one.base.size(), std::numeric_limits<double>::infinity());

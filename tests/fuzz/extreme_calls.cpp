@@ -10,9 +10,9 @@
 #include "runtime/context.h"
 #include "runtime/cpu_device.h"
 #include "runtime/frame_memory.h"
+#include "runtime/guarded_memory.h"
 #include "tests/fuzz/extremes.h"
 #include "tests/fuzz/perturb.h"
-#include "tuner/guarded_memory.h"
 
 namespace anydim::tests {
 
@@ -43,7 +43,7 @@ Outcome outcome_of(Work work) {
 class GuardedFrameMemory : public runtime::HostFrameMemory {
  public:
   std::shared_ptr<std::byte> take(std::size_t bytes) override {
-    auto block = std::make_shared<tuner::GuardedMemory>(bytes);
+    auto block = std::make_shared<runtime::GuardedMemory>(bytes);
     std::byte* place = block->data();
     return {std::move(block), place};
   }

@@ -55,7 +55,8 @@ struct FakeCudaOptions {
   int capability = 90, multiprocessors = 2;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   std::int64_t shared_per_block = 232448;
-  int registers_per_thread = 32;  // of every kernel
+  int registers_per_thread = 32;   // of every kernel
+  double kernel_microseconds = 1;  // that every kernel takes by its events
 };
 
 class FakeCuda {
@@ -79,8 +80,8 @@ class FakeCuda {
   void hang();
   int hung_calls() const;
   bool is_capturing(runtime::cuda::Stream stream) const;
-  // Work of a library on a stream, and what it takes; captured where the stream captures. A kernel
-  // takes 1 us, a fill 1000.
+  // Work of a library on a stream, and what it takes; captured where the stream captures. A fill
+  // takes 1000 us.
   void push(runtime::cuda::Stream stream, std::function<Result(FakeGpu&)> work,
             double microseconds = 1);
   int calls(const std::string& function) const;  // so far

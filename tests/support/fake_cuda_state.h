@@ -176,7 +176,7 @@ struct FakeCuda::State {
   Result run_kernel(const FakeFunction& function, const FakeGpu::Shape& shape,
                     const std::vector<std::vector<std::byte>>& parameters) {
     ++kernels_run;
-    microseconds += 1;
+    microseconds += options.kernel_microseconds;
     if (planned_fault != cuda::success && launches_to_fault-- == 0)
       return std::exchange(planned_fault, cuda::success);
     if (std::exchange(hang_planned, false)) {

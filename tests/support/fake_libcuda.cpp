@@ -2,8 +2,9 @@
 // its folder on the loader's path.
 //
 // ANYDIM_FAKE_GPU holds words NAME=NUMBER: devices, version (of the driver), capability, memory
-// (bytes), fault (kernels that run before one faults) and result (of that fault, a CUresult; 700
-// where absent). The capability is newer than any known part's, so that kernels come as PTX.
+// (bytes), kernel_us (that every kernel takes), fault (kernels that run before one faults) and
+// result (of that fault, a CUresult; 700 where absent). The capability is newer than any known
+// part's, so that kernels come as PTX.
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -38,6 +39,7 @@ struct FakeLibcuda {
     options.capability = static_cast<int>(setting("capability", 130));
     options.memory_bytes = setting("memory", options.memory_bytes);
     options.shared_per_block = 101376;
+    options.kernel_microseconds = static_cast<double>(setting("kernel_us", 1));
     fake = std::make_unique<FakeCuda>(std::make_shared<PtxGpu>(machine), options);
     if (const long long launches = setting("fault", -1); launches >= 0)
       fake->fault(static_cast<Result>(setting("result", cuda::illegal_address)),

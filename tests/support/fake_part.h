@@ -7,6 +7,7 @@
 
 #include "api/compile.h"
 #include "codegen_cuda/backend.h"
+#include "ir/error.h"
 #include "runtime/cuda_device.h"
 #include "tests/support/ptx_gpu.h"
 

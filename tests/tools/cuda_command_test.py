@@ -178,6 +178,35 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertIn("one of its launches failed (region matmul_1", done.stderr)
         self.works()
 
+    def tune(self, gpu=""):
+        """Kernels that seem to take long are timed in few turns."""
+        done = self.anydim("tune", "m.anydim", "--device", "cuda", "--distribution",
+                           "uniform(1, 6)", "--points", "2", "--threads", "3", "--budget", "60s",
+                           "--trials", "6", "--db", "t.db", "--json",
+                           gpu="kernel_us=20000 " + gpu)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_tuned_kernels_are_found_again(self):
+        """What times are on the interpreter means nothing; that candidates ran and were right
+        does."""
+        result = self.tune()
+        self.assertGreater(result["trials"], 2)
+        self.assertEqual((result["failures"], result["worker_restarts"]), ({}, 0))
+        words = ("explain", "m.anydim", "--shape", "x=3x8", "--device", "cuda", "--json")
+        with_tables = self.anydim(*words, "--db", "t.db")
+        self.assertEqual((with_tables.returncode, with_tables.stderr), (0, ""))
+        self.assertIn("tuned, measured", with_tables.stdout)
+        self.assertNotIn("tuned, measured", self.anydim(*words).stdout)
+        # Of another part there is nothing.
+        other = self.anydim(*words, "--db", "t.db", gpu="memory=2000000000000")
+        self.assertIn("the nearest that it has is for device GPU", other.stderr)
+
+    def test_a_fault_while_tuning_is_the_candidates(self):
+        result = self.tune(gpu="fault=80")
+        self.assertGreater(result["failures"].get("crashed", 0), 0)
+        self.assertGreater(result["worker_restarts"], 0)
+
     def test_a_worker_ends_after_a_fault_and_says_which(self):
         cases = [{"id": f"case {i}", "kind": "empty"} for i in range(3)]
         done = self.anydim("--device", "cuda", "--cache-dir", "kernels", program="CAMPAIGN_WORKER",

@@ -119,6 +119,20 @@ TEST(Tune, FaultyCandidatesAreToldApartAndNeverTaken) {
   EXPECT_GE(right->at(0).points.at(0).samples, 6);
   EXPECT_EQ(name_of(worker->in_calls(request(Outcome::Crashed))->at(0).outcome), "crashed");
   EXPECT_EQ(name_of(worker->in_calls(request(Outcome::Ok))->at(0).outcome), "ok");
+  // One that ends the process while it is compiled, beside a right one that is measured.
+  const auto variant = [&](std::int64_t number) {
+    const TrialRequest known = request(Outcome::Ok).at(0);
+    const auto space = subject.backend.space(subject.program.kernels[0].region, {{{1, 64, 1}}});
+    const auto found = std::ranges::find_if(
+        space, [&](const ir::Schedule& schedule) { return schedule.find("variant") == number; });
+    return TrialRequest{known.kernel, *found, known.points};
+  };
+  constexpr std::int64_t aborts_compiler = 24;
+  const TrialRequest good = variant(0), bad = variant(aborts_compiler);
+  worker->expect({good, bad});
+  EXPECT_EQ(name_of((*worker)(good)->outcome), "ok");
+  EXPECT_EQ(name_of((*worker)(bad)->outcome), "crashed");
+  EXPECT_EQ(name_of((*worker)(good)->outcome), "ok");
   ASSERT_EQ(result.latencies.size(), 1);
   const std::string& identity = subject.program.kernels[0].region.identity;
   std::map<std::int64_t, Outcome> outcomes;

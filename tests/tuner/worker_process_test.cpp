@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "ir/error.h"
+#include "runtime/guarded_memory.h"
 #include "tests/runtime/temporary_folder.h"
-#include "tuner/guarded_memory.h"
 #include "tuner/measure.h"
 
 namespace anydim::tuner {
@@ -43,7 +43,7 @@ TEST(WorkerProcess, TellsHowItEnded) {
       script("read line; echo '{\"begin\": \"a\"}'; echo '{\"at\": \"compiled\", \"id\": \"a\"}'; "
              "exit 86"));
   const CaseEnd touched = exits.run(one_case, limits);
-  EXPECT_EQ(touched.exit_code, forbidden_access_exit);
+  EXPECT_EQ(touched.exit_code, runtime::forbidden_access_exit);
   EXPECT_EQ(classify(touched, "").outcome, Outcome::OutOfBounds);
   EXPECT_EQ(classify(touched, "").detail, "touched pages outside its buffers while it ran");
   WorkerProcess killed(script("read line; kill -KILL $$"));
@@ -92,39 +92,6 @@ TEST(WorkerProcess, SaysWhyItCannotStart) {
         error.what(),
         "the measuring process /nonexistent/anydim cannot be started: No such file or directory");
   }
-}
-
-TEST(GuardedMemory, SeesWritesBesideIt) {
-  GuardedMemory memory(100);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 64, 0);
-  EXPECT_EQ(memory.data()[99], std::byte{0xff});
-  EXPECT_TRUE(memory.unharmed());
-  memory.data()[0] = std::byte{1};
-  EXPECT_TRUE(memory.unharmed());
-  memory.data()[100] = std::byte{1};
-  EXPECT_FALSE(memory.unharmed());
-  GuardedMemory before(64);
-  before.data()[-1] = std::byte{1};
-  EXPECT_FALSE(before.unharmed());
-}
-
-TEST(GuardedMemory, ForbiddenPagesEndTheProcess) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  const auto touch = [](std::ptrdiff_t offset, bool sealed) {
-    exit_on_forbidden_access();
-    GuardedMemory memory(4096);
-    if (sealed) memory.forbid_writing();
-    *const_cast<volatile std::byte*>(memory.data() + offset) = std::byte{1};
-  };
-  EXPECT_EXIT(touch(4096, false), testing::ExitedWithCode(forbidden_access_exit), "");
-  EXPECT_EXIT(touch(-1, false), testing::ExitedWithCode(forbidden_access_exit), "");
-  EXPECT_EXIT(touch(0, true), testing::ExitedWithCode(forbidden_access_exit), "");
-  EXPECT_EXIT(
-      {
-        exit_on_forbidden_access();
-        raise(SIGSEGV);
-      },
-      testing::KilledBySignal(SIGSEGV), "");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace anydim::tuner {
+namespace anydim::runtime {
 
 // Starts at a multiple of 64 bytes. The bytes beside it up to whole pages hold a pattern; beyond
 // them lie pages that may not be touched.
@@ -31,4 +31,4 @@ class GuardedMemory {
 inline constexpr int forbidden_access_exit = 86;
 void exit_on_forbidden_access();
 
-}  // namespace anydim::tuner
+}  // namespace anydim::runtime

@@ -1,4 +1,4 @@
-#include "tuner/guarded_memory.h"
+#include "runtime/guarded_memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 #include "ir/error.h"
 
-namespace anydim::tuner {
+namespace anydim::runtime {
 
 namespace {
 
@@ -88,4 +88,4 @@ void exit_on_forbidden_access() {
   sigaction(SIGSEGV, &action, nullptr);
 }
 
-}  // namespace anydim::tuner
+}  // namespace anydim::runtime
