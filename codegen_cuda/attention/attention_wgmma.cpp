@@ -121,11 +121,8 @@ std::vector<ir::Schedule> AttentionWgmma::space(const PlanInputs& inputs,
           }
           // What there is to do at short sequences waits more than it computes.
           fields.pingpong = false;
-          for (const std::int64_t blocks : {3, 4}) {
-            if (!persistent || groups > 1) continue;
-            fields.blocks = blocks;
-            offer(fields);
-          }
+          fields.blocks = 3;
+          if (persistent && groups == 1) offer(fields);
         }
       }
     }

@@ -40,14 +40,15 @@ __device__ __forceinline__ float column_value(const Added& added, int key, int e
   return exponent_units(added(min(key, end_key - 1)));
 }
 
-// Whether keys of a tile may be hidden from rows (KeyTiles), and whether what it lacks is left out:
-// around a branch the compiler may move what a multiplication under way still holds.
-template <bool is_edge, bool leaves_out>
+// Whether keys of a tile may be hidden from rows (KeyTiles), and how many of its keys are looked
+// at: an edge has none behind the first half where it is short.
+template <bool is_edge, bool is_short>
 struct TileKind {
-  static constexpr bool edge = is_edge, narrow = leaves_out;
+  static constexpr bool edge = is_edge;
+  static constexpr int looked_at(int keys) { return is_short ? keys / 32 * 16 : keys; }
 };
-using EdgeTile = TileKind<true, true>;
-using EdgeTileUnderWay = TileKind<true, false>;
+using ShortEdgeTile = TileKind<true, true>;
+using EdgeTile = TileKind<true, false>;
 using WholeTile = TileKind<false, false>;
 
 // Over the four lanes that hold one row of a fragment.
@@ -79,34 +80,6 @@ __device__ __forceinline__ void transpose_quad(unsigned (&words)[4]) {
   }
 }
 
-// Whether any of the 32 keys of a tile among which `key` is, counted in the tile, is there: what an
-// edge lacks costs nothing.
-template <class Tile>
-__device__ __forceinline__ bool any_present(int key, int tile_key, int end_key) {
-  return !Tile::narrow || tile_key + key / 32 * 32 < end_key;
-}
-
-// Calls present(n) for a tile's fragments of 8 keys each, or absent(n).
-template <class Tile, int fragments, class Present, class Absent>
-__device__ __forceinline__ void for_present(int tile_key, int end_key, const Present& present,
-                                            const Absent& absent) {
-  constexpr int together = 4;
-#pragma unroll
-  for (int first = 0; first < fragments; first += together) {
-    if (any_present<Tile>(8 * first, tile_key, end_key)) {
-#pragma unroll
-      for (int n = first; n < first + together && n < fragments; ++n) present(n);
-    } else {
-#pragma unroll
-      for (int n = first; n < first + together && n < fragments; ++n) absent(n);
-    }
-  }
-}
-template <class Tile, int fragments, class Present>
-__device__ __forceinline__ void for_present(int tile_key, int end_key, const Present& present) {
-  for_present<Tile, fragments>(tile_key, end_key, present, [](int) {});
-}
-
 // A row's running maximum (of scores as the exponential takes them) and this lane's part of its sum
 // of weights.
 struct RowState {
@@ -122,9 +95,11 @@ template <class A, class Tile, int fragments, class ScoreValue>
 __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, RowState& state,
                                        const float* columns, int tile_key, int end_key,
                                        const ScoreValue& score_value) {
+  constexpr int there = Tile::looked_at(8 * fragments) / 8;
   const int lane_column = 2 * (static_cast<int>(threadIdx.x) % 4);
   float maximum = state.maximum;
-  for_present<Tile, fragments>(tile_key, end_key, [&](int n) {
+#pragma unroll
+  for (int n = 0; n < there; ++n) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float& score = scores[n][2 * half + i];
@@ -141,7 +116,7 @@ __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, 
       if (!inside) score = negative_infinity();
       maximum = fmaxf(maximum, score);
     }
-  });
+  }
   maximum = quad_max(maximum);
   // While every score is -infinity nothing may be subtracted from it: the weights are
   // exp(-infinity) = 0.
@@ -151,18 +126,18 @@ __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, 
   constexpr float factor = product ? A::scale : A::score == ScoreForm::plain ? log2_e : 1.0f;
   const float shrink = exp2_fast((state.maximum - base) * factor);
   float sum = 0;
-  for_present<Tile, fragments>(
-      tile_key, end_key,
-      [&](int n) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float& score = scores[n][2 * half + i];
-          if constexpr (product) score = exp2_fast(fmaf(score, factor, -base * factor));
-          else score = exp2_fast((score - base) * factor);
-          sum += score;
-        }
-      },
-      [&](int n) { scores[n][2 * half] = scores[n][2 * half + 1] = 0; });
+  for (int n = 0; n < there; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float& score = scores[n][2 * half + i];
+      if constexpr (product) score = exp2_fast(fmaf(score, factor, -base * factor));
+      else score = exp2_fast((score - base) * factor);
+      sum += score;
+    }
+  }
+#pragma unroll
+  for (int n = there; n < fragments; ++n) scores[n][2 * half] = scores[n][2 * half + 1] = 0;
   state.maximum = maximum;
   state.sum = fmaf(state.sum, shrink, sum);
   return shrink;

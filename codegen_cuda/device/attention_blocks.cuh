@@ -116,6 +116,10 @@ struct KeyTiles {
   __device__ __forceinline__ int key_of(int step) const {
     return first_key + (step < at_end ? count - 1 - step : step - at_end) * keys;
   }
+  // Whether the first to pass is an edge with keys in its first half alone (TileKind).
+  __device__ __forceinline__ bool first_is_short() const {
+    return at_end > 0 && end_key - key_of(0) <= keys / 32 * 16;
+  }
 };
 
 // All rows see the keys of [whole_first, whole_end).

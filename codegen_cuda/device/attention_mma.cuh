@@ -117,6 +117,7 @@ struct AttentionMma {
     const unsigned value_lane = lane % 16 * value_pitch + lane / 16 * 16;
 
     const auto pass = [&](auto kind, int number) {
+      constexpr int there = decltype(kind)::looked_at(A::keys);
       if constexpr (A::stages == 1) {
         if (number > 0) barrier();  // everybody has read the tile before
         copy_tile(kind, number);
@@ -137,8 +138,7 @@ struct AttentionMma {
 #pragma unroll
       for (int step = 0; step < A::depth / 16; ++step) {
 #pragma unroll
-        for (int n = 0; n < A::keys / 8; n += 2) {
-          if (!any_present<decltype(kind)>(8 * n, tiles.key_of(number), tiles.end_key)) continue;
+        for (int n = 0; n < there / 8; n += 2) {
           unsigned fragment[4];
           load_matrices<false>(fragment, key_tile + key_lane + n * 8 * key_pitch + step * 32);
 #pragma unroll
@@ -175,8 +175,7 @@ struct AttentionMma {
       wait_copies<2 * (A::stages - 1)>();
       barrier();  // the tile's values are there for everybody
 #pragma unroll
-      for (int step = 0; step < A::keys / 16; ++step) {
-        if (!any_present<decltype(kind)>(16 * step, tiles.key_of(number), tiles.end_key)) continue;
+      for (int step = 0; step < there / 16; ++step) {
 #pragma unroll
         for (int n = 0; n < A::width / 8; n += 2) {
           unsigned fragment[4];
@@ -190,6 +189,7 @@ struct AttentionMma {
       }
     };
     int number = 0;
+    if (tiles.first_is_short()) pass(ShortEdgeTile(), number++);
 #pragma unroll 1
     for (; number < tiles.edges; ++number) pass(EdgeTile(), number);
 #pragma unroll 1

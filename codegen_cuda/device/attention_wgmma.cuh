@@ -311,7 +311,9 @@ struct AttentionWgmma {
       wait_multiplications<0>();
       pin(scores);
       release(keys_read + first % A::stages);
-      weigh_tile(EdgeTile(), 0);
+      if (tiles.edges == 0) weigh_tile(WholeTile(), 0);
+      else if (tiles.first_is_short()) weigh_tile(ShortEdgeTile(), 0);
+      else weigh_tile(EdgeTile(), 0);
       pack_weights();
       // The tile that the keys do not fill passes first.
       const int present = tiles.end_key - tiles.key_of(0);
@@ -324,7 +326,7 @@ struct AttentionWgmma {
       int step = 1;
       if constexpr (A::score == ScoreForm::masked) {
 #pragma unroll 1
-        for (; step < tiles.edges; ++step) pass(EdgeTileUnderWay(), step);
+        for (; step < tiles.edges; ++step) pass(EdgeTile(), step);
       }
 #pragma unroll 1
       for (; step < tiles.count; ++step) pass(WholeTile(), step);

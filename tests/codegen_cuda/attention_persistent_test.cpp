@@ -50,8 +50,8 @@ TEST(AttentionPersistent, NumbersOfPlacesAndTiles) {
 // Registers are shared out among more blocks.
 TEST(AttentionPersistent, BlocksOfAMultiprocessor) {
   const Region region = make_region(merged_attention({.heads = 2, .depth = 32}));
-  for (const int blocks : {3, 4})
-    expect_right(region, "attention_wgmma groups=1 keys=64 stages=2",
+  for (const auto& [blocks, keys] : {std::pair(3, 64), std::pair(4, 48)})
+    expect_right(region, fmt::format("attention_wgmma groups=1 keys={} stages=2", keys),
                  {{{"b", 5}, {"s", 33}}, {{"b", 9}, {"s", 20}}}, false, blocks);
 }
 
