@@ -90,73 +90,149 @@ BlockWork block_work(const MatmulWork& work, const MatmulExtents& extents) {
   return block;
 }
 
+// Blocks of a cluster are on multiprocessors of one group (GPC), which has 16 or 18: clusters of
+// more than two leave some of them without.
+double multiprocessors_for(const CudaTarget& target, const MatmulWork& work) {
+  constexpr std::int64_t group = 16;
+  const std::int64_t all = target.multiprocessors;
+  return number(work.split > 2 && all > group ? all / group * group : all);
+}
+
+// For blocks that run at once.
+double places_of(const CudaTarget& target, const MatmulWork& work) {
+  return multiprocessors_for(target, work) * number(work.blocks_per_multiprocessor);
+}
+
+// A launch's blocks in waves: each begins when the one before has ended.
+class Waves {
+ public:
+  Waves(const CudaTarget& target, const MatmulWork& work, const MatmulExtents& extents)
+      : target_(target), costs_(target.costs), work_(work), block_(block_work(work, extents)) {
+    places_ = places_of(target, work);
+    whole_ = std::floor(block_.blocks / places_);
+    rest_ = block_.blocks - whole_ * places_;
+    // What a launch leaves of a multiprocessor the next one takes while it runs: a place for a
+    // block that none of its own is for, or those that persistent blocks leave to its last wave,
+    // where they are enough for what decides the next one's time. So it is with the launch ahead,
+    // as far as a model of one can tell.
+    const bool leaves_places = whole_ == 0
+                                   ? together(rest_) < number(work.blocks_per_multiprocessor)
+                                   : work.persistent && rest_ > 0 && 2 * rest_ <= places_;
+    early_ = work.begins_early && leaves_places;
+  }
+
+  double cycles() const {
+    double cycles = whole_ > 0 ? wave(places_, true) : 0;
+    if (whole_ > 1) cycles += (whole_ - 1) * wave(places_, false);
+    if (rest_ > 0) cycles += wave(rest_, whole_ == 0);
+    // One tile is finished under the other's multiplications, all but the last.
+    if (work_.in_turn)
+      cycles +=
+          costs_.epilogue_latency + work_.end_latency + finishing(rest_ > 0 ? rest_ : places_);
+    return cycles;
+  }
+
+ private:
+  double together(double blocks) const {
+    return ceiling(blocks, multiprocessors_for(target_, work_));
+  }
+
+  double epilogue() const {
+    return block_.epilogue + block_.remote_bytes / costs_.remote_bytes_per_clock;
+  }
+
+  // Of one multiprocessor.
+  double cache_bytes_per_clock(double blocks) const {
+    return std::min(
+        costs_.l2_bytes_per_clock,
+        costs_.l2_total_bytes_per_clock / std::min<double>(target_.multiprocessors, blocks));
+  }
+
+  // What blocks that run together do behind their last multiplications: those of a wave store at
+  // about the same time.
+  double finishing(double blocks) const {
+    return epilogue() + block_.output_bytes / cache_bytes_per_clock(blocks);
+  }
+
+  double throughput(double blocks, bool first) const {
+    const double depth_tiles = block_.depth_tiles,
+                 early_share =
+                     early_ && first
+                         ? std::min(1.0, number(work_.early_tiles) / std::max(depth_tiles, 1.0))
+                         : 0,
+                 copied = block_.rows_bytes + block_.columns_bytes * (1 - early_share),
+                 shared =
+                     depth_tiles * work_.shared_bytes_per_tile +
+                     work_.shared_bytes_per_sum * number(work_.block_rows * work_.block_columns);
+    return std::max({block_.flops / work_.flops_per_clock, block_.loop_issue,
+                     shared / shared_bytes_per_clock, copied / cache_bytes_per_clock(blocks)});
+  }
+
+  // A block alone waits for its own loads and products; with others beside it those waits are
+  // filled.
+  double loop_alone() const {
+    double waits = work_.split > 1 ? number(work_.meetings) * costs_.split_latency : 0;
+    if (work_.tiles_under_way > 0) {
+      // All tiles under way pass in the time that one takes from being asked for to the end of its
+      // multiplication; where a place is free a tile late, one fewer in an arrival.
+      const double arrival = costs_.arrival_cycles, under_way = number(work_.tiles_under_way),
+                   whole_round = (arrival + work_.multiplication_latency) / under_way,
+                   apart = work_.freed_late ? std::max(whole_round, arrival / (under_way - 1))
+                                            : whole_round;
+      waits +=
+          std::max(0.0, block_.depth_tiles - under_way) * std::max(0.0, apart - work_.tile_latency);
+    }
+    return block_.depth_tiles * work_.tile_latency + waits;
+  }
+
+  // `first`: none of the launch's was before.
+  double wave(double blocks, bool first) const {
+    double begin = costs_.first_bytes_cycles;
+    if (work_.shared_columns * work_.shared_rows > 1) begin += costs_.multicast_latency;
+    // A persistent block's copies run on while it finishes a tile.
+    if (!first && work_.persistent) begin = 0;
+    if (first && early_) begin -= costs_.setup_cycles;
+    const double loop = loop_alone(), finish = finishing(blocks),
+                 alone = loop + costs_.epilogue_latency + work_.end_latency + finish,
+                 at_once = together(blocks), busy = throughput(blocks, first);
+    if (work_.in_turn) return std::max({at_once * busy, at_once * finish, begin + loop, alone / 2});
+    return std::max(at_once * (busy + finish), begin + alone);
+  }
+
+  const CudaTarget& target_;
+  const CostConstants& costs_;
+  const MatmulWork& work_;
+  BlockWork block_;
+  double places_ = 0;
+  double whole_ = 0, rest_ = 0;  // waves, and blocks of the last one
+  bool early_ = false;
+};
+
 }  // namespace
 
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                       const MatmulExtents& extents) {
   if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
-  const CostConstants& costs = target.costs;
-  const double rows = number(work.block_rows), columns = number(work.block_columns),
-               multiprocessors = target.multiprocessors;
-  const BlockWork block = block_work(work, extents);
-  const double blocks = block.blocks, depth_tiles = block.depth_tiles,
-               joining = block.remote_bytes / costs.remote_bytes_per_clock,
-               epilogue = block.epilogue + joining;
-  const double shared = depth_tiles * work.shared_bytes_per_tile + 8 * rows * columns;
-
-  const double together =
-      std::min(number(work.blocks_per_multiprocessor), ceiling(blocks, multiprocessors));
-  const double waves = ceiling(blocks, multiprocessors * together);
-  const double active = std::min(multiprocessors, blocks);
-  // What a launch leaves of a multiprocessor the next one takes while it runs: a place for a block
-  // that none of its own is for. So it is with the launch ahead, as far as a model of one can tell.
-  const bool early = work.begins_early && together < number(work.blocks_per_multiprocessor);
-  const double early_share =
-      early ? std::min(1.0, number(work.early_tiles) / std::max(depth_tiles, 1.0)) : 0;
-  const double traffic =
-      block.rows_bytes + block.columns_bytes * (1 - early_share) + block.output_bytes;
-  const double first_bytes = costs.first_bytes_cycles - (early ? costs.setup_cycles : 0);
-  const double throughput =
-      together *
-      std::max(
-          {block.flops / work.flops_per_clock, block.loop_issue, shared / shared_bytes_per_clock,
-           traffic / std::min(costs.l2_bytes_per_clock, costs.l2_total_bytes_per_clock / active)});
-  // A block alone waits for its own loads and products; with others beside it those waits are
-  // filled.
-  double waits = work.shared_columns * work.shared_rows > 1 ? costs.multicast_latency : 0;
-  if (work.split > 1) waits += number(work.meetings) * costs.split_latency;
-  if (work.tiles_under_way > 0) {
-    // All tiles under way pass in the time that one takes from being asked for to the end of its
-    // multiplication; where a place is free a tile late, one fewer in an arrival.
-    const double arrival = costs.arrival_cycles, under_way = number(work.tiles_under_way),
-                 whole_round = (arrival + work.multiplication_latency) / under_way,
-                 apart = work.freed_late ? std::max(whole_round, arrival / (under_way - 1))
-                                         : whole_round;
-    waits += std::max(0.0, depth_tiles - under_way) * std::max(0.0, apart - work.tile_latency);
-  }
-  const double alone = first_bytes + depth_tiles * work.tile_latency + costs.epilogue_latency +
-                       waits + work.end_latency;
-  double wave = std::max(throughput + together * epilogue, alone + epilogue), last = 0;
-  if (work.in_turn && waves > 1) {
-    // One tile is finished under the other's multiplications, all but the last.
-    wave = std::max({throughput, together * epilogue, (alone + epilogue) / 2});
-    last = together * epilogue;
-  }
-  // The last wave of many is partly empty only once: what is left of waves is spread by the
-  // scheduler.
-  const double whole =
-      waves <= 1
-          ? wave
-          : wave * (0.5 * waves + 0.5 * std::max(1.0, blocks / (multiprocessors * together))) +
-                last;
-
   const double unique = (number(extents.rows) * number(extents.depth) +
                          number(extents.depth) * number(extents.columns)) *
                             work.operand_bytes +
                         number(extents.rows) * number(extents.columns) * work.output_bytes;
   const double memory = number(extents.batch) * unique / target.memory_bandwidth;
-  return costs.start_seconds +
-         std::max((whole + costs.first_bytes_cycles * (waves > 1 ? 1 : 0)) / target.clock, memory);
+  return target.costs.start_seconds +
+         std::max(Waves(target, work, extents).cycles() / target.clock, memory);
+}
+
+std::vector<std::int64_t> wave_ends(const CudaTarget& target, const MatmulWork& work,
+                                    MatmulExtents extents) {
+  constexpr int most = 4;  // one more is little beside as many
+  const std::int64_t down = work.block_rows * work.shared_columns;
+  extents.rows = down;
+  const double blocks = block_work(work, extents).blocks,
+               multiprocessors = multiprocessors_for(target, work);
+  std::vector<std::int64_t> ends;
+  for (int i = 1; i <= most; ++i)
+    ends.push_back(down * static_cast<std::int64_t>(i * multiprocessors / blocks));
+  return ends;
 }
 
 LaunchCycles matmul_cycles(const CudaTarget& target, const MatmulWork& work,

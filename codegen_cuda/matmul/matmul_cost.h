@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "codegen_cuda/kernel_kind.h"
 
@@ -44,7 +45,8 @@ struct MatmulWork {
   // Cycles of all schedulers: of a tile of depth, and of a block besides its tiles and epilogue.
   double tile_issue = 0, block_issue = 0;
   double shared_bytes_per_tile =
-      0;                    // read from shared memory by the multiplication of one tile of depth
+      0;  // read from shared memory by the multiplication of one tile of depth
+  double shared_bytes_per_sum = 8;  // written and read again between multiplication and results
   double tile_latency = 0;  // cycles that one tile of depth takes a block that is alone, when it
                             // is there; and its multiplication by itself
   double multiplication_latency = 0;
@@ -57,11 +59,17 @@ struct MatmulWork {
   // this many of its tiles of depth of the columns' operand.
   bool begins_early = false;
   std::int64_t early_tiles = 0;
+  // As many blocks as run at once take one tile after the other.
+  bool persistent = false;
   bool in_turn = false;    // a block has two tiles: one is finished while the other is multiplied
   double end_latency = 0;  // cycles between a block's epilogue and its end
 };
 double matmul_seconds(const CudaTarget& target, const MatmulWork& work,
                       const MatmulExtents& extents);
+// The most rows at which each multiprocessor has no more than 1, 2, .. of a launch's blocks, for a
+// few of these; whatever the rows of `extents` are.
+std::vector<std::int64_t> wave_ends(const CudaTarget& target, const MatmulWork& work,
+                                    MatmulExtents extents);
 LaunchCycles matmul_cycles(const CudaTarget& target, const MatmulWork& work,
                            const MatmulExtents& extents);
 

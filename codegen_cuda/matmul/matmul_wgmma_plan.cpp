@@ -1,7 +1,8 @@
 // Which matmul_wgmma schedules there are, which of them fit, and what they cost.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <tuple>
 
@@ -53,7 +54,9 @@ class WgmmaKind final : public KernelKind {
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {
-    return matmul_edges(inputs);
+    std::vector<std::vector<std::int64_t>> edges = matmul_edges(inputs);
+    if (inputs.region.keys.size() == 1 && !edges[0].empty()) add_wave_edges(inputs, edges[0]);
+    return edges;
   }
 
   std::optional<std::string> misfit(const PlanInputs& inputs,
@@ -150,6 +153,37 @@ class WgmmaKind final : public KernelKind {
     return found;
   }
 
+  // Between two edges one schedule serves. Where what is best at either takes much longer beyond a
+  // size within, because a multiprocessor gets one block more, the sizes beyond are a bucket of
+  // their own.
+  static void add_wave_edges(const PlanInputs& inputs, std::vector<std::int64_t>& edges) {
+    constexpr double much = 1.1;
+    // The first such size in [low, high) of the schedule that is best at `rows`.
+    const auto end_within = [&](std::int64_t rows, std::int64_t low, std::int64_t high) {
+      const auto extents = [&](std::int64_t at) { return matmul_extents(inputs, std::array{at}); };
+      const ir::Bucket bucket{{{rows, rows}}};
+      const auto best = best_of(legal(inputs, bucket), cost(inputs, bucket), same_tile, 1);
+      if (best.empty()) return high;
+      const MatmulWork work = work_of(inputs, WgmmaSchedule::from(best[0]));
+      const auto at = [&](std::int64_t size) {
+        return matmul_seconds(inputs.target, work, extents(size));
+      };
+      for (const std::int64_t end : wave_ends(inputs.target, work, extents(rows)))
+        if (end >= low && end < high && at(end + 1) > much * at(end)) return end;
+      return high;
+    };
+    const std::vector<std::int64_t> fixed = edges;
+    edges.push_back(2 * fixed.back() - 1);
+    for (std::size_t i = 0; i < fixed.size(); ++i) {
+      const std::int64_t first = fixed[i], high = edges[i + 1] - 1;
+      for (std::int64_t low = first; low < high;)
+        edges.push_back(low = end_within(low, low, high) + 1);
+      edges.push_back(end_within(high, first, high) + 1);
+    }
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  }
+
   // bytes of shared memory of each block, by the system
   static constexpr std::int64_t reserved = 1024;
 
@@ -240,6 +274,7 @@ class WgmmaKind final : public KernelKind {
     work.block_columns = schedule.swap_ab ? schedule.block_rows : schedule.block_columns;
     work.block_depth = schedule.block_depth;
     work.threads = 2 * schedule.block_rows;  // that finish a tile
+    work.persistent = schedule.persistent;
     work.in_turn = schedule.pingpong;
     work.tiles_under_way = schedule.stages;
     work.freed_late = true;
@@ -249,8 +284,14 @@ class WgmmaKind final : public KernelKind {
     if (schedule.tma_store != 0) {
       // Boxes spare threads addresses, bounds and stores; the last one is asked for and read before
       // a block ends.
-      if (schedule.fragments) work.sum_cycles = costs.fragment_instructions;
-      else work.sum_cycles -= costs.box_store_instructions;
+      const double boxes = 2 * static_cast<double>(schedule.tma_store);
+      if (schedule.fragments) {
+        work.sum_cycles = costs.fragment_instructions;
+        work.shared_bytes_per_sum = boxes;
+      } else {
+        work.sum_cycles -= costs.box_store_instructions;
+        work.shared_bytes_per_sum += boxes;
+      }
       work.end_latency = schedule.persistent ? costs.box_latency_under_copies : costs.box_latency;
     }
     const double warps = static_cast<double>(schedule.threads()) / 32,
@@ -284,20 +325,7 @@ class WgmmaKind final : public KernelKind {
 
   static double seconds(const PlanInputs& inputs, const WgmmaSchedule& schedule,
                         const MatmulExtents& extents) {
-    const CudaTarget& target = inputs.target;
-    const MatmulWork work = work_of(inputs, schedule);
-    // A block's epilogue runs under the copies of its next tile, where it has one.
-    double seconds = matmul_seconds(target, work, extents);
-    if (schedule.persistent) {
-      const double tiles =
-          static_cast<double>(extents.batch) *
-          std::ceil(static_cast<double>(extents.rows) / static_cast<double>(work.block_rows)) *
-          std::ceil(static_cast<double>(extents.columns) / static_cast<double>(work.block_columns));
-      const double waves =
-          std::ceil(tiles / static_cast<double>(target.multiprocessors * schedule.blocks));
-      seconds -= std::max(0.0, waves - 1) * target.costs.persistent_saving;
-    }
-    return seconds;
+    return matmul_seconds(inputs.target, work_of(inputs, schedule), extents);
   }
 };
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <tuple>
 
@@ -258,6 +259,38 @@ TEST(MatmulPlan, TilesFillAWave) {
   // Where blocks take many tiles, boxes leave while the next tile is multiplied.
   EXPECT_EQ(large.tma_store, 2);
   EXPECT_TRUE(large.fragments);
+}
+
+// What one bucket's kernel takes at its own ends is near the least at these sizes. With 144 tiles
+// for 132 multiprocessors a launch takes two waves, where 64 x 192 tiles would have been one.
+TEST(MatmulPlan, NoBucketReachesIntoANearlyEmptyWave) {
+  const CudaTarget target = *target_named("h200");
+  const auto kind = make_matmul_wgmma_kind();
+  for (const auto& [columns, depth] :
+       {std::pair(768, 3072), {3072, 768}, {2304, 768}, {384, 1536}, {1536, 384}}) {
+    const Region region = make_region(matmul_text({.columns = columns,
+                                                   .depth = depth,
+                                                   .dtype = "bf16",
+                                                   .result = "bf16",
+                                                   .epilogue = MatmulEpilogue::Bias}));
+    const PlanInputs inputs{target, region->region, region->form};
+    const std::vector<std::int64_t> edges = kind->key_edges(inputs).at(0);
+    ASSERT_LE(edges.size(), 48u);  // a table has a bounded number of cells
+    const auto least = [&](std::int64_t rows) {
+      return kind->estimate(inputs, kind->candidates(inputs, bucket_of({{rows, rows, 1}})).front(),
+                            std::array{rows});
+    };
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+      const std::int64_t low = edges[i], high = edges[i + 1] - 1;
+      double smallest = std::numeric_limits<double>::infinity();
+      for (const ir::Schedule& schedule : kind->candidates(inputs, bucket_of({{low, high, 1}})))
+        smallest = std::min(
+            smallest, std::max(kind->estimate(inputs, schedule, std::array{low}) / least(low),
+                               kind->estimate(inputs, schedule, std::array{high}) / least(high)));
+      EXPECT_LT(smallest, 1.15) << columns << " columns, depth " << depth << ", rows " << low
+                                << " to " << high;
+    }
+  }
 }
 
 // Few rows and a long depth: blocks that share the depth spread over the multiprocessors, take the
