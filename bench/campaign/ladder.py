@@ -122,12 +122,12 @@ def matmul_cases(rung, schedule, shapes, dtype="bf16", template=MATMUL, least=0)
                 checked=checked)
 
 
-def attention_cases(rung, schedule, lengths, heads, dtype="bf16"):
+def attention_cases(rung, schedule, lengths, heads, dtype="bf16", batch=2):
     for head in heads:
         text = ATTENTION.replace("DTYPE", dtype).replace("D)", f"{head})")
         for length in lengths:
             # Scores that differ.
-            inputs = {name: {**rows(2, 3, length, head), "times": 32} for name in "qkv"}
+            inputs = {name: {**rows(batch, 3, length, head), "times": 32} for name in "qkv"}
             for checked in (True, False):
                 yield program(f"{rung}/{dtype}/{length}x{head}{'/checked' if checked else ''}",
                               text, inputs, 0.02, schedule=schedule, checked=checked)
@@ -156,6 +156,7 @@ FEATURES = [
     (("multicast_rows",), ["matmul_wgmma multicast_rows>1"]),
     (("attention_wgmma",), ["attention_wgmma"]),
     (("attention_turns",), ["attention_wgmma pingpong>0"]),
+    (("attention_persistent",), ["attention_wgmma persistent=1"]),
 ]
 # Rungs whose schedules wait for barriers, and so have a checked form that gives up: what may use
 # them is run as its checked form first.
@@ -237,6 +238,10 @@ def rungs(capability):
         attention_cases("attention_wgmma", "attention_wgmma", (1, 65, 200), (64, 128)))
     yield "attention_turns", ["attention_wgmma"], list(
         attention_cases("attention_turns", "attention_wgmma pingpong>0", (65, 600), (64, 128)))
+    # More places than a GPU has blocks at a time.
+    yield "attention_persistent", ["attention_turns"], list(
+        attention_cases("attention_persistent", "attention_wgmma persistent=1", (129,),
+                        (64, 128), batch=30))
     yield "dependent", ["map", "reduce", "matmul_simt"], [
         program(f"dependent/{m}", CHAIN, {"x": rows(m, 64)}, passes=1) for m in (1, 65, 1000)]
     yield "graph", ["map", "reduce", "matmul_mma"], [

@@ -124,7 +124,8 @@ double launch_time(const CudaTarget& target, const BlockTiles& block, double res
   const double cycles =
       std::max(share * busy, std::ceil(share / resident) * alone) + idle_share / resident * idle;
   return target.costs.start_seconds +
-         std::max(cycles / target.clock, bytes / target.memory_bandwidth);
+         std::max(cycles / target.clock,
+                  bytes / (target.memory_bandwidth * target.costs.attention_memory_share));
 }
 
 }  // namespace
@@ -249,7 +250,7 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const double warps = static_cast<double>(schedule.warps * schedule.points);
   // of one tile of the block
   const double scores = warps * 16 * static_cast<double>(schedule.tiles) * block_keys;
-  const double rate = target.tensor_flops * (target.has_wgmma() ? costs.mma_share_of_wgmma : 1);
+  const double rate = target.tensor_flops * (target.has_wgmma() ? costs.attention_mma_share : 1);
   const double products = 2 * scores * (sizes.depth + sizes.width) / rate;
   // Every warp reads the tile; copying it in is one more write a batch point.
   const double passes = warps + static_cast<double>(schedule.points);
@@ -262,10 +263,10 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   // One block alone keeps only its own warps in flight: four sub-processors share its work
   // unevenly.
   const double crowd = std::min(1.0, warps / 4);
-  const double loads = schedule.stages == 1 ? costs.attention_block_latency / 3
+  const double loads = schedule.stages == 1 ? costs.attention_mma_block_latency / 3
                                             : 0;  // of a tile that is not fetched ahead
-  const double alone = costs.attention_block_latency +
-                       block.tiles * (costs.attention_tile_latency + loads) + busy / crowd;
+  const double alone = costs.attention_mma_block_latency +
+                       block.tiles * (costs.attention_mma_tile_latency + loads) + busy / crowd;
   const auto resident =
       static_cast<double>(schedule.resident_blocks(target, depth, width, column, sizes.ragged));
   return launch_time(target, block, resident, busy + issued.setup, alone, issued.idle,
@@ -319,7 +320,8 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
       std::max(std::ceil(block.blocks / target.multiprocessors) * (busy + issued.setup),
                std::ceil(block.blocks / at_once) * (costs.attention_place_latency + in_place));
   return costs.start_seconds +
-         std::max(cycles / target.clock, moved_bytes(sizes) / target.memory_bandwidth);
+         std::max(cycles / target.clock,
+                  moved_bytes(sizes) / (target.memory_bandwidth * costs.attention_memory_share));
 }
 
 namespace {
@@ -408,7 +410,7 @@ std::vector<std::vector<std::int64_t>> AttentionKind::key_edges(const PlanInputs
       edges.push_back({9, 17, 33, 65, 129, 257});
     else if (form.segments && key == form.row.extent) edges.push_back({129, 513, 2049, 8193});
     else if (key == form.row.extent || key == form.key.extent)
-      edges.push_back({17, 33, 65, 129, 257, 513, 1025});
+      edges.push_back({17, 33, 65, 129, 193, 257, 513, 1025});
     else if (key == inputs.facts->points)
       edges.push_back(
           {processors / 2 + 1, processors + 1, 4 * processors + 1, 16 * processors + 1});

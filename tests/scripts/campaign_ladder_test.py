@@ -229,7 +229,8 @@ class OnTheInterpreter(unittest.TestCase):
             "a100", 80, {
                 "tma", "cluster", "wgmma_tile", "ring", "registers", "swap_ab", "persistent",
                 "tma_store", "fragments", "pingpong", "split_mma", "split_k", "tma_multicast",
-                "multicast_columns", "multicast_rows", "attention_wgmma", "attention_turns"})
+                "multicast_columns", "multicast_rows", "attention_wgmma", "attention_turns",
+                "attention_persistent"})
 
     def check_results(self, out):
         """Against plain arithmetic on the operands."""
