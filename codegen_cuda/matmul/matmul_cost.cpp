@@ -137,6 +137,9 @@ class Waves {
     return ceiling(blocks, multiprocessors_for(target_, work_));
   }
 
+  // Blocks bring tiles to each other.
+  bool shares_tiles() const { return work_.shared_columns * work_.shared_rows > 1; }
+
   double epilogue() const {
     return block_.epilogue + block_.remote_bytes / costs_.remote_bytes_per_clock;
   }
@@ -164,8 +167,10 @@ class Waves {
                  shared =
                      depth_tiles * work_.shared_bytes_per_tile +
                      work_.shared_bytes_per_sum * number(work_.block_rows * work_.block_columns);
-    return std::max({block_.flops / work_.flops_per_clock, block_.loop_issue,
-                     shared / shared_bytes_per_clock, copied / cache_bytes_per_clock(blocks)});
+    const double most =
+        std::max({block_.flops / work_.flops_per_clock, block_.loop_issue,
+                  shared / shared_bytes_per_clock, copied / cache_bytes_per_clock(blocks)});
+    return most + (shares_tiles() ? depth_tiles * costs_.multicast_wait : 0);
   }
 
   // A block alone waits for its own loads and products; with others beside it those waits are
@@ -188,7 +193,7 @@ class Waves {
   // `first`: none of the launch's was before.
   double wave(double blocks, bool first) const {
     double begin = costs_.first_bytes_cycles;
-    if (work_.shared_columns * work_.shared_rows > 1) begin += costs_.multicast_latency;
+    if (shares_tiles()) begin += costs_.multicast_latency;
     // A persistent block's copies run on while it finishes a tile.
     if (!first && work_.persistent) begin = 0;
     if (first && early_) begin -= costs_.setup_cycles;
