@@ -257,16 +257,16 @@ double attention_mma_seconds(const CudaTarget& target, const AttentionMmaSchedul
   const double shared =
       passes * block_keys * (sizes.depth + sizes.width) * 2 / shared_bytes_per_cycle;
   const double exponentials = scores / exponentials_per_cycle, issue = issued.tile;
-  const double most = std::max({products, shared, exponentials, issue});
-  const double busy =
-      block.tiles * (most + costs.overlap_loss * (products + shared + exponentials + issue - most));
-  // One block alone keeps only its own warps in flight: four sub-processors share its work
-  // unevenly.
+  const double most = std::max({products, shared, exponentials, issue}),
+               in_order = products + shared + exponentials + issue;
+  const double busy = block.tiles * (most + costs.overlap_loss * (in_order - most));
+  // One block alone keeps only its own warps in flight, which do one thing after the other: four
+  // sub-processors share its work unevenly.
   const double crowd = std::min(1.0, warps / 4);
   const double loads = schedule.stages == 1 ? costs.attention_mma_block_latency / 3
                                             : 0;  // of a tile that is not fetched ahead
   const double alone = costs.attention_mma_block_latency +
-                       block.tiles * (costs.attention_mma_tile_latency + loads) + busy / crowd;
+                       block.tiles * (costs.attention_mma_tile_latency + loads + in_order / crowd);
   const auto resident =
       static_cast<double>(schedule.resident_blocks(target, depth, width, column, sizes.ragged));
   return launch_time(target, block, resident, busy + issued.setup, alone, issued.idle,

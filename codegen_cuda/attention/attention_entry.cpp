@@ -116,6 +116,7 @@ void check_segments(KernelWriter& kernel, CodeScope& scope, const ir::AttentionF
   if (form.segments->work >= 0)
     scope.line(fmt::format("check_work(error, {}, {}, {}, {});", form.segments->work_check, offsets,
                            work_list(kernel, *form.segments), count));
+  scope.line("__syncwarp();  // a report has parted the lanes");
 }
 
 std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,

@@ -40,12 +40,14 @@ __device__ __forceinline__ float column_value(const Added& added, int key, int e
   return exponent_units(added(min(key, end_key - 1)));
 }
 
-// Whether keys of a tile may be hidden from rows (KeyTiles), and how many of its keys are looked
-// at: an edge has none behind the first half where it is short.
+// Whether keys of a tile may be hidden from rows (KeyTiles). A short edge has none behind its first
+// half, which is all that is looked at; any other has those of its first half.
 template <bool is_edge, bool is_short>
 struct TileKind {
   static constexpr bool edge = is_edge;
-  static constexpr int looked_at(int keys) { return is_short ? keys / 32 * 16 : keys; }
+  static constexpr int half(int keys) { return keys / 32 * 16; }
+  static constexpr int looked_at(int keys) { return is_short ? half(keys) : keys; }
+  static constexpr int present(int keys) { return !is_edge ? keys : is_short ? 0 : half(keys); }
 };
 using ShortEdgeTile = TileKind<true, true>;
 using EdgeTile = TileKind<true, false>;
@@ -104,7 +106,8 @@ __device__ __forceinline__ float weigh(float (&scores)[fragments][4], int half, 
     for (int i = 0; i < 2; ++i) {
       float& score = scores[n][2 * half + i];
       const int column = 8 * n + lane_column + i, key = tile_key + column;
-      const bool inside = !Tile::edge || A::none_behind_row || key < end_key;
+      const bool inside =
+          8 * n < Tile::present(8 * fragments) || A::none_behind_row || key < end_key;
       const int present = inside ? key : end_key - 1;
       if constexpr (A::score == ScoreForm::column) score = fmaf(score, A::scale, columns[column]);
       if constexpr (A::score == ScoreForm::element)

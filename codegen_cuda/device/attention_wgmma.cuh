@@ -111,7 +111,8 @@ struct AttentionWgmma {
 #pragma unroll
     for (int slot = 0; slot < slots; ++slot) {
       initialise_barrier(barrier(queries_there + slot), 1);
-      initialise_barrier(barrier(queries_read + slot), A::groups * 4);  // every computing warp
+      if constexpr (A::persistent)
+        initialise_barrier(barrier(queries_read + slot), A::groups * 4);  // every computing warp
     }
 #pragma unroll
     for (int stage = 0; stage < A::stages; ++stage) {
@@ -149,7 +150,7 @@ struct AttentionWgmma {
                        rows.query.row + place.first_row + group * group_rows);
     const auto fetch_keys = [&](int step) {
       const int passing = first + step, stage = passing % A::stages;
-      wait(keys_read + stage, parity(passing) ^ 1u, passing);
+      if (A::persistent || step > 0) wait(keys_read + stage, parity(passing) ^ 1u, passing);
       arrive_expecting(barrier(keys_there + stage), KeyTile::bytes);
       KeyTile::fetch(shared + key_offset + stage * KeyTile::bytes, maps.key,
                      barrier(keys_there + stage), rows.key.column,
@@ -305,7 +306,7 @@ struct AttentionWgmma {
     };
 
     if (tiles.count > 0) {
-      wait(queries_there + slot, slot_parity(item), item);
+      if constexpr (!A::persistent) wait(queries_there, 0, item);
       start_scores(0);
       make_columns(0);
       wait_multiplications<0>();
@@ -365,10 +366,7 @@ struct AttentionWgmma {
     };
 #pragma unroll 1
     for (Number group = blockIdx.x; group < numbers; group += 32 * gridDim.x) {
-      const Number number = group + lane * gridDim.x;
-      found[lane] = {};
-      if (number < numbers) found[lane] = place_of(number);
-      __syncwarp();  // to search has parted the lanes
+      found[lane] = place_of(group + lane * gridDim.x);
 #pragma unroll 1
       for (unsigned left = __ballot_sync(0xffffffffu, found[lane].any); left != 0;
            left &= left - 1) {
@@ -382,7 +380,6 @@ struct AttentionWgmma {
             first += tiles.count;
           });
         }
-        __syncwarp();
         first = __shfl_sync(0xffffffffu, first, owner);
         ++item;
       }
@@ -403,7 +400,8 @@ struct AttentionWgmma {
       wait(queries_there + item % slots, slot_parity(item), item);
       const BlockPlace place = told[item % slots];
       if (!place.any) return;
-      __syncwarp();  // one lane will say for all that it has been read
+      // To store has parted the lanes, of which one will say for all that the place has been read.
+      __syncwarp();
       at_place(place,
                [&](const Rows&, const OutputRows& output, int rows, int keys, const Tiles& tiles,
                    const auto& added, const auto& score_value, const auto& write_element) {
@@ -411,7 +409,6 @@ struct AttentionWgmma {
                          write_element, item, first);
                  first += tiles.count;
                });
-      __syncwarp();  // to store has parted the lanes
     }
   }
 

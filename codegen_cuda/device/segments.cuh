@@ -8,7 +8,8 @@ __device__ inline long long segment_bound(const long long* offsets, long long nu
 
 // Reports the first of `count` elements of a list that breaks a rule, among those that a warp looks
 // at: the first of the grid's warps look at 32 each, so that no block is kept for long. By whole
-// warps. wrong(at, value): whether element `at` does; `value` is what is reported.
+// warps, whose lanes a report parts. wrong(at, value): whether element `at` does; `value` is what
+// is reported.
 template <class Wrong>
 __device__ __forceinline__ void report_first(KernelError* error, int check, long long count,
                                              const Wrong& wrong) {
@@ -21,7 +22,6 @@ __device__ __forceinline__ void report_first(KernelError* error, int check, long
     const unsigned found = __ballot_sync(0xffffffffu, at < count && wrong(at, value));
     if (found != 0 && lane == static_cast<unsigned>(__ffs(static_cast<int>(found)) - 1))
       report(error, check, value);
-    __syncwarp();
   }
 }
 

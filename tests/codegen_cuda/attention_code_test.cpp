@@ -95,7 +95,7 @@ TEST(CudaAttentionCode, WholeTilesHaveNoMasks) {
   const auto plain_mma = mma(AttentionMask::None), causal_mma = mma(AttentionMask::Causal);
   ASSERT_GE(plain_mma.size(), 2U);
   EXPECT_LE(plain_mma[0], 390U);
-  EXPECT_LT(plain_mma[0] + 90, plain_mma[1]);
+  EXPECT_LT(plain_mma[0] + 40, plain_mma[1]);  // half of an edge's keys are compared
   EXPECT_LE(causal_mma.at(0), plain_mma[0]);
 }
 

@@ -377,6 +377,25 @@ TEST(Mutation, GeneratedAttentionInTurn) {
       << score.survivors << " of " << score.mutants << " mutants survived";
 }
 
+// Blocks that work on several places: several for each slot, and none.
+TEST(Mutation, GeneratedPersistentAttention) {
+  Score score;
+  std::vector<Shape> shapes = texts({});
+  for (const auto& [batch, length] : {std::pair(5, 70), std::pair(11, 20), std::pair(9, 32)})
+    shapes.push_back({{{"b", batch}, {"s", length}}});
+  expect_caught({.name = "attention_wgmma persistent",
+                 .part = "h200",
+                 .schedule = "attention_wgmma groups=1 keys=32 stages=2 persistent=1",
+                 .region = padded_attention(2, 32),
+                 .shapes = std::move(shapes),
+                 .tolerance = 1.2e-2,
+                 .keys = 0,
+                 .fill = fill_mask},
+                *codegen_cuda::make_attention_wgmma_kind(), score);
+  EXPECT_LE(score.survivors * 50, score.mutants)
+      << score.survivors << " of " << score.mutants << " mutants survived";
+}
+
 // Sequences laid end to end: none, empty and short ones, several tiles, more of them than a warp
 // has lanes, more blocks than there is work for; and lists of work that are none of theirs.
 std::vector<Call> calls_over_sequences(const codegen_cuda::testing::TestRegion& region) {
@@ -432,8 +451,10 @@ TEST(Mutation, GeneratedAttentionOverSequences) {
   attention("attention_mma sequences", "a100",
             "attention_mma warps=2 points=1 tiles=1 keys=16 stages=2",
             *codegen_cuda::make_attention_mma_kind());
-  attention("attention_wgmma sequences", "h200", "attention_wgmma groups=1 keys=32 stages=2",
-            *codegen_cuda::make_attention_wgmma_kind());
+  for (const char* persistent : {"", " persistent=1"})
+    attention(fmt::format("attention_wgmma sequences{}", persistent), "h200",
+              fmt::format("attention_wgmma groups=1 keys=32 stages=2{}", persistent),
+              *codegen_cuda::make_attention_wgmma_kind());
   expect_95_percent(score);
 }
 
