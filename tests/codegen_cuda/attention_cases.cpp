@@ -1,5 +1,7 @@
 #include "tests/codegen_cuda/attention_cases.h"
 
+#include <gtest/gtest.h>
+
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -111,6 +113,24 @@ KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region,
     return build_case(region, target, *kind, bucket_of({}), parsed, checked);
   }
   throw std::runtime_error("no kind is named " + parsed.name);
+}
+
+void expect_right(const std::shared_ptr<const TestRegion>& region, const std::string& schedule,
+                  const std::vector<Symbols>& shapes, bool checked) {
+  constexpr double tolerance = 1.2e-2;
+  const KernelCase kernel = attention_kernel(region, "h200", schedule, checked);
+  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
+  for (const ptx::Timing timing :
+       {ptx::Timing::ResultsLate, ptx::Timing::OperandsLate, ptx::Timing::Random}) {
+    for (const Symbols& symbols : shapes) {
+      CaseOptions options;
+      options.machine.architecture = small_target("h200").architecture;
+      options.machine.timing = timing;
+      EXPECT_EQ(check_case(kernel, module, symbols, options, tolerance), "")
+          << schedule << ", b=" << symbols.at("b") << ", s=" << symbols.at("s") << ", timing "
+          << static_cast<int>(timing);
+    }
+  }
 }
 
 }  // namespace anydim::codegen_cuda::testing

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/codegen_cuda/kernel_case.h"
 
@@ -37,5 +38,10 @@ std::string merged_attention(const AttentionCase& attention);
 KernelCase attention_kernel(const std::shared_ptr<const TestRegion>& region,
                             const std::string& part, const std::string& schedule,
                             bool checked = false);
+
+// Runs it for an "h200" at each shape and in each order that the interpreter's timing knows, and
+// expects what bf16 allows: weights and results are rounded to it.
+void expect_right(const std::shared_ptr<const TestRegion>& region, const std::string& schedule,
+                  const std::vector<Symbols>& shapes, bool checked = false);
 
 }  // namespace anydim::codegen_cuda::testing

@@ -11,54 +11,37 @@ namespace {
 
 using Region = std::shared_ptr<const TestRegion>;
 
-constexpr double tolerance = 1.2e-2;  // weights and results are rounded to bf16
-
-void expect_right(const Region& region, const std::string& schedule,
-                  const std::vector<Symbols>& shapes, bool checked = false, int blocks = 0) {
-  const KernelCase kernel = attention_kernel(
-      region, "h200",
-      schedule + " persistent=1" + (blocks > 0 ? fmt::format(" blocks={}", blocks) : ""), checked);
-  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-  for (const ptx::Timing timing :
-       {ptx::Timing::ResultsLate, ptx::Timing::OperandsLate, ptx::Timing::Random}) {
-    for (const Symbols& symbols : shapes) {
-      CaseOptions options;
-      options.machine.architecture = small_target("h200").architecture;
-      options.machine.timing = timing;
-      EXPECT_EQ(check_case(kernel, module, symbols, options, tolerance), "")
-          << schedule << ", b=" << symbols.at("b") << ", s=" << symbols.at("s") << ", timing "
-          << static_cast<int>(timing);
-    }
-  }
-}
-
 // No place, fewer than there are blocks, and several for each; none, one, two and three tiles of
 // keys, so that places begin at either stage of the ring.
 TEST(AttentionPersistent, NumbersOfPlacesAndTiles) {
   const Region region =
       make_region(merged_attention({.heads = 2, .depth = 64, .mask = AttentionMask::Padding}));
-  expect_right(region, "attention_wgmma groups=1 keys=32 stages=2",
+  expect_right(region, "attention_wgmma groups=1 keys=32 stages=2 persistent=1",
                {{{"b", 0}, {"s", 20}},
                 {{"b", 3}, {"s", 0}},
                 {{"b", 1}, {"s", 1}},
                 {{"b", 5}, {"s", 32}},
                 {{"b", 3}, {"s", 70}}});
-  expect_right(region, "attention_wgmma groups=1 keys=16 stages=3", {{{"b", 4}, {"s", 65}}});
-  expect_right(region, "attention_wgmma groups=2 keys=64 stages=1", {{{"b", 3}, {"s", 70}}});
+  expect_right(region, "attention_wgmma groups=1 keys=16 stages=3 persistent=1",
+               {{{"b", 4}, {"s", 65}}});
+  expect_right(region, "attention_wgmma groups=2 keys=64 stages=1 persistent=1",
+               {{{"b", 3}, {"s", 70}}});
 }
 
 // Registers are shared out among more blocks.
 TEST(AttentionPersistent, BlocksOfAMultiprocessor) {
   const Region region = make_region(merged_attention({.heads = 2, .depth = 32}));
   for (const auto& [blocks, keys] : {std::pair(3, 64), std::pair(4, 48)})
-    expect_right(region, fmt::format("attention_wgmma groups=1 keys={} stages=2", keys),
-                 {{{"b", 5}, {"s", 33}}, {{"b", 9}, {"s", 20}}}, false, blocks);
+    expect_right(region,
+                 fmt::format("attention_wgmma groups=1 keys={} stages=2 persistent=1 blocks={}",
+                             keys, blocks),
+                 {{{"b", 5}, {"s", 33}}, {{"b", 9}, {"s", 20}}});
 }
 
 TEST(AttentionPersistent, InTurn) {
   const Region region = make_region(merged_attention({.heads = 1, .depth = 32}));
-  for (const char* schedule : {"attention_wgmma groups=2 keys=32 stages=2 pingpong=1",
-                               "attention_wgmma groups=3 keys=48 stages=2 pingpong=1"})
+  for (const char* schedule : {"attention_wgmma groups=2 keys=32 stages=2 pingpong=1 persistent=1",
+                               "attention_wgmma groups=3 keys=48 stages=2 pingpong=1 persistent=1"})
     expect_right(region, schedule, {{{"b", 5}, {"s", 33}}, {{"b", 3}, {"s", 200}}});
 }
 
@@ -69,14 +52,15 @@ TEST(AttentionPersistent, Masks) {
     SCOPED_TRACE(static_cast<int>(mask));
     const Region region =
         make_region(merged_attention({.heads = 1, .depth = 32, .mask = mask, .window = 50}));
-    expect_right(region, "attention_wgmma groups=1 keys=32 stages=2",
+    expect_right(region, "attention_wgmma groups=1 keys=32 stages=2 persistent=1",
                  {{{"b", 2}, {"s", 171}}, {{"b", 5}, {"s", 40}}});
   }
 }
 
 TEST(AttentionPersistent, CheckedForm) {
   const Region region = make_region(merged_attention({.heads = 1, .depth = 64}));
-  expect_right(region, "attention_wgmma groups=2 keys=32 stages=2", {{{"b", 5}, {"s", 100}}}, true);
+  expect_right(region, "attention_wgmma groups=2 keys=32 stages=2 persistent=1",
+               {{{"b", 5}, {"s", 100}}}, true);
 }
 
 }  // namespace

@@ -15,24 +15,6 @@ namespace {
 
 using Region = std::shared_ptr<const TestRegion>;
 
-constexpr double tolerance = 1.2e-2;  // weights and results are rounded to bf16
-
-void expect_right(const Region& region, const std::string& schedule,
-                  const std::vector<Symbols>& shapes, bool checked = false) {
-  const KernelCase kernel = attention_kernel(region, "h200", schedule, checked);
-  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-  for (const ptx::Timing timing :
-       {ptx::Timing::ResultsLate, ptx::Timing::OperandsLate, ptx::Timing::Random}) {
-    for (const Symbols& symbols : shapes) {
-      CaseOptions options;
-      options.machine.architecture = small_target("h200").architecture;
-      options.machine.timing = timing;
-      EXPECT_EQ(check_case(kernel, module, symbols, options, tolerance), "")
-          << schedule << ", s=" << symbols.at("s") << ", timing " << static_cast<int>(timing);
-    }
-  }
-}
-
 std::vector<Symbols> lengths(const std::vector<std::int64_t>& values) {
   std::vector<Symbols> shapes;
   for (const std::int64_t value : values) shapes.push_back({{"b", 1}, {"s", value}});

@@ -83,15 +83,6 @@ float toward_zero(double value) {
   return farther ? std::nextafter(nearest, 0.0F) : nearest;
 }
 
-// Of numbers that are not all finite.
-float plain_sum(std::span<const double> a, std::span<const double> b, int row, int column,
-                int columns, int k, float addend) {
-  double sum = 0;
-  for (int i = 0; i < k; ++i)
-    sum += a[std::size_t(row) * k + i] * b[std::size_t(i) * columns + column];
-  return static_cast<float>(sum + addend);
-}
-
 // The values of one operand as a matrix; `element` says where a lane's parts belong.
 template <typename Element>
 std::vector<double> gather(const WarpRegisters& registers, ElementFormat format, int rows,
@@ -141,9 +132,10 @@ void multiply_accumulate(std::span<const double> a, std::span<const double> b,
         sums[column] += aligned(own * others[column] * scale[column]);
     }
     for (int column = 0; column < columns; ++column)
-      targets[column] = most[column] >= not_finite
-                            ? plain_sum(a, b, row, column, columns, k, targets[column])
-                            : toward_zero(sums[column] / scale[column]);
+      targets[column] =
+          most[column] >= not_finite
+              ? static_cast<float>(row_of_product(a, b, row, columns, k)[column] + targets[column])
+              : toward_zero(sums[column] / scale[column]);
   }
 }
 
