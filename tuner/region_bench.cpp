@@ -179,25 +179,27 @@ const std::vector<RegionBench::Captured>& RegionBench::captured(std::int32_t ker
   return kept.captured[call] = std::move(all);
 }
 
-RegionBench::Kernel RegionBench::compile(std::int32_t kernel, const ir::Bucket& bucket,
-                                         const ir::Schedule& schedule) {
-  return kernels_.make(region_of(kernel), {.bucket = bucket, .schedule = schedule});
+ir::DispatchTable::Entry RegionBench::entry_of(const TrialRequest& request) const {
+  return {.bucket = whole_range(region_of(request.kernel)), .schedule = request.schedule};
 }
 
 void RegionBench::expect(std::span<const TrialRequest> requests) {
-  for (const TrialRequest& request : requests) {
-    const ir::Region& region = region_of(request.kernel);
-    kernels_.expect(region, {.bucket = whole_range(region), .schedule = request.schedule});
-  }
+  for (const TrialRequest& request : requests)
+    kernels_.expect(region_of(request.kernel), entry_of(request));
+}
+
+const ir::DispatchTable::Entry& RegionBench::incumbent_entry(
+    std::int32_t kernel, const std::vector<std::int64_t>& keys) const {
+  const ir::DispatchTable& table =
+      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
+  return table.entries[row_for(table, keys)];
 }
 
 RegionBench::Kernel RegionBench::incumbent(std::int32_t kernel,
                                            const std::vector<std::int64_t>& keys) {
-  const ir::DispatchTable& table =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
-  const std::size_t row = row_for(table, keys);
-  Kernel& code = kept_[kernel].incumbents[row];
-  if (code == nullptr) code = kernels_.make(region_of(kernel), table.entries[row]);
+  const ir::DispatchTable::Entry& entry = incumbent_entry(kernel, keys);
+  Kernel& code = kept_[kernel].incumbents[&entry];
+  if (code == nullptr) code = kernels_.make(region_of(kernel), entry);
   return code;
 }
 
@@ -349,10 +351,8 @@ Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
   const ir::Region& region = region_of(kernel);
   const Captured* small = small_launch(kernel);
   // The candidate is not blamed for the time that incumbents and wanted results take.
-  const ir::DispatchTable& table =
-      executable_->program().kernels.at(static_cast<std::size_t>(kernel)).table;
   for (const TrialPoint& point : request.points)
-    kernels_.expect(region, table.entries[row_for(table, point.keys)]);
+    kernels_.expect(region, incumbent_entry(kernel, point.keys));
   for (const TrialPoint& point : request.points) incumbent(kernel, point.keys);
   if (small != nullptr) trusted(kernel, {0, small->keys}, *small);
   for (const TrialPoint& point : request.points)
@@ -360,7 +360,7 @@ Trial RegionBench::measure(const TrialRequest& request, const TrialRules& rules,
   Trial trial;
   Kernel code;
   try {
-    code = compile(kernel, whole_range(region), request.schedule);
+    code = kernels_.make(region, entry_of(request));
   } catch (const Error& error) {
     trial.outcome =
         error.kind() == ErrorKind::Resource ? Outcome::OutOfMemory : Outcome::Uncompiled;
@@ -453,8 +453,7 @@ std::vector<Trial> RegionBench::measure_in_calls(std::span<const TrialRequest> r
   std::map<std::size_t, Watched> watched;  // by call
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const TrialRequest& request = requests[i];
-    const ir::Region& region = region_of(request.kernel);
-    const auto code = compile(request.kernel, whole_range(region), request.schedule);
+    const Kernel code = kernels_.make(region_of(request.kernel), entry_of(request));
     internal_check(substitutes.emplace(request.kernel, code).second,
                    "a kernel has one candidate in a call");
     trials[i].resources = code->resources;

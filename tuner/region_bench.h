@@ -115,8 +115,11 @@ class RegionBench {
   // At least one, and at most so many.
   std::vector<const Captured*> launches_at(std::int32_t kernel, const TrialPoint& point,
                                            std::size_t most);
+  // A candidate's, which serves all sizes.
+  ir::DispatchTable::Entry entry_of(const TrialRequest& request) const;
+  const ir::DispatchTable::Entry& incumbent_entry(std::int32_t kernel,
+                                                  const std::vector<std::int64_t>& keys) const;
   Kernel incumbent(std::int32_t kernel, const std::vector<std::int64_t>& keys);
-  Kernel compile(std::int32_t kernel, const ir::Bucket& bucket, const ir::Schedule& schedule);
   std::vector<ir::Tensor> reference(std::int32_t kernel, const Captured& launch) const;
   // Empty: right.
   std::string check(std::int32_t kernel, const Kernel& code, const Captured& launch,
@@ -142,8 +145,8 @@ class RegionBench {
   struct Kept {
     std::map<std::size_t, std::vector<Captured>> captured;  // by call
     std::map<std::pair<std::size_t, std::vector<std::int64_t>>, std::vector<ir::Tensor>>
-        trusted;                               // results by call and keys
-    std::map<std::size_t, Kernel> incumbents;  // by row of the table
+        trusted;                                                   // results by call and keys
+    std::map<const ir::DispatchTable::Entry*, Kernel> incumbents;  // by entry of the table
   };
   std::map<std::int32_t, Kept> kept_;  // by kernel
   std::size_t kept_bytes_ = 0;         // of captured data
