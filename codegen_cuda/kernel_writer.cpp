@@ -184,10 +184,11 @@ std::string KernelWriter::finish() {
 }
 
 void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters,
-                  const std::function<void(CodeScope&)>& body) {
+                  const std::function<void(CodeScope&)>& body, const std::string& result) {
   CodeScope inner(&scope);
   body(inner);
-  scope.line(fmt::format("const auto {} = [&]({}) {{", name, parameters));
+  scope.line(fmt::format("const auto {} = [&]({}){}{} {{", name, parameters,
+                         result.empty() ? "" : " -> ", result));
   scope.append(inner.text());
   scope.line("};");
 }

@@ -139,9 +139,9 @@ class KernelWriter {
   std::uint32_t numbers_ = 0;
 };
 
-// `const auto NAME = [&](parameters) { body };`
+// `const auto NAME = [&](parameters) -> RESULT { body };`, without RESULT where it is empty.
 void write_lambda(CodeScope& scope, const std::string& name, const std::string& parameters,
-                  const std::function<void(CodeScope&)>& body);
+                  const std::function<void(CodeScope&)>& body, const std::string& result = {});
 
 // "float", "f16", "bf16", "boolean", ...: one element in memory
 std::string storage_type(ir::DType dtype);

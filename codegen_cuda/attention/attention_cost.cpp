@@ -115,6 +115,12 @@ LaunchCycles of_launch(const CudaTarget& target, const AttentionSizes& sizes,
           .memory = share * bytes / target.costs.l2_bytes_per_clock};
 }
 
+// A launch of so many cycles that moves so many bytes.
+double launch_seconds(const CudaTarget& target, double cycles, double bytes) {
+  const double rate = target.memory_bandwidth * target.costs.attention_memory_share;
+  return target.costs.start_seconds + std::max(cycles / target.clock, bytes / rate);
+}
+
 // Blocks with `busy` cycles of a multiprocessor's work each, of which one alone takes `alone`
 // cycles; those that find no rows come and go in `idle` cycles.
 double launch_time(const CudaTarget& target, const BlockTiles& block, double resident, double busy,
@@ -123,9 +129,7 @@ double launch_time(const CudaTarget& target, const BlockTiles& block, double res
                idle_share = block.idle / target.multiprocessors;
   const double cycles =
       std::max(share * busy, std::ceil(share / resident) * alone) + idle_share / resident * idle;
-  return target.costs.start_seconds +
-         std::max(cycles / target.clock,
-                  bytes / (target.memory_bandwidth * target.costs.attention_memory_share));
+  return launch_seconds(target, cycles, bytes);
 }
 
 }  // namespace
@@ -319,9 +323,7 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
       costs.attention_block_latency +
       std::max(std::ceil(block.blocks / target.multiprocessors) * (busy + issued.setup),
                std::ceil(block.blocks / at_once) * (costs.attention_place_latency + in_place));
-  return costs.start_seconds +
-         std::max(cycles / target.clock,
-                  moved_bytes(sizes) / (target.memory_bandwidth * costs.attention_memory_share));
+  return launch_seconds(target, cycles, moved_bytes(sizes));
 }
 
 namespace {

@@ -36,15 +36,6 @@ std::string place_of(KernelWriter& kernel, CodeScope& scope, const AttentionRows
 
 }  // namespace
 
-void write_function(CodeScope& scope, const std::string& header,
-                    const std::function<void(CodeScope&)>& body) {
-  CodeScope inner(&scope);
-  body(inner);
-  scope.line(header + " {");
-  scope.append(inner.text());
-  scope.line("};");
-}
-
 void reserve_attention_names(KernelWriter& kernel) {
   for (const char* name :
        {"rows",    "keys",    "depth",       "width",         "row_blocks",   "width_blocks",
@@ -132,6 +123,14 @@ std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::Attent
                      write_index(kernel, scope, form.segments->count), shared_out);
 }
 
+void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                 const BlockShape& shape) {
+  check_segments(kernel, scope, form);
+  scope.line(fmt::format("const BlockPlace place = {};",
+                         block_place(kernel, scope, form, "blockIdx.x", shape)));
+  scope.line("if (!place.any) return;");
+}
+
 Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows) {
   if (!form.segments) return ir::ceil_div(form.row.extent, block_rows);
   return ir::floor_div(form.row.extent, block_rows) + form.segments->count +
@@ -146,8 +145,8 @@ void write_element_function(KernelWriter& kernel, CodeScope& scope, const Elemen
                               parameter.name);
   if (!function.product.empty())
     parameters += fmt::format(", {} {}", function.type, function.product);
-  write_function(
-      scope, fmt::format("const auto {} = [&]({}) -> {}", function.name, parameters, function.type),
+  write_lambda(
+      scope, function.name, parameters,
       [&](CodeScope& body) {
         for (const ElementParameter& parameter : function.parameters)
           body.define(parameter.leaf, {parameter.name, function.wide});
@@ -156,24 +155,23 @@ void write_element_function(KernelWriter& kernel, CodeScope& scope, const Elemen
         const std::string value =
             writer.value(body, static_cast<std::int32_t>(program.steps.size()) - 1);
         body.line(fmt::format("return {};", value));
-      });
+      },
+      function.type);
 }
 
 void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::string& name,
                           const std::string& type, const ir::AttentionForm& form, bool wide) {
   const std::string index = index_type(wide);
-  write_function(
-      scope,
-      fmt::format("const auto {} = [&]({} row, {} column, {} value)", name, index, index, type),
-      [&](CodeScope& body) {
-        body.define(form.row.variable, {"row", wide});
-        body.define(form.width.variable, {"column", wide});
-        std::vector<std::int32_t> roots;
-        for (const ir::Store& store : form.stores) roots.push_back(store.step);
-        ScalarWriter writer(kernel, form.epilogue, body, roots);
-        writer.set_accumulated(0, "value", body);
-        for (const ir::Store& store : form.stores) writer.store(body, store);
-      });
+  write_lambda(scope, name, fmt::format("{} row, {} column, {} value", index, index, type),
+               [&](CodeScope& body) {
+                 body.define(form.row.variable, {"row", wide});
+                 body.define(form.width.variable, {"column", wide});
+                 std::vector<std::int32_t> roots;
+                 for (const ir::Store& store : form.stores) roots.push_back(store.step);
+                 ScalarWriter writer(kernel, form.epilogue, body, roots);
+                 writer.set_accumulated(0, "value", body);
+                 for (const ir::Store& store : form.stores) writer.store(body, store);
+               });
 }
 
 std::string operand_rows(KernelWriter& kernel, CodeScope& scope, const AttentionRows& rows) {

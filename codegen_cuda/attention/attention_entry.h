@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,10 +13,6 @@
 #include "codegen_cuda/scalars/scalar_writer.h"
 
 namespace anydim::codegen_cuda {
-
-// `HEADER { BODY };`
-void write_function(CodeScope& scope, const std::string& header,
-                    const std::function<void(CodeScope&)>& body);
 
 // Takes the names that attention kernels give to variables, so that nothing else is called like
 // them. Before begin_entry.
@@ -56,6 +51,9 @@ struct BlockShape {
 // segments.
 std::string block_place(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
                         const std::string& number, const BlockShape& shape);
+// check_segments, and defines `place`, that of the block itself; blocks without work return.
+void begin_block(KernelWriter& kernel, CodeScope& scope, const ir::AttentionForm& form,
+                 const BlockShape& shape);
 
 // Blocks of the grid along the rows of a batch point.
 ir::Dim row_blocks(const ir::AttentionForm& form, std::int64_t block_rows);

@@ -150,15 +150,11 @@ EmittedKernel AttentionMma::emit(const PlanInputs& inputs, const ir::Bucket& buc
                              .tensor_maps = 0,
                              .dependent = true};
   CodeScope& scope = kernel.begin_entry(options);
-  check_segments(kernel, scope, form);
-  scope.line(fmt::format(
-      "const BlockPlace place = {};",
-      block_place(kernel, scope, form, "blockIdx.x",
-                  {.batch_points = write_index(kernel, scope, batch_points(form)),
-                   .block_rows = "Kernel::block_rows",
-                   .points = "Attention::points",
-                   .slot = fields.points == 1 ? "0" : "threadIdx.x / Kernel::point_threads"})));
-  scope.line("if (!place.any) return;");
+  begin_block(kernel, scope, form,
+              {.batch_points = write_index(kernel, scope, batch_points(form)),
+               .block_rows = "Kernel::block_rows",
+               .points = "Attention::points",
+               .slot = fields.points == 1 ? "0" : "threadIdx.x / Kernel::point_threads"});
   begin_point(kernel, scope, form);
   write_row_functions(kernel, scope, form, *operands, score);
   const std::string query = operand_rows(kernel, scope, operands->query),

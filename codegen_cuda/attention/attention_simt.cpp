@@ -86,15 +86,11 @@ EmittedKernel AttentionSimt::emit(const PlanInputs& inputs, const ir::Bucket& bu
   const bool wide_point = !kernel.fits_int(points);
   if (form.segments) {
     kernel.use("attention_blocks");
-    check_segments(kernel, scope, form);
-    scope.line(fmt::format(
-        "const BlockPlace place = {};",
-        block_place(kernel, scope, form, "blockIdx.x",
-                    {.batch_points = write_index(kernel, scope, points) + " * width_blocks",
-                     .block_rows = "Kernel::block_rows",
-                     .points = "1",
-                     .slot = "0"})));
-    scope.line("if (!place.any) return;");
+    begin_block(kernel, scope, form,
+                {.batch_points = write_index(kernel, scope, points) + " * width_blocks",
+                 .block_rows = "Kernel::block_rows",
+                 .points = "1",
+                 .slot = "0"});
     scope.line("const long long rows = place.end, keys = place.end - place.first;");
     scope.line(fmt::format("const {} first_row = place.first_row;", index));
     scope.line("const long long first_column = place.point % width_blocks * Kernel::tile_width;");

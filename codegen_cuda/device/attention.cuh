@@ -45,9 +45,10 @@ __device__ __forceinline__ float column_value(const Added& added, int key, int e
 template <bool is_edge, bool is_short>
 struct TileKind {
   static constexpr bool edge = is_edge;
-  static constexpr int half(int keys) { return keys / 32 * 16; }
-  static constexpr int looked_at(int keys) { return is_short ? half(keys) : keys; }
-  static constexpr int present(int keys) { return !is_edge ? keys : is_short ? 0 : half(keys); }
+  static constexpr int looked_at(int keys) { return is_short ? half_tile(keys) : keys; }
+  static constexpr int present(int keys) {
+    return !is_edge ? keys : is_short ? 0 : half_tile(keys);
+  }
 };
 using ShortEdgeTile = TileKind<true, true>;
 using EdgeTile = TileKind<true, false>;

@@ -68,7 +68,7 @@ __device__ __forceinline__ int last_begun(int count, const Begun& begun) {
 // it; nullptr: as they lie. The row blocks of the sequence at place p of that order, before which
 // `begin` rows come, are numbered from begin / block_rows + p on, which leaves at least as many
 // numbers as it has blocks and only ever rises: a block searches its sequence in these sums, for
-// any block_rows. By all threads of a block. Blocks with the same rows follow each other. Offsets
+// any block_rows. Blocks with the same rows follow each other. Offsets
 // and lists that break the rule lead to no row outside of the buffers.
 template <Search search, class Number>
 __device__ __forceinline__ BlockPlace place_segment_block(Number number, const long long* offsets,
@@ -104,6 +104,9 @@ __device__ __forceinline__ BlockPlace place_segment_block(Number number, const l
           static_cast<int>(end)};
 }
 
+// Keys of a tile's first half, in whole fragments.
+constexpr int half_tile(int keys) { return keys / 32 * 16; }
+
 // The tiles of a block's keys [first_key, end_key), in the order in which they pass: those in which
 // some row may not see some key, or that the keys do not fill ("edges", from the end and from the
 // beginning), then those that all rows see whole.
@@ -118,7 +121,8 @@ struct KeyTiles {
   }
   // Whether the first to pass is an edge with keys in its first half alone (TileKind).
   __device__ __forceinline__ bool first_is_short() const {
-    return at_end > 0 && end_key - key_of(0) <= keys / 32 * 16;
+    constexpr int half = half_tile(keys);
+    return at_end > 0 && end_key - key_of(0) <= half;
   }
 };
 

@@ -426,35 +426,40 @@ struct AttentionWgmma {
     const AttentionWgmma self{static_cast<unsigned>(__cvta_generic_to_shared(shared_memory)),
                               error};
     const Maps maps{query_map, key_map, value_map};
-    if constexpr (A::persistent) {
+    const auto in_roles = [&](const auto& fetch, const auto& compute) {
       if (threadIdx.x == 0) self.initialise();
       __syncthreads();
       if (threadIdx.x < group_threads) {
         give_registers<A::fetching_registers>();
-        if (threadIdx.x < 32)
-          self.fetch_places(reinterpret_cast<BlockPlace*>(shared_memory + place_offset), maps,
-                            numbers, place_of, at_place);
+        fetch();
       } else {
         take_registers<A::computing_registers>();
-        self.compute_places(shared_memory, at_place);
+        compute();
       }
+    };
+    if constexpr (A::persistent) {
+      in_roles(
+          [&] {
+            if (threadIdx.x < 32)
+              self.fetch_places(reinterpret_cast<BlockPlace*>(shared_memory + place_offset), maps,
+                                numbers, place_of, at_place);
+          },
+          [&] { self.compute_places(shared_memory, at_place); });
     } else {
       const BlockPlace place = place_of(static_cast<Number>(blockIdx.x));
       if (!place.any) return;
       at_place(place, [&](const Rows& operands, const OutputRows& output, int rows, int keys,
                           const Tiles& tiles, const auto& added, const auto& score_value,
                           const auto& write_element) {
-        if (threadIdx.x == 0) self.initialise();
-        __syncthreads();
-        if (threadIdx.x < group_threads) {
-          give_registers<A::fetching_registers>();
-          if (threadIdx.x == 0 && tiles.count > 0)
-            self.fetch_all(maps, place, tiles, operands, 0, 0);
-        } else {
-          take_registers<A::computing_registers>();
-          self.compute(shared_memory, place, rows, keys, tiles, output, added, score_value,
-                       write_element, 0, 0);
-        }
+        in_roles(
+            [&] {
+              if (threadIdx.x == 0 && tiles.count > 0)
+                self.fetch_all(maps, place, tiles, operands, 0, 0);
+            },
+            [&] {
+              self.compute(shared_memory, place, rows, keys, tiles, output, added, score_value,
+                           write_element, 0, 0);
+            });
       });
     }
   }
