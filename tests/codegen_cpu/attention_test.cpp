@@ -21,41 +21,9 @@ void expect_attention_right(const TestRegion& region, const ir::Bucket& bucket,
   expect_right(region, bucket, shapes, expectation);
 }
 
-std::vector<Symbols> lengths(const std::vector<std::int64_t>& values) {
-  std::vector<Symbols> result;
-  for (const std::int64_t value : values) result.push_back({{"s", value}});
-  return result;
-}
-
-TEST(Attention, PlainOperands) {
-  const TestRegion region = make_region(R"(
-fn @main(%q: Tensor[(3, s, 32), f32], %k: Tensor[(3, s, 32), f32], %v: Tensor[(3, s, 32), f32], %bias: Tensor[(3, 1, s), f32]) -> Tensor[(3, s, 32), f32]
-  where s in [0, 600] {
-  %y = attention(%q, %k, %v, %bias) {scale = 0.17}
-  return %y
-})");
-  expect_attention_right(region, bucket_of({{0, 600}}),
-                         lengths({0, 1, 2, 15, 16, 17, 27, 64, 65, 128, 129, 300}), {.most = 100});
-  expect_attention_right(region, bucket_of({{0, 64}}), lengths({1, 8, 33, 64}));
-}
-
-TEST(Attention, HeadDims) {
-  for (const auto& [depth, width] : std::vector<std::pair<int, int>>{
-           {64, 64}, {80, 80}, {96, 96}, {128, 128}, {1, 1}, {5, 7}, {24, 40}, {16, 33}, {0, 8}}) {
-    const std::string d = std::to_string(depth), e = std::to_string(width);
-    SCOPED_TRACE(d + " " + e);
-    const TestRegion region =
-        make_region("fn @main(%q: Tensor[(2, s, " + d + "), f32], %k: Tensor[(2, t, " + d +
-                    "), f32], %v: Tensor[(2, t, " + e + "), f32]) -> Tensor[(2, s, " + e +
-                    "), f32] where s in [0, 600], t in [0, 600] {\n %y = attention(%q, %k, %v) "
-                    "{scale = 0.3}\n return %y\n}");
-    expect_attention_right(region, bucket_of({}),
-                           {{{"s", 1}, {"t", 1}},
-                            {{"s", 19}, {"t", 37}},
-                            {{"s", 3}, {"t", 300}},
-                            {{"s", 3}, {"t", 0}},
-                            {{"s", 0}, {"t", 3}}});
-  }
+TEST(Attention, BucketOfFewRows) {
+  expect_attention_right(make_region(tests::region_case("AttentionOfPlainOperands").text),
+                         bucket_of({{0, 64}}), tests::sizes("s", {1, 8, 33, 64}));
 }
 
 bool reads_keys_in_place(const ir::Schedule& schedule) {
@@ -126,125 +94,6 @@ TEST(Attention, KeysThatArePacked) {
       for (const ir::Schedule& schedule : space(region, target, {}))
         EXPECT_FALSE(reads_keys_in_place(schedule)) << to_string(schedule);
   }
-}
-
-// Weights of NaN count as 0: of rows that see no key, and of rows with a score that is NaN.
-TEST(Attention, WeightsOfNanAreZero) {
-  for (const std::string dtype : {"f32", "f64"}) {
-    for (const int width : {16, 33, 64}) {
-      SCOPED_TRACE(dtype + " " + std::to_string(width));
-      const TestRegion region = make_region(fmt::format(
-          "fn @main(%q: Tensor[(2, s, 32), {0}], %k: Tensor[(2, t, 32), {0}], %v: Tensor[(2, t, "
-          "{1}), {0}], %bias: Tensor[(2, s, t), {0}]) -> Tensor[(2, s, {1}), {0}] where s in [0, "
-          "600], t in [0, 600] {{\n %y = attention(%q, %k, %v, %bias) {{scale = 0.3, zero_nan = "
-          "1}}\n return %y\n}}",
-          dtype, width));
-      const double nan = std::numeric_limits<double>::quiet_NaN(),
-                   infinity = std::numeric_limits<double>::infinity();
-      const auto fill = [&](std::vector<ir::Tensor>& inputs) {
-        ir::Tensor &values = inputs[2], &bias = inputs[3];
-        const std::int64_t rows = bias.dims()[1], keys = bias.dims()[2];
-        for (std::int64_t i = 0; i < bias.elements(); ++i) {
-          const std::int64_t row = i / std::max<std::int64_t>(keys, 1) % rows, key = i % keys;
-          if (row % 3 == 1 || (row % 3 == 2 && key % 4 == 0)) bias.set_real(i, -infinity);
-          if (row % 5 == 3 && key == keys / 2) bias.set_real(i, nan);
-        }
-        if (values.elements() > 5) values.set_real(5, infinity);  // 0 times it is NaN
-      };
-      expect_right(region, {},
-                   {{{"s", 1}, {"t", 1}},
-                    {{"s", 3}, {"t", 40}},
-                    {{"s", 4}, {"t", 300}},
-                    {{"s", 19}, {"t", 37}},
-                    {{"s", 3}, {"t", 0}}},
-                   {.fill = fill});
-    }
-  }
-}
-
-// As exporters write it: heads split and transposed before, transposed and merged after, the mask
-// made of integers.
-TEST(Attention, HeadsOfOneTensorAndIntegerMask) {
-  const TestRegion region = make_region(R"(
-fn @main(%x: Tensor[(b, s, 128), f32], %y: Tensor[(b, s, 128), f32], %z: Tensor[(b, s, 128), f32], %mask: Tensor[(b, s), i64]) -> Tensor[(b, s, 128), f32]
-  where b in [0, 64], s in [0, 512] {
-  %heads = shape(b, s, 4, 32)
-  %x4 = dyn.reshape(%x, %heads)
-  %y4 = dyn.reshape(%y, %heads)
-  %z4 = dyn.reshape(%z, %heads)
-  %q = transpose(%x4) {perm = (0, 2, 1, 3)}
-  %k = transpose(%y4) {perm = (0, 2, 1, 3)}
-  %v = transpose(%z4) {perm = (0, 2, 1, 3)}
-  %m = expand_dims(%mask) {axes = (1, 2)}
-  %real = cast(%m) {to = f32}
-  %one = constant(f32 () [1])
-  %lowest = constant(f32 () [-3.4028234663852886e38])
-  %off = sub(%one, %real)
-  %bias = mul(%off, %lowest)
-  %a = attention(%q, %k, %v, %bias) {scale = 0.17677669}
-  %t = transpose(%a) {perm = (0, 2, 1, 3)}
-  %merged = shape(b, s, 128)
-  %r = dyn.reshape(%t, %merged)
-  return %r
-})");
-  const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    const std::int64_t batch = inputs[3].dims()[0], length = inputs[3].dims()[1];
-    for (std::int64_t b = 0; b < batch; ++b) {
-      // Text b has b * 5 tokens less; the last text of several is masked from end to end.
-      for (std::int64_t j = 0; j < length; ++j)
-        inputs[3].set_integer(b * length + j, b + 1 == batch && batch > 1 ? 0
-                                              : j < length - 5 * b        ? 1
-                                                                          : 0);
-    }
-  };
-  expect_attention_right(region, bucket_of({}),
-                         {{{"b", 1}, {"s", 1}},
-                          {{"b", 2}, {"s", 27}},
-                          {{"b", 3}, {"s", 64}},
-                          {{"b", 1}, {"s", 300}},
-                          {{"b", 0}, {"s", 4}},
-                          {{"b", 2}, {"s", 0}}},
-                         {.most = 1, .fill = fill});
-}
-
-TEST(Attention, InfiniteScores) {
-  const TestRegion region = make_region(R"(
-fn @main(%q: Tensor[(1, s, 16), f32], %k: Tensor[(1, s, 16), f32], %v: Tensor[(1, s, 16), f32], %bias: Tensor[(1, s, s), f32]) -> Tensor[(1, s, 16), f32]
-  where s in [0, 1200] {
-  %y = attention(%q, %k, %v, %bias)
-  return %y
-})");
-  const auto fill = [](std::vector<ir::Tensor>& inputs) { tests::fill_infinite_scores(inputs[3]); };
-  expect_attention_right(region, bucket_of({{0, 1200}}), lengths({1, 4, 30, 300, 600}),
-                         {.most = 100, .fill = fill});
-}
-
-// Heads of one merged tensor of rows laid end to end.
-TEST(Attention, Segments) {
-  const TestRegion region = make_region(tests::text_of({}));
-  const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    tests::fill_offsets(inputs[1], inputs[0].dims()[0]);
-  };
-  expect_attention_right(region, bucket_of({}),
-                         {{{"t", 0}, {"n", 1}},
-                          {{"t", 0}, {"n", 3}},
-                          {{"t", 1}, {"n", 2}},
-                          {{"t", 64}, {"n", 2}},
-                          {{"t", 74}, {"n", 4}},
-                          {{"t", 221}, {"n", 7}},
-                          {{"t", 300}, {"n", 2}},
-                          {{"t", 900}, {"n", 40}}},
-                         {.most = 100, .fill = fill});
-}
-
-TEST(Attention, SegmentsWithBias) {
-  const TestRegion region = make_region(tests::text_of({.bias = true}));
-  const auto fill = [](std::vector<ir::Tensor>& inputs) {
-    tests::fill_offsets(inputs[1], inputs[0].dims()[0]);
-  };
-  expect_attention_right(region, bucket_of({}),
-                         {{{"t", 1}, {"n", 2}}, {{"t", 91}, {"n", 6}}, {{"t", 250}, {"n", 9}}},
-                         {.most = 1, .fill = fill});
 }
 
 // A list of work changes no result.
@@ -321,32 +170,6 @@ TEST(Attention, SegmentsKeepToThemselves) {
       else EXPECT_EQ(spoilt[0].real_at(i), clean[0].real_at(i)) << "element " << i;
     }
   }
-}
-
-TEST(Attention, ElementTypes) {
-  // Loop forms widen narrower floats with casts.
-  const auto region = [](const std::string& dtype, const std::string& widened) {
-    const std::string tensor = "Tensor[(2, s, 24), " + dtype + "]";
-    if (dtype == widened) {
-      return make_region(
-          "fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
-          " where s in [0, 600] {\n %y = attention(%q, %k, %v) {scale = 0.2}\n return %y\n}");
-    }
-    return make_region(
-        "fn @main(%q: " + tensor + ", %k: " + tensor + ", %v: " + tensor + ") -> " + tensor +
-        " where s in [0, 600] {\n %qw = cast(%q) {to = " + widened +
-        "}\n %kw = cast(%k) {to = " + widened + "}\n %vw = cast(%v) {to = " + widened +
-        "}\n %y = attention(%qw, %kw, %vw) {scale = 0.2}\n %z = cast(%y) {to = " + dtype +
-        "}\n return %z\n}");
-  };
-  const auto expect = [&](const std::string& dtype, const std::string& widened, double tolerance) {
-    SCOPED_TRACE(dtype);
-    expect_attention_right(region(dtype, widened), bucket_of({{0, 600}}), lengths({0, 1, 20, 70}),
-                           {.tolerance = tolerance, .most = 1});
-  };
-  expect("f64", "f64", 1e-12);
-  expect("f16", "f32", 2e-3);
-  expect("bf16", "f32", 1e-2);
 }
 
 // For two keys with scores 0 and x <= 0 and values 0 and 1 the output is exp(x) / (1 + exp(x)): the

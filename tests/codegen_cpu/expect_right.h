@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,12 +12,13 @@
 
 #include "ir/schedule.h"
 #include "tests/codegen_cpu/kernel_harness.h"
+#include "tests/support/region_cases.h"
 
 namespace anydim::codegen_cpu::testing {
 
 using Symbols = tests::SymbolValues;
 
-constexpr std::size_t every_candidate = std::numeric_limits<std::size_t>::max();
+using tests::every_candidate;
 
 struct Expectation {
   double tolerance = 2e-5;  // as difference() counts it
@@ -27,7 +26,7 @@ struct Expectation {
   std::optional<double> bf16_tolerance{};
   std::size_t most = every_candidate;  // candidates of one target, the best first
   // changes the random inputs; optional
-  std::function<void(std::vector<ir::Tensor>& inputs)> fill{};
+  tests::FillInputs fill{};
 };
 
 // One schedule's kernel at each of `shapes`.

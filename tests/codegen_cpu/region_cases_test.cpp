@@ -1,4 +1,4 @@
-// The corpus of map and rows regions, every candidate on every level.
+// The corpus of regions, candidates of every level.
 #include "tests/support/region_cases.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,9 @@ class CpuRegions : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CpuRegions, AgreeWithTheReference) {
   const tests::RegionCase& one = tests::region_case(GetParam());
-  const TestRegion region = make_region(one.text);
-  expect_right(region, {}, one.shapes, {.tolerance = one.tolerance, .fill = one.fill});
+  const TestRegion region = make_region(one.text, one.weights);
+  expect_right(region, {}, one.shapes,
+               {.tolerance = one.tolerance, .most = one.most, .fill = one.fill});
   for (const Target& target : targets()) {
     if (one.faults.empty()) break;
     const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
@@ -30,9 +31,6 @@ TEST_P(CpuRegions, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, CpuRegions, ::testing::ValuesIn(tests::region_case_names()),
-                         [](const auto& tested) { return tested.param; });
-
-INSTANTIATE_TEST_SUITE_P(Products, CpuRegions, ::testing::ValuesIn(tests::product_case_names()),
                          [](const auto& tested) { return tested.param; });
 
 // A kernel each; the corpus has them as results of one kernel.

@@ -1,5 +1,5 @@
-// Compactions: every candidate at 0, 1 and around every edge of warps, tiles and parts, with none,
-// some and all points chosen.
+// What kernels of compactions have beyond the corpus: chosen schedules at 0, 1 and around every
+// edge of warps, tiles and parts, with none, some and all points chosen.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,12 +18,7 @@ ir::Schedule compact(std::int64_t threads, std::int64_t items, std::int64_t spli
 }
 
 std::shared_ptr<const TestRegion> mask_region() {
-  return make_region(R"(
-fn @main(%c: Tensor[(n), bool]) -> (Tensor[(n), i64], Tensor[(), i64])
-  where n in [0, 100000] {
-  %p, %k = compact(%c)
-  return %p, %k
-})");
+  return make_region(tests::region_case("ChosenPoints_Some").text);
 }
 
 // Of 64 points as many are chosen as `share` says, on average.
@@ -96,34 +91,6 @@ TEST(CudaCompact, CandidatesSplitManyPoints) {
   };
   EXPECT_EQ(best(100).field("split"), 1);
   EXPECT_GT(best(100000).field("split"), 1);
-}
-
-// Every candidate of a region whose mask is computed: numbers of several dims, and only a part of
-// the results wanted.
-TEST(CudaCompact, ComputedMasks) {
-  for (const std::string dtype : {"f32", "bf16", "i64", "bool"}) {
-    SCOPED_TRACE(dtype);
-    const auto region = make_region(fmt::format(R"(
-fn @main(%x: Tensor[(m, n), {}]) -> Tensor[(m * n), i64]
-  where m in [0, 1000], n in [0, 1000] {{
-  %c = cast(%x) {{to = bool}}
-  %p, %k = compact(%c)
-  return %p
-}})",
-                                                dtype));
-    expect_right(
-        region, {},
-        {{{"m", 0}, {"n", 3}}, {{"m", 1}, {"n", 1}}, {{"m", 7}, {"n", 33}}, {{"m", 30}, {"n", 70}}},
-        0);
-  }
-  const auto count = make_region(R"(
-fn @main(%x: Tensor[(m, n), f32], %y: Tensor[(n), f32]) -> Tensor[(), i64]
-  where m in [0, 1000], n in [0, 1000] {
-  %c = greater(%x, %y)
-  %p, %k = compact(%c)
-  return %k
-})");
-  expect_right(count, {}, {{{"m", 0}, {"n", 3}}, {{"m", 7}, {"n", 33}}, {{"m", 30}, {"n", 70}}}, 0);
 }
 
 TEST(CudaCompact, MachineCode) {

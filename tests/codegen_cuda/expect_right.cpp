@@ -1,26 +1,29 @@
 #include "tests/codegen_cuda/expect_right.h"
 
+#include <ranges>
+#include <stdexcept>
+
 #include "codegen_cuda/backend.h"
 
 namespace anydim::codegen_cuda::testing {
 
-std::unique_ptr<KernelKind> kind_for(const TestRegion& region) {
-  const std::string name = ir::kind_name(region.form);
-  for (auto& kind : all_kernel_kinds())
-    if (kind->name() == name) return std::move(kind);
-  ADD_FAILURE() << "no kind is called " << name;
-  return nullptr;
-}
-
 KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                     const ir::Bucket& bucket, const ir::Schedule& schedule) {
-  return build_case(region, target, *kind_for(*region), bucket, schedule);
+  for (const auto& kind : all_kernel_kinds())
+    if (kind->name() == schedule.name) return build_case(region, target, *kind, bucket, schedule);
+  throw std::runtime_error("no kind is called " + schedule.name);
 }
 
 std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target,
-                                     const ir::Bucket& bucket) {
-  return kind_for(region)->candidates(
-      {.target = target, .region = region.region, .form = region.form}, bucket);
+                                     const ir::Bucket& bucket, std::size_t most) {
+  const PlanInputs inputs{.target = target, .region = region.region, .form = region.form};
+  std::vector<ir::Schedule> all;
+  for (const auto& kind : all_kernel_kinds()) {
+    if (!kind->accepts(inputs)) continue;
+    for (ir::Schedule& schedule : kind->candidates(inputs, bucket) | std::views::take(most))
+      all.push_back(std::move(schedule));
+  }
+  return all;
 }
 
 void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
@@ -46,9 +49,9 @@ void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTar
 
 void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket,
                   const std::vector<Symbols>& shapes, double tolerance,
-                  const tests::FillInputs& fill) {
+                  const tests::FillInputs& fill, std::size_t most) {
   const CudaTarget hopper = small_target("h200"), ampere = small_target("a100");
-  for (const ir::Schedule& schedule : candidates(*region, hopper, bucket))
+  for (const ir::Schedule& schedule : candidates(*region, hopper, bucket, most))
     expect_right(region, hopper, bucket, schedule, shapes, tolerance, fill);
   expect_right(region, ampere, bucket, candidates(*region, ampere, bucket).front(), {shapes.back()},
                tolerance, fill);

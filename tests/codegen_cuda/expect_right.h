@@ -1,5 +1,5 @@
-// Every candidate of a region's map, rows, ordered, compact or sort kernel kind, on the PTX
-// interpreter, against the reference evaluator.
+// Candidates of the kernel kinds that accept a region, on the PTX interpreter, against the
+// reference evaluator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,21 +16,22 @@ namespace anydim::codegen_cuda::testing {
 using tests::pairs;
 using tests::sizes;
 
-std::unique_ptr<KernelKind> kind_for(const TestRegion& region);
 KernelCase compiled(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                     const ir::Bucket& bucket, const ir::Schedule& schedule);
+// The best `most` of each kind.
 std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget& target,
-                                     const ir::Bucket& bucket);
+                                     const ir::Bucket& bucket,
+                                     std::size_t most = tests::every_candidate);
 
 // One schedule at each of the shapes. `fill` changes the random inputs.
 void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                   const ir::Bucket& bucket, const ir::Schedule& schedule,
                   const std::vector<Symbols>& shapes, double tolerance = 2e-5,
                   const tests::FillInputs& fill = {});
-// Every candidate for the bucket, on sm_90a; the first also on sm_80.
+// The best `most` candidates of each kind for the bucket, on sm_90a; the first also on sm_80.
 void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket,
                   const std::vector<Symbols>& shapes, double tolerance = 2e-5,
-                  const tests::FillInputs& fill = {});
+                  const tests::FillInputs& fill = {}, std::size_t most = tests::every_candidate);
 
 // Every candidate for any bucket, assembled for three parts: no spills, no stack, registers for a
 // block, no more static shared memory than every block gets.

@@ -4,27 +4,6 @@
 namespace anydim::codegen_cuda::testing {
 namespace {
 
-// ---- The corpus ----
-
-class CudaProducts : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(CudaProducts, AgreeWithTheReference) {
-  const tests::RegionCase& one = tests::region_case(GetParam());
-  const auto region = make_region(one.text);
-  const CudaTarget target = small_target("h200");
-  const std::vector<ir::Schedule> schedules = make_matmul_simt_kind()->candidates(
-      {.target = target, .region = region->region, .form = region->form}, {});
-  ASSERT_FALSE(schedules.empty());
-  expect_right({.part = "h200",
-                .schedule = to_string(schedules.front()),
-                .region = one.text,
-                .shapes = one.few_shapes(),
-                .bucket = {}});
-}
-
-INSTANTIATE_TEST_SUITE_P(Corpus, CudaProducts, ::testing::ValuesIn(tests::product_case_names()),
-                         [](const auto& tested) { return tested.param; });
-
 // ---- mma.sync ----
 
 constexpr const char* small_mma =

@@ -1,5 +1,4 @@
-// The corpus of map and rows regions, every candidate on the PTX interpreter, and what these
-// kernels have beyond it.
+// The corpus of regions on the PTX interpreter, and what kernels of maps and rows have beyond it.
 #include "tests/support/region_cases.h"
 
 #include <fmt/format.h>
@@ -8,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "codegen_cuda/backend.h"
+#include "ir/error.h"
 #include "ir/schedule.h"
 #include "tests/codegen_cuda/expect_right.h"
 
@@ -18,8 +19,16 @@ class CudaRegions : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CudaRegions, AgreeWithTheReference) {
   const tests::RegionCase& one = tests::region_case(GetParam());
-  const auto region = make_region(one.text);
-  expect_right(region, {}, one.few_shapes(), one.tolerance, one.fill);
+  const auto region = make_region(one.text, one.weights);
+  if (const auto* attention = std::get_if<ir::AttentionForm>(&region->form.kind);
+      attention != nullptr && attention->zero_nan) {
+    const auto backend = make_cuda_backend({.target = small_target("h200")});
+    EXPECT_THROW(backend->candidates(region->region, {}), Error) << "passes take it apart";
+    return;
+  }
+  // Products and attention have many schedules, which their own tests walk along.
+  const bool many = one.kind == "matmul" || one.kind == "attention";
+  expect_right(region, {}, one.few_shapes(), one.tolerance, one.fill, many ? 1 : one.most);
   for (const tests::RegionFault& fault : one.faults) {
     std::vector<ir::Tensor> inputs = real_inputs(*region, fault.symbols);
     fault.fill(inputs);

@@ -31,41 +31,6 @@ fn @main(%q: Tensor[(2, t, 4), f32], %offsets: Tensor[(n + 1), i64], %work: Tens
   %z = transpose(%y) {perm = (1, 0, 2)}
   return %z
 })"},
-      {"RunningSum", R"(
-fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), f32] {
-  %s = cumulative_sum(%x) {axis = 1, exclusive = 1}
-  return %s
-})"},
-      {"Scatter", R"(
-fn @main(%x: Tensor[(n, m), f32], %i: Tensor[(k, 1), i64], %u: Tensor[(k, m), f32]) -> Tensor[(n, m), f32] {
-  %t = scatter_nd(%x, %i, %u) {reduction = "add"}
-  return %t
-})"},
-      {"ScatterElements", R"(
-fn @main(%x: Tensor[(n, 5), i32], %i: Tensor[(k, 3), i64], %u: Tensor[(k, 3), i32]) -> Tensor[(n, 5), i32] {
-  %t = scatter_elements(%x, %i, %u) {axis = 1, reduction = "max"}
-  return %t
-})"},
-      {"Sort", R"(
-fn @main(%x: Tensor[(n, m), f32]) -> Tensor[(n, m), i64] {
-  %s = argsort(%x) {axis = 1, descending = 1}
-  return %s
-})"},
-      {"SortOfFirst", R"(
-fn @main(%x: Tensor[(n, m), f32], %y: Tensor[(k), bool]) -> Tensor[(n, k), i64] {
-  %s = argsort(%x, dim(k)) {axis = 1}
-  return %s
-})"},
-      {"SortOfSlices", R"(
-fn @main(%x: Tensor[(n, m, 3), i32]) -> Tensor[(m), i64] {
-  %s = argsort(%x) {axis = 1, slices = 1}
-  return %s
-})"},
-      {"Compaction", R"(
-fn @main(%x: Tensor[(n, m), bool]) -> (Tensor[(n * m), i64], Tensor[(), i64]) {
-  %p, %c = compact(%x)
-  return %p, %c
-})"},
       {"StepsWithFlags", R"(
 fn @main(%x: Tensor[(n), f32], %i: Tensor[(n), i64]) -> (Tensor[(n), bool], Tensor[(n), bool], Tensor[(n), i64], Tensor[(n), i64]) {
   %a = is_inf(%x) {negative = 0}
@@ -135,7 +100,6 @@ fn @main(%x: Tensor[(2, 3, 5, 7), f32], %c: Tensor[(4), f32]) -> Tensor[(2, 3, 9
 
 std::vector<std::string> loop_form_case_names() {
   std::vector<std::string> names = region_case_names();
-  for (const std::string& name : product_case_names()) names.push_back(name);
   for (const auto& [name, text] : further_cases()) names.push_back(name);
   return names;
 }

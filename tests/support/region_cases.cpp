@@ -1,4 +1,5 @@
-#include "tests/support/region_cases.h"
+// Maps and rows.
+#include "tests/support/region_case_lists.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -87,6 +88,8 @@ void fill_bases(std::vector<ir::Tensor>& inputs) {
   for (std::int64_t i = 0; i < inputs[0].elements(); ++i)
     inputs[0].set_real(i, bases[static_cast<std::size_t>(i) % std::size(bases)]);
 }
+
+}  // namespace
 
 std::vector<RegionCase> map_cases() {
   std::vector<RegionCase> cases{
@@ -252,6 +255,8 @@ fn @main(%x: Tensor[(n), i32], %y: Tensor[(n), i32]) -> Tensor[(n), i32]
   return cases;
 }
 
+namespace {
+
 // All of a dtype's reductions over the last two axes, as results of one kernel.
 RegionCase every_reduction(const std::string& dtype) {
   std::string results, types, body;
@@ -269,6 +274,8 @@ RegionCase every_reduction(const std::string& dtype) {
           .interpreted = pairs("n", {1, 3}, "m", {0, 1, 21}),
           .tolerance = dtype == "f16" ? 1e-2 : 2e-5};
 }
+
+}  // namespace
 
 std::vector<RegionCase> rows_cases() {
   std::vector<RegionCase> cases{
@@ -373,70 +380,6 @@ fn @main(%x: Tensor[(n, m), f32]) -> (Tensor[(n, m), f32], Tensor[(n, 1), f32])
   return cases;
 }
 
-// Products over windows.
-std::vector<RegionCase> product_cases() {
-  return {
-      {.name = "ConvolutionWithBiasAndRelu",
-       .text = R"(
-fn @main(%x: Tensor[(n, 3, h, w), f32], %k: Tensor[(10, 27), f32], %b: Tensor[(10), f32]) -> Tensor[(n, 10, h, w), f32]
-  where n in [0, 50], h in [0, 200], w in [0, 200] {
-  %p = pad(%x) {before = (1, 1), after = (1, 1), axes = (2, 3)}
-  %v = windows(%p) {axes = (2, 3), sizes = (3, 3)}
-  %t = transpose(%v) {perm = (0, 1, 4, 5, 2, 3)}
-  %s1 = shape(n, 27, h*w)
-  %c = dyn.reshape(%t, %s1)
-  %m = matmul(%k, %c)
-  %s2 = shape(n, 10, h, w)
-  %o = dyn.reshape(%m, %s2)
-  %e = expand_dims(%b) {axes = (1, 2)}
-  %a = add(%o, %e)
-  %y = relu(%a)
-  return %y
-})",
-       .shapes = {{{"n", 1}, {"h", 1}, {"w", 1}},
-                  {{"n", 2}, {"h", 7}, {"w", 7}},
-                  {{"n", 1}, {"h", 5}, {"w", 33}},
-                  {{"n", 3}, {"h", 20}, {"w", 3}},
-                  {{"n", 0}, {"h", 4}, {"w", 4}}},
-       .interpreted = {{{"n", 1}, {"h", 1}, {"w", 1}}, {{"n", 2}, {"h", 7}, {"w", 5}}}},
-      {.name = "ConvolutionByStridesAndDilations",
-       .text = R"(
-fn @main(%x: Tensor[(n, 2, h, w), f32], %k: Tensor[(5, 12), f32]) -> Tensor[(n, 5, ceil_div(h, 2), floor_div(w, 3)), f32]
-  where n in [0, 50], h in [2, 200], w in [3, 200] {
-  %p = pad(%x) {before = (1, 1), after = (0, 1), axes = (2, 3)}
-  %v = windows(%p) {axes = (2, 3), sizes = (2, 3), strides = (2, 3), dilations = (1, 2)}
-  %t = transpose(%v) {perm = (0, 1, 4, 5, 2, 3)}
-  %s1 = shape(n, 12, ceil_div(h, 2)*floor_div(w, 3))
-  %c = dyn.reshape(%t, %s1)
-  %m = matmul(%k, %c)
-  %s2 = shape(n, 5, ceil_div(h, 2), floor_div(w, 3))
-  %o = dyn.reshape(%m, %s2)
-  return %o
-})",
-       .shapes = {{{"n", 1}, {"h", 2}, {"w", 3}},
-                  {{"n", 2}, {"h", 9}, {"w", 50}},
-                  {{"n", 1}, {"h", 30}, {"w", 23}}},
-       .interpreted = {{{"n", 1}, {"h", 2}, {"w", 3}}, {{"n", 2}, {"h", 9}, {"w", 14}}}},
-      {.name = "ConvolutionOfALine",
-       .text = R"(
-fn @main(%x: Tensor[(n, 6, t), f32], %k: Tensor[(8, 18), f32]) -> Tensor[(n, 8, t), f32]
-  where n in [0, 50], t in [1, 5000] {
-  %p = pad(%x) {before = (2), after = (0), axes = (2)}
-  %v = windows(%p) {axes = (2), sizes = (3)}
-  %r = transpose(%v) {perm = (0, 1, 3, 2)}
-  %s = shape(n, 18, t)
-  %c = dyn.reshape(%r, %s)
-  %y = matmul(%k, %c)
-  return %y
-})",
-       .shapes = {{{"n", 1}, {"t", 1}},
-                  {{"n", 2}, {"t", 65}},
-                  {{"n", 1}, {"t", 300}},
-                  {{"n", 0}, {"t", 7}}},
-       .interpreted = {{{"n", 1}, {"t", 1}}, {{"n", 2}, {"t", 19}}}},
-  };
-}
-
 // Sums over windows, beyond whose border nothing lies.
 std::vector<RegionCase> window_cases() {
   return {
@@ -513,38 +456,6 @@ fn @main(%x: Tensor[(n, 9, 50), f32]) -> Tensor[(n, 9, 50), f32]
        .shapes = {{{"n", 0}}, {{"n", 3}}},
        .interpreted = {{{"n", 1}}}},
   };
-}
-
-std::span<const RegionCase> all_cases() {
-  static const std::vector<RegionCase> cases = [] {
-    std::vector<RegionCase> all = map_cases();
-    for (const auto& more : {rows_cases(), window_cases(), product_cases()})
-      std::ranges::copy(more, std::back_inserter(all));
-    return all;
-  }();
-  return cases;
-}
-
-}  // namespace
-
-const RegionCase& region_case(const std::string& name) {
-  const auto found = std::ranges::find(all_cases(), name, &RegionCase::name);
-  internal_check(found != all_cases().end(), "the corpus has a case of this name");
-  return *found;
-}
-
-std::vector<std::string> region_case_names() {
-  std::vector<std::string> names;
-  const std::vector<std::string> products = product_case_names();
-  for (const RegionCase& one : all_cases())
-    if (std::ranges::find(products, one.name) == products.end()) names.push_back(one.name);
-  return names;
-}
-
-std::vector<std::string> product_case_names() {
-  std::vector<std::string> names;
-  for (const RegionCase& one : product_cases()) names.push_back(one.name);
-  return names;
 }
 
 }  // namespace anydim::tests

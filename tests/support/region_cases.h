@@ -1,8 +1,11 @@
-// Regions of the map and rows kernel kinds, and products over windows, with sizes and inputs that
-// show their edges: one corpus for every device's kernels.
+// Regions of every kernel kind, with sizes and inputs that show their edges: one corpus for every
+// device's kernels and for the interpreter of loop forms.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,15 +24,20 @@ struct RegionFault {
   std::optional<std::int64_t> value{};  // as the error slot has it; absent: any
 };
 
+constexpr std::size_t every_candidate = std::numeric_limits<std::size_t>::max();
+
 struct RegionCase {
   std::string name;
   std::string text;
+  std::vector<std::uint32_t> weights{};  // positions of parameters that are
   std::vector<SymbolValues> shapes;
   // those for an interpreter, which is slow; empty: all of them
   std::vector<SymbolValues> interpreted{};
   double tolerance = 2e-5;
+  std::size_t most = every_candidate;  // candidates of one target, the best first
   FillInputs fill{};
   std::vector<RegionFault> faults{};
+  std::string kind{};  // the kernel kind's name; the corpus sets it
 
   const std::vector<SymbolValues>& few_shapes() const {
     return interpreted.empty() ? shapes : interpreted;
@@ -37,7 +45,11 @@ struct RegionCase {
 };
 
 const RegionCase& region_case(const std::string& name);
-std::vector<std::string> region_case_names();   // of the map and rows kernel kinds
-std::vector<std::string> product_case_names();  // of the matmul kernel kind
+// Those of the kernel kinds named, or of all.
+std::vector<std::string> region_case_names(const std::vector<std::string>& kinds = {});
+
+// Keys to sort, the first input: few different numbers, so that many are equal, and the ends of the
+// type's range, infinities, NaNs and zeros of both signs among them.
+void fill_ties(std::vector<ir::Tensor>& inputs);
 
 }  // namespace anydim::tests
