@@ -15,7 +15,7 @@ namespace anydim {
 
 class EqualDims {
  public:
-  // Of every call.
+  // Every call fits.
   EqualDims() = default;
   // `inputs`: the model's, with dims as they were before they were taken to be equal.
   EqualDims(const std::vector<InputInfo>& inputs, std::vector<passes::EqualDim> equal);

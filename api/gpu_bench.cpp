@@ -184,7 +184,7 @@ class LibraryRuns {
         static_cast<int>(copies.size()));
   }
 
-  // Of the first and the last product, which have been computed.
+  // It compares the first and the last product, which have been computed.
   double difference(const std::vector<ir::Tensor>& ours) const {
     double largest = 0;
     const std::size_t last = places_.operands.size() - 1;

@@ -38,8 +38,8 @@ struct GpuMatmulTimes {
   GpuComparison cold;  // one product alone after memory larger than the L2 cache was written,
                        // events included. Where asked for
   int algorithms = 0;  // that the library offered and that ran
-  // Of elements of the first and the last copy and what they must be, and of all their elements and
-  // the library's (api/gpu_check.h).
+  // It is the largest between elements of the first and the last copy and what they must be, and
+  // between all their elements and the library's (api/gpu_check.h).
   double largest_difference = 0;
 };
 struct GpuBenchOptions {

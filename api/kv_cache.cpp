@@ -21,7 +21,7 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-// Of memory that is taken for the first time, so that short sequences do not grow at every step.
+// Memory is taken for so many at first, so that short sequences do not grow at every step.
 constexpr std::int64_t first_length = 64;
 
 // The part of a tensor that lies below `length` on the axis, and how it lies there: `rows` pieces

@@ -41,7 +41,7 @@ class KvCache {
   // The input that is appended to, by its or the result's name. Throws Error{Inputs} for any other
   // name.
   const InputInfo& info(std::string_view name) const;
-  // Of the axis that is appended to, as info() takes a name.
+  // How long the axis is that is appended to; info() says which names there are.
   std::int64_t length(std::string_view name) const;
   // The most of all.
   std::int64_t length() const;

@@ -37,8 +37,8 @@ struct Blocks {
   std::function<double(const AttentionSizes&)> seconds;  // of a launch
 
   std::int64_t places() const { return multiprocessors * resident; }
-  // Of one block among as many as a multiprocessor holds, with one that finds no rows, of which a
-  // launch has up to one a sequence: what a full wave of them adds to a launch.
+  // What a full wave of blocks adds to a launch: each is one among as many as a multiprocessor
+  // holds, with one that finds no rows, of which a launch has up to one a sequence.
   double time(double keys, double depth) const {
     const auto waves = [&](std::int64_t count) {
       const auto all = static_cast<double>(count * places() * points);

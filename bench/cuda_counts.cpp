@@ -84,7 +84,7 @@ std::optional<Symbols> sizes_in(const ir::Region& region, const ir::LoopForm& fo
       distance += std::abs(std::log(static_cast<double>(std::max<std::int64_t>(keys[i], 1)) /
                                     std::sqrt(low * high)));
     }
-    // Of what no key tells, a text's length.
+    // No key tells a text's length.
     constexpr double little = 0.01;
     for (const auto& [name, size] : symbols)
       if (!in_keys.contains(name))

@@ -14,7 +14,7 @@ from sass_code import MASK, Code, is_predicate
 MOST = 1_000_000  # instructions of a warp: more is a loop that does not end
 ONE = 0x3F800000  # 1.0f
 LANES = 32
-# Of constant bank 0: where parameters begin, and where it holds their address.
+# Where parameters begin in constant bank 0, and where it holds their address.
 CONSTANTS, BASE = 0x210, 0x198
 
 

@@ -50,8 +50,8 @@ typedef struct anydim_results anydim_results;
 typedef struct anydim_trace anydim_trace;
 typedef struct anydim_cache anydim_cache;
 
-// Of a status. Its number is the exit code with which the command `anydim` ends for the same
-// reason.
+// What kind of error a status is. Its number is the exit code with which the command `anydim` ends
+// for the same reason.
 typedef uint32_t anydim_kind;
 enum {
   ANYDIM_OK = 0,
@@ -113,7 +113,7 @@ typedef struct anydim_setting {
   const char* value;
 } anydim_setting;
 
-// Of an input, for questions about calls to come.
+// The shape of an input, for questions about calls to come.
 typedef struct anydim_shape {
   const char* name;
   const int64_t* dims;  // `rank` extents
@@ -263,8 +263,8 @@ typedef struct anydim_api {
   // handles that were made and not released, of all kinds: what a program leaks
   size_t (*handles_alive)(void);
 
-  // Of a status. NULL is ANYDIM_OK with an empty message; of one that was released,
-  // ANYDIM_BAD_ARGUMENT and a message that says so.
+  // What a status says. NULL is ANYDIM_OK with an empty message; one that was released is
+  // ANYDIM_BAD_ARGUMENT with a message that says so.
   anydim_kind (*status_kind)(const anydim_status* status);
   // complete, its first line one clear sentence; valid until the status is released
   const char* (*status_message)(const anydim_status* status);

@@ -39,7 +39,7 @@ class ModelObject {
   const std::shared_ptr<const Model>& model() const { return model_; }
   const std::vector<DescribedTensor>& inputs() const { return inputs_; }
   const std::vector<DescribedTensor>& outputs() const { return outputs_; }
-  // Of results, in their order.
+  // Names of the results, in their order.
   const std::shared_ptr<const std::vector<std::string>>& output_names() const {
     return output_names_;
   }

@@ -21,8 +21,8 @@ struct HandleTraits<anydim_status> {
   static constexpr HandleKind kind = HandleKind::Status;
 };
 
-// Of the exception at work, in `function`. Where there is no memory for it, a status that stands
-// ready and is never released.
+// Tells the exception at work, in `function`. Where there is no memory for it, it is a status that
+// stands ready and is never released.
 anydim_status* status_of_exception(std::string_view function) noexcept;
 
 template <typename Body>

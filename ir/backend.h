@@ -137,7 +137,7 @@ struct CompiledKernel {
                       // worker, 64-byte aligned; CUDA: the workspace
   KernelResources resources{};
 
-  // Of a kernel for that device.
+  // The kernel must be one for that device.
   const CpuEntries& cpu() const { return std::get<CpuEntries>(device); }
   const CudaLaunches& cuda() const { return std::get<CudaLaunches>(device); }
   bool operator==(const CompiledKernel&) const = default;

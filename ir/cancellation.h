@@ -53,7 +53,7 @@ class Cancellation {
   std::function<bool()> poll_;
 };
 
-// Of work that may have been given none.
+// For work that may have been given none.
 inline void check_cancelled(const Cancellation* cancellation) {
   if (cancellation != nullptr) cancellation->check();
 }

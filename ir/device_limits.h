@@ -15,8 +15,8 @@ struct DeviceLimits {
   // never rises.
   std::vector<std::pair<double, double>> reads{};
 
-  // Of the least size that is listed and not below; beyond the greatest, the greatest's. 0: not
-  // known.
+  // The rate at the least listed size that is not below `bytes`; beyond the greatest, the
+  // greatest's. 0: not known.
   double read_rate(double bytes) const {
     if (reads.empty()) return 0;
     const auto at =

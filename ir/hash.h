@@ -12,7 +12,7 @@ constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = 0xcbf2
   return hash;
 }
 
-// Of a sequence whose hash is `hash` with `value` behind it.
+// The hash of a sequence whose hash was `hash` and that goes on with `value`.
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
   return hash * 0xff51afd7ed558ccdu;

@@ -57,7 +57,7 @@ class Tensor {
   std::size_t rank() const { return dims_.size(); }
   std::int64_t elements() const { return element_count(dims_); }
   std::size_t byte_size() const { return byte_size_; }
-  // Of a source they are read once and stay in memory as long as a copy of the tensor lives. Any
+  // A source's bytes are read once and stay in memory as long as a copy of the tensor lives. Any
   // thread.
   std::span<const std::byte> bytes() const { return sourced_ ? kept_bytes() : bytes_; }
   bool is_sourced() const { return sourced_ != nullptr; }

@@ -149,7 +149,7 @@ const Tensor& constant(const ElementProgram& element, std::size_t position) {
 
 // ---- What is assumed ----
 
-// Of the keys, in terms of their row.
+// Where the keys lie, in terms of their row.
 Dim place_of(Keys keys, SymbolTable& symbols) {
   if (keys == Keys::Own) return row_index();
   const DimLeaf between = loop_leaf(LoopRole::Key, 1);

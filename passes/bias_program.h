@@ -42,8 +42,8 @@ const ir::Tensor* constant_of(const ElementProgram& element, const ir::ScalarSte
 // What the bias adds to scores: the element itself, of bools 0 or the fill. It outlives neither
 // `bias` nor what that was made of.
 ElementProgram as_added(const ElementProgram& bias, ir::DType dtype);
-// Of any value at `index`, which is made of the variables of `space`. What other than elementwise
-// ops and views computes is read from buffers. Buffers are taken to be finite.
+// The program of any value at `index`, which is made of the variables of `space`. What other than
+// elementwise ops and views computes is read from buffers. Buffers are taken to be finite.
 void build_element(ElementProgram& element, const ir::Function& function, const ir::Block& block,
                    ir::ValueId value, const std::vector<ir::Dim>& index,
                    const std::vector<ir::Iteration>& space);
@@ -76,7 +76,7 @@ struct Assumptions {
   std::optional<std::int32_t> zero_or_one{};  // a buffer with no other elements
 };
 
-// Of a bias, which keys of a row are looked at.
+// Which keys of a row a bias is looked at for.
 enum class Keys : std::uint8_t { All, Before, Own, After };
 // The program folded (ir/loops/scalar_fold.h) with the assumptions put in place.
 ir::Folded fold(const ElementProgram& element, const Assumptions& assumptions,

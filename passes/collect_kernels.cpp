@@ -35,7 +35,7 @@ class Collector {
   }
 
  private:
-  // Of no group.
+  // Adds a binding that no group has.
   void add(std::size_t position) {
     const Binding& binding = block_.binding(position);
     // Constants that are needed are read as they lie, like larger ones.

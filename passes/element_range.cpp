@@ -320,7 +320,7 @@ ElementRange ElementRanges::of_reduction(const Binding& binding) const {
   if (!is_float(result.dtype)) return unknown;
   const ValueRange& elements = known(source).range;
   const bool mean = binding.op == Op::reduce_mean;
-  // Of no element at all they are infinite.
+  // Where there is no element at all they are infinite.
   if (binding.op == Op::reduce_max)
     return {{every_value(result.dtype).low, elements.high, elements.nan}};
   if (binding.op == Op::reduce_min)

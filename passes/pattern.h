@@ -25,8 +25,8 @@ class PatternGraph {
   bool is_number(ir::ValueId value, double wanted, double tolerance = 1e-6) const;
   // A commutative binding's operands as (number, other), where one of them is a number.
   std::optional<std::pair<double, ir::ValueId>> scaled(const ir::Binding& binding) const;
-  // Of the elements of a value, whatever a call's ids and other integers are; infinity where there
-  // is no bound, and in blocks other than the body of the function.
+  // It bounds the elements of a value, whatever a call's ids and other integers are; infinity where
+  // there is no bound, and in blocks other than the body of the function.
   double magnitude_at_most(ir::ValueId value) const;
   const ir::TensorType& type(ir::ValueId value) const { return function_.tensor_type(value); }
   const ir::Function& function() const { return function_; }

@@ -21,8 +21,8 @@ using namespace ir;
 
 namespace {
 
-// Of inputs' elements, tried in this order. Those that a run must keep to are above what models are
-// fed with.
+// Bounds of inputs' elements, tried in this order. Those that a run must keep to are above what
+// models are fed with.
 constexpr double input_limits[] = {std::numeric_limits<double>::infinity(), 1e8, 1e4, 100};
 
 Op comparing(Comparison comparison) {

@@ -256,8 +256,8 @@ class Tracing {
   std::map<ValueId, const Binding*> definitions_;
 };
 
-// Of scores whose product is at most `product` either way; NaN where nothing is known of it. A
-// product without a bound may overflow, and be no number for softcap to bound.
+// It bounds scores whose product is at most `product` either way; NaN where nothing is known of it.
+// A product without a bound may overflow, and be no number for softcap to bound.
 double bound_of_scores(const Binding& attention, double product) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double bound = product * std::abs(real_attribute(attention, "scale")),

@@ -16,7 +16,7 @@ using namespace ir;
 namespace {
 
 constexpr std::int64_t offset = 128;  // between u8 and i8
-// Of a sum that fits i32.
+// A sum of more terms may not fit i32.
 constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
 
 // An operand: integers, as i32, less a zero point.

@@ -81,7 +81,7 @@ class Splitting {
     if (const auto parts = parts_below(binding)) parts_.emplace(result, *parts);
   }
 
-  // Of an op that may as well work on both dims.
+  // The parts of an op that may as well work on both dims.
   std::optional<Parts> parts_below(const Binding& binding) const {
     const Dims& to = dims(binding.results[0]);
     const std::size_t rank = to.size();

@@ -105,7 +105,7 @@ class Unifier {
     if (left == right || !is_of_parameters(left) || !is_of_parameters(right)) return;
     if (const auto symbol = cut_symbol(left, right)) left = *symbol;
     else if (const auto other = cut_symbol(right, left)) right = *other;
-    // Of two symbols the one that comes first stays.
+    // The symbol that comes first stays.
     if (place(left) < place(right)) std::swap(left, right);
     if (!write(left, right)) write(right, left);
   }

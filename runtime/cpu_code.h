@@ -21,8 +21,8 @@ class CpuCode {
     // bytes between the scratch of two workers; 0: the kernel needs none
     std::int64_t scratch_stride = 0;
   };
-  // Of a launch with the region's symbols at `extents`. False where a size has no 64-bit value;
-  // `sizes` is undefined then.
+  // Measures a launch with the region's symbols at `extents`. False where a size has no 64-bit
+  // value; `sizes` is undefined then.
   bool measure(std::span<const std::int64_t> extents, Sizes& sizes) const;
 
   // All tasks, on a WorkerPool or a caller's seat in one; `scratch`: sizes.scratch_stride bytes for

@@ -36,7 +36,7 @@ void ArgumentBuffer::begin_call(std::size_t turn) {
   inputs_sent_ = false;
 }
 
-// Of this turn's; rows stay as they are.
+// Only this turn's block grows; its rows stay as they are.
 void ArgumentBuffer::make_room(std::size_t bytes) {
   PinnedBlock& block = host_.at(turn_);
   if (block.bytes() >= bytes) return;

@@ -196,7 +196,7 @@ class LaunchQueue {
   std::vector<ArgumentBuffer::Input> read_inputs_;
   bool checked_ = false;  // some kernel reports
 
-  // Of the call at work.
+  // What the call at work has given.
   const std::vector<ir::Tensor>* inputs_ = nullptr;
   const StreamCall* stream_call_ = nullptr;
   std::vector<const TensorMemory*> given_;      // by input

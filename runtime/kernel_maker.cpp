@@ -43,7 +43,7 @@ KernelMaker::KernelMaker(std::shared_ptr<const ir::Backend> backend, Device& dev
       target_(backend_->target()), generator_(backend_->generator()),
       trials_(*backend_, device, cache) {}
 
-// Of a kernel, or without a region of a shape program.
+// Notes a kernel, or without a region a shape program.
 void KernelMaker::record(TimelineKind kind, std::uint64_t begun, std::int64_t bytes,
                          const ir::Region* region, const ir::DispatchTable::Entry* entry) const {
   if (timeline_ == nullptr || !timeline_->on()) return;

@@ -75,8 +75,8 @@ class KernelStore {
   // compiled in the background (where load() was given one). Until a new general kernel is there,
   // the one before it serves, so no call waits. Any thread.
   void retune(std::vector<ir::DispatchTable> tables);
-  // Of a context that has newer tables. Code that these were the last to hold is unmapped in the
-  // background (where load() was given one, else with the next change), not by the call that is
+  // A context that has newer tables calls it. Code that these were the last to hold is unmapped in
+  // the background (where load() was given one, else with the next change), not by the call that is
   // about to begin. Any thread.
   void give_back(std::shared_ptr<const KernelTables> tables) {
     queue_.free_later(std::move(tables));

@@ -102,7 +102,7 @@ class BlockPoolOf {
   std::shared_ptr<Shelf> shelf_;  // outlives the pool while blocks are out
 };
 
-// Of this process's memory. take() throws Error{Resource}.
+// Blocks of this process's memory. take() throws Error{Resource}.
 class BlockPool : public BlockPoolOf<MemoryBlock> {
  public:
   explicit BlockPool(std::size_t kept)

@@ -108,7 +108,7 @@ class Timeline {
     std::vector<TimelineNote> notes;
     std::map<std::uint64_t, std::string> threads;  // that have a name
   };
-  // Of the last start(); no events where there was none.
+  // What was recorded since the last start(); no events where there was none.
   Recording read() const;
 
  private:

@@ -31,7 +31,7 @@ LIBRARIES = {library for _, libraries in LAYERS.values()
 SYSTEM = ("fmt/", "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/")
 
 MAXIMUM_LINES = 600
-# Of scripts; .clang-format sees to C++, and prose in Markdown has none.
+# It holds for scripts; .clang-format sees to C++, and prose in Markdown has no limit.
 MAXIMUM_COLUMNS = 100
 SCRIPTS = {".py", ".sh", ".cmake"}
 TEXT = {".h", ".hpp", ".cpp", ".c", ".def", ".py", ".sh", ".cmake", ".md", ".txt", ".json", ".test"}

@@ -34,7 +34,7 @@ class GivenCall {
   // Error{Inputs} for shapes that the module does not have or that contradict each other.
   GivenCall(const CallOptions& options, const ir::Module& module, std::string_view command);
 
-  // Of every dim of every input, in the order of `inputs`. Throws Error{CommandLine} naming what no
+  // Every dim of every input, in the order of `inputs`. Throws Error{CommandLine} naming what no
   // shape tells.
   std::vector<std::vector<std::int64_t>> extents(const std::vector<InputInfo>& inputs) const;
   // The same for the inputs of what serves the call: the model, or its general().

@@ -27,7 +27,7 @@ class Peer {
   double time(std::int64_t calls);
 
  private:
-  // Of its own among temporary ones; removed with all that is in it.
+  // A folder of its own among temporary ones; it is removed with all that is in it.
   struct Folder {
     Folder();  // Throws Error{Write}.
     ~Folder();

@@ -33,8 +33,8 @@ class LaunchWorks {
 
   // Runs the call with its launches watched.
   void watch(runtime::Context& context, const std::vector<ir::Tensor>& inputs);
-  // Of a launch that was watched. Launches of one call that agree in kernel and keys do the same
-  // work.
+  // The work of a launch that was watched. Launches of one call that agree in kernel and keys do
+  // the same work.
   const LeastWork& at(std::int32_t kernel, const std::vector<std::int64_t>& keys) const {
     return works_.at({kernel, keys});
   }

@@ -38,7 +38,7 @@ constexpr double most_reference_multiply_adds = 8e9;
 class Pairs {
  public:
   void add(bool ours, double seconds) { (ours ? ours_ : theirs_).push_back(seconds); }
-  // Of the pairs so far, which are whole.
+  // What the pairs so far say; all of them are whole.
   PointTimes times() const {
     const std::vector<double> pairwise = ratios(ours_, theirs_);
     const Interval95 interval = median_interval(pairwise);

@@ -68,7 +68,7 @@ class Search {
   double incumbent_seconds(std::size_t region, std::size_t point) const {
     return incumbent_seconds_[region][point];
   }
-  // Of a call, with the best known candidate everywhere, and with the incumbents.
+  // What a call takes with the best known candidate everywhere, and with the incumbents.
   double best_seconds() const;
   double default_seconds() const;
 

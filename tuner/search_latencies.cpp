@@ -29,7 +29,7 @@ std::vector<RegionLatencies> latencies_of(const Search& search,
     for (std::size_t c = 0; c < searched.candidates.size(); ++c) {
       const std::vector<double>& ratios = search.ratios({r, c});
       const bool incumbent = std::ranges::find(searched.incumbents, c) != searched.incumbents.end();
-      // Of a region without any time the incumbents are there by their estimates.
+      // Where a region has no time at all its incumbents are there by their estimates.
       if (ratios.empty() && !(none && incumbent)) continue;
       one.candidates.push_back({.schedule = searched.candidates[c]});
       std::vector<double>& seconds = one.seconds.emplace_back();

@@ -71,7 +71,7 @@ class Statement {
   void run();    // without rows, then ready to be bound again
   void again();  // ready to be bound and stepped once more
 
-  // Of the current row, from left to right.
+  // Each reads the next column of the current row, from left to right.
   std::int64_t integer();
   double real();
   std::string text();

@@ -88,7 +88,7 @@ class TraceRecorder {
     const std::lock_guard lock(mutex_);
     return std::exchange(trace_, Trace(trace_.inputs(), trace_.symbols()));
   }
-  // Of the same model.
+  // `other` is of the same model.
   void merge(const Trace& other) {
     const std::lock_guard lock(mutex_);
     trace_.merge(other);

@@ -209,8 +209,8 @@ class Run {
     return true;
   }
 
-  // Of timing kept challengers in whole calls, as far as they take that long; a sixth of the budget
-  // at most.
+  // What timing kept challengers in whole calls takes, as far as they take that long; a sixth of
+  // the budget at most.
   double confirm_reserve() const {
     if (!device_.measure_in_calls) return 0;
     constexpr double rounds = 4;

@@ -8,7 +8,7 @@
 
 namespace anydim::tuner {
 
-// Of a run that has chosen its tables.
+// What a run that has chosen its tables reports.
 Report report_of(const TuneSubject& subject, const TuneResult& result);
 
 // JSON, for ModelRun::report: what was tried, and the regret where it was measured. `fingerprint`:

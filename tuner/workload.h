@@ -99,8 +99,8 @@ class ShapeWalk {
  public:
   // `program`: one whose launches its shapes decide; it outlives this.
   explicit ShapeWalk(const ir::Program& program);
-  // Of a call of the model whose program this is. Throws Error{Inputs} where the call does not fit
-  // the model.
+  // The launches of a call of the model whose program this is. Throws Error{Inputs} where the call
+  // does not fit the model.
   std::vector<LaunchKeys> launches(const ModelShape& model, const Call& call) const;
 
  private:

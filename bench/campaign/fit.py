@@ -3,7 +3,7 @@ under which its estimates are nearest, in the logarithm, and which stay near wha
 the timings do not tell."""
 import math
 
-# Of the table, those that products depend on.
+# Those of the table that products depend on.
 FITTED = ("start_seconds", "first_bytes_cycles", "arrival_cycles", "l2_bytes_per_clock",
           "l2_total_bytes_per_clock", "epilogue_latency", "split_latency", "multicast_latency",
           "remote_bytes_per_clock", "wgmma_share", "mma_share", "mma_share_of_wgmma")

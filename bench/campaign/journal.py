@@ -7,7 +7,7 @@ import os
 import pathlib
 
 NAME = "cases.jsonl"
-# Of a case, what says where files lie and nothing of what it does: machines and commands differ in
+# What a case says of where files lie and nothing of what it does: machines and commands differ in
 # it.
 PLACES = ("source", "expected", "folder")
 
@@ -71,7 +71,7 @@ class Record:
     def __init__(self, timed):
         self.timed = timed
         self.head = None
-        # Of one identity: those of earlier commands that hold, then the command's own.
+        # All have one identity: those of earlier commands that hold, then the command's own.
         self.entries = []
         self.known = {}  # the latest by key
         self.refused = []  # why entries of earlier commands do not hold

@@ -19,8 +19,8 @@ LENGTHS = [32, 64, 128, 256, 512, 1024, 2048, 4096]
 MEANS = [32, 128, 512, 2048]  # of sequences laid end to end
 HEADS = [32, 64, 128]  # their dims
 SQUARES = [4096, 8192]
-# Of all sequences together where they are laid end to end, and of all heads of equal ones, about;
-# heads.
+# About how many rows all sequences have together where they are laid end to end, and all heads of
+# equal ones; heads.
 ROWS_OF_ATTENTION = [65536, 12]
 CHAINS = [1, 10, 100]  # launches of a call of tiny kernels
 CASE_FIELDS = {}  # of every case of a sweep
@@ -64,7 +64,7 @@ MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [LOW, 65536] {
   return %y
 }
 """
-# Of 16-bit operands, in f32.
+# Operands of 16 bits are multiplied in f32.
 WIDE_MATMUL = """fn @main(%x: Tensor[(m, K), DTYPE]) where m in [LOW, 65536] {
   %w = constant(DTYPE (K, N) @random(1))
   %b = constant(f32 (N) @random(2))

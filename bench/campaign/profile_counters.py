@@ -7,7 +7,7 @@ import re
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "WarpStateStats", "MemoryWorkloadAnalysis",
             "LaunchStats", "Occupancy")
 LAUNCHES = 4  # profiled of each case; what follows runs as it would alone
-# Of hundreds of counters: of those that are told as mean, sum, least and most, one.
+# A few of hundreds of counters: one of those that are told as mean, sum, least and most.
 KEPT = re.compile(
     r"gpu__time_duration\.sum|sm__pipe_tensor_cycles_active\.avg\..*active|average_warps?_issue_stalled_\w+\.ratio|dram__bytes\.sum|(lts|sm)__throughput\.avg|lts__t_bytes\.sum|"
     r"launch__registers_per_thread$|shared_mem_per_block_dynamic|sm__warps_active\.avg|sm__cycles_active\.avg"

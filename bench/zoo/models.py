@@ -202,13 +202,13 @@ for each, config, model, sizes in (
 WHISPER_BASE = {"d_model": 512, "encoder_layers": 6, "encoder_attention_heads": 8,
                 "encoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_attention_heads": 8,
                 "decoder_ffn_dim": 2048}
-# Of the Marian models for one pair of languages; its class takes those of a large one.
+# Sizes of the Marian models for one pair of languages; its class takes those of a large one.
 MARIAN_BASE = {"d_model": 512, "encoder_layers": 6, "encoder_attention_heads": 8,
                "encoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_attention_heads": 8,
                "decoder_ffn_dim": 2048, "max_position_embeddings": 512}
 RECURRENT = {"input_size": 128, "hidden_size": 256}
 
-# Of full size, for times: made where they are named, since each takes a hundred megabytes or more.
+# Models of full size, for times: made where they are named, since each takes 100 MB or more.
 FULL = {
     "bert_base": Row("BertConfig", "BertModel", output="last_hidden_state"),
     "modernbert_base": Row("ModernBertConfig", "ModernBertModel"),

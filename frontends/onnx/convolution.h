@@ -7,7 +7,7 @@
 
 namespace anydim::frontends {
 
-// Of integers of at least 0.
+// The vector's integers are at least 0.
 ir::ValueId quotient(Node& node, ir::ValueId vector, std::int64_t divisor);
 std::int64_t groups_of(Node& node);
 // A bias of one number a channel, added to [N, M, d...]; `count` dims d.

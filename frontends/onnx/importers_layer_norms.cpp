@@ -73,7 +73,7 @@ RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_
   return {node.emit(Op::mul, {normal, scale}), inverse};
 }
 
-// Of ONNX Runtime's operators.
+// ONNX Runtime's operators have this default.
 double runtime_epsilon(Node& node) {
   const double epsilon = node.real("epsilon", 1e-12);
   if (!(epsilon >= 0))

@@ -285,7 +285,7 @@ class MultiHead {
 
   ValueId split(ValueId value) { return split_heads(node_, value, heads_, "num_heads"); }
 
-  // Of the projections' bias, the elements from `first` on; none for the rest.
+  // Adds the elements [first, last) of the projections' bias, where the node has one.
   ValueId with_bias(ValueId x, std::int64_t first, std::int64_t last) {
     if (!node_.has_operand(3)) return x;
     return node_.emit(Op::add, {x, node_.slice(node_.operand(3), -1, first, last)});

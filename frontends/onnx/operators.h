@@ -13,7 +13,7 @@ namespace anydim::frontends {
 
 class Node;
 
-// Of the domain ai.onnx.
+// Versions of the domain ai.onnx that are read.
 inline constexpr int first_opset = 1;
 inline constexpr int last_opset = 28;
 

@@ -281,7 +281,7 @@ ValueId Windows::tiled(ValueId x) const {
                     {{"perm", std::move(order)}});
 }
 
-// Of what is known already; the op's shape rule holds the rest.
+// It checks what is known already; the op's shape rule holds the rest.
 void Windows::check_fit(ValueId x) const {
   if (!kernel_.known) return;
   const Sizes spans = reach();

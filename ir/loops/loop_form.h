@@ -371,8 +371,8 @@ struct LoopFormResult {
 // `inputs` (buffer positions) and `outputs` are value ids.
 LoopFormResult derive_loop_form(const Function& function, std::span<const Binding> bindings,
                                 std::span<const ValueId> inputs, std::span<const ValueId> outputs);
-// Of a whole region. Fusion makes only regions that have one; for one written by hand that has
-// none, Error{Unsupported} says why.
+// The form of a whole region. Fusion makes only regions that have one; for one written by hand that
+// has none, Error{Unsupported} says why.
 LoopForm derive_loop_form(const Region& region);
 
 // What decides which schedule is best, over the form's symbols: every varying extent of the

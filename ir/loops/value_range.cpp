@@ -205,8 +205,8 @@ class OpRange {
     }
   }
 
-  // Of a base that is not negative it rises or falls along both; of any base, a whole exponent
-  // makes it even or odd.
+  // With a base that is not negative it rises or falls along both operands; with any base a whole
+  // exponent makes it even or odd.
   ValueRange power() const {
     const ValueRange &a = operand(0), &b = operand(1);
     if (a.low > 0 || (a.low == 0 && b.low >= 0)) return loosened(corners());

@@ -27,7 +27,8 @@ ValueRange every_finite_value(DType dtype);
 ValueRange number_range(double value);
 ValueRange united(const ValueRange& a, const ValueRange& b);
 
-// Of a step other than a Load, from the ranges and dtypes of its operands. Corners are computed by
+// What a step other than a Load may be, from the ranges and dtypes of its operands. Corners are
+// computed by
 // the reference evaluator in the step's dtype, whose rounding keeps order; integers that may leave
 // their limits, which wrap, may be anything.
 struct OperandRange {

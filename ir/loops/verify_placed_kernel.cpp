@@ -40,7 +40,7 @@ class KernelVerifier {
   }
 
  private:
-  // Of the first loop, which counts them, and the loops of their rows.
+  // Checks the first loop, which counts them, and the loops of their rows.
   void segments() {
     next_ = 0;
     std::vector<Dim> rows;

@@ -222,7 +222,7 @@ class Frame {
     return operand < binding.operands.size() && binding.operands[operand] != no_value;
   }
 
-  // Of an element that there is.
+  // Always the position of an element that there is.
   std::size_t position(const Binding& binding, std::size_t operand, std::int64_t otherwise) const {
     const auto count = static_cast<std::int64_t>(elements(binding.operands[0]).size());
     const std::int64_t wanted =

@@ -40,7 +40,7 @@ Dim arange_extent(const Dim& start, const Dim& stop, const Dim& step, const Symb
   return select(Comparison::Less, 0, step, up, down);
 }
 
-// Of numbers that only the run tells the length is a count, which is found where the op is
+// Where only the run tells the numbers the length is a count, which is found where the op is
 // decomposed.
 void float_arange(RuleContext& context) {
   std::vector<double> known;

@@ -280,7 +280,7 @@ void concat_rule(RuleContext& context) {
     for (std::size_t i = 0; i < type.rank() && operand > 0; ++i) {
       if (i == axis) continue;
       context.require_dim(Relation::Equal, operand, i, type.dims[i]);
-      // Of two dims that must be equal the constant tells more.
+      // The dims must be equal, and a constant tells more.
       if (part.dims[i].is_constant()) type.dims[i] = part.dims[i];
     }
     if (!shape_data) continue;

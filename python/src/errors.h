@@ -37,7 +37,7 @@ class WarningList {
   std::mutex mutex_;
   std::vector<std::string> messages_;
 };
-// Of this class of anydim.errors.
+// Warns with the class `type` of anydim.errors.
 void warn(const char* type, const std::string& message, int level);
 
 }  // namespace anydim::python

@@ -14,7 +14,7 @@ namespace anydim::python {
 
 namespace {
 
-// Of the process, as the interpreter is.
+// There is one of each for the process, as there is one interpreter.
 constinit std::atomic<int> under_way = 0;
 constinit std::atomic<bool> ends = false;
 

@@ -62,7 +62,7 @@ TEST(Attention, KeysInPlace) {
         shapes);
 }
 
-// Of a cache with room, whose heads three of the queries' share.
+// The tensor is a cache with room, each of whose heads three of the queries' share.
 TEST(Attention, KeysInPlaceOfAPartOfATensor) {
   expect_keys_in_place_right(R"(
 fn @main(%q: Tensor[(b, 6, s, 32), f32], %keys: Tensor[(b, 2, t + r, 32), f32], %values: Tensor[(b, 2, t + r, 32), f32], %n: Tensor[(t), f32], %m: Tensor[(r), f32]) -> Tensor[(b, 6, s, 32), f32]

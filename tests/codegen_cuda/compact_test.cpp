@@ -21,7 +21,7 @@ std::shared_ptr<const TestRegion> mask_region() {
   return make_region(tests::region_case("ChosenPoints_Some").text);
 }
 
-// Of 64 points as many are chosen as `share` says, on average.
+// About `share` of 64 points are chosen.
 std::vector<ir::Tensor> masks(const TestRegion& region, const Symbols& symbols, unsigned share) {
   std::vector<ir::Tensor> inputs = integer_inputs(region, symbols);
   std::mt19937 random(share + 1);

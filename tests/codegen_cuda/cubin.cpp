@@ -84,7 +84,7 @@ std::string disassembled(std::span<const std::byte> cubin) {
   return text;
 }
 
-// Of a line "/*0040*/  @!P0 LDG.E R5, desc[UR4][R2.64] ;  /* 0x0000080402058981 */": 0x981 and
+// A line "/*0040*/  @!P0 LDG.E R5, desc[UR4][R2.64] ;  /* 0x0000080402058981 */" gives 0x981 and
 // "LDG". Empty name: no instruction.
 std::pair<std::uint16_t, std::string> operation_of(std::string_view line) {
   const std::size_t place = line.find("*/"), word = line.rfind("/* 0x");

@@ -112,7 +112,7 @@ class Writer : public Chance {
   std::string integer(std::int64_t low, std::int64_t high, DType dtype = DType::I64) {
     return integers(std::nullopt, low, high, dtype);
   }
-  // Of any shape, elements as above.
+  // A tensor of any shape, its elements as above.
   std::string indices(std::size_t rank, std::int64_t low, std::int64_t high,
                       std::optional<std::int64_t> last = {}) {
     std::vector<std::string> dims;

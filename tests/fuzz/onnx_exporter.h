@@ -17,8 +17,8 @@ namespace anydim::tests {
 int onnx_type(ir::DType dtype);
 void fill(onnx::TensorProto& proto, const ir::Tensor& tensor);
 
-// Of one module, whose types it infers. Steps throw Error{Unsupported} where something has no ONNX
-// form here.
+// Writes one module, whose types it infers. Steps throw Error{Unsupported} where something has no
+// ONNX form here.
 class OnnxExporter {
  public:
   explicit OnnxExporter(const ir::Module& module) : module_(module) {}

@@ -27,9 +27,9 @@ using namespace ir;
 namespace {
 
 constexpr double plain_tolerance = 2e-3;
-// Of a few numbers that are rounded to the next of 255.
+// Results may differ so much where a few numbers are rounded to the next of 255.
 constexpr double rounding_tolerance = 3e-2;
-// Of what other last places change.
+// They may differ by so many times what other last places change.
 constexpr double unsteady_factor = 64;
 using Results = std::vector<Tensor>;
 
@@ -372,7 +372,7 @@ class Check {
     return packed ? beside_cut_sequences(call, got, hidden) : "";
   }
 
-  // Of the model that computes in f32 where it is f16 and bf16.
+  // Results of the model that computes in f32 where the tested one does in f16 and bf16.
   std::vector<Results> in_f32(const PaddingCall& call) const {
     const std::vector<Tensor> inputs = widened(call.inputs);
     std::vector<Results> found;

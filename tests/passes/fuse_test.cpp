@@ -430,7 +430,7 @@ fn @main(%x: Tensor[(n, 4), f32], %y: Tensor[(n, 4), f32]) {
   EXPECT_EQ(module.regions.size(), 1u);
 }
 
-// Of forty subgraphs alike but for a number, the first have it in their code, the others read it.
+// Forty subgraphs are alike but for a number: the first have it in their code, the others read it.
 TEST(Fuse, SubgraphsAlikeButForScalarsShareAKernel) {
   std::string text = "fn @main(%x: Tensor[(n), f32]) {\n", results;
   for (int i = 0; i < 40; ++i) {

@@ -124,7 +124,7 @@ TEST(RemovePadding, ReshapesThatAreUndone) {
             "dyn.reshape (%flat_h) makes something of rows that hidden ones may change");
 }
 
-// Of what hidden rows have one number in.
+// Rows that are hidden hold one number in what is pooled.
 TEST(RemovePadding, OtherPoolings) {
   const auto pooled = [](const char* fill, const char* reduction) {
     return std::string(R"(

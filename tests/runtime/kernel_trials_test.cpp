@@ -38,7 +38,7 @@ class CheckedForms : public ir::ForwardingBackend {
   mutable std::atomic<int> compiled{0};
 };
 
-// Of its two kernels, `scale` and `copy`, the first waits.
+// It has two kernels, `scale` and `copy`, of which the first waits.
 class WaitingKernels : public ir::ForwardingBackend {
  public:
   explicit WaitingKernels(std::shared_ptr<const ir::Backend> inner)

@@ -35,7 +35,7 @@ struct ElementwiseRow {
   ir::DType result(ir::DType dtype) const;  // of operands of the dtype
   // `op(%x)` or `op(%x, %y)`, with the attributes.
   std::string applied(std::string_view x, std::string_view y) const;
-  // Of one element each of tensors of one dtype, as a tensor of rank 0.
+  // The result of one element each of tensors of one dtype, as a tensor of rank 0.
   ir::Tensor reference(const ir::Tensor& x, std::int64_t x_at, const ir::Tensor& y,
                        std::int64_t y_at) const;
 };

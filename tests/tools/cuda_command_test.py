@@ -198,7 +198,7 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertEqual((with_tables.returncode, with_tables.stderr), (0, ""))
         self.assertIn("tuned, measured", with_tables.stdout)
         self.assertNotIn("tuned, measured", self.anydim(*words).stdout)
-        # Of another part there is nothing.
+        # The database has nothing of another part.
         other = self.anydim(*words, "--db", "t.db", gpu="memory=2000000000000")
         self.assertIn("the nearest that it has is for device GPU", other.stderr)
 

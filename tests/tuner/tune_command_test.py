@@ -352,7 +352,7 @@ class Tune(TuneTest):
             self.record(rows, kept)
         trace = json.loads((self.folder / "trace.json").read_text())
         self.assertEqual(trace["bins"], [[40, 0, 1], [80, 0, 1], [2000, 0, 3]])
-        # Of the product's region: the rows that were kept, and how often.
+        # The rows of the product's region that were kept, and how often.
         products = [
             sorted(launch[1:]
                    for launch in launches

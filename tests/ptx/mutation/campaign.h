@@ -17,7 +17,8 @@ struct MutationCase {
   // results and findings are as they should be; else what is wrong. Called from several threads at
   // once.
   std::function<std::string(const Module&, const MachineOptions&)> run;
-  // Of a run's warp instructions, about; mutants that take four times as many count as caught.
+  // About how many warp instructions a run has; mutants that take four times as many count as
+  // caught.
   std::uint64_t instructions = 0;
 };
 

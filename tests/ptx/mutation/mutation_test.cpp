@@ -70,7 +70,7 @@ struct Call {
   std::uint64_t instructions = 0;
 };
 
-// Of a region, each shape.
+// The calls of a region: one for each shape.
 using CallsOf = std::function<std::vector<Call>(const codegen_cuda::testing::TestRegion&)>;
 
 void expect_caught(const Generated& generated, const KernelKind& kind, const CallsOf& calls_of,

@@ -64,7 +64,7 @@ std::vector<double> row_of_product(std::span<const double> a, std::span<const do
 
 // Bits behind the binary point that are kept of what is added, where the largest is in [1, 4).
 constexpr int kept_bits = 25;
-// Of sums that f32 has: a number is 2^exponent times one in [1, 2).
+// A number is 2^exponent times one in [1, 2); no sum in f32 has a lower exponent than the least.
 constexpr int least_exponent = -300, not_finite = 1000;
 
 int exponent_of(double value) {
