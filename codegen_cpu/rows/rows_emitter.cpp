@@ -1,6 +1,7 @@
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/rows/rows_schedule.h"
+#include "codegen_cpu/rows/window_emitter.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/segments.h"
@@ -56,6 +57,10 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   const auto width = static_cast<unsigned>(schedule.vector);
   const auto unroll = static_cast<unsigned>(schedule.unroll);
   const bool lanes_are_rows = schedule.across && form.outer.size() > (form.segments ? 1 : 0);
+
+  if (schedule.together > 1)
+    if (const auto window = shared_window(form))
+      return emit_windows(kernel, form, schedule, *window);
 
   const Dim inner_count = ir::points_of(form.inner);
   ScratchLayout layout;
