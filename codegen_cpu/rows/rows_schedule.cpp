@@ -60,6 +60,15 @@ double shared_part(const SharedWindow& window, std::int64_t together) {
   return window.whole ? part : (1 + part) / 2;
 }
 
+// Rows of few vectors, whose reductions take their time one after the other.
+constexpr std::int64_t short_rows = 4;
+bool is_short(const PlanInputs& inputs, const RowForm& form, std::int64_t lanes) {
+  constexpr std::int64_t most_vectors = 8;
+  const auto points = ir::points_of(form.inner).constant();
+  return !form.segments && !form.outer.empty() && form.inner.size() == 1 && lanes > 1 && points &&
+         *points <= most_vectors * lanes && inputs.target.level != Level::Baseline;
+}
+
 class RowsKind final : public KindOf<ir::RowForm> {
  public:
   std::string_view name() const override { return "rows"; }
@@ -76,7 +85,8 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const std::int64_t turns =
         inner.extent.constant().value_or(0) / std::max<std::int64_t>(along, 1);
     const std::int64_t unroll = turns > 0 && turns % 4 == 0 ? 4 : turns == 1 ? 1 : 2;
-    const RowsSchedule rows{.vector = along, .unroll = unroll, .grain = 2048};
+    RowsSchedule rows{.vector = along, .unroll = unroll, .grain = 2048};
+    if (is_short(inputs, form, along)) rows.together = short_rows;
     // Lanes may be rows of one segment's results, but not segments.
     if (form.outer.size() == (form.segments ? 1 : 0)) return {rows};
     const ir::Iteration& last = form.outer.back();
@@ -145,7 +155,7 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const double length =
         only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
     const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
-    const auto window = schedule.together > 1 ? shared_window(form) : std::nullopt;
+    const auto window = across && schedule.together > 1 ? shared_window(form) : std::nullopt;
     double cycles = rows * 10 / (across ? lanes : 1);
     for (const ir::RowStage& stage : form.stages) {
       const double point =

@@ -14,8 +14,8 @@ struct RowsSchedule {
   std::int64_t grain = 1;  // of one task: elements, with `across` rows
   // Lanes run along the last outer iteration, every lane a row of its own, rather than along a row.
   bool across = false;
-  // With `across`, windows that overlap (shared_window.h) at so many points of the last outer
-  // iteration but one are computed at once, and `grain` counts those points.
+  // Rows that are computed at once. With `across`, windows that overlap (shared_window.h) at so
+  // many points of the last outer iteration but one, and `grain` counts those points.
   std::int64_t together = 1;
 
   static constexpr auto fields() {
