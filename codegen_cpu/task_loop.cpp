@@ -1,5 +1,8 @@
 #include "codegen_cpu/task_loop.h"
 
+#include <memory>
+#include <vector>
+
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/vector_loop.h"
 
@@ -26,6 +29,8 @@ TaskPlan plan_tasks(std::span<const ir::Iteration> outer, const Dim& length, con
 }
 
 namespace {
+
+constexpr std::int64_t most_flat_vectors = 8;
 
 // The variables of row number `row`, the last fastest.
 void define_point(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
@@ -78,6 +83,35 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
   });
 }
 
+void emit_row_groups(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
+                     const TaskPlan& plan, std::int64_t together, const RowGroupBody& body) {
+  llvm::Value* rows = emit_index(kernel, kernel.root(), plan.rows);
+  llvm::Value* of_task = emit_index(kernel, kernel.root(), plan.rows_per_task);
+  const auto group = [&](Scope& own, llvm::Value* first, std::int64_t count) {
+    std::vector<std::unique_ptr<Scope>> scopes;
+    std::vector<Scope*> each;
+    for (std::int64_t i = 0; i < count; ++i) {
+      scopes.push_back(std::make_unique<Scope>(own));
+      each.push_back(scopes.back().get());
+      llvm::Value* number = kernel.at(own).CreateAdd(first, kernel.constant(i), "", true, true);
+      define_point(kernel, *each.back(), outer, number);
+    }
+    body(each);
+  };
+  kernel.for_range(scope, kernel.begin(), kernel.end(), 1, [&](Scope& task, llvm::Value* number) {
+    auto& at = kernel.at(task);
+    llvm::Value* first = at.CreateMul(number, of_task);
+    llvm::Value* last =
+        at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at.CreateAdd(first, of_task), rows);
+    llvm::Value* left = at.CreateURem(at.CreateSub(last, first), kernel.constant(together));
+    llvm::Value* grouped = at.CreateSub(last, left);
+    kernel.for_range(task, first, grouped, together,
+                     [&](Scope& own, llvm::Value* row) { group(own, row, together); });
+    kernel.for_range(task, grouped, last, 1,
+                     [&](Scope& own, llvm::Value* row) { group(own, row, 1); });
+  });
+}
+
 void VectorTurn::enter(Scope& own, std::size_t vector) const {
   own.define(variable, vectors[vector].position);
   own.set_lanes(vectors[vector].lanes);
@@ -90,6 +124,27 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
                             : Lanes{.variable = range.variable, .width = range.width, .mask = mask};
   };
   const std::int64_t turn = std::int64_t{range.width} * range.unroll;
+  const bool masks = range.width > 1 && kernel.target().level != Level::Baseline;
+  const auto* from = llvm::dyn_cast<llvm::ConstantInt>(range.first);
+  const auto* to = llvm::dyn_cast<llvm::ConstantInt>(range.last);
+  if (range.flat && masks && from != nullptr && to != nullptr &&
+      to->getSExtValue() - from->getSExtValue() <= most_flat_vectors * range.width) {
+    std::int64_t place = from->getSExtValue();
+    const std::int64_t end = to->getSExtValue();
+    while (place < end) {
+      Scope own(scope);
+      VectorTurn all{range.variable, {}};
+      const std::int64_t vectors = place + turn <= end ? std::int64_t{range.unroll} : 1;
+      for (std::int64_t i = 0; i < vectors; ++i, place += range.width) {
+        llvm::Value* mask = end - place < range.width ? lanes_below(kernel, own, range.width,
+                                                                    kernel.constant(end - place))
+                                                      : nullptr;
+        all.vectors.push_back({kernel.constant(place), lanes(mask)});
+      }
+      body(own, all);
+    }
+    return;
+  }
   llvm::Value* rest_first = range.first;
   if (turn > 1) {
     auto& at = kernel.at(scope);
@@ -115,8 +170,7 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
         });
     if (range.whole) return;
   }
-  const bool masked = range.width > 1 && kernel.target().level != Level::Baseline;
-  if (!masked) {
+  if (!masks) {
     kernel.for_range(scope, rest_first, range.last, 1, [&](Scope& inner, llvm::Value* position) {
       body(inner, {range.variable, {{position, {}}}});
     });

@@ -1,6 +1,7 @@
 // How points of an iteration space become tasks, and the loops over them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -36,6 +37,12 @@ void emit_tasks(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
                 const TaskPlan& plan, llvm::Value* begin, llvm::Value* end, const RowBody& body,
                 const RowBody& before = {});
 
+// The same for whole rows, `together` of them at once where a task has so many left, else one: each
+// has a scope of its own in one block.
+using RowGroupBody = std::function<void(std::span<Scope* const> rows)>;
+void emit_row_groups(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iteration> outer,
+                     const TaskPlan& plan, std::int64_t together, const RowGroupBody& body);
+
 // A range of one iteration, gone over in vectors. The rest that fills no whole turn comes vector by
 // vector under a mask, or element by element (width 1) where the target has no masked memory
 // access.
@@ -46,6 +53,7 @@ struct VectorRange {
   unsigned width = 1;
   unsigned unroll = 1;
   bool whole = false;  // last - first is known to be a multiple of width * unroll
+  bool flat = false;   // where the range is of a known length that is short, no loop is made
 };
 // Vectors that one turn of the loop is to compute.
 struct VectorTurn {

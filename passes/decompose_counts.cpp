@@ -1,5 +1,8 @@
 #include "passes/decompose_counts.h"
 
+#include <cstdint>
+#include <limits>
+
 #include "ir/error.h"
 #include "ir/scalar.h"
 #include "passes/binding_writer.h"
@@ -233,26 +236,43 @@ class CountedOp {
     return sides;
   }
 
-  // Box after box of each class, as far as it is still there, takes away those after it that
-  // overlap it: up to the last candidate of any class, or until all classes have as many as are
-  // asked for.
+  // In each class the first box that is still there takes away those after it that overlap it, then
+  // the first that is left behind it, and so on: until classes have as many as are asked for, or
+  // none left. A trip is a box that is kept, not one of those taken away.
   ValueId left_over(const Sides& sides, ValueId candidates, const Dim& boxes) {
     Block body;
-    const ValueId i = writer_.new_value(), going_on = writer_.new_value(),
-                  kept = writer_.new_value(), wanted = writer_.new_value();
-    body.parameters = {i, going_on, kept, wanted};
-    const Attributes all_dims{{"keepdims", std::int64_t{0}}};
+    const ValueId trip = writer_.new_value(), going_on = writer_.new_value(),
+                  kept = writer_.new_value(), wanted = writer_.new_value(),
+                  at = writer_.new_value();
+    body.parameters = {trip, going_on, kept, wanted, at};
+    const Attributes all_dims{{"keepdims", std::int64_t{0}}},
+        of_class{{"axes", std::vector<std::int64_t>{2}}, {"keepdims", std::int64_t{1}}};
+    // Of 32 bits where they suffice, which go through vectors twice as fast.
+    const bool narrow =
+        bounds(boxes, function_.symbols).high <= std::numeric_limits<std::int32_t>::max();
+    const DType number = narrow ? DType::I32 : DType::I64;
+    const ValueId numbers = writer_.cast(writer_.counted(boxes), number),
+                  none = writer_.cast(writer_.dim(boxes), number);
+    const auto first_of = [&](ValueId there) {
+      return writer_.emit(Op::reduce_min, {writer_.emit(Op::where, {there, numbers, none})},
+                          of_class);
+    };
     const ValueId behind = writer_.emit(Op::add, {writer_.counted(boxes), writer_.dim(1)});
     const ValueId ends = writer_.emit(
         Op::reduce_max, {writer_.emit(Op::mul, {writer_.cast(candidates, DType::I64), behind})},
-        {{"axes", std::vector<std::int64_t>{2}}, {"keepdims", std::int64_t{1}}});
+        of_class);
     const ValueId trips =
         writer_.emit(Op::max, {writer_.emit(Op::reduce_max, {ends}, all_dims), writer_.dim(0)});
     const ValueId asked = writer_.emit(Op::add, {writer_.emit(Op::mul, {ends, writer_.dim(0)}),
                                                  writer_.cast(binding_.operands[2], DType::I64)});
+    const ValueId start = first_of(candidates);
     std::vector<Binding>* outside = writer_.write_to(body.bindings);
+    const ValueId some_left = writer_.emit(Op::less, {at, none});
+    const ValueId place = writer_.emit(
+        Op::max, {writer_.emit(Op::min, {writer_.cast(at, DType::I64), writer_.dim(boxes - 1)}),
+                  writer_.dim(0)});
     const auto here = [&](ValueId value) {
-      return writer_.with_axis(writer_.gathered(value, i, 2), 2);
+      return writer_.emit(Op::gather_elements, {value, place}, {{"axis", std::int64_t{2}}});
     };
     const ValueId zero = writer_.number(type_.dtype, 0);
     ValueId common[2];
@@ -267,21 +287,24 @@ class CountedOp {
     const ValueId share = writer_.emit(Op::where, {writer_.emit(Op::greater, {all, zero}),
                                                    writer_.emit(Op::div, {both, all}), zero});
     const ValueId over = writer_.emit(Op::greater, {share, binding_.operands[3]});
-    const ValueId later = writer_.emit(Op::greater, {writer_.counted(boxes), i});
+    const ValueId later = writer_.emit(Op::greater, {numbers, at});
     const ValueId taken =
-        writer_.emit(Op::logical_and, {writer_.emit(Op::logical_and, {here(kept), over}), later});
+        writer_.emit(Op::logical_and, {writer_.emit(Op::logical_and, {some_left, over}), later});
     const ValueId next =
         writer_.emit(Op::logical_and, {kept, writer_.emit(Op::logical_not, {taken})});
+    const ValueId next_at = first_of(writer_.emit(Op::logical_and, {next, later}));
     const ValueId still_wanted =
-        writer_.emit(Op::sub, {wanted, writer_.cast(here(kept), DType::I64)});
-    const ValueId some = writer_.emit(
-        Op::greater, {writer_.emit(Op::reduce_max, {still_wanted}, all_dims), writer_.dim(0)});
+        writer_.emit(Op::sub, {wanted, writer_.cast(some_left, DType::I64)});
+    const ValueId open = writer_.emit(
+        Op::where, {writer_.emit(Op::less, {next_at, none}), still_wanted, writer_.dim(0)});
+    const ValueId some =
+        writer_.emit(Op::greater, {writer_.emit(Op::reduce_max, {open}, all_dims), writer_.dim(0)});
     writer_.write_to(*outside);
-    body.results = {some, next, still_wanted};
+    body.results = {some, next, still_wanted, next_at};
     const ValueId result = writer_.new_value();
     Binding loop{.op = Op::loop,
-                 .operands = {trips, no_value, candidates, asked},
-                 .results = {result, writer_.new_value()}};
+                 .operands = {trips, no_value, candidates, asked, start},
+                 .results = {result, writer_.new_value(), writer_.new_value()}};
     loop.blocks.push_back(std::move(body));
     writer_.push(std::move(loop));
     return result;

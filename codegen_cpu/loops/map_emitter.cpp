@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/loops/loop_schedules.h"
 #include "codegen_cpu/loops/map_tile.h"
@@ -6,6 +9,7 @@
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/task_loop.h"
+#include "ir/loops/straight_run.h"
 
 namespace anydim::codegen_cpu {
 
@@ -60,14 +64,32 @@ class PartEmitter {
         kernel_, scratch_, program,
         one_row ? std::vector<std::int32_t>() : shared_steps(part_, kernel_.symbols()).kept,
         ir::min(plan_.length, plan_.piece), width_);
+    const auto straight = width_ > 1 ? ir::straight_run(part_, kernel_.symbols()) : std::nullopt;
+    std::optional<ProgramEmitter> along;
+    if (straight) along.emplace(kernel_, straight->program, tasks, roots);
+    const auto points = [&](Scope& row, const VectorRange& covered, ProgramEmitter& computed) {
+      emit_vector_range(kernel_, row, covered, [&](Scope& point, unsigned) {
+        tables.give(point, computed);
+        store(point, computed);
+      });
+    };
     emit_tasks(
         kernel_, tasks, outer_, plan_, begin, end,
         [&](Scope& row, llvm::Value* first, llvm::Value* last) {
-          emit_vector_range(kernel_, row, range(first, last, unroll_, whole_),
-                            [&](Scope& point, unsigned) {
-                              tables.give(point, program);
-                              store(point, program);
-                            });
+          if (!straight) return points(row, range(first, last, unroll_, whole_), program);
+          llvm::Value* from = within(row, straight->begin, first, last);
+          llvm::Value* to = within(row, straight->end, from, last);
+          // Borders are mostly shorter than a vector.
+          kernel_.loop(row, kernel_.constant(0), kernel_.constant(2), 1,
+                       [&](Scope& side, llvm::Value* number) {
+                         auto& at = kernel_.at(side);
+                         llvm::Value* left = at.CreateICmpEQ(number, kernel_.constant(0));
+                         VectorRange border = range(at.CreateSelect(left, first, to),
+                                                    at.CreateSelect(left, from, last), 1, false);
+                         if (has_narrow_borders(*straight)) border.width = 1;
+                         points(side, border, program);
+                       });
+          points(row, range(from, to, 1, false), *along);
         },
         [&](Scope& task, llvm::Value* first, llvm::Value* last) {
           tables.fill(task, program, range(first, last, 1, whole_));
@@ -82,6 +104,20 @@ class PartEmitter {
             .width = width_,
             .unroll = vectors,
             .whole = whole};
+  }
+
+  // The place, no less than `first` and no more than `last`.
+  llvm::Value* within(Scope& row, const Dim& place, llvm::Value* first, llvm::Value* last) {
+    llvm::Value* value = emit_index(kernel_, row, place);
+    auto& at = kernel_.at(row);
+    value = at.CreateBinaryIntrinsic(llvm::Intrinsic::smax, value, first);
+    return at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, last);
+  }
+
+  bool has_narrow_borders(const ir::StraightRun& straight) const {
+    const auto before = straight.begin.constant();
+    const auto after = ir::simplify(run_.extent - straight.end, kernel_.symbols()).constant();
+    return before && after && std::max(*before, *after) < width_ / 2;
   }
 
   void store(Scope& point, ProgramEmitter& program) const {

@@ -146,16 +146,15 @@ class StageEmitter {
     values_.resize(static_cast<std::size_t>(stages.accumulators));
   }
 
-  void emit() {
-    if (stages_.segments != nullptr) {
-      llvm::Value* rows = emit_index(kernel_, kernel_.root(), stages_.inner.front().extent);
-      segment_ = segment_range(kernel_, row_, *stages_.segments,
-                               row_.find(stages_.segment_variable), rows);
-    }
-    for (const ir::RowStage& stage : stages_.stages) {
-      if (stage.per_row) emit_per_row(stage);
-      else emit_pass(stage);
-    }
+  void begin() {
+    if (stages_.segments == nullptr) return;
+    llvm::Value* rows = emit_index(kernel_, kernel_.root(), stages_.inner.front().extent);
+    segment_ =
+        segment_range(kernel_, row_, *stages_.segments, row_.find(stages_.segment_variable), rows);
+  }
+  void emit(const ir::RowStage& stage) {
+    if (stage.per_row) emit_per_row(stage);
+    else emit_pass(stage);
   }
 
  private:
@@ -245,7 +244,8 @@ class StageEmitter {
                         .first = run.first,
                         .last = run.last,
                         .width = stages_.width,
-                        .unroll = stages_.unroll};
+                        .unroll = stages_.unroll,
+                        .flat = true};
       range.whole = stages_.segments == nullptr &&
                     ir::divisor(iteration.extent, kernel_.symbols()) % turn == 0;
       emit_vector_range(kernel_, scope, range, body);
@@ -286,7 +286,19 @@ std::int64_t chains_across(const std::vector<ir::Iteration>& inner, bool segment
 }
 
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages) {
-  StageEmitter(kernel, row, stages).emit();
+  Scope* const rows[]{&row};
+  emit_row_stages(kernel, rows, {&stages, 1});
+}
+
+void emit_row_stages(KernelBuilder& kernel, std::span<Scope* const> rows,
+                     std::span<const RowStages> stages) {
+  std::vector<StageEmitter> emitters;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    emitters.emplace_back(kernel, *rows[i], stages[i]);
+    emitters.back().begin();
+  }
+  for (const ir::RowStage& stage : stages.front().stages)
+    for (StageEmitter& emitter : emitters) emitter.emit(stage);
 }
 
 }  // namespace anydim::codegen_cpu

@@ -1,6 +1,7 @@
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/rows/rows_schedule.h"
+#include "codegen_cpu/rows/window_emitter.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/segments.h"
@@ -57,14 +58,22 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   const auto unroll = static_cast<unsigned>(schedule.unroll);
   const bool lanes_are_rows = schedule.across && form.outer.size() > (form.segments ? 1 : 0);
 
+  if (lanes_are_rows && schedule.together > 1)
+    if (const auto window = shared_window(form))
+      return emit_windows(kernel, form, schedule, *window);
+
   const Dim inner_count = ir::points_of(form.inner);
   ScratchLayout layout;
-  std::vector<llvm::Value*> scratch;
-  for (const ir::DType dtype : form.scratch) {
-    const auto bytes =
-        static_cast<std::int64_t>(ir::size_of(dtype)) * (lanes_are_rows ? std::int64_t{width} : 1);
-    scratch.push_back(layout.reserve(kernel, inner_count * bytes));
-  }
+  const auto reserve = [&] {
+    std::vector<llvm::Value*> scratch;
+    for (const ir::DType dtype : form.scratch) {
+      const auto bytes = static_cast<std::int64_t>(ir::size_of(dtype)) *
+                         (lanes_are_rows ? std::int64_t{width} : 1);
+      scratch.push_back(layout.reserve(kernel, inner_count * bytes));
+    }
+    return scratch;
+  };
+  const std::vector<llvm::Value*> scratch = reserve();
 
   const auto with = [&](const std::vector<ir::RowStage>& stages) {
     return RowStages{
@@ -86,6 +95,16 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
     const TaskPlan plan =
         plan_tasks(outer, form.segments ? Dim(ir::typical_segment_rows) : inner_count,
                    schedule.grain, 1, true);
+    if (schedule.together > 1 && !form.segments && !outer.empty()) {
+      std::vector<RowStages> rows{stages};
+      for (std::int64_t i = 1; i < schedule.together; ++i) {
+        rows.push_back(stages);
+        rows.back().scratch_bases = reserve();
+      }
+      emit_row_groups(kernel, kernel.root(), outer, plan, schedule.together,
+                      [&](std::span<Scope* const> group) { emit_row_stages(kernel, group, rows); });
+      return {plan.tasks, layout.bytes()};
+    }
     emit_tasks(
         kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
         [&](Scope& row, llvm::Value*, llvm::Value*) { emit_row_stages(kernel, row, stages); });

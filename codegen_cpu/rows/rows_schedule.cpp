@@ -7,6 +7,7 @@
 
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/rows/shared_window.h"
 #include "codegen_cpu/work_estimate.h"
 #include "ir/loops/segment_rows.h"
 #include "ir/region.h"
@@ -42,6 +43,32 @@ std::int64_t highest(const PlanInputs& inputs, const ir::Iteration& iteration) {
   return ir::bounds(iteration.extent, inputs.form.symbols).high;
 }
 
+// Rows of windows that are computed at once, as many as registers hold sums and a line each for,
+// beside a weight; 1: none.
+std::int64_t rows_together(const PlanInputs& inputs, const RowForm& form,
+                           const SharedWindow& window) {
+  const std::int64_t high = highest(inputs, form.outer[form.outer.size() - 2]);
+  for (std::int64_t rows = 8; rows > 1; rows /= 2)
+    if (rows <= high && rows + window.lines(rows) < inputs.target.vector_registers()) return rows;
+  return 1;
+}
+
+// Of a pass over windows, which `together` rows share: of a line's work, and of its loads alone.
+double shared_part(const SharedWindow& window, std::int64_t together) {
+  const auto of_rows = static_cast<double>(together * window.places);
+  const double part = std::min(1.0, static_cast<double>(window.lines(together)) / of_rows);
+  return window.whole ? part : (1 + part) / 2;
+}
+
+// Rows of few vectors, whose reductions take their time one after the other.
+constexpr std::int64_t short_rows = 4;
+bool is_short(const PlanInputs& inputs, const RowForm& form, std::int64_t lanes) {
+  constexpr std::int64_t most_vectors = 8;
+  const auto points = ir::points_of(form.inner).constant();
+  return !form.segments && !form.outer.empty() && form.inner.size() == 1 && lanes > 1 && points &&
+         *points <= most_vectors * lanes && inputs.target.level != Level::Baseline;
+}
+
 class RowsKind final : public KindOf<ir::RowForm> {
  public:
   std::string_view name() const override { return "rows"; }
@@ -58,7 +85,8 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const std::int64_t turns =
         inner.extent.constant().value_or(0) / std::max<std::int64_t>(along, 1);
     const std::int64_t unroll = turns > 0 && turns % 4 == 0 ? 4 : turns == 1 ? 1 : 2;
-    const RowsSchedule rows{.vector = along, .unroll = unroll, .grain = 2048};
+    RowsSchedule rows{.vector = along, .unroll = unroll, .grain = 2048};
+    if (is_short(inputs, form, along)) rows.together = short_rows;
     // Lanes may be rows of one segment's results, but not segments.
     if (form.outer.size() == (form.segments ? 1 : 0)) return {rows};
     const ir::Iteration& last = form.outer.back();
@@ -71,6 +99,10 @@ class RowsKind final : public KindOf<ir::RowForm> {
           std::max<std::int64_t>(1, points_of_a_task / std::max<std::int64_t>(*points, 1) / side);
     }
     const RowsSchedule columns{.vector = side, .grain = grain, .across = true};
+    if (const auto window = side > 1 ? shared_window(form) : std::nullopt) {
+      if (const std::int64_t together = rows_together(inputs, form, *window); together > 1)
+        return {windows(form, *window, side, together), columns, rows};
+    }
     const int gain = contiguity_along(inputs, form, last.variable) -
                      contiguity_along(inputs, form, inner.variable);
     if (gain > 0 && side > 1) return {columns, rows};
@@ -78,6 +110,16 @@ class RowsKind final : public KindOf<ir::RowForm> {
     // the rows.
     if (side > along || (side > 1 && highest(inputs, inner) < 2 * lanes)) return {rows, columns};
     return {rows};
+  }
+
+  static RowsSchedule windows(const RowForm& form, const SharedWindow& window, std::int64_t side,
+                              std::int64_t together) {
+    constexpr std::int64_t points_of_a_task = 65536;
+    const std::int64_t points = form.outer.back().extent.constant().value_or(64) *
+                                ir::points_of(form.inner).constant().value_or(window.places);
+    const std::int64_t groups = std::clamp<std::int64_t>(
+        points_of_a_task / std::max<std::int64_t>(points * together, 1), 1, 64 / together);
+    return {.vector = side, .grain = groups * together, .across = true, .together = together};
   }
 
   std::vector<ir::Schedule> space(const PlanInputs& inputs, const ir::Bucket&) const override {
@@ -113,6 +155,7 @@ class RowsKind final : public KindOf<ir::RowForm> {
     const double length =
         only ? (across ? rows : inner) : static_cast<double>(run.extent.constant().value_or(256));
     const double waste = length > 0 ? std::ceil(length / lanes) * lanes / length : 1;
+    const auto window = across && schedule.together > 1 ? shared_window(form) : std::nullopt;
     double cycles = rows * 10 / (across ? lanes : 1);
     for (const ir::RowStage& stage : form.stages) {
       const double point =
@@ -125,10 +168,17 @@ class RowsKind final : public KindOf<ir::RowForm> {
           : across
               ? chain / static_cast<double>(chains_across(form.inner, form.segments.has_value()))
               : 20 + chain / static_cast<double>(schedule.unroll);
+      if (window && !stage.per_row) {
+        cycles += rows * inner * point * waste * shared_part(*window, schedule.together);
+        continue;
+      }
       cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
     }
-    const double tasks = std::max(1.0, across ? rows / static_cast<double>(schedule.grain)
-                                              : rows * inner / static_cast<double>(schedule.grain));
+    const double elements_of_task =
+        static_cast<double>(schedule.grain) *
+        (window ? static_cast<double>(run.extent.constant().value_or(64)) : 1);
+    const double tasks = std::max(
+        1.0, across ? rows / elements_of_task : rows * inner / static_cast<double>(schedule.grain));
     return launch_seconds(inputs, cycles, ir::traffic_bytes(inputs.region, rows * inner, keys),
                           std::min(tasks, rows));
   }

@@ -1,6 +1,9 @@
 // Bodies of elementwise ops on registers; their meaning is ir/scalar.h's.
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <span>
 
 #include "codegen_cpu/scalars/math_f32.h"
@@ -89,6 +92,7 @@ class Elementwise {
                  without = op == Op::min ? llvm::Intrinsic::umin : llvm::Intrinsic::umax;
       return at().CreateBinaryIntrinsic(ir::is_signed(dtype_) ? with_sign : without, x, y);
     }
+    if (Value better = vector_extreme(op, x, y)) return select(at().CreateFCmpORD(x, x), better, x);
     auto* better = select(compare(op == Op::min ? Op::less : Op::greater, x, y), x, y);
     return select(is_nan(x), x, better);
   }
@@ -171,6 +175,57 @@ class Elementwise {
 
  private:
   llvm::IRBuilder<>& at() { return kernel_.here(); }
+
+  // The machine's own instruction: LLVM joins comparisons of two selects to more work than it is.
+  // Null where no register is as wide, or where a literal leaves LLVM better choices.
+  Value vector_extreme(Op op, Value x, Value y) {
+    if (llvm::isa<llvm::Constant>(x) || llvm::isa<llvm::Constant>(y)) return nullptr;
+    using namespace llvm::Intrinsic;
+    const bool least = op == Op::min, wide = doubles();
+    const unsigned fewest = wide ? 2 : 4;
+    if (width_ < fewest) return least_or_most_of_few(least, x, y, fewest);
+    const auto instruction = [&](ID min_ps, ID max_ps, ID min_pd, ID max_pd) {
+      return wide ? (least ? min_pd : max_pd) : (least ? min_ps : max_ps);
+    };
+    switch (width_ * (wide ? 8 : 4)) {
+      case 16:
+        return at().CreateIntrinsic(
+            instruction(x86_sse_min_ps, x86_sse_max_ps, x86_sse2_min_pd, x86_sse2_max_pd), {},
+            {x, y});
+      case 32:
+        if (kernel_.target().level == Level::Baseline) return nullptr;
+        return at().CreateIntrinsic(instruction(x86_avx_min_ps_256, x86_avx_max_ps_256,
+                                                x86_avx_min_pd_256, x86_avx_max_pd_256),
+                                    {}, {x, y});
+      case 64: {
+        if (kernel_.target().level != Level::Avx512) return nullptr;
+        constexpr std::uint32_t rounding_as_it_is = 4;
+        return at().CreateIntrinsic(instruction(x86_avx512_min_ps_512, x86_avx512_max_ps_512,
+                                                x86_avx512_min_pd_512, x86_avx512_max_pd_512),
+                                    {}, {x, y, at().getInt32(rounding_as_it_is)});
+      }
+      default: return nullptr;
+    }
+  }
+
+  // Of lanes that do not fill the smallest register: the others say nothing.
+  Value least_or_most_of_few(bool least, Value x, Value y, unsigned lanes) {
+    std::vector<int> first(lanes, llvm::PoisonMaskElem);
+    std::iota(first.begin(), first.begin() + width_, 0);
+    const auto filled = [&](Value value) -> Value {
+      if (value->getType()->isVectorTy()) return at().CreateShuffleVector(value, first);
+      auto* none = llvm::PoisonValue::get(llvm::FixedVectorType::get(value->getType(), lanes));
+      return at().CreateInsertElement(none, value, std::uint64_t{0});
+    };
+    using namespace llvm::Intrinsic;
+    const ID instruction = doubles() ? (least ? x86_sse2_min_pd : x86_sse2_max_pd)
+                                     : (least ? x86_sse_min_ps : x86_sse_max_ps);
+    Value better = at().CreateIntrinsic(instruction, {}, {filled(x), filled(y)});
+    if (!type_->isVectorTy()) return at().CreateExtractElement(better, std::uint64_t{0});
+    first.resize(width_);
+    return at().CreateShuffleVector(better, first);
+  }
+
   llvm::Type* like(llvm::Type* element) { return kernel_.vector_of(element, width_); }
   bool doubles() const { return type_->getScalarType()->isDoubleTy(); }
 

@@ -34,10 +34,12 @@ std::optional<Dim> lowest(Dim dim, const std::vector<Iteration>& iterations) {
 
 class Interior {
  public:
-  Interior(const RowForm& form, const SymbolTable& symbols)
-      : form_(form), symbols_(symbols), across_(form.outer.back()) {
+  Interior(const RowForm& form, const SymbolTable& symbols, std::size_t along, std::size_t outside)
+      : form_(form), symbols_(symbols), across_(form.outer[along]) {
     found_.stages = form.stages;
     found_.end = across_.extent;
+    for (std::size_t i = outside; i < form.outer.size(); ++i)
+      if (i != along) unknown_.push_back(form.outer[i].variable);
   }
 
   std::optional<RowInterior> find() {
@@ -57,7 +59,9 @@ class Interior {
     auto least = margin(condition);
     if (!least || !steps_mentioned(*least).empty()) return false;
     least = lowest(*least, form_.inner);
-    if (!least) return false;
+    if (!least ||
+        std::ranges::any_of(unknown_, [&](const DimLeaf& leaf) { return least->mentions(leaf); }))
+      return false;
     if (!least->mentions(across_.variable)) {
       *least = simplify(*least, symbols_);
       if (least->constant().value_or(-1) < 0) found_.not_negative.push_back(*least);
@@ -101,6 +105,7 @@ class Interior {
   const RowForm& form_;
   const SymbolTable& symbols_;
   const Iteration& across_;
+  std::vector<DimLeaf> unknown_;  // where the interior is looked for
   RowInterior found_;
   bool any_ = false;
 };
@@ -109,7 +114,12 @@ class Interior {
 
 std::optional<RowInterior> row_interior(const RowForm& form, const SymbolTable& symbols) {
   if (form.outer.empty()) return std::nullopt;
-  return Interior(form, symbols).find();
+  return row_interior(form, symbols, form.outer.size() - 1, form.outer.size());
+}
+
+std::optional<RowInterior> row_interior(const RowForm& form, const SymbolTable& symbols,
+                                        std::size_t along, std::size_t outside) {
+  return Interior(form, symbols, along, outside).find();
 }
 
 }  // namespace anydim::ir

@@ -2,6 +2,7 @@
 // the border of what they look at, as most of a convolution's or a pooling's do not.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -21,5 +22,9 @@ struct RowInterior {
 
 // nullopt where no condition can be left out, or where rows have no outer iteration.
 std::optional<RowInterior> row_interior(const RowForm& form, const SymbolTable& symbols);
+// The same along outer iteration `along` in place of the last, over the first `outside` of the
+// others alone: conditions that mention further ones stay.
+std::optional<RowInterior> row_interior(const RowForm& form, const SymbolTable& symbols,
+                                        std::size_t along, std::size_t outside);
 
 }  // namespace anydim::ir

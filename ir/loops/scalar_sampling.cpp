@@ -29,6 +29,7 @@ std::int32_t ProgramBuilder::padded(const Binding& binding, const Index& index) 
   Index at = index;
   std::vector<ScalarStep::Condition> inside;
   for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i].is_constant(0) && after[i].is_constant(0)) continue;
     std::int64_t axis =
         axes.empty() ? static_cast<std::int64_t>(i) : axes[i].constant().value_or(0);
     if (axis < 0) axis += static_cast<std::int64_t>(x.rank());

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -103,6 +104,36 @@ TEST(RowInterior, KeepsWhatItCannotTell) {
   EXPECT_TRUE(asks(*interior));
   EXPECT_EQ(interior->begin, Dim(1));
   EXPECT_FALSE(interior_of(sum_of_windows("mod($c0 + $r0, 5)", "mod($c0 + $r0, 5) < w")));
+}
+
+// Of a plane's windows, along lines what the places' conditions ask stays.
+TEST(RowInterior, LeavesConditionsOfFurtherIterations) {
+  const LoopForm form = parse_loop_form(R"(rows
+  parameter 0: Tensor[(h, w), f32]
+  result 0: Tensor[(h, w), f32]
+  where h in [0, 1000], w in [0, 1000]
+  for $r0 < h, $r1 < w over $c0 < 3, $c1 < 3
+  accumulators 1
+  stage
+    #0: f32 = load 0[$c0 + $r0 - 1, $c1 + $r1 - 1]
+    #1: f32 = 0
+    #2: f32 = guarded(#0, #1) where 0 <= $c0 + $r0 - 1 and $c0 + $r0 - 1 < h and 0 <= $c1 + $r1 - 1 and $c1 + $r1 - 1 < w
+    accumulated 0: f32 = sum of #2
+  row result
+    #0: f32 = accumulated 0
+    store 0[$r0, $r1] = #0
+)");
+  const auto& rows = std::get<RowForm>(form.kind);
+  const auto lines = row_interior(rows, form.symbols, 0, 0);
+  ASSERT_TRUE(lines);
+  EXPECT_TRUE(lines->not_negative.empty());
+  EXPECT_EQ(at(lines->begin, 5, 9), 1);
+  EXPECT_EQ(at(lines->end, 5, 9), 8);
+  const auto& steps = lines->stages.front().program.steps;
+  const auto guarded =
+      std::ranges::find_if(steps, [](const ScalarStep& step) { return step.is<step::Guarded>(); });
+  ASSERT_NE(guarded, steps.end());
+  EXPECT_EQ(guarded->as<step::Guarded>().conditions.size(), 2);
 }
 
 }  // namespace
