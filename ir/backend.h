@@ -197,6 +197,10 @@ class Backend {
   // what is rounded lies in memory as 16 bits.
   virtual bool rounds_keys_and_values() const { return false; }
 
+  // Whether multiplications of f32 are what products wait for, so that convolutions with fewer of
+  // them and more additions in memory (passes/winograd.h) are faster.
+  virtual bool saves_multiplications() const { return false; }
+
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a
   // region that derive_loop_form accepts, but for what joins_rows_to_products() keeps apart.
   virtual std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const = 0;

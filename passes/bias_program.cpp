@@ -153,8 +153,7 @@ const Tensor& constant(const ElementProgram& element, std::size_t position) {
 Dim place_of(Keys keys, SymbolTable& symbols) {
   if (keys == Keys::Own) return row_index();
   const DimLeaf between = loop_leaf(LoopRole::Key, 1);
-  const SymbolInfo* rows = symbols.find(row_index().leaf());
-  SymbolInfo others = rows != nullptr ? *rows : SymbolInfo{};
+  SymbolInfo others = symbols.info(row_index().leaf());
   others.low = 1;
   others.high = std::max<std::int64_t>(others.high, 1);
   symbols.declare(between, others);

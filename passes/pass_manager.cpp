@@ -30,6 +30,7 @@
 #include "passes/simplify_views.h"
 #include "passes/split_batches.h"
 #include "passes/unify_dims.h"
+#include "passes/winograd.h"
 
 namespace anydim::passes {
 

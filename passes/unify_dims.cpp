@@ -21,11 +21,6 @@ bool demands_agreement(Relation relation) {
          relation == Relation::ExpandsTo;
 }
 
-SymbolInfo info_of(const Function& function, const std::string& symbol) {
-  const SymbolInfo* found = function.symbols.find(symbol);
-  return found == nullptr ? SymbolInfo{} : *found;
-}
-
 // What is known of a symbol that is both; nullopt where nothing can be.
 std::optional<SymbolInfo> both(const SymbolInfo& a, const SymbolInfo& b) {
   SymbolInfo info = a.low >= b.low && a.high <= b.high ? a : b;
@@ -128,9 +123,9 @@ class Unifier {
   bool write(const Dim& symbol, const Dim& as) {
     if (symbol.kind() != Dim::Kind::Symbol || as.mentions(symbol.leaf())) return false;
     const std::string& name = symbol.leaf().symbol;
-    const SymbolInfo info = info_of(function_, name);
+    const SymbolInfo info = function_.symbols.info(symbol.leaf());
     if (as.kind() == Dim::Kind::Symbol) {
-      const auto joined = both(info_of(function_, as.leaf().symbol), info);
+      const auto joined = both(function_.symbols.info(as.leaf()), info);
       if (!joined) return false;
       function_.symbols.declare(as.leaf().symbol, *joined);
     } else if (allowed_ == As::Symbol || has_broadcast(as) ||

@@ -129,9 +129,7 @@ Interval Facts::symbol_bounds(const DimLeaf& leaf) {
 }
 
 Interval Facts::compute_symbol_bounds(const DimLeaf& leaf) {
-  static const SymbolInfo unknown;
-  const SymbolInfo* found = symbols_.find(leaf);
-  const SymbolInfo& info = found != nullptr ? *found : unknown;
+  const SymbolInfo& info = symbols_.info(leaf);
   Interval range{info.low, info.high};
   if (const auto raised = raised_.find(leaf); raised != raised_.end())
     range.low = std::max(range.low, raised->second);

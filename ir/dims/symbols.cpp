@@ -58,6 +58,12 @@ const SymbolInfo* SymbolTable::find(const DimLeaf& leaf) const {
   return found == variables_.end() ? nullptr : &found->second;
 }
 
+const SymbolInfo& SymbolTable::info(const DimLeaf& leaf) const {
+  static const SymbolInfo undeclared;
+  const SymbolInfo* found = find(leaf);
+  return found == nullptr ? undeclared : *found;
+}
+
 bool SymbolTable::narrow(const std::string& name, Interval range, const std::string& reason) {
   if (!contains(name)) declare(name);
   SymbolInfo& info = infos_.find(name)->second;
@@ -168,9 +174,7 @@ std::optional<Proof> symbol_equals(const Dim& a, const Dim& b, const SymbolTable
   if (b.kind() == Dim::Kind::Symbol)
     return a.is_constant() ? symbol_equals(b, a, symbols) : std::nullopt;
   if (a.kind() != Dim::Kind::Symbol || !b.is_constant()) return std::nullopt;
-  static const SymbolInfo undeclared;
-  const SymbolInfo* found = symbols.find(a.leaf());
-  const SymbolInfo& info = found != nullptr ? *found : undeclared;
+  const SymbolInfo& info = symbols.info(a.leaf());
   if (info.below) return std::nullopt;
   const std::int64_t value = b.constant_part();
   if (value < info.low || value > info.high || (info.multiple > 1 && value % info.multiple != 0))

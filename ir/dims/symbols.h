@@ -40,11 +40,12 @@ class SymbolTable {
   void declare(const std::string& name, SymbolInfo info = {});
   // A symbol not yet in the table, named after `stem` (`stem`, `stem_1`, ...), unbacked.
   Dim fresh(std::string_view stem);
-  // null: unknown (then the default SymbolInfo holds)
-  const SymbolInfo* find(std::string_view name) const;
+  const SymbolInfo* find(std::string_view name) const;  // null: not declared
   // A leaf of any kind but Element; names() lists symbols only.
   void declare(const DimLeaf& leaf, SymbolInfo info);
   const SymbolInfo* find(const DimLeaf& leaf) const;
+  // What holds of the leaf: the default SymbolInfo where it is not declared.
+  const SymbolInfo& info(const DimLeaf& leaf) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   // Intersects the range; true when it became narrower (then `reason` is kept). An empty
   // intersection throws Error{Unsupported} naming the symbol, both ranges and both reasons.

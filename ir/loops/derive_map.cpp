@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "ir/loops/derive.h"
 #include "ir/loops/scalar_program.h"
@@ -7,44 +8,87 @@ namespace anydim::ir::derive {
 
 namespace {
 
-// A part that copies `extent` places along an axis of `source`, from `from` on, to those of the
-// output from `to` on.
+// Copies `extent` places along an axis of `source`, from `from` on, to those of the output from
+// `to` on.
 struct Piece {
   ValueId source = no_value;
   Dim from = 0, to = 0, extent;
 };
 
-void add_piece(AccessContext& context, const Piece& piece, std::size_t axis, std::int32_t output,
-               MapForm& form) {
+std::vector<Dim> dims_of(const AccessContext& context, const Piece& piece, std::size_t axis) {
   std::vector<Dim> dims = context.subgraph->tensor(piece.source).dims;
   dims[axis] = piece.extent;
+  return dims;
+}
+
+// A part that copies pieces of equal dims.
+MapPart part_of(AccessContext& context, std::span<const Piece> pieces, std::size_t axis,
+                std::int32_t output) {
   MapPart part;
   std::vector<Dim> index;
-  for (const Dim& dim : dims) {
+  for (const Dim& dim : dims_of(context, pieces.front(), axis)) {
     part.space.push_back(context.iterate(LoopRole::Point, dim));
     index.push_back(part.space.back().index());
   }
   const Dim along = index[axis];
-  index[axis] = along + piece.from;
   ProgramBuilder builder(context);
-  std::int32_t step = builder.element(piece.source, index);
+  for (const Piece& piece : pieces) {
+    index[axis] = along + piece.from;
+    const std::int32_t step = builder.element(piece.source, index);
+    index[axis] = along + piece.to;
+    part.stores.push_back({output, index, step});
+  }
   part.program = builder.take();
-  prune(part.program, {&step});
-  index[axis] = along + piece.to;
-  part.stores.push_back({output, index, step});
-  form.parts.push_back(std::move(part));
+  std::vector<std::int32_t*> roots;
+  for (Store& store : part.stores) roots.push_back(&store.step);
+  prune(part.program, roots);
+  return part;
 }
 
-// One part an operand of a concat that is itself an output: no guards, every part a plain loop.
+std::ptrdiff_t loads_of(const MapPart& part) {
+  return std::ranges::count_if(part.program.steps,
+                               [](const ScalarStep& step) { return step.is<step::Load>(); });
+}
+
+// A part each, or one for all where it loads elements once that several of them read.
+void add_pieces(AccessContext& context, const std::vector<Piece>& pieces, std::size_t axis,
+                std::int32_t output, MapForm& form) {
+  std::vector<MapPart> apart;
+  std::ptrdiff_t loads = 0;
+  for (const Piece& piece : pieces) {
+    apart.push_back(part_of(context, {&piece, 1}, axis, output));
+    loads += loads_of(apart.back());
+  }
+  if (pieces.size() > 1) {
+    MapPart together = part_of(context, pieces, axis, output);
+    if (loads_of(together) < loads) {
+      form.parts.push_back(std::move(together));
+      return;
+    }
+  }
+  std::ranges::move(apart, std::back_inserter(form.parts));
+}
+
+// The operands of a concat that is itself an output: no guards, every part a plain loop.
 void add_concat(AccessContext& context, const Binding& concat, std::int32_t output, MapForm& form) {
   const Subgraph& subgraph = *context.subgraph;
   const std::size_t axis = axis_from_front(concat, subgraph.tensor(concat.results[0]).rank());
+  std::vector<std::vector<Piece>> groups;  // of equal dims
   Dim offset = 0;
   for (ValueId operand : concat.operands) {
     const Dim& extent = subgraph.tensor(operand).dims[axis];
-    add_piece(context, {.source = operand, .to = offset, .extent = extent}, axis, output, form);
+    const Piece piece{.source = operand, .to = offset, .extent = extent};
+    const std::vector<Dim> dims = dims_of(context, piece, axis);
+    const auto alike = std::ranges::find_if(groups, [&](const std::vector<Piece>& group) {
+      return subgraph.definition(operand) != nullptr &&
+             subgraph.definition(group.front().source) != nullptr &&
+             dims_of(context, group.front(), axis) == dims;
+    });
+    if (alike == groups.end()) groups.push_back({piece});
+    else alike->push_back(piece);
     offset = offset + extent;
   }
+  for (const std::vector<Piece>& group : groups) add_pieces(context, group, axis, output, form);
 }
 
 // The update; and what stands around it, unless that is where the result lies already.
@@ -57,11 +101,11 @@ void add_overwrite(AccessContext& context, const Binding& overwrite, std::int32_
   const Dim start = given_elements(subgraph, overwrite, "start", 2).at(0);
   const Dim& extent = subgraph.tensor(update).dims[axis];
   const Dim end = start + extent;
-  add_piece(context, {.source = update, .to = start, .extent = extent}, axis, output, form);
+  add_pieces(context, {{.source = update, .to = start, .extent = extent}}, axis, output, form);
   if (is_in_place(overwrite)) return;
-  add_piece(context, {.source = x, .extent = start}, axis, output, form);
-  add_piece(context, {.source = x, .from = end, .to = end, .extent = dims[axis] - end}, axis,
-            output, form);
+  add_pieces(context, {{.source = x, .extent = start}}, axis, output, form);
+  add_pieces(context, {{.source = x, .from = end, .to = end, .extent = dims[axis] - end}}, axis,
+             output, form);
 }
 
 // Whether the op is written piece by piece where its result is one of the kernel's.

@@ -80,8 +80,7 @@ class Binder {
   }
 
   void check_range(const std::string& symbol, Place place) const {
-    const SymbolInfo* declared = function_.symbols.find(symbol);
-    const SymbolInfo info = declared != nullptr ? *declared : SymbolInfo{};
+    const SymbolInfo& info = function_.symbols.info({.symbol = symbol});
     const std::int64_t got = values_.find(symbol)->second;
     const std::string shown = info.unbacked ? "" : symbol;
     const std::string reason =

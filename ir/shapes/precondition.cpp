@@ -47,8 +47,7 @@ Proof prove_multiple(const Dim& left, const Dim& right, const SymbolTable& symbo
 // and looking for a contradiction.
 std::optional<std::int64_t> implied_high(const Precondition& precondition, const Dim& symbol,
                                          const Dim& other, const SymbolTable& symbols) {
-  const SymbolInfo* known = symbols.find(symbol.leaf().symbol);
-  const SymbolInfo info = known != nullptr ? *known : SymbolInfo{};
+  const SymbolInfo& info = symbols.info(symbol.leaf());
   const std::int64_t candidate = std::max<std::int64_t>(bounds(other, symbols).high, 1);
   if (candidate >= info.high) return std::nullopt;
   SymbolTable beyond = symbols;

@@ -34,8 +34,7 @@ void bind_rule(RuleContext& context) {
   const std::vector<Dim>& dims = context.binding.dims;
   if (dims.size() != 2 || dims[0].kind() != Dim::Kind::Symbol)
     context.malformed("expected a symbol and its upper bound");
-  SymbolInfo opened;
-  if (const SymbolInfo* declared = context.symbols.find(dims[0].leaf().symbol)) opened = *declared;
+  SymbolInfo opened = context.symbols.info(dims[0].leaf());
   opened.high = std::min(opened.high, bounds(dims[1], context.symbols).high);
   if (!opened.below && !dims[1].mentions(dims[0].leaf()))
     opened.below = info_of({{}, dims[1]}, context.symbols).below;

@@ -1,0 +1,326 @@
+#include "passes/winograd.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ir/dims/symbols.h"
+#include "ir/expand.h"
+#include "ir/loops/scalar_access.h"
+#include "ir/shapes/infer.h"
+#include "ir/shapes/shape_rules.h"
+#include "passes/binding_writer.h"
+#include "passes/rewrite.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+// A tile is `results` x `results` results of one image and channel, `taps` x `taps` elements of the
+// image and as many products.
+constexpr std::size_t window = 3, results = 2, taps = results + window - 1;
+using Row = std::array<ValueId, taps>;
+template <std::size_t size>
+using Grid = std::array<std::array<ValueId, size>, size>;
+constexpr std::int64_t places_of_window = window * window;
+using Integers = std::vector<std::int64_t>;
+// Fewer channels in or out leave too few multiplications a moved element.
+constexpr std::int64_t fewest_channels = 32;
+// Fewer tiles of an image read more of the weight than they multiply less.
+constexpr std::int64_t fewest_tiles = 8;
+// Tiles and their products together are four times as large as the image and the result: of one
+// image, more bytes than these are too many. Where none knows how large images are, they are taken
+// to be small where there are as many channels as this.
+constexpr std::int64_t most_bytes = std::int64_t{64} << 20, channels_of_small_images = 128,
+                       most_known = default_symbol_maximum / 4;
+
+// The weight of the products, [taps * taps, C, K], from that of the convolution, [K, 9 C] with
+// columns (3, 3, C): G g G' for each pair of channels, with the rows (1, 0, 0), (1, 1, 1) / 2, (1,
+// -1, 1) / 2, (0, 0, 1) of G.
+class Filter : public TensorSource {
+ public:
+  // `outputs`: K.
+  Filter(Tensor weight, std::int64_t outputs) : weight_(std::move(weight)), outputs_(outputs) {}
+
+  void read(std::span<std::byte> to) const override {
+    const Tensor opened = weight_.opened();
+    const auto from = opened.as<float>();
+    const std::span into(reinterpret_cast<float*>(to.data()), to.size() / sizeof(float));
+    const auto outputs = static_cast<std::size_t>(outputs_), columns = from.size() / outputs,
+               channels = columns / (places_of_window);
+    for (std::size_t c = 0; c < channels; ++c)
+      for (std::size_t k = 0; k < outputs; ++k) {
+        const float* element = from.data() + k * columns + c;
+        std::array<std::array<float, taps>, window> along{};  // the columns of G g'
+        for (std::size_t i = 0; i < window; ++i)
+          along[i] = transformed(element[(3 * i) * channels], element[(3 * i + 1) * channels],
+                                 element[(3 * i + 2) * channels]);
+        for (std::size_t j = 0; j < taps; ++j) {
+          const auto down = transformed(along[0][j], along[1][j], along[2][j]);
+          for (std::size_t i = 0; i < taps; ++i)
+            into[((i * taps + j) * channels + c) * outputs + k] = down[i];
+        }
+      }
+  }
+
+ private:
+  static std::array<float, taps> transformed(float a, float b, float c) {
+    return {a, (a + b + c) / 2, (a - b + c) / 2, c};
+  }
+
+  Tensor weight_;
+  std::int64_t outputs_;
+};
+
+struct Convolution {
+  ValueId image = no_value;  // what windows lie over
+  std::vector<std::int64_t> dilations;
+  std::vector<Dim> places;  // of the result
+  Dim images;
+  std::int64_t channels = 0, outputs = 0;
+  Tensor weight;  // outputs * 9 * channels elements
+};
+
+// Tiles of all images: those whose first results are side by side follow each other where windows
+// are dilated.
+struct Tiles {
+  explicit Tiles(const Convolution& convolution)
+      : down(ceil_div(convolution.places[0],
+                      static_cast<std::int64_t>(results) * convolution.dilations[0])),
+        across(ceil_div(convolution.places[1],
+                        static_cast<std::int64_t>(results) * convolution.dilations[1])),
+        of_image(down * convolution.dilations[0] * across * convolution.dilations[1]),
+        all(convolution.images * of_image) {}
+
+  Dim down, across, of_image, all;
+};
+
+class Rewriter {
+ public:
+  explicit Rewriter(Function& function) : function_(function) {}
+
+  bool run() {
+    std::vector<Binding> made;
+    bool changed = false;
+    for (Binding& binding : function_.body.bindings) {
+      const auto found = convolution(binding);
+      if (found) {
+        BindingWriter writer(function_, made, binding.source,
+                             function_.values[binding.results[0]].name + "_tiles");
+        write(*found, binding.results[0], writer);
+        changed = true;
+      } else {
+        if (binding.results.size() == 1) definitions_.emplace(binding.results[0], binding);
+        made.push_back(std::move(binding));
+      }
+    }
+    function_.body.bindings = std::move(made);
+    if (changed) drop_dead(function_);
+    return changed;
+  }
+
+ private:
+  const std::vector<Dim>& dims(ValueId value) const { return function_.tensor_type(value).dims; }
+
+  const Binding* defined(ValueId value, Op op) const {
+    const auto found = definitions_.find(value);
+    return found != definitions_.end() && found->second.op == op ? &found->second : nullptr;
+  }
+  // What a value is a reshape of, or itself.
+  ValueId unshaped(ValueId value) const {
+    const auto found = definitions_.find(value);
+    return found != definitions_.end() && info(found->second.op).has(traits::reshapes)
+               ? found->second.operands[0]
+               : value;
+  }
+  const Binding* transposed(ValueId value, const std::vector<std::size_t>& order) const {
+    const Binding* move = defined(value, Op::transpose);
+    return move != nullptr && permutation(*move, order.size()) == order ? move : nullptr;
+  }
+
+  // A product over rows of windows, [N, H W, 9 C], with the turned weight.
+  std::optional<Convolution> convolution(const Binding& product) const {
+    if (product.op != Op::matmul || function_.tensor_type(product.results[0]).dtype != DType::F32 ||
+        dims(product.operands[0]).size() != 3)
+      return std::nullopt;
+    Convolution found;
+    const Binding* moved = transposed(unshaped(product.operands[0]), {0, 1, 2, 4, 5, 3});
+    const Binding* windows = moved == nullptr ? nullptr : defined(moved->operands[0], Op::windows);
+    if (windows == nullptr) return std::nullopt;
+    if (integers_attribute(*windows, "sizes") != std::vector<std::int64_t>{window, window} ||
+        integers_or_ones(*windows, "strides", 2) != std::vector<std::int64_t>{1, 1} ||
+        normalised_axes(*windows, 4) != std::vector<std::size_t>{1, 2})
+      return std::nullopt;
+    found.image = windows->operands[0];
+    found.dilations = integers_or_ones(*windows, "dilations", 2);
+    const std::vector<Dim>& all = dims(windows->results[0]);
+    found.images = all[0];
+    found.places = {all[1], all[2]};
+    const auto channels = all[3].constant();
+    const Binding* turn = transposed(product.operands[1], {1, 0});
+    const Binding* constant =
+        turn == nullptr ? nullptr : defined(unshaped(turn->operands[0]), Op::constant);
+    if (constant == nullptr || !channels) return std::nullopt;
+    found.channels = *channels;
+    found.outputs = dims(turn->operands[0])[0].constant().value_or(0);
+    const Tensor& weight = tensor_attribute(*constant, "value");
+    const std::vector<Dim> expected{found.images, found.places[0] * found.places[1],
+                                    found.channels * places_of_window};
+    if (dims(product.operands[0]) != expected ||
+        weight.elements() != found.outputs * found.channels * places_of_window ||
+        !is_worth_it(found))
+      return std::nullopt;
+    found.weight = weight;
+    return found;
+  }
+
+  bool is_worth_it(const Convolution& convolution) const {
+    const std::int64_t channels = std::min(convolution.channels, convolution.outputs);
+    if (channels < fewest_channels) return false;
+    const std::int64_t tiles = bounds(Tiles(convolution).of_image, function_.symbols).high;
+    if (tiles < fewest_tiles) return false;
+    const std::int64_t all = convolution.channels + convolution.outputs,
+                       bytes_of_tile = static_cast<std::int64_t>(taps * taps * sizeof(float)) * all;
+    if (tiles <= most_bytes / bytes_of_tile) return true;
+    return tiles > most_known && channels >= channels_of_small_images;
+  }
+
+  // Zeros around what the windows lie over, so that they fill whole tiles; what
+  // reaches over the image belongs to results that are cut off.
+  ValueId padded(const Convolution& convolution, BindingWriter& writer) const {
+    ValueId source = convolution.image;
+    Integers before{0, 0}, after{0, 0};
+    if (const Binding* pad = defined(source, Op::pad);
+        pad != nullptr && pad->operands.size() == 1 &&
+        string_attribute(*pad, "mode") == "constant" &&
+        normalised_axes(*pad, 4) == std::vector<std::size_t>{1, 2}) {
+      source = pad->operands[0];
+      before = integers_attribute(*pad, "before");
+      after = integers_attribute(*pad, "after");
+    }
+    for (std::size_t i = 0; i < after.size(); ++i)
+      after[i] += static_cast<std::int64_t>(results) * convolution.dilations[i] - 1;
+    return writer.emit(Op::pad, {source},
+                       {{"axes", Integers{1, 2}}, {"before", before}, {"after", after}});
+  }
+
+  // B' d B of each tile, [taps * taps, tiles, C].
+  ValueId transformed_image(const Convolution& convolution, BindingWriter& writer) const {
+    const Tiles tiles(convolution);
+    const auto& [d, e] = std::tie(convolution.dilations[0], convolution.dilations[1]);
+    const auto side = static_cast<std::int64_t>(taps), step = static_cast<std::int64_t>(results);
+    const ValueId windows = writer.emit(Op::windows, {padded(convolution, writer)},
+                                        {{"axes", Integers{1, 2}},
+                                         {"sizes", Integers{side * d, side * e}},
+                                         {"strides", Integers{step * d, step * e}}});
+    const ValueId parted = writer.reshaped(windows, {convolution.images, tiles.down, tiles.across,
+                                                     convolution.channels, side, d, side, e});
+    const ValueId laid =
+        writer.emit(Op::transpose, {parted}, {{"perm", Integers{4, 6, 0, 1, 5, 2, 7, 3}}});
+    Grid<taps> elements{};
+    for (std::size_t i = 0; i < taps; ++i)
+      for (std::size_t j = 0; j < taps; ++j)
+        elements[i][j] = writer.reshaped(
+            part(laid, {i, j}, writer),
+            {1, convolution.images, tiles.down, d, tiles.across, e, convolution.channels});
+    const Grid<taps> sums = along_both<taps>(elements, [&](const Row& x) {
+      return std::array{writer.emit(Op::sub, {x[0], x[2]}), writer.emit(Op::add, {x[1], x[2]}),
+                        writer.emit(Op::sub, {x[2], x[1]}), writer.emit(Op::sub, {x[1], x[3]})};
+    });
+    return writer.reshaped(stacked(sums, writer), {side * side, tiles.all, convolution.channels});
+  }
+
+  void write(const Convolution& convolution, ValueId result, BindingWriter& writer) const {
+    const Tiles tiles(convolution);
+    const auto side = static_cast<std::int64_t>(taps), step = static_cast<std::int64_t>(results);
+    const auto& [d, e] = std::tie(convolution.dilations[0], convolution.dilations[1]);
+    const ValueId weight =
+        writer.constant({DType::F32,
+                         {side * side, convolution.channels, convolution.outputs},
+                         std::make_shared<Filter>(convolution.weight, convolution.outputs)});
+    const ValueId products =
+        writer.emit(Op::matmul, {transformed_image(convolution, writer), weight});
+    const ValueId parted = writer.reshaped(products, {side * side, convolution.images, tiles.down,
+                                                      d, tiles.across, e, convolution.outputs});
+    Grid<taps> elements{};
+    for (std::size_t i = 0; i < taps; ++i)
+      for (std::size_t j = 0; j < taps; ++j) elements[i][j] = part(parted, {i * taps + j}, writer);
+    // A' m A
+    const auto tile = along_both<results>(elements, [&](const Row& x) {
+      const ValueId both = writer.emit(Op::add, {x[0], x[1]}),
+                    apart = writer.emit(Op::sub, {x[1], x[2]});
+      return std::array{writer.emit(Op::add, {both, x[2]}), writer.emit(Op::sub, {apart, x[3]})};
+    });
+    // [2, 2, N, down, d, across, e, K], of which a tile's rows and columns go between.
+    const ValueId apart = writer.reshaped(
+        stacked(tile, writer),
+        {step, step, convolution.images, tiles.down, d, tiles.across, e, convolution.outputs});
+    const ValueId laid =
+        writer.emit(Op::transpose, {apart}, {{"perm", Integers{2, 3, 0, 4, 5, 1, 6, 7}}});
+    const ValueId whole = writer.reshaped(laid, {convolution.images, tiles.down * (step * d),
+                                                 tiles.across * (step * e), convolution.outputs});
+    const auto& [height, width] = std::tie(convolution.places[0], convolution.places[1]);
+    const ValueId begins = writer.shape({0, 0}), ends = writer.shape({height, width}),
+                  axes = writer.shape({1, 2});
+    const ValueId cut = writer.emit(Op::dyn_strided_slice, {whole, begins, ends, axes});
+    const ValueId shape = writer.shape({convolution.images, height * width, convolution.outputs});
+    writer.emit(Op::dyn_reshape, {cut, shape}, {{"zero_copies", std::int64_t{0}}}, result);
+  }
+
+  // The values, of equal dims that begin with 1, one behind the other.
+  template <std::size_t size>
+  static ValueId stacked(const Grid<size>& values, BindingWriter& writer) {
+    std::vector<ValueId> all;
+    for (const auto& row : values) all.insert(all.end(), row.begin(), row.end());
+    return writer.emit(Op::concat, std::move(all), {{"axis", std::int64_t{0}}});
+  }
+
+  // The part of a value at one index of each of its first axes.
+  static ValueId part(ValueId value, std::vector<std::size_t> index, BindingWriter& writer) {
+    Integers axes, starts, ends;
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      axes.push_back(static_cast<std::int64_t>(i));
+      starts.push_back(static_cast<std::int64_t>(index[i]));
+      ends.push_back(starts.back() + 1);
+    }
+    return writer.emit(Op::strided_slice, {value},
+                       {{"axes", axes}, {"starts", starts}, {"ends", ends}});
+  }
+
+  // One transformation of four elements into `size`, of every column, then of every row.
+  template <std::size_t size, typename Transformation>
+  static Grid<size> along_both(const Grid<taps>& elements, const Transformation& transformation) {
+    std::array<Row, size> down{};
+    for (std::size_t j = 0; j < taps; ++j) {
+      const std::array<ValueId, size> column =
+          transformation(Row{elements[0][j], elements[1][j], elements[2][j], elements[3][j]});
+      for (std::size_t i = 0; i < size; ++i) down[i][j] = column[i];
+    }
+    Grid<size> both{};
+    for (std::size_t i = 0; i < size; ++i) both[i] = transformation(down[i]);
+    return both;
+  }
+
+  Function& function_;
+  std::map<ValueId, Binding> definitions_;
+};
+
+}  // namespace
+
+void winograd(Module& module, PassContext& context) {
+  if (context.options.precision != DType::F32 ||
+      (context.backend != nullptr && !context.backend->saves_multiplications()))
+    return;
+  bool changed = false;
+  for (Function& function : module.functions) changed = Rewriter(function).run() || changed;
+  if (changed) infer_types(module);
+}
+
+}  // namespace anydim::passes
