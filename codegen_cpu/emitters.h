@@ -33,8 +33,8 @@ struct RowStages {
 // Partial results of a reduction whose lanes are rows; their latencies overlap.
 std::int64_t chains_across(const std::vector<ir::Iteration>& inner, bool segments);
 void emit_row_stages(KernelBuilder& kernel, Scope& row, const RowStages& stages);
-// Of some rows, each with scratch vectors of its own, stage by stage: one row's chains of
-// operations fill the time that another's take. Scopes are of one block.
+// Emits the stages of some rows, each with scratch vectors of its own, stage by stage: one row's
+// chains of operations fill the time that another's take. Scopes are of one block.
 void emit_row_stages(KernelBuilder& kernel, std::span<Scope* const> rows,
                      std::span<const RowStages> stages);
 

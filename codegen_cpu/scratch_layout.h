@@ -13,7 +13,7 @@ class ScratchLayout {
   // Address of the next `bytes` (over region symbols), aligned to a line; computed at the kernel's
   // entry.
   llvm::Value* reserve(KernelBuilder& kernel, const ir::Dim& bytes);
-  // Of all parts.
+  // All parts together take so many.
   const ir::Dim& bytes() const { return bytes_; }
 
  private:

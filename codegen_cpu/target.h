@@ -18,7 +18,7 @@ enum class Level {
 
 std::string_view name_of(Level level);
 
-// Of a cache, on every x86-64 processor.
+// A cache has such lines on every x86-64 processor.
 inline constexpr std::int64_t line_bytes = 64;
 
 struct Target {

@@ -22,7 +22,7 @@ Stride stride_along(const ir::Dim& offset, const ir::DimLeaf& variable);
 // shared by threads.
 class AccessStrides {
  public:
-  // Of the loads of `program`, which is the form's own, then of its stores.
+  // Strides of the loads of `program`, which is the form's own, then of its stores.
   std::vector<Stride> of(const PlanInputs& inputs, const ir::ScalarProgram& program,
                          const std::vector<ir::Store>& stores, const ir::DimLeaf& variable);
 

@@ -247,7 +247,7 @@ class CountedOp {
     body.parameters = {trip, going_on, kept, wanted, at};
     const Attributes all_dims{{"keepdims", std::int64_t{0}}},
         of_class{{"axes", std::vector<std::int64_t>{2}}, {"keepdims", std::int64_t{1}}};
-    // Of 32 bits where they suffice, which go through vectors twice as fast.
+    // Numbers have 32 bits where they suffice, which go through vectors twice as fast.
     const bool narrow =
         bounds(boxes, function_.symbols).high <= std::numeric_limits<std::int32_t>::max();
     const DType number = narrow ? DType::I32 : DType::I64;

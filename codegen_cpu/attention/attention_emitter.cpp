@@ -562,7 +562,7 @@ class AttentionEmitter {
         *weights_ = nullptr, *row_maxima_ = nullptr, *bases_ = nullptr, *scales_ = nullptr,
         *tile_ = nullptr;
   Value *maxima_ = nullptr, *sums_ = nullptr, *outputs_ = nullptr;
-  // Of the task and the key block being emitted
+  // What the task and the key block being emitted have.
   Value *first_row_ = nullptr, *task_rows_ = nullptr, *first_key_ = nullptr, *block_keys_ = nullptr;
 };
 

@@ -17,7 +17,8 @@ std::optional<double> factor_of(const ir::ScalarProgram& score);
 llvm::Value* without_missing(KernelBuilder& kernel, ElementVectors& vectors, llvm::Value* scores,
                              llvm::Value* mask);
 
-// Of vectors of scores less the largest, at most 0; with a factor, of products less the largest.
+// Weights of vectors of scores less the largest, at most 0; with a factor, of products less the
+// largest.
 llvm::Value* emit_weight(KernelBuilder& kernel, Scope& scope, ir::DType dtype,
                          llvm::Value* difference, const std::optional<double>& factor);
 

@@ -52,7 +52,8 @@ class Dots {
     }
   }
 
-  // Of a vector's number of keys from position j on; the last one's stands for those behind it.
+  // Pointers to a vector's number of keys from position j on; the last one's stands for those
+  // behind it.
   std::vector<Value*> pointers(Scope& scope, Value* first, Value* stride, Value* j) {
     auto& builder = kernel_.at(scope);
     Value* last = builder.CreateSub(builder.CreateSub(dots_.count, kernel_.constant(1)), j);

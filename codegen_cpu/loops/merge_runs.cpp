@@ -102,7 +102,7 @@ void RunMerger::merge_back(Scope& scope, const Merge& merge, llvm::Value* place)
   move(scope, back_, heads, take_right, -1);
 }
 
-// Of a run that is used up, some other entry of the array.
+// Where a run is used up its head is some other entry of the array.
 RunMerger::Heads RunMerger::load_heads(Scope& scope, const Merge& merge, const Cursor& cursor) {
   const auto next = [&](llvm::AllocaInst* variable) {
     return kernel_.at(scope).CreateLoad(variable->getAllocatedType(), variable);

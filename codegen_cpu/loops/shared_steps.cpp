@@ -59,7 +59,7 @@ class RowSteps {
     return along_[i] && !across_[i];
   }
 
-  // Of the step and all that it needs along the row.
+  // Cycles of the step and of all that it needs along the row.
   double cycles(std::int32_t position) const {
     std::set<std::int32_t> all{position};
     double cycles = 0;

@@ -327,7 +327,7 @@ class SortKind final : public KindOf<ir::SortForm> {
       const int lanes = inputs.target.lanes(4);
       const double key = point_cycles(inputs, form.program, {}, form.item.variable, lanes);
       const double buffer = std::min(items, 4 * ranks + 64);
-      // Of a random row each sort of the buffer makes what is looked at about four times as much.
+      // In a random row each sort of the buffer makes what is looked at about four times as much.
       const double sorts = 1 + std::log(std::max(items / buffer, 1.0)) / std::log(4.0);
       const double network = std::min(levels(buffer), levels(run_bytes / (8 * words)));
       const double exchanges = buffer * network * network / 4;

@@ -35,7 +35,7 @@ class SortEntries {
 
   // The image of keys (value_type of `dtype`), i32 or i64; at the end of `scope`.
   llvm::Value* image(Scope& scope, llvm::Value* key, ir::DType dtype, bool descending) const;
-  // Of images and numbers (i64), as many of both.
+  // An entry of images and numbers (i64), as many of both.
   SortEntry entry(Scope& scope, llvm::Value* image, llvm::Value* number) const;
   // `width` times what lies behind every entry.
   SortEntry behind_all(unsigned width) const;

@@ -48,7 +48,8 @@ class LeftOperand {
   // rows counted from the task's first.
   void for_blocks(Scope& scope, const Share& units, const BlockBody& body);
   llvm::Value* blocks(Scope& scope, const Share& units);  // their number
-  // Of the first of `rows`, as for_blocks gives them; the next one's is stride() elements behind.
+  // Where the first of `rows` lies, as for_blocks gives them; the next one is stride() elements
+  // behind.
   llvm::Value* pointer(Scope& block, const Share& rows);
   llvm::Value* stride(Scope& block);
 
@@ -67,7 +68,7 @@ class LeftOperand {
   bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
   llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;
   llvm::AllocaInst* packed_ = nullptr;  // the number of the rows packed last
-  // Of the block being emitted.
+  // What the block being emitted has.
   llvm::Value *line_ = nullptr, *place_ = nullptr;
 };
 

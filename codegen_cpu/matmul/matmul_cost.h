@@ -23,7 +23,7 @@ class MatmulCost {
   // `left_reuse`: rows that read an element of the left operand as it is packed.
   MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands,
              double left_reuse);
-  // Of one launch.
+  // What one launch takes.
   double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
 
  private:

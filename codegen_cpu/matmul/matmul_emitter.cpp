@@ -501,7 +501,7 @@ class MatmulEmitter {
   Value *tile_ = nullptr, *turned_ = nullptr, *right_panel_ = nullptr;
   llvm::AllocaInst* packed_right_ = nullptr;
   std::vector<Value*> row_slots_, row_bytes_;
-  // Of the task being emitted
+  // What the task being emitted has.
   Share task_units_;
   Value *fetch_step_ = nullptr, *first_row_ = nullptr, *task_rows_ = nullptr,
         *first_column_ = nullptr, *task_columns_ = nullptr;

@@ -70,7 +70,7 @@ std::vector<std::size_t> overwritable_parameters(const ir::Region& region,
 // that lie along columns are then turned in registers, which pays where sums are long.
 ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& region,
                                         ir::MatmulForm form, const ir::SymbolTable& symbols);
-// Of a widened form or one that is not yet.
+// The form may be widened or not yet.
 MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
                                const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 

@@ -247,7 +247,7 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
         likely_operands(inputs.target, inputs.region, form_of(inputs.form)).product;
     const MatmulCost cost = cost_model(inputs);
     constexpr int few = 2;
-    // Of equals, blocks that two threads share evenly at every size.
+    // Among equals, blocks that two threads share evenly at every size.
     const std::vector<MatmulSchedule> found = vary(inputs, sizes,
                                                    {.shapes = shapes_of(inputs.target, product),
                                                     .whole_row_blocks = {1, 2, 4, 8},

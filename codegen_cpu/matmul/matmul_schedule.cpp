@@ -29,7 +29,7 @@ std::int64_t MatmulSchedule::row_blocks(std::int64_t rows_of_form) const {
 std::int64_t MatmulSchedule::fewest_rows(ir::Interval extent) const {
   const std::int64_t low = std::max<std::int64_t>(extent.low, 1);
   const std::int64_t blocks = row_blocks(low);
-  // Of larger extents, the first with one more round of blocks has the smallest.
+  // Among larger extents, the first with one more round of blocks has the smallest.
   const std::int64_t next =
       block_rows == 0 ? low : std::max(low, ceiling(blocks, split) * split * block_rows + 1);
   return std::max<std::int64_t>(
@@ -62,8 +62,8 @@ std::set<std::int64_t> MatmulSchedule::row_counts(ir::Interval extent) const {
     for (std::int64_t count = 1; count <= rows; ++count) counts.insert(count);
     return counts;
   }
-  // Of an extent with t blocks before they are rounded up by at most split - 1, a task has at least
-  // block_rows (t - 1) / (t + split - 1) rows.
+  // Where an extent has t blocks before they are rounded up by at most split - 1, a task has at
+  // least block_rows (t - 1) / (t + split - 1) rows.
   const std::int64_t blocks = ceiling(tried, block_rows);
   for (std::int64_t task_rows =
            std::max<std::int64_t>(1, block_rows * (blocks - 1) / (blocks + split - 1));

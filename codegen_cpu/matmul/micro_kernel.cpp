@@ -27,7 +27,7 @@ constexpr std::int64_t short_depth = 64;  // steps
 constexpr std::int64_t hiding_operations = 16;
 constexpr unsigned first_fetched = 9;  // the argument behind ahead_step
 
-// Of the arguments behind ahead_step.
+// The types of the arguments behind ahead_step.
 std::vector<llvm::Type*> types_of_fetched(llvm::IRBuilder<>& builder, const MicroKernel& kernel) {
   std::vector<llvm::Type*> types(kernel.beside.size(), builder.getPtrTy());
   if (kernel.fetches_behind)
@@ -195,7 +195,7 @@ class Emitter {
     right_ = right;
   }
 
-  // Of each block of the depth its sums, then these times the block's scales.
+  // Sums of each block of the depth, then these times the block's scales.
   void blocks(std::vector<llvm::Value*>& sums) {
     const auto constant = [&](std::int64_t number) {
       return builder_.getInt64(static_cast<std::uint64_t>(number));

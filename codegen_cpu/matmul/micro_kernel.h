@@ -62,7 +62,7 @@ struct MicroKernel {
   std::int64_t panel = 0;        // elements; a multiple of lanes
   std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
   std::int64_t left_step = 1;    // steps
-  // Of a row, and of a plane of it; with more than one, `depth` is known.
+  // How a row, and a plane of it, lies; with more than one, `depth` is known.
   std::int64_t planes = 1, plane_stride = 0, runs = 1, run_stride = 0;
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;

@@ -32,8 +32,8 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
-// Of operands that are multiplied in `compute`, a compute dtype, which their programs end in or
-// will be converted to. Narrower elements that they convert to it are multiplied as they are where
+// How operands are multiplied in `compute`, a compute dtype, which their programs end in or will be
+// converted to. Narrower elements that they convert to it are multiplied as they are where
 // the results are the same: bf16 by bf16 to f32; bytes to i32, as u8 by i8 (in vector
 // registers i8 by u8 too) where the processor multiplies these, else as 16-bit integers.
 Product product_of(const Target& target, ir::DType compute, const ir::ScalarProgram& left,

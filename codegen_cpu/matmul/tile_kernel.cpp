@@ -56,7 +56,7 @@ class Emitter {
                                            builder_.getInt64(ir::size_of(kernel_.product.left)));
     Value* panel_bytes =
         builder_.CreateMul(known(kernel_.panel_stride, 4), builder_.getInt64(sizeof(float)));
-    // Of the last tile of rows, from the first row.
+    // Where the last tile of rows lies, from the first row.
     Value* last_row = builder_.CreateSub(function_->getArg(0), builder_.getInt64(tile_rows));
     Value* none = builder_.getInt64(0);
     builder_.CreateCondBr(builder_.CreateICmpSGT(steps, none), body, after);

@@ -53,7 +53,8 @@ std::int64_t rows_together(const PlanInputs& inputs, const RowForm& form,
   return 1;
 }
 
-// Of a pass over windows, which `together` rows share: of a line's work, and of its loads alone.
+// The part of a pass over windows that is left where `together` rows share lines: of all a line's
+// work, or of its loads alone.
 double shared_part(const SharedWindow& window, std::int64_t together) {
   const auto of_rows = static_cast<double>(together * window.places);
   const double part = std::min(1.0, static_cast<double>(window.lines(together)) / of_rows);

@@ -9,9 +9,9 @@
 
 namespace anydim::codegen_cpu {
 
-// Of a form with one pass over a small window: of the last outer iteration but one, row r reads at
-// place p of inner iteration `place` what it reads nowhere else but in line
-// row_step * r + place_step * p, so that rows share lines.
+// What rows share in a form with one pass over a small window: row r of the last outer iteration
+// but one reads, at place p of inner iteration `place`, line row_step * r + place_step * p and no
+// other.
 struct SharedWindow {
   std::size_t place = 0;
   std::int64_t row_step = 1, place_step = 1;

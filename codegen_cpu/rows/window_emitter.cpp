@@ -73,7 +73,7 @@ class WindowEmitter {
   }
 
  private:
-  // Of rows or lanes: [first, last).
+  // Rows or lanes [first, last).
   struct Range {
     Value *first, *last;
   };

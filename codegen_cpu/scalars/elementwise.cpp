@@ -84,7 +84,7 @@ class Elementwise {
                : round_to(op == Op::ceil ? llvm::Intrinsic::ceil : llvm::Intrinsic::roundeven, x);
   }
   Value square_root(Value x) { return at().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  // Of reals the machine's minimum and maximum give the second operand where one is NaN; a NaN
+  // For reals the machine's minimum and maximum give the second operand where one is NaN; a NaN
   // first operand is put back.
   Value extreme(Op op, Value x, Value y) {
     if (!ir::is_float(dtype_)) {
@@ -208,7 +208,7 @@ class Elementwise {
     }
   }
 
-  // Of lanes that do not fill the smallest register: the others say nothing.
+  // The same where lanes do not fill the smallest register: the others say nothing.
   Value least_or_most_of_few(bool least, Value x, Value y, unsigned lanes) {
     std::vector<int> first(lanes, llvm::PoisonMaskElem);
     std::iota(first.begin(), first.begin() + width_, 0);

@@ -49,8 +49,8 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   llvm::Value* mask(Scope& scope, const ir::KernelMask& mask);  // null: everywhere
   llvm::Value* joined(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a,
                       llvm::Value* b);
-  // Of an element in a buffer, counted as KernelBuilder does; found once, however many scopes read
-  // it.
+  // The offset of an element in a buffer, counted as KernelBuilder does; found once, however many
+  // scopes read it.
   const ir::Dim& offset_of(std::size_t buffer, const std::vector<ir::Dim>& index);
 
   KernelBuilder& kernel_;

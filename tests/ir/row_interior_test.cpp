@@ -106,7 +106,7 @@ TEST(RowInterior, KeepsWhatItCannotTell) {
   EXPECT_FALSE(interior_of(sum_of_windows("mod($c0 + $r0, 5)", "mod($c0 + $r0, 5) < w")));
 }
 
-// Of a plane's windows, along lines what the places' conditions ask stays.
+// In windows of a plane, what the places' conditions ask along lines stays.
 TEST(RowInterior, LeavesConditionsOfFurtherIterations) {
   const LoopForm form = parse_loop_form(R"(rows
   parameter 0: Tensor[(h, w), f32]
