@@ -19,13 +19,46 @@ IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string
 }
 
 void reserve_names(KernelWriter& kernel) {
-  for (const char* name :
-       {"memory", "shared",    "depth_tiles", "warp",  "ring",          "pieces",
-        "step",   "warpgroup", "split",       "rank",  "share",         "first_tile",
-        "round",  "advance",   "tiles",       "other", "sums",          "piece",
-        "fetch",  "store",     "tile",        "to",    "piece_of_warp", "box_of_warp",
-        "place",  "row",       "chunk",       "line",  "chunk_number",  "values",
-        "word",   "part",      "i",           "j",     "first_depth"}) {
+  for (const char* name : {"memory",
+                           "shared",
+                           "depth_tiles",
+                           "warp",
+                           "pieces",
+                           "rank",
+                           "share",
+                           "sums",
+                           "piece",
+                           "fetch",
+                           "store",
+                           "tile",
+                           "tiles",
+                           "to",
+                           "place",
+                           "row",
+                           "piece_of_warp",
+                           "chunk",
+                           "chunk_number",
+                           "values",
+                           "word",
+                           "part",
+                           "i",
+                           "j",
+                           "first_depth",
+                           "other",
+                           "line",
+                           "column",
+                           "box",
+                           "boxes",
+                           "stage",
+                           "full",
+                           "results",
+                           "finish",
+                           "place_of",
+                           "Tile",
+                           "Place",
+                           "Kernel",
+                           "fetch_columns",
+                           "fetch_rows"}) {
     kernel.fresh(name);
   }
 }
@@ -38,20 +71,6 @@ std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to,
                       const std::string& value) {
   const ir::ScalarStep cast{to, ir::step::Apply{ir::Op::cast}};
   return elementwise(kernel, cast, from, {value});
-}
-
-void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split) {
-  if (split == 1) {
-    entry.line("const int first_tile = 0, tiles = depth_tiles;");
-    return;
-  }
-  kernel.use("cluster");
-  entry.line(fmt::format("constexpr int split = {};", split));
-  entry.line(
-      "const int rank = (int)(blockIdx.x % split), share = (depth_tiles + split - 1) / split;");
-  entry.line(
-      "const int first_tile = rank * share, tiles = depth_tiles - first_tile < share ? depth_tiles "
-      "- first_tile : share;");
 }
 
 void write_unrolled(CodeScope& scope, std::int64_t count,
