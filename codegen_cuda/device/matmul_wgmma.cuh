@@ -213,7 +213,8 @@ struct MatmulWgmma {
   }
 
   // One of the block's tiles after the other, of which `parties` take turns: the number of the
-  // tile, that of its first stage in the ring, and how many tiles the party had before.
+  // tile, that of its first stage in the ring, and how many tiles the party had before. A block
+  // that is not persistent has one, and leaves the loop behind it.
   template <int parties>
   struct Walk {
     int tile, step, round;
@@ -224,7 +225,7 @@ struct MatmulWgmma {
   }
   template <int parties>
   __device__ __forceinline__ bool goes_on(const Walk<parties>& at) const {
-    return Tile::persistent ? at.tile < tile_count : at.round == 0;
+    return !Tile::persistent || at.tile < tile_count;
   }
   template <int parties>
   __device__ __forceinline__ void go_on(Walk<parties>& at) const {
@@ -268,6 +269,7 @@ struct MatmulWgmma {
           }
           fetch_rows(place, stage, full, first_depth);
         }
+        if constexpr (!Tile::persistent) break;
       }
     }
     if constexpr (Tile::split > 1) attend_cluster();  // until consumers have put down their sums
@@ -346,6 +348,7 @@ struct MatmulWgmma {
       }
       // One lane stores a box; products need all of them together.
       if constexpr (Tile::persistent && has_boxes) __syncwarp();
+      if constexpr (!Tile::persistent) break;
     }
     if constexpr (has_boxes) {
       if (Tile::fragments ? elected_lane() : threadIdx.x % 32 == 0) wait_boxes();

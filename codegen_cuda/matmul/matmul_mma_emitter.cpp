@@ -221,15 +221,20 @@ class MmaEmitter {
     const std::string& stride = strides_.at(side.name);
     if (side.operand.major == Major::Depth) {
       body.line(
-          fmt::format("copy_tile<{}, Tile::{}_chunks, Tile::threads, {}>({}, {}_source + "
-                      "first_depth, {}, {}, {});",
-                      tile_rows, side.name, whole(form_.k.extent, operands_.chunk()), to, side.name,
-                      stride, rows_left, depth_left));
+          fmt::format("copy_tile<{rows}, Tile::{side}_chunks, Tile::threads, {whole}>({to}, "
+                      "{side}_source + first_depth, {stride}, {rows_left}, {depth_left});",
+                      fmt::arg("rows", tile_rows), fmt::arg("side", side.name),
+                      fmt::arg("whole", whole(form_.k.extent, operands_.chunk())),
+                      fmt::arg("to", to), fmt::arg("stride", stride),
+                      fmt::arg("rows_left", rows_left), fmt::arg("depth_left", depth_left)));
     } else {
       body.line(fmt::format(
-          "copy_tile<Tile::depth, Tile::{0}_chunks, Tile::threads, {1}>({2}, {0}_source + (long "
-          "long)first_depth * {3}, {3}, {4}, {5});",
-          side.name, whole(side.row.extent, operands_.chunk()), to, stride, depth_left, rows_left));
+          "copy_tile<Tile::depth, Tile::{side}_chunks, Tile::threads, {whole}>({to}, {side}_source "
+          "+ "
+          "(long long)first_depth * {stride}, {stride}, {depth_left}, {rows_left});",
+          fmt::arg("side", side.name), fmt::arg("whole", whole(side.row.extent, operands_.chunk())),
+          fmt::arg("to", to), fmt::arg("stride", stride), fmt::arg("depth_left", depth_left),
+          fmt::arg("rows_left", rows_left)));
     }
   }
 

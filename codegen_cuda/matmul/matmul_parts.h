@@ -90,6 +90,9 @@ struct SumPiece {
   int width = 4;  // columns of the product that a thread does at a time
   int split = 1;  // blocks of the cluster whose pieces, at the same place of their shared memory,
                   // are added; `thread` counts over all of them, and `rank` is this block's number
+  // A block passes here once: more turns of the loop in its code would cost more to fetch than they
+  // save.
+  bool once = false;
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the
                             // first), and the other way round
 

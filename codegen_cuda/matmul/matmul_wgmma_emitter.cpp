@@ -255,15 +255,17 @@ class WgmmaEmitter {
   }
 
   void write_finish_piece(CodeScope& entry) {
-    const SumPiece piece{.base = "piece",
-                         .rows = 16,
-                         .columns = schedule_.piece_columns(),
-                         .pitch = schedule_.piece().pitch,
-                         .first_row = "row",
-                         .first_column = "column",
-                         .thread = "(int)(threadIdx.x % 32)",
-                         .threads = 32,
-                         .transposed = schedule_.swap_ab};
+    const SumPiece piece{
+        .base = "piece",
+        .rows = 16,
+        .columns = schedule_.piece_columns(),
+        .pitch = schedule_.piece().pitch,
+        .first_row = "row",
+        .first_column = "column",
+        .thread = "(int)(threadIdx.x % 32)",
+        .threads = 32,
+        .once = !schedule_.persistent && schedule_.block_columns == schedule_.piece_columns(),
+        .transposed = schedule_.swap_ab};
     const auto write = [&](CodeScope& scope) {
       if (result_ == nullptr) return write_epilogue(kernel_, scope, form_, names_, piece);
       const auto output = static_cast<std::size_t>(result_->output);
