@@ -8,7 +8,7 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-// Of wgmma, whose every sum is an operand.
+// Parts of the text of a wgmma instruction, whose every sum is an operand.
 struct Instruction {
   std::string opcode;   // and the sums
   std::string outputs;  // the sums as the compiler's constraints

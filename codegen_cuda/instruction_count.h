@@ -51,7 +51,7 @@ KernelCount count_kernel(const ir::PlacedKernel& kernel, const CountedLoops& loo
 // reduction.
 double warp_exchange(ir::DType dtype);
 double block_exchange(ir::DType dtype);
-// Of a block whose `parts` warps have a part of 32 rows each.
+// The same for a block whose `parts` warps have a part of 32 rows each.
 double column_exchange(ir::DType dtype, double parts);
 
 // Different elements that the points [0, together) of a space touch, where an access varies with

@@ -141,16 +141,11 @@ CodeScope& KernelWriter::begin_entry(const EntryOptions& options) {
     entry_->define({.symbol = names[i]}, {name, wide});
   }
   if (options.dependent && target().has_dependent_launch()) {
-    entry_->line(
-        "// The next launch may start now; what earlier ones wrote may be touched after the wait.");
-    entry_->line("asm volatile(\"griddepcontrol.launch_dependents;\");");
-    if (!options.waits_later) wait_for_earlier_launches(*entry_);
+    use("launches");
+    entry_->line("let_next_launch_start();");
+    if (!options.waits_later) entry_->line("wait_for_earlier_launches();");
   }
   return *entry_;
-}
-
-void KernelWriter::wait_for_earlier_launches(CodeScope& scope) {
-  scope.line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");");
 }
 
 void KernelWriter::end_entry() {

@@ -64,11 +64,12 @@ struct EntryOptions {
   int threads = 256;
   int blocks = 0;  // intended blocks a multiprocessor (second launch bound); 0: as occupancy.h
                    // counts those of kernels that stream
-  std::int64_t kept = 0;   // values that a thread of a kernel that streams keeps in registers
-  int tensor_maps = 0;     // parameters tensor_map0, tensor_map1, ...
-  bool dependent = false;  // begins with griddepcontrol.launch_dependents and .wait, so that it may
-                           // be launched before its predecessor ends
-  bool waits_later = false;  // the wait is where wait_for_earlier_launches() writes it
+  std::int64_t kept = 0;  // values that a thread of a kernel that streams keeps in registers
+  int tensor_maps = 0;    // parameters tensor_map0, tensor_map1, ...
+  // It lets the next launch start and waits for earlier ones (device/launches.cuh), so that it may
+  // be launched before its predecessor ends.
+  bool dependent = false;
+  bool waits_later = false;  // its own text waits
 };
 
 class KernelWriter {
@@ -114,10 +115,6 @@ class KernelWriter {
   // time.
   CodeScope& begin_entry(const EntryOptions& options);
   void end_entry();
-  // Of a dependent entry that waits later. Every thread that touches what earlier launches wrote or
-  // still read comes behind it, and so does a thread of every block that returns: a launch that
-  // ends before those ahead of it lets the next one run into them.
-  void wait_for_earlier_launches(CodeScope& scope);
   // `header {`, the body, `}`.
   void block(CodeScope& scope, std::string_view header,
              const std::function<void(CodeScope&)>& body);

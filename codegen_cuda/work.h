@@ -14,7 +14,7 @@ namespace anydim::codegen_cuda {
 // region's keys give it; `middling` where they do not.
 double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
                  std::span<const std::int64_t> keys, double middling = 4096);
-// Of ir::points_of(space).
+// The value of ir::points_of(space) at these keys.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys);
 // ir::traffic_bytes() without values of the keys.

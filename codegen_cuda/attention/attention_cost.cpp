@@ -77,7 +77,7 @@ double score_cycles(const CostConstants& costs, const AttentionSizes& sizes,
          lanes_per_cycle;
 }
 
-// Of the four warps of each group, for a tile.
+// What the four warps of each group issue for taking turns at a tile.
 double turn_cycles(const CostConstants& costs, const AttentionWgmmaSchedule& schedule) {
   return schedule.pingpong ? static_cast<double>(schedule.groups) * costs.turn_instructions : 0;
 }
@@ -97,8 +97,8 @@ struct BlockIssue {
   double idle = 0;  // of a block that finds no rows
 };
 
-// Of blocks with `scores` of a tile each, and rows of `points` batch points, besides what the
-// special function unit's instructions take longer than others.
+// Cycles of a launch whose blocks have rows of `points` batch points, besides what the special
+// function unit's instructions take longer than others.
 LaunchCycles of_launch(const CudaTarget& target, const AttentionSizes& sizes,
                        const BlockTiles& block, const BlockIssue& issue, double points,
                        double block_rows, double block_keys) {
@@ -189,8 +189,8 @@ BlockTiles tiles_of(const AttentionWgmmaSchedule& schedule, const AttentionSizes
 
 BlockIssue issue_of(const CudaTarget& target, const AttentionMmaSchedule& schedule,
                     const AttentionSizes& sizes, const BlockTiles& block) {
-  // Of a warp, of one that fetches ahead, of each 16 rows besides, of these in a tile, and of an
-  // edge's copies.
+  // A warp issues `setup` instructions, `ahead` more where it fetches ahead, and for each 16 rows
+  // `rows_setup` at first and `rows_tile` a tile; the copies of an edge take `edge`.
   constexpr double setup = 310, ahead = 70, rows_setup = 110, rows_tile = 34, edge = 40;
   const double warps = static_cast<double>(schedule.warps * schedule.points),
                tiles = static_cast<double>(schedule.tiles);
@@ -209,7 +209,8 @@ BlockIssue issue_of(const CudaTarget& target, const AttentionMmaSchedule& schedu
 
 BlockIssue issue_of(const CudaTarget& target, const AttentionWgmmaSchedule& schedule,
                     const AttentionSizes& sizes, const BlockTiles& block) {
-  // Of the warpgroup that fetches and for each tile, of a warp that computes and for each tile.
+  // The warpgroup that fetches issues `fetching` instructions and `fetching_tile` a tile, a warp
+  // that computes `setup` and `rows_tile` a tile.
   constexpr double fetching = 560, fetching_tile = 35, setup = 400, rows_tile = 43;
   const double groups = static_cast<double>(schedule.groups), warps = 4 * (1 + groups);
   const double first = fetching + 4 * groups * setup + (sizes.ragged ? warps * sequence_search : 0);
@@ -304,7 +305,7 @@ double attention_wgmma_seconds(const CudaTarget& target, const AttentionWgmmaSch
   double tile = std::max(multiply, weigh) + hidden * std::min(multiply, weigh),
          next_tile = in_order;
   if (schedule.pingpong) {
-    // Of its own tile a warpgroup waits for the scores before it makes weights; all else lies under
+    // A warpgroup waits for the scores of its own tile before it makes weights; all else lies under
     // what the others do.
     const double scores_share = sizes.depth / (sizes.depth + sizes.width);
     const double own = (multiply * scores_share + weigh) / groups + costs.attention_tile_latency +

@@ -40,9 +40,8 @@ std::int64_t AttentionWgmmaSchedule::shared_bytes(std::int64_t depth, std::int64
   return queries + tiles + columns + barriers + (persistent ? (slots + 32) * place : 0);
 }
 
-std::int64_t AttentionWgmmaSchedule::computing_registers() const {
-  constexpr std::int64_t all = 65536;  // of a multiprocessor of sm_90
-  const std::int64_t of_thread = all / (intended_blocks() * threads()) / 8 * 8;
+std::int64_t AttentionWgmmaSchedule::computing_registers(std::int64_t per_multiprocessor) const {
+  const std::int64_t of_thread = per_multiprocessor / (intended_blocks() * threads()) / 8 * 8;
   return (of_thread * (groups + 1) - fetching_registers()) / groups / 8 * 8;
 }
 

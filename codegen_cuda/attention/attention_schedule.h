@@ -51,7 +51,7 @@ struct AttentionMmaSchedule {
   std::int64_t block_rows() const { return 16 * tiles * warps; }  // of one batch point
   // Dynamic shared memory of a block; `column`: the score adds something for a key.
   std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
-  // Of a thread, from above for what the accumulators and fragments take.
+  // A thread needs at most about so many for accumulators and fragments.
   std::int64_t registers(std::int64_t depth, std::int64_t width) const;
   // Blocks that one multiprocessor holds at a time, at least 1; `ragged`: over sequences laid end
   // to end.
@@ -98,7 +98,7 @@ struct AttentionWgmmaSchedule {
   std::int64_t fetching_registers() const {
     return (groups == 3 ? 32 : 24) + (persistent ? groups * 8 : 0);
   }
-  std::int64_t computing_registers() const;
+  std::int64_t computing_registers(std::int64_t per_multiprocessor) const;
   std::int64_t shared_bytes(std::int64_t depth, std::int64_t width, bool column) const;
   // That a computing thread needs, about.
   std::int64_t registers(std::int64_t width, ScoreForm form) const;

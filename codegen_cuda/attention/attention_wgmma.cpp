@@ -140,10 +140,10 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
     return "groups are 1 to 3, stages at least 1, keys a multiple of 16 and at most 256, blocks at "
            "most 4";
   if (fields.pingpong && fields.groups < 2) return "one group has nobody to take turns with";
-  const std::int64_t registers = fields.registers(width, inputs.facts->score.form);
-  if (registers > fields.computing_registers())
-    return fmt::format("about {} registers a thread; {} are there", registers,
-                       fields.computing_registers());
+  const std::int64_t registers = fields.registers(width, inputs.facts->score.form),
+                     there = fields.computing_registers(inputs.target.registers_per_multiprocessor);
+  if (registers > there)
+    return fmt::format("about {} registers a thread; {} are there", registers, there);
   const std::int64_t shared = fields.shared_bytes(depth, width, has_column(inputs));
   if (shared > inputs.target.shared_per_block)
     return fmt::format("{} bytes of shared memory; a block may have {}", shared,
@@ -152,7 +152,8 @@ std::optional<std::string> AttentionWgmma::misfit(const PlanInputs& inputs,
 }
 
 // The struct that the device function takes its numbers and multiplications from.
-std::string numbers(const AttentionWgmmaSchedule& fields, const FormFacts& facts, bool checked) {
+std::string numbers(const AttentionWgmmaSchedule& fields, const CudaTarget& target,
+                    const FormFacts& facts, bool checked) {
   const bool brain = facts.attention->dtype == ir::DType::BF16;
   return "struct Attention {\n" + form_members(facts) +
          members({{"groups", fields.groups},  // warpgroups that compute 64 queries each
@@ -161,7 +162,8 @@ std::string numbers(const AttentionWgmmaSchedule& fields, const FormFacts& facts
                   {"pingpong", fields.pingpong},  // they begin multiplications in turn
                   {"persistent", fields.persistent},
                   {"fetching_registers", fields.fetching_registers()},  // of a thread
-                  {"computing_registers", fields.computing_registers()},
+                  {"computing_registers",
+                   fields.computing_registers(target.registers_per_multiprocessor)},
                   {"checked", checked}}) +
          member({.name = "multiply_keys", .columns = fields.keys, .brain = brain}) +
          member_of_registers({.name = "multiply_values",
@@ -185,7 +187,7 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
   for (const char* piece : {"report", "tensor_cores", "checked_wait", "barriers", "wgmma",
                             "attention_blocks", "attention", "attention_wgmma"})
     kernel.use(piece);
-  kernel.declare(numbers(fields, *inputs.facts, checked));
+  kernel.declare(numbers(fields, inputs.target, *inputs.facts, checked));
   reserve_attention_names(kernel);
   const EntryOptions options{.name = "attention",
                              .threads = static_cast<int>(fields.threads()),
@@ -215,8 +217,8 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                              write_index(kernel, at_place, of.row));
         };
         at_place.line(
-            fmt::format("work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
-                        "score_value, write_element);",
+            fmt::format("work(Kernel::task({{{}, {}, {}}}, output, rows, keys, tiles, added, "
+                        "score_value, write_element));",
                         rows(mapped->query), rows(mapped->key), rows(mapped->value)));
       });
   scope.line(fmt::format(

@@ -1,3 +1,12 @@
+// Zeros to places[first, last) but the first `taken` of all. By a block of `threads` threads.
+template <int threads, typename Place>
+__device__ inline void clear_places(Place* places, long long first, long long taken,
+                                    long long last) {
+  for (long long place = (first > taken ? first : taken) + threadIdx.x; place < last;
+       place += threads)
+    places[place] = 0;
+}
+
 // How many the warps before this one have, and in `total` what all warps of the block have; `mine`
 // is the same for all lanes of a warp. `shared` is used by nobody else until the block's next
 // barrier but one.

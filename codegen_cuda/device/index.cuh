@@ -33,3 +33,17 @@ template <typename Integer>
 __device__ inline Integer nonzero(Integer a) {
   return a == 0 ? 1 : a;
 }
+
+// Points [first, last): part `part` of a row of `points` points that `split` blocks share in whole
+// tiles of `tile` points; the last one ends with the row.
+template <typename Index>
+struct PointRange {
+  Index first, last;
+};
+template <int split, int tile, typename Index>
+__device__ inline PointRange<Index> part_of_row(Index points, long long part) {
+  const Index share = (points / split + tile) / tile * tile;
+  const Index first = part * share < points ? (Index)(part * share) : points;
+  const Index last = part == split - 1 || points - first < share ? points : first + share;
+  return {first, last};
+}

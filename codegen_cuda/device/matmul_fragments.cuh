@@ -44,8 +44,8 @@ __device__ __forceinline__ void finish_fragments(const float (&sums)[1][columns 
   // swizzling exchanges but does not add up.
   const unsigned words_of_lane = place.boxes + swizzled_byte(lane % 16, lane / 16);
   const bool whole = place.row + 16 <= place.rows;
-  // Of an odd number of boxes the first takes the place of the last one of the tile before, which
-  // may still be stored; where rows end, threads read boxes and nothing is left to wait for.
+  // Where boxes are odd in number, the first takes the place of the last one of the tile before,
+  // which may still be stored; where rows end, threads read boxes and nothing is left to wait for.
   if (boxes % 2 == 1 || !whole) {
     if (elected_lane()) wait_boxes_read<0>();
   }

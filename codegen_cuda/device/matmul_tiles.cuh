@@ -15,6 +15,16 @@ __device__ __forceinline__ TilePlace place_tile(int number, int down, int across
   return TilePlace{band * group + rest % height, rest / height, point};
 }
 
+// The part of `depth_tiles` tiles of depth that block `rank` of a cluster of `split` multiplies.
+struct DepthShare {
+  int first, tiles;
+};
+template <int split>
+__device__ __forceinline__ DepthShare share_depth(int rank, int depth_tiles) {
+  const int share = (depth_tiles + split - 1) / split, first = rank * share;
+  return DepthShare{first, depth_tiles - first < share ? depth_tiles - first : share};
+}
+
 // Piece `piece` of a warp's sums, 16 rows x `columns`, to rows in shared memory `columns` + 8 apart
 // (which no two lanes' banks disagree about). Pieces are numbered along columns first.
 template <int columns, int rows_of_16, int fragments>

@@ -78,6 +78,33 @@ __device__ inline void merge_tile(const Entry* entries, int left, int count, Ent
   merge_some<items>(entries, left, entries + left, count - left, mine, merged, before);
 }
 
+// The tile at `first` of the row in which each two neighbouring sorted runs of `run` entries are
+// merged, to merged[0, result); the row has `points` entries, and `entries` has room for a tile. By
+// a block of tile / items threads; ends with a barrier.
+template <int tile, int items, typename Index, typename Entry, typename Before>
+__device__ inline int merge_runs(const Entry* row, Index points, Index first, Index run,
+                                 Entry* entries, Entry* merged, Before before) {
+  __shared__ Index splits[2];
+  const Index begin = first & -(2 * run), rest = points - begin;
+  const Index left = rest < run ? rest : run, right = rest - left < run ? rest - left : run;
+  const Index diagonal = first - begin,
+              end = diagonal + tile < left + right ? diagonal + tile : left + right;
+  // Where the tile begins in both runs, and where it ends.
+  if (threadIdx.x < 2)
+    splits[threadIdx.x] = merge_split<Index>(row + begin, left, row + begin + left, right,
+                                             threadIdx.x == 0 ? diagonal : end, before);
+  __syncthreads();
+  const Index split = splits[0];
+  const int left_count = (int)(splits[1] - split), count = (int)(end - diagonal);
+  for (int i = threadIdx.x; i < count; i += tile / items)
+    entries[i] =
+        row[begin + (i < left_count ? split + i : left + (diagonal - split) + (i - left_count))];
+  __syncthreads();
+  merge_tile<items>(entries, left_count, count, merged, before);
+  __syncthreads();
+  return count;
+}
+
 // Sorts entries[0, count), equal ones as they lie: each thread its own `items`, then runs of twice
 // the length until one is left. Says which of the two arrays has them. By every thread of the
 // block; ends with a barrier.

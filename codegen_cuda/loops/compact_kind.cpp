@@ -46,9 +46,8 @@ class CompactWriter {
       const std::string mine = kernel_.fresh("mine");
       part.line(fmt::format("long long {} = 0;", mine));
       kernel_.block(part,
-                    fmt::format("for ({0} {1} = {2} + threadIdx.x; {1} < {3}; {1} += {4})",
-                                index_type(parts_.wide), parts_.point, parts_.first, parts_.last,
-                                fields_.threads),
+                    counting_loop(parts_.wide, parts_.point, parts_.first + " + threadIdx.x",
+                                  parts_.last, std::to_string(fields_.threads)),
                     [&](CodeScope& at) { at.line(fmt::format("{} += {};", mine, chosen(at))); });
       const std::string total = summed(scope, part, mine);
       part.line(fmt::format("if (threadIdx.x == 0) ((long long*)workspace)[{}] = {};", parts_.part,
@@ -69,23 +68,19 @@ class CompactWriter {
       if (fields_.split == 1) part.line(fmt::format("long long {} = 0;", found));
       else all = add_parts(scope, part, found);
       part.line(fmt::format("int {} = 0;", turn));
-      kernel_.block(
-          part,
-          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(parts_.wide), tile,
-                      parts_.first, parts_.last, fields_.threads * fields_.items),
-          [&](CodeScope& at) {
-            write_tile(at, tile, fmt::format("{}[{}++ & 1]", shared, turn), found);
-          });
+      kernel_.block(part,
+                    counting_loop(parts_.wide, tile, parts_.first, parts_.last,
+                                  std::to_string(fields_.threads * fields_.items)),
+                    [&](CodeScope& at) {
+                      write_tile(at, tile, fmt::format("{}[{}++ & 1]", shared, turn), found);
+                    });
       if (form_.count >= 0) {
         part.line(fmt::format("if ({} == {} && threadIdx.x == 0) {}[0] = {};", parts_.part,
                               fields_.split - 1, output(form_.count), all));
       }
       if (form_.positions >= 0) {
-        part.line(
-            fmt::format("for (long long rest = ({0} > {1} ? {0} : {1}) + threadIdx.x; rest < {2}; "
-                        "rest += {3}) {4}[rest] = 0;",
-                        "(long long)" + parts_.first, all, parts_.last, fields_.threads,
-                        output(form_.positions)));
+        part.line(fmt::format("clear_places<{}>({}, (long long){}, {}, {});", fields_.threads,
+                              output(form_.positions), parts_.first, all, parts_.last));
       }
       part.line("__syncthreads();  // shared counts are free for the next part");
     });
@@ -134,8 +129,8 @@ class CompactWriter {
     part.line(fmt::format("long long {} = 0, {} = 0;", before, every));
     kernel_.block(
         part,
-        fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", other, fields_.split,
-                    fields_.threads),
+        counting_loop(false, other, "threadIdx.x", std::to_string(fields_.split),
+                      std::to_string(fields_.threads)),
         [&](CodeScope& at) {
           const std::string total = kernel_.fresh("of_part");
           at.line(

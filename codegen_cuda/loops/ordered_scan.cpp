@@ -37,17 +37,16 @@ class ScanWriter {
         mine.push_back(kernel_.fresh_numbered("mine"));
         part.line(fmt::format("{} {} = {};", value_type(sum.dtype), mine.back(), neutral(sum)));
       }
-      kernel_.block(
-          part,
-          fmt::format("for ({0} {1} = {2} + threadIdx.x; {1} < {3}; {1} += {4})",
-                      index_type(parts_.wide), parts_.point, parts_.first, parts_.last, threads_),
-          [&](CodeScope& at) {
-            define_point(kernel_, at, parts_.inner, {parts_.point, parts_.wide});
-            ScalarWriter program(kernel_, stage_.program, at, roots_);
-            for (std::size_t i = 0; i < sums_.size(); ++i)
-              at.line(fmt::format("{} = {};", mine[i],
-                                  add(i, mine[i], program.value(at, addends_[i]))));
-          });
+      kernel_.block(part,
+                    counting_loop(parts_.wide, parts_.point, parts_.first + " + threadIdx.x",
+                                  parts_.last, std::to_string(threads_)),
+                    [&](CodeScope& at) {
+                      define_point(kernel_, at, parts_.inner, {parts_.point, parts_.wide});
+                      ScalarWriter program(kernel_, stage_.program, at, roots_);
+                      for (std::size_t i = 0; i < sums_.size(); ++i)
+                        at.line(fmt::format("{} = {};", mine[i],
+                                            add(i, mine[i], program.value(at, addends_[i]))));
+                    });
       const RowGroup group{.kind = RowGroup::Kind::Block,
                            .threads = threads_,
                            .thread = "threadIdx.x",
@@ -88,11 +87,10 @@ class ScanWriter {
       }
       const std::string tile = kernel_.fresh("tile"), turn = kernel_.fresh("turn");
       part.line(fmt::format("int {} = 0;", turn));
-      kernel_.block(
-          part,
-          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(parts_.wide), tile,
-                      parts_.first, parts_.last, threads_ * items_),
-          [&](CodeScope& at) { write_tile(at, tile, turn, carried, shared); });
+      kernel_.block(part,
+                    counting_loop(parts_.wide, tile, parts_.first, parts_.last,
+                                  std::to_string(threads_ * items_)),
+                    [&](CodeScope& at) { write_tile(at, tile, turn, carried, shared); });
       part.line("__syncthreads();  // shared sums are free for the next row");
     });
   }
@@ -160,11 +158,13 @@ class ScanWriter {
       const std::string type = value_type(sums_[i].dtype), total = kernel_.fresh_numbered("total"),
                         before = kernel_.fresh_numbered("before");
       at.line(fmt::format("{} {};", type, total));
-      at.line(
-          fmt::format("const {0} {1} = scan_block<{2}>({3}, {4}, {5}[{6} & 1], []({0} a, {0} b) -> "
-                      "{0} {{ return {7}; }}, {8});",
-                      type, before, threads_ / 32, running[i], neutral(sums_[i]), shared[i], turn,
-                      add(i, "a", "b"), total));
+      at.line(fmt::format(
+          "const {type} {before} = scan_block<{warps}>({running}, {neutral}, {shared}[{turn} & 1], "
+          "[]({type} a, {type} b) -> {type} {{ return {sum}; }}, {total});",
+          fmt::arg("type", type), fmt::arg("before", before), fmt::arg("warps", threads_ / 32),
+          fmt::arg("running", running[i]), fmt::arg("neutral", neutral(sums_[i])),
+          fmt::arg("shared", shared[i]), fmt::arg("turn", turn), fmt::arg("sum", add(i, "a", "b")),
+          fmt::arg("total", total)));
       at.line(fmt::format("{} = {};", running[i], add(i, carried[i], before)));
       at.line(fmt::format("{} = {};", carried[i], add(i, carried[i], total)));
     }
@@ -193,9 +193,11 @@ class ScanWriter {
 
   std::string total_of(CodeScope& scope, std::size_t i, const std::string& part) const {
     const std::string offset = bare(write_index(kernel_, scope, workspace_));
-    return fmt::format("((({}*)((char*)workspace + {}))[({} * {} + {}) * {} + {}])",
-                       wide_type(sums_[i].dtype), offset, parts_.row, fields_.split, part,
-                       sums_.size(), i);
+    return fmt::format(
+        "((({type}*)((char*)workspace + {offset}))[({row} * {split} + {part}) * {sums} + {sum}])",
+        fmt::arg("type", wide_type(sums_[i].dtype)), fmt::arg("offset", offset),
+        fmt::arg("row", parts_.row), fmt::arg("split", fields_.split), fmt::arg("part", part),
+        fmt::arg("sums", sums_.size()), fmt::arg("sum", i));
   }
   // Totals take 8 bytes each, whatever they are made of.
   static std::string wide_type(ir::DType dtype) {

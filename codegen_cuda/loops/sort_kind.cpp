@@ -87,8 +87,10 @@ class SortWriter {
   ir::DeviceLaunch write_tiles() {
     return entry(Kind::Tiles, [&](CodeScope& row) {
       const std::string count = kernel_.fresh("count"), local = kernel_.fresh("i");
-      row.line(fmt::format("const int {} = {} - {} < {} ? (int)({} - {}) : {};", count, points_,
-                           first_, fields_.tile(), points_, first_, fields_.tile()));
+      row.line(fmt::format(
+          "const int {count} = {points} - {first} < {tile} ? (int)({points} - {first}) : {tile};",
+          fmt::arg("count", count), fmt::arg("points", points_), fmt::arg("first", first_),
+          fmt::arg("tile", fields_.tile())));
       each(row, local, count, [&](CodeScope& at) {
         const std::string number = fmt::format("{} + {}", first_, local);
         if (!entry_.keyed) {
@@ -101,8 +103,11 @@ class SortWriter {
         at.line(fmt::format("{}[{}] = {{{}, {}}};", entries_, local, value, item));
       });
       row.line("__syncthreads();");
-      row.line(fmt::format("const {}* {} = sort_tile<{}>({}, {}, {}, {});", entry_.type, sorted_,
-                           fields_.items, entries_, other_, count, before_));
+      row.line(fmt::format(
+          "const {type}* {sorted} = sort_tile<{items}>({entries}, {other}, {count}, {before});",
+          fmt::arg("type", entry_.type), fmt::arg("sorted", sorted_),
+          fmt::arg("items", fields_.items), fmt::arg("entries", entries_),
+          fmt::arg("other", other_), fmt::arg("count", count), fmt::arg("before", before_)));
       write_run(row, local, count, number(fields_.tile()),
                 longest() <= fields_.tile() ? "" : runs(0));
     });
@@ -112,40 +117,16 @@ class SortWriter {
   ir::DeviceLaunch write_merge(Kind kind) {
     const int source = kind == Kind::OddMerge ? 1 : 0;
     return entry(kind, [&](CodeScope& row) {
-      const auto name = [&](const char* stem) { return kernel_.fresh(stem); };
-      const std::string from = name("from"), begin = name("begin"), left = name("left"),
-                        right = name("right"), diagonal = name("diagonal"), end = name("end"),
-                        split = name("split"), left_count = name("left_count"),
-                        count = name("count"), local = name("i"), type = entry_.number,
-                        splits = name("splits");
-      row.line(fmt::format("__shared__ {} {}[2];", type, splits));
-      row.line(fmt::format("const {0}* {1} = {2};", entry_.type, from, runs(source)));
-      row.line(fmt::format("const {0} {1} = {2} & -(2 * {3});", type, begin, first_, run_));
-      row.line(fmt::format("const {0} {1} = {2} - {3} < {4} ? {2} - {3} : {4};", type, left,
-                           points_, begin, run_));
-      row.line(fmt::format("const {0} {1} = {2} - {3} - {4} < {5} ? {2} - {3} - {4} : {5};", type,
-                           right, points_, begin, left, run_));
+      const std::string from = kernel_.fresh("from"), count = kernel_.fresh("count"),
+                        local = kernel_.fresh("i");
+      row.line(fmt::format("const {}* {} = {};", entry_.type, from, runs(source)));
       row.line(fmt::format(
-          "const {0} {1} = {2} - {3}, {4} = {1} + {5} < {6} + {7} ? {1} + {5} : {6} + {7};", type,
-          diagonal, first_, begin, end, number(fields_.tile()), left, right));
-      // Where the tile begins in both runs, and where it ends.
-      row.line(
-          fmt::format("if (threadIdx.x < 2) {0}[threadIdx.x] = merge_split<{1}>({2} + {3}, {4}, "
-                      "{2} + {3} + {4}, {5}, threadIdx.x == 0 ? {6} : {7}, {8});",
-                      splits, type, from, begin, left, right, diagonal, end, before_));
-      row.line("__syncthreads();");
-      row.line(fmt::format("const {} {} = {}[0];", type, split, splits));
-      row.line(fmt::format("const int {} = (int)({}[1] - {}), {} = (int)({} - {});", left_count,
-                           splits, split, count, end, diagonal));
-      each(row, local, count, [&](CodeScope& at) {
-        at.line(fmt::format(
-            "{7}[{0}] = {1}[{2} + ({0} < {3} ? {4} + {0} : {5} + ({6} - {4}) + ({0} - {3}))];",
-            local, from, begin, left_count, split, left, diagonal, entries_));
-      });
-      row.line("__syncthreads();");
-      row.line(fmt::format("merge_tile<{}>({}, {}, {}, {}, {});", fields_.items, entries_,
-                           left_count, count, other_, before_));
-      row.line("__syncthreads();");
+          "const int {count} = merge_runs<{tile}, {items}>({from}, {points}, {first}, {run}, "
+          "{entries}, {other}, {before});",
+          fmt::arg("count", count), fmt::arg("tile", fields_.tile()),
+          fmt::arg("items", fields_.items), fmt::arg("from", from), fmt::arg("points", points_),
+          fmt::arg("first", first_), fmt::arg("run", run_), fmt::arg("entries", entries_),
+          fmt::arg("other", other_), fmt::arg("before", before_)));
       row.line(fmt::format("const {}* {} = {};", entry_.type, sorted_, other_));
       write_run(row, local, count, "2 * " + run_, runs(1 - source));
     });
@@ -174,8 +155,9 @@ class SortWriter {
     other_ = kernel_.fresh("other");
     sorted_ = kernel_.fresh("sorted");
     run_ = kernel_.fresh("run");
-    scope.line(fmt::format("__shared__ {} {}[{}], {}[{}];", entry_.type, entries_, fields_.tile(),
-                           other_, fields_.tile()));
+    scope.line(fmt::format("__shared__ {type} {entries}[{tile}], {other}[{tile}];",
+                           fmt::arg("type", entry_.type), fmt::arg("entries", entries_),
+                           fmt::arg("other", other_), fmt::arg("tile", fields_.tile())));
     scope.line(fmt::format("const long long {} = {};", rows_,
                            bare(write_index(kernel_, scope, rows.points))));
     scope.line(fmt::format("const {} {} = {};", entry_.number, points_,
@@ -202,17 +184,20 @@ class SortWriter {
     if (entry_.keyed)
       scope.line(fmt::format("const auto {0} = []({1} a, {1} b) {{ return a.key < b.key; }};",
                              before_, entry_.type));
-    kernel_.block(scope,
-                  fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)",
-                              work, rows_, of_row),
-                  [&](CodeScope& at) {
-                    at.line(fmt::format("const long long {} = {} / {};", row_, work, of_row));
-                    at.line(fmt::format("const {0} {1} = ({0})({2} % {3}) * {4};", entry_.number,
-                                        first_, work, of_row, fields_.tile()));
-                    define_point(kernel_, at, rows, {row_, true});
-                    if (!entry_.keyed) compare_keys(at);
-                    body(at);
-                  });
+    kernel_.block(
+        scope,
+        fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work,
+                    rows_, of_row),
+        [&](CodeScope& at) {
+          at.line(fmt::format("const long long {} = {} / {};", row_, work, of_row));
+          at.line(fmt::format("const {type} {first} = ({type})({work} % {tiles}) * {tile};",
+                              fmt::arg("type", entry_.number), fmt::arg("first", first_),
+                              fmt::arg("work", work), fmt::arg("tiles", of_row),
+                              fmt::arg("tile", fields_.tile())));
+          define_point(kernel_, at, rows, {row_, true});
+          if (!entry_.keyed) compare_keys(at);
+          body(at);
+        });
     kernel_.end_entry();
     const Dim most((2048 / fields_.threads) * kernel_.target().multiprocessors);
     const Dim blocks = ir::min(rows.points * ir::ceil_div(items_, fields_.tile()), most);
@@ -228,10 +213,9 @@ class SortWriter {
 
   void each(CodeScope& row, const std::string& local, const std::string& count,
             const std::function<void(CodeScope&)>& body) {
-    kernel_.block(row,
-                  fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", local, count,
-                              fields_.threads),
-                  body);
+    kernel_.block(
+        row, counting_loop(false, local, "threadIdx.x", count, std::to_string(fields_.threads)),
+        body);
   }
 
   // Where the row's runs lie: in one of two arrays of the workspace in turn.
@@ -260,8 +244,9 @@ class SortWriter {
           inside.line(fmt::format("int {} = 0;", order));
           kernel_.block(
               inside,
-              fmt::format("for ({0} {1} = 0; {1} < {2} && {3} == 0; ++{1})", index_type(wide),
-                          point, points, order),
+              fmt::format("for ({type} {point} = 0; {point} < {points} && {order} == 0; ++{point})",
+                          fmt::arg("type", index_type(wide)), fmt::arg("point", point),
+                          fmt::arg("points", points), fmt::arg("order", order)),
               [&](CodeScope& at) {
                 define_point(kernel_, at, depth, {point, wide});
                 const std::string keys[] = {kernel_.fresh("key_a"), kernel_.fresh("key_b")};

@@ -85,7 +85,7 @@ BlockWork block_work(const MatmulWork& work, const MatmulExtents& extents) {
   block.loop_issue = work.block_issue + block.depth_tiles * work.tile_issue;
   block.epilogue = rows * columns * (work.sum_cycles + work.epilogue_cycles / split) /
                    std::min(lanes, number(work.threads));
-  // Of the other blocks' sums, each block reads its part.
+  // Each block reads its part of the other blocks' sums.
   block.remote_bytes = rows * columns * sum_bytes * (split - 1) / split;
   return block;
 }
@@ -144,7 +144,7 @@ class Waves {
     return block_.epilogue + block_.remote_bytes / costs_.remote_bytes_per_clock;
   }
 
-  // Of one multiprocessor.
+  // What one multiprocessor gets.
   double cache_bytes_per_clock(double blocks) const {
     return std::min(
         costs_.l2_bytes_per_clock,

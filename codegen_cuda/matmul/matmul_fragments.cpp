@@ -34,7 +34,7 @@ void write_fragments(KernelWriter& kernel, CodeScope& scope, const ir::MatmulFor
   const IndexVariable column =
       write_variable(scope, kernel, "column_of_lane", wide_n,
                      fmt::format("{} + threadIdx.x % 4 * {}", fragments.first_column, width));
-  const std::string finish = kernel.fresh("finish");
+  const std::string finish = kernel.fresh("finish_pair");
   const auto output = static_cast<std::size_t>(result.output);
   write_lambda(
       scope, finish, "bool below, int across, float left_sum, float right_sum",

@@ -49,7 +49,12 @@ class MmaEmitter {
     entry.line("const unsigned memory = (unsigned)__cvta_generic_to_shared(shared);");
     entry.line(fmt::format("const int depth_tiles = (int)(({} + Tile::depth - 1) / Tile::depth);",
                            names_.depth.name));
-    write_depth_share(kernel_, entry, schedule_.split);
+    if (schedule_.split > 1) {
+      kernel_.use("cluster");
+      entry.line(fmt::format("const int rank = (int)(blockIdx.x % {});", schedule_.split));
+    }
+    entry.line(fmt::format("const DepthShare share = share_depth<{}>({}, depth_tiles);",
+                           schedule_.split, schedule_.split > 1 ? "rank" : "0"));
     entry.line("const int warp = (int)(threadIdx.x / 32);");
     write_tile(entry);
     kernel_.end_entry();
@@ -131,7 +136,7 @@ class MmaEmitter {
     }
     write_lambda(scope, "fetch", "int tile, unsigned to", [&](CodeScope& body) {
       const bool wide = names_.depth.wide || !fits_with(kernel_, form_.k.extent, 1024);
-      body.line(fmt::format("const {0} first_depth = ({0})(first_tile + tile) * Tile::depth;",
+      body.line(fmt::format("const {0} first_depth = ({0})(share.first + tile) * Tile::depth;",
                             index_type(wide)));
       for (const Side& side : {left(), right()}) {
         if (side.operand.direct) write_copy(body, side);
@@ -144,7 +149,7 @@ class MmaEmitter {
       }
     });
     scope.line("float sums[Tile::warp_rows / 16][Tile::warp_columns / 8][4] = {};");
-    scope.line("multiply_tiles<Tile>(sums, memory, tiles, fetch, store);");
+    scope.line("multiply_tiles<Tile>(sums, memory, share.tiles, fetch, store);");
     scope.line(
         "__syncthreads();  // no warp reads operands any more: pieces of sums lie in their place");
 
@@ -216,15 +221,20 @@ class MmaEmitter {
     const std::string& stride = strides_.at(side.name);
     if (side.operand.major == Major::Depth) {
       body.line(
-          fmt::format("copy_tile<{}, Tile::{}_chunks, Tile::threads, {}>({}, {}_source + "
-                      "first_depth, {}, {}, {});",
-                      tile_rows, side.name, whole(form_.k.extent, operands_.chunk()), to, side.name,
-                      stride, rows_left, depth_left));
+          fmt::format("copy_tile<{rows}, Tile::{side}_chunks, Tile::threads, {whole}>({to}, "
+                      "{side}_source + first_depth, {stride}, {rows_left}, {depth_left});",
+                      fmt::arg("rows", tile_rows), fmt::arg("side", side.name),
+                      fmt::arg("whole", whole(form_.k.extent, operands_.chunk())),
+                      fmt::arg("to", to), fmt::arg("stride", stride),
+                      fmt::arg("rows_left", rows_left), fmt::arg("depth_left", depth_left)));
     } else {
       body.line(fmt::format(
-          "copy_tile<Tile::depth, Tile::{0}_chunks, Tile::threads, {1}>({2}, {0}_source + (long "
-          "long)first_depth * {3}, {3}, {4}, {5});",
-          side.name, whole(side.row.extent, operands_.chunk()), to, stride, depth_left, rows_left));
+          "copy_tile<Tile::depth, Tile::{side}_chunks, Tile::threads, {whole}>({to}, {side}_source "
+          "+ "
+          "(long long)first_depth * {stride}, {stride}, {depth_left}, {rows_left});",
+          fmt::arg("side", side.name), fmt::arg("whole", whole(side.row.extent, operands_.chunk())),
+          fmt::arg("to", to), fmt::arg("stride", stride), fmt::arg("depth_left", depth_left),
+          fmt::arg("rows_left", rows_left)));
     }
   }
 

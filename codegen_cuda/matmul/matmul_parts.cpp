@@ -19,13 +19,46 @@ IndexVariable write_variable(CodeScope& scope, KernelWriter& kernel, std::string
 }
 
 void reserve_names(KernelWriter& kernel) {
-  for (const char* name :
-       {"memory", "shared",    "depth_tiles", "warp",  "ring",          "pieces",
-        "step",   "warpgroup", "split",       "rank",  "share",         "first_tile",
-        "round",  "advance",   "tiles",       "other", "sums",          "piece",
-        "fetch",  "store",     "tile",        "to",    "piece_of_warp", "box_of_warp",
-        "place",  "row",       "chunk",       "line",  "chunk_number",  "values",
-        "word",   "part",      "i",           "j",     "first_depth"}) {
+  for (const char* name : {"memory",
+                           "shared",
+                           "depth_tiles",
+                           "warp",
+                           "pieces",
+                           "rank",
+                           "share",
+                           "sums",
+                           "piece",
+                           "fetch",
+                           "store",
+                           "tile",
+                           "tiles",
+                           "to",
+                           "place",
+                           "row",
+                           "piece_of_warp",
+                           "chunk",
+                           "chunk_number",
+                           "values",
+                           "word",
+                           "part",
+                           "i",
+                           "j",
+                           "first_depth",
+                           "other",
+                           "line",
+                           "column",
+                           "box",
+                           "boxes",
+                           "stage",
+                           "full",
+                           "results",
+                           "finish",
+                           "place_of",
+                           "Tile",
+                           "Place",
+                           "Kernel",
+                           "fetch_columns",
+                           "fetch_rows"}) {
     kernel.fresh(name);
   }
 }
@@ -38,20 +71,6 @@ std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to,
                       const std::string& value) {
   const ir::ScalarStep cast{to, ir::step::Apply{ir::Op::cast}};
   return elementwise(kernel, cast, from, {value});
-}
-
-void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split) {
-  if (split == 1) {
-    entry.line("const int first_tile = 0, tiles = depth_tiles;");
-    return;
-  }
-  kernel.use("cluster");
-  entry.line(fmt::format("constexpr int split = {};", split));
-  entry.line(
-      "const int rank = (int)(blockIdx.x % split), share = (depth_tiles + split - 1) / split;");
-  entry.line(
-      "const int first_tile = rank * share, tiles = depth_tiles - first_tile < share ? depth_tiles "
-      "- first_tile : share;");
 }
 
 void write_unrolled(CodeScope& scope, std::int64_t count,
@@ -176,15 +195,18 @@ struct PieceElement {
   IndexVariable m, n;
 };
 
-// Of element number `element`, of those of the product alone; else the loop goes on.
+// Finds where element number `element` lies; the loop goes on where the product has no such one.
 PieceElement write_element(KernelWriter& kernel, CodeScope& loop, const ir::MatmulForm& form,
                            const MatmulNames& names, const SumPiece& piece,
                            const std::string& element) {
   const std::string row = kernel.fresh("row_of_piece"), column = kernel.fresh("column_of_piece");
   if (piece.transposed) {
     const std::int64_t vectors = piece.rows / piece.width;  // down the piece
-    loop.line(fmt::format("const int {0} = {2} / {3} % {4} * {3}, {1} = {2} / {5};", row, column,
-                          element, piece.width, vectors, piece.rows));
+    loop.line(fmt::format(
+        "const int {row} = {element} / {width} % {vectors} * {width}, {column} = {element} / "
+        "{rows};",
+        fmt::arg("row", row), fmt::arg("element", element), fmt::arg("width", piece.width),
+        fmt::arg("vectors", vectors), fmt::arg("column", column), fmt::arg("rows", piece.rows)));
   } else {
     loop.line(fmt::format("const int {0} = {2} / {3}, {1} = {2} % {3};", row, column, element,
                           piece.columns));
@@ -312,9 +334,11 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
 
   const std::int64_t elements = piece.rows * piece.columns, stride = piece.threads * piece.width;
   const std::string start = fmt::format("{} * {}", piece.thread, piece.width);
+  if (piece.once) scope.line("#pragma unroll 1");
   if (fetches.together == 1) {
-    scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", element, start,
-                           elements, stride));
+    scope.line(
+        counting_loop(false, element, start, std::to_string(elements), std::to_string(stride)) +
+        " {");
     scope.append(loop.text());
     scope.line("}");
     return;
@@ -332,8 +356,9 @@ void write_epilogue(KernelWriter& kernel, CodeScope& scope, const ir::MatmulForm
     vectors.append(text);
     vectors.line("}");
   }
-  scope.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3}) {{", first, start, elements,
-                         fetches.together * stride));
+  scope.line(counting_loop(false, first, start, std::to_string(elements),
+                           std::to_string(fetches.together * stride)) +
+             " {");
   scope.append(vectors.text());
   scope.line("}");
 }

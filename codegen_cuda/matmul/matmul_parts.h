@@ -20,11 +20,6 @@ void reserve_names(KernelWriter& kernel);
 // Whether `dim` + `slack` is an int within the bucket.
 bool fits_with(const KernelWriter& kernel, const ir::Dim& dim, std::int64_t slack);
 
-// The part of the depth that this block of a cluster of `split` multiplies: ints `first_tile` and
-// `tiles`, of `depth_tiles`; and this block's number `rank`. Writes nothing but `tiles` where split
-// is 1.
-void write_depth_share(KernelWriter& kernel, CodeScope& entry, std::int64_t split);
-
 // A value of one dtype as another.
 std::string converted(KernelWriter& kernel, ir::DType from, ir::DType to, const std::string& value);
 
@@ -95,6 +90,9 @@ struct SumPiece {
   int width = 4;  // columns of the product that a thread does at a time
   int split = 1;  // blocks of the cluster whose pieces, at the same place of their shared memory,
                   // are added; `thread` counts over all of them, and `rank` is this block's number
+  // A block passes here once: more turns of the loop in its code would cost more to fetch than they
+  // save.
+  bool once = false;
   bool transposed = false;  // rows of the piece are columns of the product (first_column is of the
                             // first), and the other way round
 

@@ -60,6 +60,10 @@ std::int64_t WgmmaSchedule::pieces_offset() const {
              alignment * alignment;
 }
 
+std::int64_t WgmmaSchedule::box_bytes() const {
+  return fragments ? fragment_bytes : 16 * piece_columns() * tma_store;
+}
+
 std::int64_t WgmmaSchedule::box_alignment() const {
   return fragments ? swizzled_box_alignment : 128;  // of tensor memory access
 }
@@ -71,8 +75,7 @@ std::int64_t WgmmaSchedule::boxes_offset() const {
 
 std::int64_t WgmmaSchedule::shared_bytes() const {
   if (tma_store == 0) return pieces_offset() + pieces_bytes();
-  return boxes_offset() +
-         4 * consumer_warpgroups() * (fragments ? fragment_bytes : box_elements() * tma_store);
+  return boxes_offset() + 4 * consumer_warpgroups() * box_bytes();
 }
 
 std::int64_t WgmmaSchedule::registers_needed() const {

@@ -140,7 +140,7 @@ struct WgmmaSchedule {
   std::int64_t pieces_bytes() const;   // of all consumer warps
   std::int64_t joined_bytes() const;   // of a block's sums, in place of the stages, where split
   std::int64_t pieces_offset() const;  // of shared memory, behind stages and barriers
-  std::int64_t box_elements() const { return 16 * piece_columns(); }  // of a warp's results
+  std::int64_t box_bytes() const;      // of a warp's boxes; 0: results leave without
   std::int64_t box_alignment() const;
   std::int64_t boxes_offset() const;  // behind the pieces
   std::int64_t shared_bytes() const;  // dynamic shared memory of a block

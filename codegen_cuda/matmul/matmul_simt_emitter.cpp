@@ -12,7 +12,7 @@ namespace anydim::codegen_cuda {
 
 namespace {
 
-// Of a value in a register and in a tile.
+// A value has so many in a register and in a tile.
 std::int64_t value_bytes(ir::DType dtype) {
   return ir::is_half(dtype) ? 4 : static_cast<std::int64_t>(ir::size_of(dtype));
 }

@@ -22,6 +22,7 @@ RowParts row_parts(KernelWriter& kernel, std::span<const ir::Iteration> rows,
 
 void write_row_parts(KernelWriter& kernel, CodeScope& entry, const RowParts& parts,
                      const std::function<void(CodeScope&)>& body) {
+  kernel.use("index");
   const std::string count = kernel.fresh("rows"), work = kernel.fresh("work"),
                     type = index_type(parts.wide);
   entry.line(fmt::format("const long long {} = {};", count,
@@ -34,14 +35,11 @@ void write_row_parts(KernelWriter& kernel, CodeScope& entry, const RowParts& par
                [&](CodeScope& at) {
                  at.line(fmt::format("const long long {0} = {1} / {2}, {3} = {1} % {2};", parts.row,
                                      work, parts.split, parts.part));
-                 const std::string share = kernel.fresh("share");
-                 at.line(fmt::format("const {0} {1} = ({2} / {3} + {4}) / {4} * {4};", type, share,
-                                     parts.points, parts.split, parts.tile));
-                 at.line(fmt::format("const {0} {1} = {2} * {3} < {4} ? ({0})({2} * {3}) : {4};",
-                                     type, parts.first, parts.part, share, parts.points));
-                 at.line(fmt::format(
-                     "const {0} {1} = {2} == {3} || {4} - {5} < {6} ? {4} : {5} + {6};", type,
-                     parts.last, parts.part, parts.split - 1, parts.points, parts.first, share));
+                 const std::string range = kernel.fresh("range");
+                 at.line(fmt::format("const auto {} = part_of_row<{}, {}>({}, {});", range,
+                                     parts.split, parts.tile, parts.points, parts.part));
+                 at.line(fmt::format("const {} {} = {}.first, {} = {}.last;", type, parts.first,
+                                     range, parts.last, range));
                  define_point(kernel, at, parts.rows, {parts.row, true});
                  body(at);
                });

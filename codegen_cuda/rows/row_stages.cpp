@@ -145,9 +145,7 @@ class StageWriter {
                                   ? plan_.group.thread
                                   : fmt::format("{} + {}", plan_.first, plan_.group.thread);
     kernel_.block(
-        scope,
-        fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(wide), vector, begin,
-                    end, plan_.group.threads),
+        scope, counting_loop(wide, vector, begin, end, std::to_string(plan_.group.threads)),
         [&](CodeScope& at) { write_points(at, floor, stage, partial, {vector, wide}, ""); });
   }
 

@@ -18,7 +18,7 @@ namespace {
 using ir::Dim;
 using ir::RowForm;
 
-// Of one thread, for the values that it keeps.
+// A thread spends at most so many on the values that it keeps.
 constexpr std::int64_t registers_of_row = 32;
 
 // One reduction and its results, no second pass over the row.
@@ -261,22 +261,22 @@ class RowsKind : public KernelKind {
                            bare(write_index(kernel, entry, rows.points))));
     const std::string first =
         warps ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", rows_of_block) : "blockIdx.x";
-    kernel.block(
-        entry,
-        fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += gridDim.x{4})", index_type(wide), row,
-                    first, count, warps ? fmt::format(" * {}", together) : ""),
-        [&](CodeScope& at) {
-          define_point(kernel, at, rows, {row, wide});
-          RowStagePlan plan{.form = emission.form,
-                            .group = group,
-                            .vector = static_cast<int>(emission.fields.vector),
-                            .items = static_cast<int>(emission.fields.items),
-                            .first = {},
-                            .last = {}};
-          write_segment(kernel, at, emission.form, plan);
-          write_row_stages(kernel, entry, at, plan);
-          if (!warps) at.line("__syncthreads();  // shared sums are free for the next row");
-        });
+    kernel.block(entry,
+                 counting_loop(wide, row, first, count,
+                               warps ? fmt::format("gridDim.x * {}", together) : "gridDim.x"),
+                 [&](CodeScope& at) {
+                   define_point(kernel, at, rows, {row, wide});
+                   RowStagePlan plan{.form = emission.form,
+                                     .group = group,
+                                     .vector = static_cast<int>(emission.fields.vector),
+                                     .items = static_cast<int>(emission.fields.items),
+                                     .first = {},
+                                     .last = {}};
+                   write_segment(kernel, at, emission.form, plan);
+                   write_row_stages(kernel, entry, at, plan);
+                   if (!warps)
+                     at.line("__syncthreads();  // shared sums are free for the next row");
+                 });
     kernel.end_entry();
     emission.launches.push_back(
         {.entry = "rows",

@@ -189,6 +189,13 @@ class Emission {
 
 std::string index_type(bool wide) { return wide ? "long long" : "int"; }
 
+std::string counting_loop(bool wide, const std::string& counter, const std::string& first,
+                          const std::string& end, const std::string& step) {
+  return fmt::format("for ({type} {counter} = {first}; {counter} < {end}; {counter} += {step})",
+                     fmt::arg("type", index_type(wide)), fmt::arg("counter", counter),
+                     fmt::arg("first", first), fmt::arg("end", end), fmt::arg("step", step));
+}
+
 CodeScope& home_of(CodeScope& scope, const Dim& dim) {
   CodeScope* outermost = &scope;
   while (outermost->parent() != nullptr) outermost = outermost->parent();

@@ -31,5 +31,8 @@ CodeScope& home_of(CodeScope& scope, const ir::Dim& dim);
 
 // "int" or "long long".
 std::string index_type(bool wide);
+// `for (TYPE counter = first; counter < end; counter += step)`
+std::string counting_loop(bool wide, const std::string& counter, const std::string& first,
+                          const std::string& end, const std::string& step);
 
 }  // namespace anydim::codegen_cuda

@@ -74,13 +74,10 @@ void write_grid_stride(KernelWriter& kernel, CodeScope& scope, const LinearSpace
                                  : fmt::format("(int)(blockIdx.x * {} + threadIdx.x)", threads);
   const std::string step = wide ? fmt::format("gridDim.x * {}ll", threads)
                                 : fmt::format("(int)(gridDim.x * {})", threads);
-  kernel.block(scope,
-               fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", index_type(wide), point,
-                           first, points, step),
-               [&](CodeScope& at) {
-                 define_point(kernel, at, space, {point, wide});
-                 body(at);
-               });
+  kernel.block(scope, counting_loop(wide, point, first, points, step), [&](CodeScope& at) {
+    define_point(kernel, at, space, {point, wide});
+    body(at);
+  });
 }
 
 }  // namespace anydim::codegen_cuda

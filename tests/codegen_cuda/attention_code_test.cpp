@@ -116,9 +116,11 @@ TEST(CudaAttentionCode, SharedMemoryAndRegisters) {
     const AttentionWgmmaSchedule fields{.groups = groups, .keys = 128, .stages = 2};
     // Registers at launch: 65,536 shared out evenly, rounded down to 8 a thread; the trade may not
     // ask for more.
-    const std::int64_t pool =
-        65536 / fields.intended_blocks() / fields.threads() / 8 * 8 * fields.threads();
-    EXPECT_LE(128 * (fields.fetching_registers() + groups * fields.computing_registers()), pool);
+    const std::int64_t pool = target.registers_per_multiprocessor / fields.intended_blocks() /
+                              fields.threads() / 8 * 8 * fields.threads();
+    EXPECT_LE(128 * (fields.fetching_registers() +
+                     groups * fields.computing_registers(target.registers_per_multiprocessor)),
+              pool);
   }
   EXPECT_NE(mma->misfit(inputs, ir::parse_schedule(
                                     "attention_mma warps=4 points=1 tiles=2 keys=128 stages=2")),

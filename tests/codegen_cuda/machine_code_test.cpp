@@ -103,9 +103,10 @@ std::string way_of(const Choice& choice) {
   std::erase_if(way.fields, [](const auto& field) {
     return field.first == "bn" || field.first == "stages" || field.first == "group";
   });
-  return fmt::format(
-      "{}{}", to_string(way),
-      choice.source.find("take_registers<") != std::string::npos ? ", trading registers" : "");
+  return fmt::format("{}{}", to_string(way),
+                     choice.source.find("consumer_registers = 0;") == std::string::npos
+                         ? ", trading registers"
+                         : "");
 }
 
 void compile_all(std::vector<Choice>& choices, const ir::Backend& backend,

@@ -1,8 +1,7 @@
 extern "C" __global__ void __launch_bounds__(256) map(const float* in0, const long long* in1, bf16* out0, const long long* extents, KernelError* error, void* workspace) {
   const int n = (int)extents[0];
-  // The next launch may start now; what earlier ones wrote may be touched after the wait.
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  let_next_launch_start();
+  wait_for_earlier_launches();
   const int points = n * 96;
   for (int point = (int)(blockIdx.x * 256 + threadIdx.x); point < points; point += (int)(gridDim.x * 256)) {
     const int v1 = remainder(point, 96);

@@ -1,8 +1,7 @@
 extern "C" __global__ void __launch_bounds__(128, 7) rows(const bf16* in0, const bf16* in1, const float* in2, const float* in3, bf16* out0, const long long* extents, KernelError* error, void* workspace) {
   const int n = (int)extents[0];
-  // The next launch may start now; what earlier ones wrote may be touched after the wait.
-  asm volatile("griddepcontrol.launch_dependents;");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  let_next_launch_start();
+  wait_for_earlier_launches();
   const int thread = threadIdx.x % 32;
   const int rows = n;
   for (int row = blockIdx.x * 4 + threadIdx.x / 32; row < rows; row += gridDim.x * 4) {
