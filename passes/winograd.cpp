@@ -40,6 +40,8 @@ constexpr std::int64_t fewest_tiles = 8;
 // to be small where there are as many channels as this.
 constexpr std::int64_t most_bytes = std::int64_t{64} << 20, channels_of_small_images = 128,
                        most_known = default_symbol_maximum / 4;
+// Far below what overflows when tiles are measured with it.
+constexpr std::int64_t most_dilation = 1 << 16, most_padding = std::int64_t{1} << 32;
 
 // The weight of the products, [taps * taps, C, K], from that of the convolution, [K, 9 C] with
 // columns (3, 3, C): G g G' for each pair of channels, with the rows (1, 0, 0), (1, 1, 1) / 2, (1,
@@ -54,24 +56,24 @@ class Filter : public TensorSource {
     const auto from = opened.as<float>();
     const std::span into(reinterpret_cast<float*>(to.data()), to.size() / sizeof(float));
     const auto outputs = static_cast<std::size_t>(outputs_), columns = from.size() / outputs,
-               channels = columns / (places_of_window);
+               channels = columns / places_of_window;
     for (std::size_t c = 0; c < channels; ++c)
       for (std::size_t k = 0; k < outputs; ++k) {
         const float* element = from.data() + k * columns + c;
-        std::array<std::array<float, taps>, window> along{};  // the columns of G g'
+        std::array<std::array<double, taps>, window> along{};  // the columns of G g'
         for (std::size_t i = 0; i < window; ++i)
           along[i] = transformed(element[(3 * i) * channels], element[(3 * i + 1) * channels],
                                  element[(3 * i + 2) * channels]);
         for (std::size_t j = 0; j < taps; ++j) {
           const auto down = transformed(along[0][j], along[1][j], along[2][j]);
           for (std::size_t i = 0; i < taps; ++i)
-            into[((i * taps + j) * channels + c) * outputs + k] = down[i];
+            into[((i * taps + j) * channels + c) * outputs + k] = static_cast<float>(down[i]);
         }
       }
   }
 
  private:
-  static std::array<float, taps> transformed(float a, float b, float c) {
+  static std::array<double, taps> transformed(double a, double b, double c) {
     return {a, (a + b + c) / 2, (a - b + c) / 2, c};
   }
 
@@ -160,6 +162,7 @@ class Rewriter {
       return std::nullopt;
     found.image = windows->operands[0];
     found.dilations = integers_or_ones(*windows, "dilations", 2);
+    if (std::ranges::max(found.dilations) > most_dilation) return std::nullopt;
     const std::vector<Dim>& all = dims(windows->results[0]);
     found.images = all[0];
     found.places = {all[1], all[2]};
@@ -200,7 +203,8 @@ class Rewriter {
     if (const Binding* pad = defined(source, Op::pad);
         pad != nullptr && pad->operands.size() == 1 &&
         string_attribute(*pad, "mode") == "constant" &&
-        normalised_axes(*pad, 4) == std::vector<std::size_t>{1, 2}) {
+        normalised_axes(*pad, 4) == std::vector<std::size_t>{1, 2} &&
+        std::ranges::max(integers_attribute(*pad, "after")) < most_padding) {
       source = pad->operands[0];
       before = integers_attribute(*pad, "before");
       after = integers_attribute(*pad, "after");

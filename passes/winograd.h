@@ -10,9 +10,10 @@ namespace anydim::passes {
 // them for each 2 x 2 results), a batch of 16 products with a weight that is made of the constant
 // when it is read, and sums of their elements: 16 multiplications a channel pair where there were
 // 36. The minimal filtering F(2 x 2, 3 x 3) of Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks" (2016); its results differ in the last places from sums in the model's order.
-// Only f32 that is multiplied as f32, and only where the backend's products are bound by
-// multiplications (Backend::saves_multiplications). Types must be inferred; layouts are final.
+// Neural Networks" (2016); its results differ in the last places from sums in the model's order,
+// and an infinity or NaN is NaN in all results of its tiles, also of windows beside it. Only f32
+// that is multiplied as f32, and only where the backend's products are bound by multiplications
+// (Backend::saves_multiplications). Types must be inferred; layouts are final.
 void winograd(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes
