@@ -217,8 +217,8 @@ EmittedKernel AttentionWgmma::emit(const PlanInputs& inputs, const ir::Bucket& b
                              write_index(kernel, at_place, of.row));
         };
         at_place.line(
-            fmt::format("work(Kernel::task({{{}, {}, {}}}, output, rows, keys, tiles, added, "
-                        "score_value, write_element));",
+            fmt::format("work(Kernel::Rows{{{}, {}, {}}}, output, rows, keys, tiles, added, "
+                        "score_value, write_element);",
                         rows(mapped->query), rows(mapped->key), rows(mapped->value)));
       });
   scope.line(fmt::format(

@@ -132,24 +132,6 @@ struct AttentionWgmma {
     MapPlace query, key, value;
   };
 
-  // What there is to compute at a place of the grid.
-  template <class Added, class ScoreValue, class WriteElement>
-  struct Task {
-    Rows operands;
-    OutputRows output;
-    int rows, keys;  // how many there are, whoever sees the keys
-    Tiles tiles;
-    const Added& added;                 // added(key): what the score adds for a key
-    const ScoreValue& score_value;      // score_value(row, key, product)
-    const WriteElement& write_element;  // write_element(row, column, value)
-  };
-  template <class Added, class ScoreValue, class WriteElement>
-  static __device__ __forceinline__ Task<Added, ScoreValue, WriteElement> task(
-      const Rows& operands, const OutputRows& output, int rows, int keys, const Tiles& tiles,
-      const Added& added, const ScoreValue& score_value, const WriteElement& write_element) {
-    return {operands, output, rows, keys, tiles, added, score_value, write_element};
-  }
-
   // Queries, keys and values of the block's place number `item`; its first tile passes as number
   // `first` of all. By one thread.
   __device__ __forceinline__ void fetch_all(const Maps& maps, const BlockPlace& place,
@@ -230,11 +212,13 @@ struct AttentionWgmma {
     named_barrier<4>(A::groups * group_threads);
   }
 
-  // What fetch_all() fetches.
-  template <class PlaceTask>
-  __device__ __forceinline__ void compute(unsigned char* memory, const BlockPlace& place,
-                                          const PlaceTask& task, int item, int first) const {
-    const Tiles& tiles = task.tiles;
+  // What fetch_all() fetches. `keys`: how many there are, whoever sees them.
+  template <class Added, class ScoreValue, class WriteElement>
+  __device__ __forceinline__ void compute(unsigned char* memory, const BlockPlace& place, int rows,
+                                          int keys, const Tiles& tiles, const OutputRows& output,
+                                          const Added& added, const ScoreValue& score_value,
+                                          const WriteElement& write_element, int item,
+                                          int first) const {
     const int group = static_cast<int>(threadIdx.x) / group_threads - 1,
               thread = threadIdx.x % group_threads, lane = threadIdx.x % 32;
     const int warp_row = place.first_row + group * group_rows + thread / 32 * 16;
@@ -275,19 +259,18 @@ struct AttentionWgmma {
       if constexpr (has_column) {
         for (int i = thread; i < A::keys; i += group_threads)
           columns[(first + step) % 2 * A::keys + i] =
-              column_value(task.added, tiles.key_of(step) + i, tiles.end_key);
+              column_value(added, tiles.key_of(step) + i, tiles.end_key);
         group_barrier(group);
       }
     };
     const auto weigh_tile = [&](auto kind, int step) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = warp_row + lane / 4 + 8 * half,
-                  present = row < task.rows ? row : task.rows - 1;
+        const int row = warp_row + lane / 4 + 8 * half, present = row < rows ? row : rows - 1;
         shrink[half] = weigh<A, decltype(kind)>(
             scores, half, states[half], columns + (first + step) % 2 * A::keys, tiles.key_of(step),
             tiles.end_key,
-            [&](int key, float product) { return task.score_value(present, key, product); });
+            [&](int key, float product) { return score_value(present, key, product); });
       }
     };
     const auto pack_weights = [&] {
@@ -358,13 +341,13 @@ struct AttentionWgmma {
     } else if constexpr (A::persistent) {
       release(queries_read + slot);
     }
-    const float inverse[2] = {inverse_sum(states[0], task.keys), inverse_sum(states[1], task.keys)};
+    const float inverse[2] = {inverse_sum(states[0], keys), inverse_sum(states[1], keys)};
 #pragma unroll
     for (int n = 0; n < A::width / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) outputs[n][i] *= inverse[i / 2];
     }
-    write_rows<A>(task.output, outputs, warp_row, task.rows, task.write_element);
+    write_rows<A>(output, outputs, warp_row, rows, write_element);
   }
 
   // The first warp of the fetching warpgroup finds the block's places, one a lane at a time, since
@@ -391,9 +374,10 @@ struct AttentionWgmma {
         if (lane == owner) {
           const BlockPlace own = found[lane];
           begin_slot(own);
-          at_place(own, [&](const auto& task) {
-            fetch_all(maps, own, task.tiles, task.operands, item, first);
-            first += task.tiles.count;
+          at_place(own, [&](const Rows& rows, const OutputRows&, int, int, const Tiles& tiles,
+                            const auto&, const auto&, const auto&) {
+            fetch_all(maps, own, tiles, rows, item, first);
+            first += tiles.count;
           });
         }
         first = __shfl_sync(0xffffffffu, first, owner);
@@ -418,16 +402,21 @@ struct AttentionWgmma {
       if (!place.any) return;
       // To store has parted the lanes, of which one will say for all that the place has been read.
       __syncwarp();
-      at_place(place, [&](const auto& task) {
-        compute(memory, place, task, item, first);
-        first += task.tiles.count;
-      });
+      at_place(place,
+               [&](const Rows&, const OutputRows& output, int rows, int keys, const Tiles& tiles,
+                   const auto& added, const auto& score_value, const auto& write_element) {
+                 compute(memory, place, rows, keys, tiles, output, added, score_value,
+                         write_element, item, first);
+                 first += tiles.count;
+               });
     }
   }
 
   // The block's places of the grid, of which there are `numbers`. place_of(number): one of them; of
-  // a persistent block each thread asks for itself. at_place(place, work) calls work(task) with the
-  // task() that there is.
+  // a persistent block each thread asks for itself. at_place(place, work) calls work(rows of
+  // operands, rows of the output, number of its rows, number of keys, tiles, added, score_value,
+  // write_element) with what holds there: added(key), what the score adds for a key;
+  // score_value(row, key, product); write_element(row, column, value).
   template <class Number, class PlaceOf, class AtPlace>
   static __device__ __forceinline__ void run(Number numbers, const PlaceOf& place_of,
                                              const AtPlace& at_place, const TensorMap& query_map,
@@ -459,13 +448,18 @@ struct AttentionWgmma {
     } else {
       const BlockPlace place = place_of(static_cast<Number>(blockIdx.x));
       if (!place.any) return;
-      at_place(place, [&](const auto& task) {
+      at_place(place, [&](const Rows& operands, const OutputRows& output, int rows, int keys,
+                          const Tiles& tiles, const auto& added, const auto& score_value,
+                          const auto& write_element) {
         in_roles(
             [&] {
-              if (threadIdx.x == 0 && task.tiles.count > 0)
-                self.fetch_all(maps, place, task.tiles, task.operands, 0, 0);
+              if (threadIdx.x == 0 && tiles.count > 0)
+                self.fetch_all(maps, place, tiles, operands, 0, 0);
             },
-            [&] { self.compute(shared_memory, place, task, 0, 0); });
+            [&] {
+              self.compute(shared_memory, place, rows, keys, tiles, output, added, score_value,
+                           write_element, 0, 0);
+            });
       });
     }
   }
