@@ -32,7 +32,7 @@ using Grid = std::array<std::array<ValueId, size>, size>;
 constexpr std::int64_t places_of_window = window * window;
 using Integers = std::vector<std::int64_t>;
 // Fewer channels in or out leave too few multiplications a moved element.
-constexpr std::int64_t fewest_channels = 32;
+constexpr std::int64_t fewest_channels = 64;
 // Fewer tiles of an image read more of the weight than they multiply less.
 constexpr std::int64_t fewest_tiles = 8;
 // Tiles and their products together are four times as large as the image and the result: of one
@@ -99,9 +99,23 @@ struct Tiles {
         across(ceil_div(convolution.places[1],
                         static_cast<std::int64_t>(results) * convolution.dilations[1])),
         of_image(down * convolution.dilations[0] * across * convolution.dilations[1]),
-        all(convolution.images * of_image) {}
+        all(convolution.images * of_image) {
+    for (const Dim& dim : {convolution.images, down, Dim(convolution.dilations[0]), across,
+                           Dim(convolution.dilations[1])})
+      if (!dim.is_constant(1)) longer.push_back(dim);
+  }
+
+  // `first` values of each tile and `last` channels. Dims of 1 between them, which take time to
+  // compile and say nothing, are left out.
+  std::vector<Dim> dims(std::int64_t first, std::int64_t last) const {
+    std::vector<Dim> result{first};
+    result.insert(result.end(), longer.begin(), longer.end());
+    result.emplace_back(last);
+    return result;
+  }
 
   Dim down, across, of_image, all;
+  std::vector<Dim> longer{};  // the tiles' dims but those of 1
 };
 
 class Rewriter {
@@ -224,16 +238,19 @@ class Rewriter {
                                         {{"axes", Integers{1, 2}},
                                          {"sizes", Integers{side * d, side * e}},
                                          {"strides", Integers{step * d, step * e}}});
-    const ValueId parted = writer.reshaped(windows, {convolution.images, tiles.down, tiles.across,
-                                                     convolution.channels, side, d, side, e});
-    const ValueId laid =
-        writer.emit(Op::transpose, {parted}, {{"perm", Integers{4, 6, 0, 1, 5, 2, 7, 3}}});
     Grid<taps> elements{};
     for (std::size_t i = 0; i < taps; ++i)
-      for (std::size_t j = 0; j < taps; ++j)
-        elements[i][j] = writer.reshaped(
-            part(laid, {i, j}, writer),
-            {1, convolution.images, tiles.down, d, tiles.across, e, convolution.channels});
+      for (std::size_t j = 0; j < taps; ++j) {
+        const auto down = static_cast<std::int64_t>(i) * d,
+                   across = static_cast<std::int64_t>(j) * e;
+        const ValueId part = writer.emit(Op::strided_slice, {windows},
+                                         {{"axes", Integers{4, 5}},
+                                          {"starts", Integers{down, across}},
+                                          {"ends", Integers{down + d, across + e}}});
+        const ValueId laid =
+            writer.emit(Op::transpose, {part}, {{"perm", Integers{0, 1, 4, 2, 5, 3}}});
+        elements[i][j] = writer.reshaped(laid, tiles.dims(1, convolution.channels));
+      }
     const Grid<taps> sums = along_both<taps>(elements, [&](const Row& x) {
       return std::array{writer.emit(Op::sub, {x[0], x[2]}), writer.emit(Op::add, {x[1], x[2]}),
                         writer.emit(Op::sub, {x[2], x[1]}), writer.emit(Op::sub, {x[1], x[3]})};
@@ -251,11 +268,10 @@ class Rewriter {
                          std::make_shared<Filter>(convolution.weight, convolution.outputs)});
     const ValueId products =
         writer.emit(Op::matmul, {transformed_image(convolution, writer), weight});
-    const ValueId parted = writer.reshaped(products, {side * side, convolution.images, tiles.down,
-                                                      d, tiles.across, e, convolution.outputs});
+    const ValueId parted = writer.reshaped(products, tiles.dims(side * side, convolution.outputs));
     Grid<taps> elements{};
     for (std::size_t i = 0; i < taps; ++i)
-      for (std::size_t j = 0; j < taps; ++j) elements[i][j] = part(parted, {i * taps + j}, writer);
+      for (std::size_t j = 0; j < taps; ++j) elements[i][j] = part(parted, i * taps + j, writer);
     // A' m A
     const auto tile = along_both<results>(elements, [&](const Row& x) {
       const ValueId both = writer.emit(Op::add, {x[0], x[1]}),
@@ -286,16 +302,12 @@ class Rewriter {
     return writer.emit(Op::concat, std::move(all), {{"axis", std::int64_t{0}}});
   }
 
-  // The part of a value at one index of each of its first axes.
-  static ValueId part(ValueId value, std::vector<std::size_t> index, BindingWriter& writer) {
-    Integers axes, starts, ends;
-    for (std::size_t i = 0; i < index.size(); ++i) {
-      axes.push_back(static_cast<std::int64_t>(i));
-      starts.push_back(static_cast<std::int64_t>(index[i]));
-      ends.push_back(starts.back() + 1);
-    }
-    return writer.emit(Op::strided_slice, {value},
-                       {{"axes", axes}, {"starts", starts}, {"ends", ends}});
+  // The part of a value at one index of its first axis.
+  static ValueId part(ValueId value, std::size_t index, BindingWriter& writer) {
+    const auto start = static_cast<std::int64_t>(index);
+    return writer.emit(
+        Op::strided_slice, {value},
+        {{"axes", Integers{0}}, {"starts", Integers{start}}, {"ends", Integers{start + 1}}});
   }
 
   // One transformation of four elements into `size`, of every column, then of every row.

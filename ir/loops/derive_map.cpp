@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <iterator>
+#include <array>
 
 #include "ir/loops/derive.h"
 #include "ir/loops/scalar_program.h"
@@ -45,28 +45,25 @@ MapPart part_of(AccessContext& context, std::span<const Piece> pieces, std::size
   return part;
 }
 
-std::ptrdiff_t loads_of(const MapPart& part) {
-  return std::ranges::count_if(part.program.steps,
-                               [](const ScalarStep& step) { return step.is<step::Load>(); });
+// Whether one part for both loads elements once that each of them reads.
+bool share_loads(AccessContext& context, const Piece& a, const Piece& b, std::size_t axis,
+                 std::int32_t output) {
+  const auto loads = [&](std::span<const Piece> pieces) {
+    return std::ranges::count_if(part_of(context, pieces, axis, output).program.steps,
+                                 [](const ScalarStep& step) { return step.is<step::Load>(); });
+  };
+  const std::array both{a, b};
+  return loads(both) < loads({&a, 1}) + loads({&b, 1});
 }
 
-// A part each, or one for all where it loads elements once that several of them read.
+// A part each, or one for all where the first two share what they load.
 void add_pieces(AccessContext& context, const std::vector<Piece>& pieces, std::size_t axis,
                 std::int32_t output, MapForm& form) {
-  std::vector<MapPart> apart;
-  std::ptrdiff_t loads = 0;
-  for (const Piece& piece : pieces) {
-    apart.push_back(part_of(context, {&piece, 1}, axis, output));
-    loads += loads_of(apart.back());
-  }
-  if (pieces.size() > 1) {
-    MapPart together = part_of(context, pieces, axis, output);
-    if (loads_of(together) < loads) {
-      form.parts.push_back(std::move(together));
-      return;
-    }
-  }
-  std::ranges::move(apart, std::back_inserter(form.parts));
+  const bool together =
+      pieces.size() > 1 && share_loads(context, pieces[0], pieces[1], axis, output);
+  const std::size_t step = together ? pieces.size() : 1;
+  for (std::size_t i = 0; i < pieces.size(); i += step)
+    form.parts.push_back(part_of(context, std::span(pieces).subspan(i, step), axis, output));
 }
 
 // The operands of a concat that is itself an output: no guards, every part a plain loop.

@@ -16,7 +16,7 @@ using namespace ir;
 struct Convolution {
   int down = 1, across = 1;  // dilations
   int padding = 1;           // dilations of zeros at each border
-  int channels = 32, outputs = 40;
+  int channels = 64, outputs = 72;
   std::int64_t longest = 99;  // side of an image
 };
 
@@ -89,7 +89,7 @@ TEST(Winograd, Dilations) {
 TEST(Winograd, FourNinthsOfTheMultiplications) {
   const auto dims = products(rewritten({})).at(0);
   const Dim n = Dim::symbol("n"), h = Dim::symbol("h"), w = Dim::symbol("w");
-  EXPECT_EQ(dims, (std::vector<Dim>{16, n * ceil_div(h, 2) * ceil_div(w, 2), 40}));
+  EXPECT_EQ(dims, (std::vector<Dim>{16, n * ceil_div(h, 2) * ceil_div(w, 2), 72}));
 }
 
 bool is_tiled(const Convolution& convolution) {
@@ -97,9 +97,9 @@ bool is_tiled(const Convolution& convolution) {
 }
 
 TEST(Winograd, ManyChannelsOnly) {
-  EXPECT_TRUE(is_tiled({.channels = 32, .outputs = 32}));
-  EXPECT_FALSE(is_tiled({.channels = 31}));
-  EXPECT_FALSE(is_tiled({.outputs = 31}));
+  EXPECT_TRUE(is_tiled({.channels = 64, .outputs = 64}));
+  EXPECT_FALSE(is_tiled({.channels = 63}));
+  EXPECT_FALSE(is_tiled({.outputs = 63}));
 }
 
 // Tiles are large: none where images may be, but where many channels say that they are not.
