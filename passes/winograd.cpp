@@ -35,6 +35,8 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::int64_t fewest_channels = 64;
 // Fewer tiles of an image read more of the weight than they multiply less.
 constexpr std::int64_t fewest_tiles = 8;
+// Products that tiles may take at most of those that the convolution has.
+constexpr double most_of_products = 0.8;
 // Tiles and their products together are four times as large as the image and the result: of one
 // image, more bytes than these are too many. Where none knows how large images are, they are taken
 // to be small where there are as many channels as this.
@@ -203,6 +205,11 @@ class Rewriter {
     if (channels < fewest_channels) return false;
     const std::int64_t tiles = bounds(Tiles(convolution).of_image, function_.symbols).high;
     if (tiles < fewest_tiles) return false;
+    // Wide dilations reach over small images: tiles that are mostly border save nothing.
+    const auto places = (convolution.places[0] * convolution.places[1]).constant();
+    if (places && most_of_products * static_cast<double>(*places * places_of_window) <
+                      static_cast<double>(tiles * static_cast<std::int64_t>(taps * taps)))
+      return false;
     const std::int64_t all = convolution.channels + convolution.outputs,
                        bytes_of_tile = static_cast<std::int64_t>(taps * taps * sizeof(float)) * all;
     if (tiles <= most_bytes / bytes_of_tile) return true;
