@@ -200,4 +200,16 @@ void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& r
   });
 }
 
+void emit_both_sides(KernelBuilder& kernel, Scope& scope, llvm::Value* first, llvm::Value* from,
+                     llvm::Value* to, llvm::Value* last, const RowBody& body) {
+  kernel.loop(scope, kernel.constant(0), kernel.constant(2), 1,
+              [&](Scope& side, llvm::Value* number) {
+                auto& at = kernel.at(side);
+                llvm::Value* left = at.CreateICmpEQ(number, kernel.constant(0));
+                llvm::Value* begin = at.CreateSelect(left, first, to);
+                llvm::Value* end = at.CreateSelect(left, from, last);
+                body(side, begin, end);
+              });
+}
+
 }  // namespace anydim::codegen_cpu

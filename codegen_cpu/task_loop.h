@@ -72,4 +72,9 @@ void emit_vector_turns(KernelBuilder& kernel, Scope& scope, const VectorRange& r
 void emit_vector_range(KernelBuilder& kernel, Scope& scope, const VectorRange& range,
                        const std::function<void(Scope&, unsigned copy)>& body);
 
+// Runs body on [first, from) and [to, last), what lies on both sides of [from, to): in one loop, as
+// code of borders is long.
+void emit_both_sides(KernelBuilder& kernel, Scope& scope, llvm::Value* first, llvm::Value* from,
+                     llvm::Value* to, llvm::Value* last, const RowBody& body);
+
 }  // namespace anydim::codegen_cpu

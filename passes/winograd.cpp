@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -15,6 +14,7 @@
 #include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
+#include "passes/pattern.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -122,22 +122,21 @@ struct Tiles {
 
 class Rewriter {
  public:
-  explicit Rewriter(Function& function) : function_(function) {}
+  explicit Rewriter(Function& function) : function_(function), graph_(function, function.body) {}
 
   bool run() {
     std::vector<Binding> made;
     bool changed = false;
-    for (Binding& binding : function_.body.bindings) {
+    for (const Binding& binding : function_.body.bindings) {
       const auto found = convolution(binding);
-      if (found) {
-        BindingWriter writer(function_, made, binding.source,
-                             function_.values[binding.results[0]].name + "_tiles");
-        write(*found, binding.results[0], writer);
-        changed = true;
-      } else {
-        if (binding.results.size() == 1) definitions_.emplace(binding.results[0], binding);
-        made.push_back(std::move(binding));
+      if (!found) {
+        made.push_back(binding);
+        continue;
       }
+      BindingWriter writer(function_, made, binding.source,
+                           function_.values[binding.results[0]].name + "_tiles");
+      write(*found, binding.results[0], writer);
+      changed = true;
     }
     function_.body.bindings = std::move(made);
     if (changed) drop_dead(function_);
@@ -147,19 +146,13 @@ class Rewriter {
  private:
   const std::vector<Dim>& dims(ValueId value) const { return function_.tensor_type(value).dims; }
 
-  const Binding* defined(ValueId value, Op op) const {
-    const auto found = definitions_.find(value);
-    return found != definitions_.end() && found->second.op == op ? &found->second : nullptr;
-  }
   // What a value is a reshape of, or itself.
   ValueId unshaped(ValueId value) const {
-    const auto found = definitions_.find(value);
-    return found != definitions_.end() && info(found->second.op).has(traits::reshapes)
-               ? found->second.operands[0]
-               : value;
+    const Binding* move = graph_.definition(value);
+    return move != nullptr && info(move->op).has(traits::reshapes) ? move->operands[0] : value;
   }
   const Binding* transposed(ValueId value, const std::vector<std::size_t>& order) const {
-    const Binding* move = defined(value, Op::transpose);
+    const Binding* move = graph_.applied(value, Op::transpose);
     return move != nullptr && permutation(*move, order.size()) == order ? move : nullptr;
   }
 
@@ -170,7 +163,8 @@ class Rewriter {
       return std::nullopt;
     Convolution found;
     const Binding* moved = transposed(unshaped(product.operands[0]), {0, 1, 2, 4, 5, 3});
-    const Binding* windows = moved == nullptr ? nullptr : defined(moved->operands[0], Op::windows);
+    const Binding* windows =
+        moved == nullptr ? nullptr : graph_.applied(moved->operands[0], Op::windows);
     if (windows == nullptr) return std::nullopt;
     if (integers_attribute(*windows, "sizes") != std::vector<std::int64_t>{window, window} ||
         integers_or_ones(*windows, "strides", 2) != std::vector<std::int64_t>{1, 1} ||
@@ -185,7 +179,7 @@ class Rewriter {
     const auto channels = all[3].constant();
     const Binding* turn = transposed(product.operands[1], {1, 0});
     const Binding* constant =
-        turn == nullptr ? nullptr : defined(unshaped(turn->operands[0]), Op::constant);
+        turn == nullptr ? nullptr : graph_.applied(unshaped(turn->operands[0]), Op::constant);
     if (constant == nullptr || !channels) return std::nullopt;
     found.channels = *channels;
     found.outputs = dims(turn->operands[0])[0].constant().value_or(0);
@@ -207,8 +201,8 @@ class Rewriter {
     if (tiles < fewest_tiles) return false;
     // Wide dilations reach over small images: tiles that are mostly border save nothing.
     const auto places = (convolution.places[0] * convolution.places[1]).constant();
-    if (places && most_of_products * static_cast<double>(*places * places_of_window) <
-                      static_cast<double>(tiles * static_cast<std::int64_t>(taps * taps)))
+    if (places && most_of_products * static_cast<double>(*places) * places_of_window <
+                      static_cast<double>(tiles) * taps * taps)
       return false;
     const std::int64_t all = convolution.channels + convolution.outputs,
                        bytes_of_tile = static_cast<std::int64_t>(taps * taps * sizeof(float)) * all;
@@ -221,7 +215,7 @@ class Rewriter {
   ValueId padded(const Convolution& convolution, BindingWriter& writer) const {
     ValueId source = convolution.image;
     Integers before{0, 0}, after{0, 0};
-    if (const Binding* pad = defined(source, Op::pad);
+    if (const Binding* pad = graph_.applied(source, Op::pad);
         pad != nullptr && pad->operands.size() == 1 &&
         string_attribute(*pad, "mode") == "constant" &&
         normalised_axes(*pad, 4) == std::vector<std::size_t>{1, 2} &&
@@ -237,8 +231,8 @@ class Rewriter {
   }
 
   // B' d B of each tile, [taps * taps, tiles, C].
-  ValueId transformed_image(const Convolution& convolution, BindingWriter& writer) const {
-    const Tiles tiles(convolution);
+  ValueId transformed_image(const Convolution& convolution, const Tiles& tiles,
+                            BindingWriter& writer) const {
     const auto& [d, e] = std::tie(convolution.dilations[0], convolution.dilations[1]);
     const auto side = static_cast<std::int64_t>(taps), step = static_cast<std::int64_t>(results);
     const ValueId windows = writer.emit(Op::windows, {padded(convolution, writer)},
@@ -274,7 +268,7 @@ class Rewriter {
                          {side * side, convolution.channels, convolution.outputs},
                          std::make_shared<Filter>(convolution.weight, convolution.outputs)});
     const ValueId products =
-        writer.emit(Op::matmul, {transformed_image(convolution, writer), weight});
+        writer.emit(Op::matmul, {transformed_image(convolution, tiles, writer), weight});
     const ValueId parted = writer.reshaped(products, tiles.dims(side * side, convolution.outputs));
     Grid<taps> elements{};
     for (std::size_t i = 0; i < taps; ++i)
@@ -332,7 +326,7 @@ class Rewriter {
   }
 
   Function& function_;
-  std::map<ValueId, Binding> definitions_;
+  const PatternGraph graph_;
 };
 
 }  // namespace

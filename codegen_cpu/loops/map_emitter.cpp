@@ -80,15 +80,12 @@ class PartEmitter {
           llvm::Value* from = within(row, straight->begin, first, last);
           llvm::Value* to = within(row, straight->end, from, last);
           // Borders are mostly shorter than a vector.
-          kernel_.loop(row, kernel_.constant(0), kernel_.constant(2), 1,
-                       [&](Scope& side, llvm::Value* number) {
-                         auto& at = kernel_.at(side);
-                         llvm::Value* left = at.CreateICmpEQ(number, kernel_.constant(0));
-                         VectorRange border = range(at.CreateSelect(left, first, to),
-                                                    at.CreateSelect(left, from, last), 1, false);
-                         if (has_narrow_borders(*straight)) border.width = 1;
-                         points(side, border, program);
-                       });
+          emit_both_sides(kernel_, row, first, from, to, last,
+                          [&](Scope& side, llvm::Value* begin_of, llvm::Value* end_of) {
+                            VectorRange border = range(begin_of, end_of, 1, false);
+                            if (has_narrow_borders(*straight)) border.width = 1;
+                            points(side, border, program);
+                          });
           points(row, range(from, to, 1, false), *along);
         },
         [&](Scope& task, llvm::Value* first, llvm::Value* last) {

@@ -1,12 +1,11 @@
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/kernel_kind.h"
+#include "codegen_cpu/rows/interior_range.h"
 #include "codegen_cpu/rows/rows_schedule.h"
 #include "codegen_cpu/rows/window_emitter.h"
-#include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/segments.h"
 #include "codegen_cpu/task_loop.h"
-#include "ir/loops/row_interior.h"
 #include "ir/loops/segment_rows.h"
 
 namespace anydim::codegen_cpu {
@@ -15,22 +14,10 @@ using ir::Dim;
 
 namespace {
 
-// Rows of whole vectors that lie in the interior, of those in [first, last).
-struct InnerVectors {
-  llvm::Value *first, *last;
-};
-
-InnerVectors inner_vectors(KernelBuilder& kernel, Scope& task, const ir::RowInterior& interior,
-                           llvm::Value* first, llvm::Value* last, std::int64_t width) {
-  llvm::Value* begin = emit_index(kernel, task, interior.begin);
-  llvm::Value* end = emit_index(kernel, task, interior.end);
-  llvm::Value* some = nullptr;
-  for (const Dim& dim : interior.not_negative) {
-    llvm::Value* value = emit_index(kernel, task, dim);
-    auto& at = kernel.at(task);
-    llvm::Value* holds = at.CreateICmpSGE(value, kernel.constant(0));
-    some = some == nullptr ? holds : at.CreateAnd(some, holds);
-  }
+// What of an interior whole vectors of [first, last) cover.
+InteriorRange inner_vectors(KernelBuilder& kernel, Scope& task, const ir::RowInterior& interior,
+                            llvm::Value* first, llvm::Value* last, std::int64_t width) {
+  const InteriorRange free = interior_range(kernel, task, interior);
   auto& at = kernel.at(task);
   const auto smaller = [&](llvm::Value* a, llvm::Value* b) {
     return at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
@@ -42,11 +29,10 @@ InnerVectors inner_vectors(KernelBuilder& kernel, Scope& task, const ir::RowInte
   const auto whole = [&](llvm::Value* count) {  // vectors' elements, not more than count
     return at.CreateSub(count, at.CreateURem(count, kernel.constant(width)));
   };
-  llvm::Value* before = whole(at.CreateAdd(distance(first, begin), kernel.constant(width - 1)));
+  llvm::Value* before =
+      whole(at.CreateAdd(distance(first, free.first), kernel.constant(width - 1)));
   llvm::Value* from = smaller(at.CreateAdd(first, before), last);
-  llvm::Value* to = at.CreateAdd(from, whole(distance(from, smaller(end, last))));
-  if (some == nullptr) return {from, to};
-  return {at.CreateSelect(some, from, last), at.CreateSelect(some, to, last)};
+  return {from, at.CreateAdd(from, whole(distance(from, smaller(free.last, last))))};
 }
 
 }  // namespace
@@ -130,17 +116,12 @@ EmittedKernel emit_rows(KernelBuilder& kernel, const ir::RowForm& form,
   emit_tasks(kernel, kernel.root(), outer, plan, kernel.begin(), kernel.end(),
              [&](Scope& task, llvm::Value* first, llvm::Value* last) {
                if (!interior) return emit_range(task, first, last, whole, stages);
-               const InnerVectors inner =
+               const InteriorRange inner =
                    inner_vectors(kernel, task, *interior, first, last, width);
-               // Both sides in one loop: their code is long.
-               kernel.loop(task, kernel.constant(0), kernel.constant(2), 1,
-                           [&](Scope& side, llvm::Value* number) {
-                             auto& at = kernel.at(side);
-                             llvm::Value* left = at.CreateICmpEQ(number, kernel.constant(0));
-                             llvm::Value* from = at.CreateSelect(left, first, inner.last);
-                             llvm::Value* to = at.CreateSelect(left, inner.first, last);
-                             emit_range(side, from, to, whole, stages);
-                           });
+               emit_both_sides(kernel, task, first, inner.first, inner.last, last,
+                               [&](Scope& side, llvm::Value* from, llvm::Value* to) {
+                                 emit_range(side, from, to, whole, stages);
+                               });
                emit_range(task, inner.first, inner.last, true, with(interior->stages));
              });
   return {plan.tasks, layout.bytes()};

@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/rows/interior_range.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_loop.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/error.h"
-#include "ir/loops/row_interior.h"
 
 namespace anydim::codegen_cpu {
 
@@ -56,27 +56,20 @@ class WindowEmitter {
         masks_lanes_ ? std::nullopt : ir::row_interior(form_, kernel_.symbols(), planes + 1, 0);
     const Range rows{.first = first, .last = last};
     if (!inside) return emit_columns(task, none, all, width_, form_.stages, rows);
-    const Range free = range_of(task, *inside);
+    const Range free = interior_range(kernel_, task, *inside);
     auto& at = kernel_.at(task);
     Value* begin = at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, free.first, all);
     Value* end =
         at.CreateBinaryIntrinsic(llvm::Intrinsic::smax, begin,
                                  at.CreateBinaryIntrinsic(llvm::Intrinsic::smin, free.last, all));
-    kernel_.loop(task, none, kernel_.constant(2), 1, [&](Scope& side, Value* number) {
-      auto& code = kernel_.at(side);
-      Value* left = code.CreateICmpEQ(number, kernel_.constant(0));
-      Value* from = code.CreateSelect(left, none, end);
-      Value* to = code.CreateSelect(left, begin, all);
+    emit_both_sides(kernel_, task, none, begin, end, all, [&](Scope& side, Value* from, Value* to) {
       emit_columns(side, from, to, 1, form_.stages, rows);
     });
     emit_columns(task, begin, end, width_, inside->stages, rows);
   }
 
  private:
-  // Rows or lanes [first, last).
-  struct Range {
-    Value *first, *last;
-  };
+  using Range = InteriorRange;  // of rows or lanes
   // A line that rows read, and the places of a window in it.
   struct Line {
     Line(Scope& rows, std::size_t places) : scope(rows), at_place(places) {}
@@ -92,18 +85,6 @@ class WindowEmitter {
     ProgramEmitter& program;
     std::map<std::int64_t, std::unique_ptr<Line>> lines{};
   };
-
-  Range range_of(Scope& scope, const ir::RowInterior& interior) {
-    Range range{emit_index(kernel_, scope, interior.begin),
-                emit_index(kernel_, scope, interior.end)};
-    for (const Dim& dim : interior.not_negative) {
-      Value* margin = emit_index(kernel_, scope, dim);
-      auto& at = kernel_.at(scope);
-      range.last = at.CreateSelect(at.CreateICmpSGE(margin, kernel_.constant(0)), range.last,
-                                   kernel_.constant(0));
-    }
-    return range;
-  }
 
   void emit_columns(Scope& scope, Value* from, Value* to, unsigned width,
                     const std::vector<ir::RowStage>& stages, const Range& rows) {
@@ -151,7 +132,7 @@ class WindowEmitter {
     const std::vector<ir::RowStage> asking = over_lines(stages);
     const std::vector<ir::RowStage> free = over_lines(inside ? inside->stages : stages);
     const Range free_rows =
-        inside ? range_of(column, *inside) : Range{kernel_.constant(0), rows.last};
+        inside ? interior_range(kernel_, column, *inside) : Range{kernel_.constant(0), rows.last};
     Value* count = kernel_.constant(together_);
     auto& at = kernel_.at(column);
     Value* enough = at.CreateICmpSGE(at.CreateSub(rows.last, rows.first), count);

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "tests/codegen_cpu/expect_right.h"
 
@@ -28,9 +26,8 @@ struct Convolution {
 
   std::string text() const {
     const std::int64_t wide = (width + 2 * border - places) / place_stride + 1;
-    const std::int64_t more = 2 * border - (lines - 1) * line_dilation - 1;
-    const std::string high = fmt::format("(floor_div({} {} {}, {}) + 1)", height,
-                                         more < 0 ? "-" : "+", std::abs(more), line_stride);
+    const std::string high =
+        tests::windows_along(height, border, lines, line_dilation, line_stride);
     const std::int64_t depth = lines * places * channels;
     return fmt::format(
         R"(

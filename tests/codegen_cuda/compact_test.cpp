@@ -1,10 +1,8 @@
 // What kernels of compactions have beyond the corpus: chosen schedules at 0, 1 and around every
 // edge of warps, tiles and parts, with none, some and all points chosen.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "codegen_cuda/backend.h"
 #include "ir/schedule.h"
@@ -21,33 +19,14 @@ std::shared_ptr<const TestRegion> mask_region() {
   return make_region(tests::region_case("ChosenPoints_Some").text);
 }
 
-// About `share` of 64 points are chosen.
-std::vector<ir::Tensor> masks(const TestRegion& region, const Symbols& symbols, unsigned share) {
-  std::vector<ir::Tensor> inputs = integer_inputs(region, symbols);
-  std::mt19937 random(share + 1);
-  for (std::int64_t i = 0; i < inputs[0].elements(); ++i)
-    inputs[0].set_integer(i, random() % 64 < share ? 1 : 0);
-  return inputs;
-}
-
+// With none, some and all points chosen.
 void expect_compacted(const std::shared_ptr<const TestRegion>& region, const std::string& part,
                       const ir::Schedule& schedule, const std::vector<Symbols>& shapes,
                       const CaseOptions& given = {}) {
-  const CudaTarget target = small_target(part);
-  const KernelCase kernel = compiled(region, target, {}, schedule);
-  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-  CaseOptions options = given;
-  options.machine.architecture = target.architecture;
-  for (const Symbols& symbols : shapes) {
-    for (const unsigned share : {0u, 30u, 64u}) {
-      const std::vector<ir::Tensor> inputs = masks(*region, symbols, share);
-      const CaseRun run = run_case(kernel, module, symbols, inputs, options);
-      std::string where = fmt::format("{} {} share {}", part, to_string(schedule), share);
-      for (const auto& [name, value] : symbols) where += " " + name + "=" + std::to_string(value);
-      ASSERT_EQ(run.findings, "") << where;
-      ASSERT_EQ(run.error.check, -1) << where;
-      ASSERT_EQ(compare(run.outputs, reference(*region, inputs)), "") << where;
-    }
+  for (const std::string share : {"None", "Some", "All"}) {
+    SCOPED_TRACE(share);
+    expect_right(region, small_target(part), {}, schedule, shapes, 0,
+                 tests::region_case("ChosenPoints_" + share).fill, given);
   }
 }
 

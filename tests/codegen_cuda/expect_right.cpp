@@ -29,10 +29,9 @@ std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget&
 void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                   const ir::Bucket& bucket, const ir::Schedule& schedule,
                   const std::vector<Symbols>& shapes, double tolerance,
-                  const tests::FillInputs& fill) {
+                  const tests::FillInputs& fill, CaseOptions options) {
   const KernelCase kernel = compiled(region, target, bucket, schedule);
   const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-  CaseOptions options;
   options.machine.architecture = target.architecture;
   for (const Symbols& symbols : shapes) {
     std::string at;

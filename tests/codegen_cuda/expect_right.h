@@ -23,11 +23,12 @@ std::vector<ir::Schedule> candidates(const TestRegion& region, const CudaTarget&
                                      const ir::Bucket& bucket,
                                      std::size_t most = tests::every_candidate);
 
-// One schedule at each of the shapes. `fill` changes the random inputs.
+// One schedule at each of the shapes. `fill` changes the random inputs; the machine of `options` is
+// one for the target.
 void expect_right(const std::shared_ptr<const TestRegion>& region, const CudaTarget& target,
                   const ir::Bucket& bucket, const ir::Schedule& schedule,
                   const std::vector<Symbols>& shapes, double tolerance = 2e-5,
-                  const tests::FillInputs& fill = {});
+                  const tests::FillInputs& fill = {}, CaseOptions options = {});
 // The best `most` candidates of each kind for the bucket, on sm_90a; the first also on sm_80.
 void expect_right(const std::shared_ptr<const TestRegion>& region, const ir::Bucket& bucket,
                   const std::vector<Symbols>& shapes, double tolerance = 2e-5,

@@ -19,27 +19,11 @@ std::shared_ptr<const TestRegion> corpus_region(const std::string& name) {
 void expect_sorted(const std::shared_ptr<const TestRegion>& region, const std::string& part,
                    const ir::Schedule& schedule, const std::vector<Symbols>& shapes,
                    const CaseOptions& given = {}, const ir::Bucket& bucket = {}) {
-  const CudaTarget target = small_target(part);
-  const KernelCase kernel = compiled(region, target, bucket, schedule);
-  const ptx::Module module = ptx::parse_ptx(kernel.ptx);
-  CaseOptions options = given;
-  options.machine.architecture = target.architecture;
-  for (const Symbols& symbols : shapes) {
-    std::vector<ir::Tensor> inputs = real_inputs(*region, symbols);
-    tests::fill_ties(inputs);
-    const CaseRun run = run_case(kernel, module, symbols, inputs, options);
-    std::string where = part + " " + to_string(schedule);
-    for (const auto& [name, value] : symbols) where += " " + name + "=" + std::to_string(value);
-    ASSERT_EQ(run.findings, "") << where;
-    ASSERT_EQ(run.error.check, -1) << where;
-    ASSERT_EQ(compare(run.outputs, reference(*region, inputs)), "") << where;
-  }
+  expect_right(region, small_target(part), bucket, schedule, shapes, 0, tests::fill_ties, given);
 }
 
 std::vector<Symbols> rows_of(std::int64_t rows, const std::vector<std::int64_t>& lengths) {
-  std::vector<Symbols> result;
-  for (const std::int64_t n : lengths) result.push_back({{"m", rows}, {"n", n}});
-  return result;
+  return pairs("m", {rows}, "n", lengths);
 }
 
 TEST(CudaSort, EveryEdgeOfTilesAndRuns) {

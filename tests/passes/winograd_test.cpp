@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 
 #include "ir/reference/evaluate.h"
 #include "tests/support/pass_fixture.h"
+#include "tests/support/region_fixture.h"
 
 namespace anydim::passes {
 namespace {
@@ -28,12 +28,8 @@ std::string text_of(const Convolution& given) {
                          "  %p = pad(%x) {{before = ({0}, {1}), after = ({0}, {1}), axes = "
                          "(1, 2)}}\n",
                          padding * down, padding * across);
-  // of the result
-  const auto extent = [&](const char* name, int dilation) {
-    const int more = 2 * (padding - 1) * dilation;
-    return fmt::format("({} {} {})", name, more < 0 ? '-' : '+', std::abs(more));
-  };
-  const std::string height = extent("h", down), width = extent("w", across);
+  const std::string height = tests::windows_along("h", padding * down, 3, down),
+                    width = tests::windows_along("w", padding * across, 3, across);
   return fmt::format(R"(fn @main(%x: Tensor[(n, h, w, {0}), f32])
   where n in [0, 9], h in [7, {8}], w in [7, {8}] {{
 {1}  %v = windows(%p) {{axes = (1, 2), sizes = (3, 3), dilations = ({2}, {3})}}

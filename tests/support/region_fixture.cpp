@@ -1,7 +1,10 @@
 #include "tests/support/region_fixture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -68,6 +71,13 @@ std::pair<std::int64_t, std::int64_t> drawn_range(ir::DType dtype) {
 }
 
 }  // namespace
+
+std::string windows_along(const std::string& extent, std::int64_t border, std::int64_t places,
+                          std::int64_t dilation, std::int64_t stride) {
+  const std::int64_t more = 2 * border - (places - 1) * dilation - 1;
+  return fmt::format("(floor_div({} {} {}, {}) + 1)", extent, more < 0 ? "-" : "+", std::abs(more),
+                     stride);
+}
 
 std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols,
                                       std::uint32_t seed) {

@@ -35,6 +35,10 @@ std::vector<SymbolValues> sizes(const std::string& name, const std::vector<std::
 std::vector<SymbolValues> pairs(const std::string& first, const std::vector<std::int64_t>& values,
                                 const std::string& second, const std::vector<std::int64_t>& others);
 
+// How many windows of `places` lie along an extent with a border on both sides, as a dim's text.
+std::string windows_along(const std::string& extent, std::int64_t border, std::int64_t places,
+                          std::int64_t dilation = 1, std::int64_t stride = 1);
+
 // Uniform in [-1, 1) (floats) or [-9, 9] (integers), from a seeded generator; dims at the given
 // symbol values.
 std::vector<ir::Tensor> random_inputs(const TestRegion& region, const SymbolValues& symbols,
