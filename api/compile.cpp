@@ -179,11 +179,11 @@ std::string regions_text(const ir::Module& module, RegionStage stage) {
                 "them, on a module that computes something");
   std::string text;
   for (const ir::Region& region : module.regions) {
-    const ir::LoopForm form = ir::derive_loop_form(region);
+    const auto form = ir::loop_form_of(region);
     if (!text.empty()) text += "\n";
     text += stage == RegionStage::Loops
-                ? ir::region_heading("loops", region.name) + to_string(form)
-                : ir::region_heading("kernel", region.name) + to_string(place_kernel(form));
+                ? ir::region_heading("loops", region.name) + to_string(*form)
+                : ir::region_heading("kernel", region.name) + to_string(place_kernel(*form));
   }
   return text;
 }

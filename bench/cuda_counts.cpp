@@ -193,7 +193,7 @@ class Counts {
 
   void add(const ir::Program& program, const std::string& precision, bool packed) {
     for (const ir::Program::Kernel& kernel : program.kernels) {
-      const ir::LoopForm form = ir::derive_loop_form(kernel.region);
+      const ir::LoopForm form = *ir::loop_form_of(kernel.region);
       for (const ir::DispatchTable::Entry& entry : kernel.table.entries)
         add(kernel.region, form, entry, precision, packed);
     }

@@ -99,7 +99,7 @@ class CpuBackend : public ir::Backend {
  private:
   struct Known {
     Known(const Target& target, const ir::Region& region)
-        : form(prepared(target, region, ir::derive_loop_form(region))) {}
+        : form(prepared(target, region, *ir::loop_form_of(region))) {}
     const ir::LoopForm form;
     AccessStrides strides;
     LeftReuse left_reuse;

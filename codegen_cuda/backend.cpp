@@ -33,7 +33,7 @@ struct KnownForm {
   std::vector<const KernelKind*> kinds;
 
   KnownForm(const CudaTarget& target, const KernelKinds& all, const ir::Region& region)
-      : form(ir::derive_loop_form(region)), facts(derive_facts(target, region, form)) {
+      : form(*ir::loop_form_of(region)), facts(derive_facts(target, region, form)) {
     if (const auto* attention = std::get_if<ir::AttentionForm>(&form.kind);
         attention != nullptr && attention->zero_nan)
       throw Error(ErrorKind::Unsupported,

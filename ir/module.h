@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -72,6 +73,8 @@ struct Function {
   const TensorType& tensor_type(ValueId id) const;  // internal error where the value isn't a tensor
 };
 
+struct LoopForm;
+
 // What one kernel computes. The body is ordinary bindings over region-local symbols (named s0, s1,
 // ... in order of first appearance), so that the evaluator can run it and equal bodies print
 // equally: `identity` (the printed body with values renumbered) is the key of kernels.
@@ -86,6 +89,8 @@ struct Region {
   std::vector<Dim> keys;  // what buckets are cut by: bucket_keys() of ir/loops/loop_form.h, over
                           // the body's symbols
   std::string identity;   // set by seal() of ir/region.h; covers the body and `weights`
+  // the body's, where set_form() of ir/loops/loop_form.h was called since; copies share it
+  std::shared_ptr<const LoopForm> form;
 };
 
 struct Module {

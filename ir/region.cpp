@@ -15,7 +15,10 @@ std::string identity_of(const Region& region) {
   return identity;
 }
 
-void seal(Region& region) { region.identity = identity_of(region); }
+void seal(Region& region) {
+  region.identity = identity_of(region);
+  region.form = nullptr;
+}
 
 ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions) {
   ShapeProgram program;

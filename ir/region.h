@@ -21,7 +21,7 @@ namespace anydim::ir {
 // appearance, which makes equal work print equally.
 std::string identity_of(const Region& region);
 
-// Sets region.identity.
+// Sets region.identity, and forgets the loop form, which was that of the body before.
 void seal(Region& region);
 
 // Dims over the region's symbols; the symbols' values in their order are the leaves, as kernels get

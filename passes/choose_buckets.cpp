@@ -258,9 +258,9 @@ DispatchTable choose(const Region& region, bool bucketed, const PassContext& con
 void choose_buckets(Module& module, PassContext& context) {
   if (context.backend == nullptr) return;
   context.tables.clear();
-  // The text form leaves keys out, because they follow from the region.
+  // The text form leaves form and keys out, because they follow from the region.
   for (Region& region : module.regions)
-    if (region.keys.empty()) region.keys = bucket_keys(derive_loop_form(region));
+    if (!region.form) set_form(region, derive_loop_form(region));
   for (const Region& region : module.regions)
     context.tables.push_back(choose_table(region, module.policies, context));
 }

@@ -26,13 +26,13 @@ bool FusedRegions::reads_scalars(const SubgraphKey& without_scalars, SubgraphKey
   return false;
 }
 
-std::uint32_t FusedRegions::intern(Region region) {
+std::uint32_t FusedRegions::intern(const Region& region) {
   const auto [found, fresh] =
       numbers_.try_emplace(region.identity, static_cast<std::uint32_t>(module_.regions.size()));
   if (!fresh) return found->second;
-  region.name += "_" + std::to_string(module_.regions.size());
-  region.body.name = region.name;
-  module_.regions.push_back(std::move(region));
+  Region& named = module_.regions.emplace_back(region);
+  named.name += "_" + std::to_string(found->second);
+  named.body.name = named.name;
   return found->second;
 }
 

@@ -20,7 +20,7 @@ class FusedRegions {
   // differ from it in these alone.
   bool reads_scalars(const SubgraphKey& without_scalars, SubgraphKey whole);
   // The number of the module's region that is equal; added where there is none.
-  std::uint32_t intern(ir::Region region);
+  std::uint32_t intern(const ir::Region& region);
 
  private:
   ir::Module& module_;

@@ -27,14 +27,25 @@ SubgraphKey FusionBlock::key_of(const std::vector<Binding>& bindings,
   return subgraph_key(function_, bindings, outputs, facts_.constants);
 }
 
+const KernelOf& FusionBlock::kernel_of(const std::vector<Binding>& bindings,
+                                       const std::vector<ValueId>& outputs) const {
+  const auto [found, fresh] = kernels_.try_emplace(key_of(bindings, outputs));
+  KernelOf& result = found->second;
+  if (!fresh) return result;
+  Outlined outlined = outline(function_, bindings, outputs, facts_.constants);
+  const Function& body = outlined.region.body;
+  LoopFormResult form =
+      derive_loop_form(body, body.body.bindings, body.body.parameters, body.body.results);
+  result.reason = std::move(form.reason);
+  if (!form.form) return result;
+  set_form(outlined.region, std::move(*form.form));
+  result.kernel = std::move(outlined);
+  return result;
+}
+
 bool FusionBlock::has_form(const Members& members, const std::vector<ValueId>& outputs) const {
-  const std::vector<Binding> list = bindings_of(members);
-  auto [found, fresh] = forms_.try_emplace(key_of(list, outputs), false);
-  if (fresh) {
-    const LoopFormResult result = derive_loop_form(function_, list, inputs_of(list), outputs);
-    found->second = result.form && is_small(*result.form);
-  }
-  return found->second;
+  const auto& [kernel, reason] = kernel_of(bindings_of(members), outputs);
+  return kernel && is_small(*kernel->region.form);
 }
 
 void FusionBlock::add_literals(Members& members) const {

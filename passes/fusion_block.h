@@ -5,11 +5,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "ir/module.h"
 #include "passes/fusion_graph.h"
+#include "passes/outline.h"
 #include "passes/subgraph_key.h"
 
 namespace anydim::passes {
@@ -29,6 +31,12 @@ inline constexpr std::size_t most_members = 512;
 // By binding of the block the group that it belongs to, or -1.
 using Groups = std::vector<std::ptrdiff_t>;
 
+// What a subgraph is as one kernel.
+struct KernelOf {
+  std::optional<Outlined> kernel;  // its region carries its form; nothing: it cannot be one
+  std::string reason;              // why not, naming the binding
+};
+
 class FusionBlock {
  public:
   // All that it is given outlives it.
@@ -43,7 +51,11 @@ class FusionBlock {
   std::vector<ir::Binding> bindings_of(const Members& members) const;
   SubgraphKey key_of(const std::vector<ir::Binding>& bindings,
                      const std::vector<ir::ValueId>& outputs) const;
-  // Whether the members can be one kernel that gives the outputs.
+  // Lasts as long as the block; found once for subgraphs of equal keys, so that operands and
+  // results of the call may be those of another.
+  const KernelOf& kernel_of(const std::vector<ir::Binding>& bindings,
+                            const std::vector<ir::ValueId>& outputs) const;
+  // Whether the members can be one kernel that gives the outputs, and a small one.
   bool has_form(const Members& members, const std::vector<ir::ValueId>& outputs) const;
   // Literals that members read belong to their kernel: they cost nothing, and an op is understood
   // only together with all of them.
@@ -58,8 +70,7 @@ class FusionBlock {
   ir::Block& block_;
   const FunctionFacts& facts_;
   std::optional<FusionGraph> graph_;
-  // Answers by what the subgraph is: models repeat their layers.
-  mutable std::map<SubgraphKey, bool> forms_;
+  mutable std::map<SubgraphKey, KernelOf> kernels_;  // models repeat their layers
 };
 
 }  // namespace anydim::passes

@@ -21,7 +21,7 @@ void add_kernels(LoweredModule& shared) {
     Program::Kernel kernel;
     kernel.region = regions[i];
     kernel.table = shared.context.tables[i];
-    kernel.checks = derive_loop_form(kernel.region).checks;
+    kernel.checks = loop_form_of(kernel.region)->checks;
     shared.program.kernels.push_back(std::move(kernel));
   }
 }

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "ir/error.h"
-#include "ir/loops/loop_form.h"
 #include "ir/region.h"
 
 namespace anydim::passes {
@@ -229,7 +228,6 @@ Outlined outline(const Function& function, std::span<const Binding> bindings,
     result.region.body.result_names.push_back("out" + std::to_string(i));
   result.region.name = name_region(bindings);
   result.region.body.name = result.region.name;
-  result.region.keys = bucket_keys(derive_loop_form(result.region));
   seal(result.region);
   return result;
 }

@@ -10,7 +10,7 @@
 namespace anydim::passes {
 
 struct Outlined {
-  ir::Region region;  // sealed, with keys; not yet in a module
+  ir::Region region;  // sealed; not yet in a module
   ir::Binding call;   // callee is left to the caller
 };
 

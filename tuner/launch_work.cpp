@@ -9,8 +9,8 @@ namespace anydim::tuner {
 namespace {
 
 std::optional<std::size_t> offsets_parameter(const ir::Region& region) {
-  const ir::LoopForm form = ir::derive_loop_form(region);
-  const auto* attention = std::get_if<ir::AttentionForm>(&form.kind);
+  const auto form = ir::loop_form_of(region);
+  const auto* attention = std::get_if<ir::AttentionForm>(&form->kind);
   if (attention == nullptr || !attention->segments) return std::nullopt;
   return static_cast<std::size_t>(attention->segments->offsets);
 }

@@ -99,11 +99,11 @@ std::vector<std::int64_t> dims_at(const ir::Region& region, const std::vector<ir
 
 LeastWork least_work(const ir::Region& region, std::span<const std::int64_t> extents,
                      std::span<const std::int64_t> segment_offsets) {
-  const ir::LoopForm form = ir::derive_loop_form(region);
+  const auto form = ir::loop_form_of(region);
   const Counter counter(region, extents);
   LeastWork work;
-  count_products(form, counter, segment_offsets, work);
-  const double points = iteration_points(form, counter);
+  count_products(*form, counter, segment_offsets, work);
+  const double points = iteration_points(*form, counter);
   const auto elements = [&](const ir::TensorType& type) {
     double all = 1;
     for (const std::int64_t dim : dims_at(region, type.dims, extents))

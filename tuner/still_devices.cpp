@@ -141,8 +141,8 @@ std::optional<double> RecordedMatrix::seconds(const ir::Schedule& schedule, std:
 TuneDevice replayed_device(const TuneSubject& subject, const RecordedMatrix& matrix) {
   const auto measure = [&subject, &matrix](const TrialRequest& request) -> std::optional<Trial> {
     const ir::Region& region = region_of(subject, request);
-    const ir::LoopForm form = ir::derive_loop_form(region);
-    const auto* product = std::get_if<ir::MatmulForm>(&form.kind);
+    const auto form = ir::loop_form_of(region);
+    const auto* product = std::get_if<ir::MatmulForm>(&form->kind);
     const auto n = product == nullptr ? std::nullopt : product->n.extent.constant(),
                k = product == nullptr ? std::nullopt : product->k.extent.constant();
     if (!n || !k || region.keys.size() != 1)

@@ -1,14 +1,15 @@
 #include <algorithm>
 #include <optional>
 
+#include "codegen_cpu/attention/attention_products.h"
 #include "codegen_cpu/attention/attention_schedule.h"
 #include "codegen_cpu/attention/attention_weight.h"
 #include "codegen_cpu/attention/key_dots.h"
 #include "codegen_cpu/emitters.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
-#include "codegen_cpu/matmul/micro_kernel.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
+#include "codegen_cpu/matmul/tile_kernel.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
@@ -49,13 +50,17 @@ class AttentionEmitter {
       form_.v = unrounded(form_.v);
     }
     product_ = keys_ ? Product::of(dtype_) : attention_product(kernel.target(), form_);
+    internal_check(!schedule_.tiles ||
+                       (product_.in_tiles(kernel.target()) && schedule_.columns % panel_ == 0 &&
+                        schedule_.block_keys % (steps_at_once() * product_.depths()) == 0),
+                   "attention on tile registers has blocks of whole tiles of bf16");
     form_.q = in_product_dtype(form_.q, product_.left);
     form_.k = in_product_dtype(form_.k, product_.right);
     form_.v = in_product_dtype(form_.v, product_.right);
     // Whole steps are read, and whole panels.
     const auto depth = form_.depth.extent.constant(), width = form_.width.extent.constant();
     const std::int64_t step = product_.depths();
-    if (step == 1 || (depth && *depth % step == 0))
+    if (step == 1 || (depth && *depth % (steps_at_once() * step) == 0))
       query_ = rows_in_place(kernel.region(), form_.q, product_.left, form_.row, form_.depth,
                              kernel.symbols());
     // Values of pairs of keys lie beside each other in steps.
@@ -70,7 +75,7 @@ class AttentionEmitter {
     row_count_ = emit_index(kernel_, root, form_.row.extent);
     key_count_ = emit_index(kernel_, root, form_.key.extent);
     depth_ = emit_index(kernel_, root, form_.depth.extent);
-    depth_steps_ = emit_index(kernel_, root, steps_of(product_, form_.depth.extent));
+    depth_steps_ = emit_index(kernel_, root, depth_steps());
     row_blocks_ = emit_index(kernel_, root, row_blocks);
     plan_scratch();
     plan_multiply();
@@ -78,6 +83,7 @@ class AttentionEmitter {
     if (form_.segments && form_.segments->work >= 0) check_work(kernel_, *form_.segments);
     kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1,
                       [&](Scope& task, Value* number) { emit_task(task, number); });
+    if (tile_registers_) tile_registers_->release(root);
     return {.tasks = row_blocks * ir::points_of(form_.batch), .scratch_bytes = scratch_.bytes()};
   }
 
@@ -87,10 +93,21 @@ class AttentionEmitter {
   bool pairs() const { return product_.depths() != 1; }
   // Elements of a row of the packed queries: whole cache lines.
   Dim query_stride() const { return whole_lines(form_.depth.extent, product_.left); }
+  // Micro-kernels read whole numbers of these.
+  std::int64_t steps_at_once() const { return schedule_.tiles ? tile_steps : 1; }
+  Dim depth_steps() const {
+    const std::int64_t whole = steps_at_once() * product_.depths();
+    return whole == 1 ? form_.depth.extent
+                      : ir::ceil_div(form_.depth.extent, whole) * steps_at_once();
+  }
   // At here(): steps that `depths` (i64) fill.
   Value* steps(Value* depths) {
     auto& builder = kernel_.here();
-    return pairs() ? builder.CreateLShr(builder.CreateAdd(depths, kernel_.constant(1)), 1) : depths;
+    const std::int64_t whole = steps_at_once() * product_.depths();
+    if (whole == 1) return depths;
+    Value* filled = builder.CreateUDiv(builder.CreateAdd(depths, kernel_.constant(whole - 1)),
+                                       kernel_.constant(whole));
+    return builder.CreateMul(filled, kernel_.constant(steps_at_once()));
   }
   // Row by row, an array of block_rows elements or rows.
   void plan_scratch() {
@@ -100,9 +117,7 @@ class AttentionEmitter {
     const Dim padded_width = rounded(form_.width.extent);
     if (!query_) query_panel_ = reserve(query_stride() * schedule_.block_rows);
     if (pairs()) weights_ = reserve(schedule_.rows * schedule_.block_keys);
-    if (!keys_)
-      key_panel_ =
-          reserve(steps_of(product_, form_.depth.extent) * schedule_.block_keys + panel_ * panel_);
+    if (!keys_) key_panel_ = reserve(depth_steps() * schedule_.block_keys + panel_ * panel_);
     if (!values_) value_panel_ = reserve(padded_width * schedule_.block_keys + panel_ * panel_);
     scores_ = reserve(schedule_.rows * schedule_.block_keys);
     row_maxima_ = reserve(schedule_.rows * lanes_);
@@ -113,38 +128,32 @@ class AttentionEmitter {
     sums_ = reserve(schedule_.block_rows * lanes_);
     outputs_ = reserve(padded_width * schedule_.block_rows);
     width_stride_ = emit_index(kernel_, kernel_.root(), padded_width);
+    if (schedule_.tiles) tile_registers_.emplace(kernel_, scratch_);
   }
 
   void plan_multiply() {
-    MicroKernel micro = micro_kernel_of(kernel_.target(), product_, element_, lanes_);
-    micro.panel = panel_;
-    micro.tile_stride = schedule_.block_keys;
-    micro.right_stride = panel_;
-    micro.depth = steps_of(product_, form_.depth.extent).constant();
-    if (query_) micro.left_stride = query_->row_stride.constant();
-    else micro.left_stride = query_stride().constant();
-    if (micro.depth) micro.panel_stride = *micro.depth * panel_;
     const MatmulSchedule split{.rows = schedule_.rows, .block_rows = schedule_.block_rows};
-    const auto counts = split.row_counts(form_.segments ? ir::Interval{1, schedule_.block_rows}
-                                                        : kernel_.interval_of(form_.row.extent));
-    std::vector<std::int64_t> widths{schedule_.columns};
-    if (schedule_.columns > panel_) widths.push_back(panel_);
-    if (!keys_)
-      multiply_keys_ =
-          emit_multiply(kernel_.module(), kernel_.target(), "multiply_keys", micro, counts, widths);
+    multiplies_ = emit_attention_multiplies(
+        kernel_.module(), kernel_.target(),
+        {.schedule = schedule_,
+         .product = product_,
+         .element = element_,
+         .lanes = lanes_,
+         .panel = panel_,
+         .row_counts = split.row_counts(form_.segments ? ir::Interval{1, schedule_.block_rows}
+                                                       : kernel_.interval_of(form_.row.extent)),
+         .query_stride = (query_ ? query_->row_stride : query_stride()).constant(),
+         .depth_steps = depth_steps().constant(),
+         .narrow_values = has_narrow_values(),
+         .values_in_place = values_.has_value(),
+         .value_stride = values_ ? values_->row_stride.constant() : std::nullopt});
+  }
 
+  // Whether the values' columns may leave a group that is not full.
+  bool has_narrow_values() const {
     const auto width = form_.width.extent.constant();
-    if (width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0) widths.resize(1);
-    micro.tile_stride = 0;
-    micro.left_stride = schedule_.block_keys;
-    micro.depth = std::nullopt;
-    micro.panel_stride = std::nullopt;
-    if (values_) {
-      micro.right_stride = values_->row_stride.constant();
-      micro.panel_stride = panel_;
-    }
-    multiply_values_ =
-        emit_multiply(kernel_.module(), kernel_.target(), "multiply_values", micro, counts, widths);
+    return schedule_.columns > panel_ &&
+           !(width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
   }
 
   void emit_task(Scope& task, Value* number) {
@@ -249,6 +258,7 @@ class AttentionEmitter {
     ProgramEmitter score(kernel_, form_.score, block);
     for_even_blocks(kernel_, block, task_rows_, schedule_.rows,
                     [&](Scope& rows, const Share& share) {
+                      if (tile_registers_) tile_registers_->set(rows, share.count);
                       multiply_keys(rows, share);
                       if (factor_) emit_product_maxima(rows, share);
                       else emit_scores(rows, score, share);
@@ -324,7 +334,7 @@ class AttentionEmitter {
                  auto& inner = kernel_.at(group);
                  Value* right = panel_pointer(key_panel_, column, depth_steps_);
                  Value* panel_stride = inner.CreateMul(depth_steps_, kernel_.constant(panel_));
-                 inner.CreateCall(multiply_keys_,
+                 inner.CreateCall(multiplies_.keys,
                                   {variant, share.count, left, left_stride, right, panel_stride,
                                    kernel_.constant(panel_), depth_steps_,
                                    kernel_.element_pointer(scores_, dtype_, column), right,
@@ -440,10 +450,7 @@ class AttentionEmitter {
         Value* weights = emit_weight(kernel_, vectors, dtype_,
                                      b.CreateFSub(vectors_.load(scores_, place), bases), factor_);
         if (pairs()) {
-          Value* narrowed = narrow(kernel_, product_.left, weights);
-          kernel_.here().CreateAlignedStore(
-              narrowed, kernel_.element_pointer(weights_, product_.left, place),
-              llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes() / 2)));
+          store_narrow_weights(narrow(kernel_, product_.left, weights), place);
         } else {
           vectors_.store(scores_, place, weights);
         }
@@ -451,16 +458,32 @@ class AttentionEmitter {
       });
       auto& after = kernel_.at(row);
       vectors_.store(sums_, sums, after.CreateLoad(vectors_.type(), sum));
+      if (schedule_.tiles) emit_no_weights(row, first);
     });
   }
 
+  // Zeros behind a row's weights: what lies there may be NaN, which the values' zeros do not hide.
+  void emit_no_weights(Scope& row, Value* first) {
+    auto& builder = kernel_.at(row);
+    Value* end = builder.CreateMul(steps(block_keys_), kernel_.constant(product_.depths()));
+    Value* filled = builder.CreateAnd(builder.CreateAdd(block_keys_, kernel_.constant(lanes_ - 1)),
+                                      kernel_.constant(-lanes_));
+    auto* zeros = llvm::Constant::getNullValue(
+        llvm::FixedVectorType::get(builder.getBFloatTy(), static_cast<unsigned>(lanes_)));
+    kernel_.loop(row, filled, end, lanes_, [&](Scope& vectors, Value* j) {
+      store_narrow_weights(zeros, kernel_.at(vectors).CreateAdd(first, j));
+    });
+  }
+
+  void store_narrow_weights(Value* weights, Value* place) {
+    kernel_.here().CreateAlignedStore(
+        weights, kernel_.element_pointer(weights_, product_.left, place),
+        llvm::Align(static_cast<std::uint64_t>(kernel_.target().vector_bytes() / 2)));
+  }
+
   void multiply_values(Scope& rows, const Share& share) {
-    const auto width = form_.width.extent.constant();
-    const bool narrow =
-        schedule_.columns > panel_ &&
-        !(width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
     for_groups(
-        rows, width_stride_, narrow,
+        rows, width_stride_, has_narrow_values(),
         [&](Scope& group, Value* variant, Value* column, Value* columns) {
           Value *right = nullptr, *panel_stride = nullptr, *right_stride = nullptr;
           if (values_) {
@@ -481,7 +504,7 @@ class AttentionEmitter {
             right_stride = kernel_.constant(panel_);
           }
           auto& call = kernel_.at(group);
-          call.CreateCall(multiply_values_,
+          call.CreateCall(multiplies_.values,
                           {variant, share.count, pairs() ? weights_ : scores_,
                            kernel_.constant(schedule_.block_keys), right, panel_stride,
                            right_stride, steps(block_keys_), tile_, right, kernel_.constant(0)});
@@ -555,7 +578,8 @@ class AttentionEmitter {
   std::optional<RowsInPlace> query_, values_;
   std::optional<WholeKeys> keys_;
   ScratchLayout scratch_;
-  llvm::Function *multiply_keys_ = nullptr, *multiply_values_ = nullptr;
+  AttentionMultiplies multiplies_;
+  std::optional<TileRegisters> tile_registers_;
   Value *row_count_ = nullptr, *key_count_ = nullptr, *depth_ = nullptr, *depth_steps_ = nullptr,
         *row_blocks_ = nullptr, *width_stride_ = nullptr;
   Value *query_panel_ = nullptr, *key_panel_ = nullptr, *value_panel_ = nullptr, *scores_ = nullptr,

@@ -6,6 +6,7 @@
 #include "codegen_cpu/attention/key_dots.h"
 #include "codegen_cpu/kernel_kind.h"
 #include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/work_estimate.h"
 #include "ir/loops/segment_rows.h"
 
@@ -16,8 +17,9 @@ namespace {
 constexpr double clock = 3.7e9;
 constexpr double row_overhead = 60;  // cycles: reductions, rescaling of one row in one key block
 constexpr double task_overhead = 300;
-constexpr double softmax_cycles = 14;  // of a vector of scores
-constexpr double pack_cycles = 6;      // of a vector of keys or values
+constexpr double softmax_cycles = 14;      // of a vector of scores
+constexpr double pack_cycles = 6;          // of a vector of keys or values
+constexpr double tile_block_cycles = 200;  // setting tile registers and emptying what they take
 
 double rounded(double value, double to) { return std::ceil(value / to) * to; }
 std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
@@ -45,6 +47,16 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
                                             .block_rows = block_rows,
                                             .block_keys = block_keys * std::max(panel, group)}
                               .schedule());
+    }
+    // Two by two tiles of results load each operand's tile half as often as they multiply it.
+    if (attention_product(inputs.target, form_of(inputs.form)).in_tiles(inputs.target)) {
+      for (const auto& [block_rows, keys] : {std::pair{64, 128}, {128, 128}, {256, 256}, {32, 64}})
+        schedules.push_back(AttentionSchedule{.rows = 2 * tile_rows,
+                                              .columns = 2 * panel,
+                                              .block_rows = block_rows,
+                                              .block_keys = keys,
+                                              .tiles = true}
+                                .schedule());
     }
     if (reads_keys_in_place(inputs)) {
       // As much of a value as registers hold for four queries: fewer passes over the values.
@@ -88,6 +100,17 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
         }
       }
     }
+    if (attention_product(inputs.target, form_of(inputs.form)).in_tiles(inputs.target)) {
+      for (const auto& [rows, panels] : {std::pair{2, 2}, {1, 4}, {1, 2}, {1, 1}})
+        for (const std::int64_t block_rows : {32, 64, 128, 256})
+          for (const std::int64_t keys : {64, 128, 256, 512})
+            schedules.push_back(AttentionSchedule{.rows = rows * tile_rows,
+                                                  .columns = panels * panel,
+                                                  .block_rows = block_rows,
+                                                  .block_keys = keys,
+                                                  .tiles = true}
+                                    .schedule());
+    }
     return schedules;
   }
 
@@ -116,7 +139,11 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
         fields.keys_in_place ? 1
                              : static_cast<double>(attention_product(inputs.target, form).depths());
     const double products =
-        task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
+        fields.tiles
+            ? tile_cycles(fields, task_rows, padded_keys, depth, panel) +
+                  tile_cycles(fields, task_rows, padded_width, keys, panel) +
+                  key_blocks * tile_block_cycles
+            : task_rows * (padded_keys * depth + keys * padded_width) / lanes * multiply / at_once;
     const double softmax = task_rows * (padded_keys / lanes * softmax_cycles +
                                         key_blocks * (row_overhead + padded_width / lanes * 3));
     // Sums of a vector of keys are turned: shuffles, then additions.
@@ -147,6 +174,19 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
   }
 
  private:
+  // Of rows x columns results over so many depths: products, and loads and stores of operands' and
+  // results' tiles.
+  static double tile_cycles(const AttentionSchedule& schedule, double rows, double columns,
+                            double depth, double panel) {
+    constexpr double tile_depth = 32, multiply = 16, load = 8, store = 16;
+    const double row_tiles = std::ceil(rows / tile_rows), column_tiles = columns / panel,
+                 steps = std::ceil(depth / tile_depth);
+    const double rows_at_once = static_cast<double>(schedule.rows / tile_rows),
+                 columns_at_once = static_cast<double>(schedule.columns) / panel;
+    return row_tiles * column_tiles *
+           (steps * (multiply + load / rows_at_once + load / columns_at_once) + store);
+  }
+
   // Only forms with keys of their own do: where queries are the keys' own rows they are as many as
   // those, and soon too many.
   static bool reads_keys_in_place(const PlanInputs& inputs) {

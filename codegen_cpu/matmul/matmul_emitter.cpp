@@ -64,7 +64,7 @@ class MatmulEmitter {
     plan_multiply();
     kernel_.for_range(root, kernel_.begin(), kernel_.end(), 1,
                       [&](Scope& task, Value* number) { emit_task(task, number); });
-    if (schedule_.tiles) release_tiles(kernel_, root, tiles_set_);
+    if (tile_registers_) tile_registers_->release(root);
 
     const Dim blocks = left_->row_blocks() * schedule_.column_blocks(form_);
     return {.tasks = blocks * ir::points_of(form_.batch), .scratch_bytes = scratch_.bytes()};
@@ -92,11 +92,7 @@ class MatmulEmitter {
       packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
     }
     auto& builder = kernel_.at(root);
-    if (schedule_.tiles) {
-      tile_settings_ = reserve(64);
-      tiles_set_ = kernel_.variable(kernel_.here().getInt64Ty(), "tiles_set");
-      kernel_.at(root).CreateStore(kernel_.constant(0), tiles_set_);
-    }
+    if (schedule_.tiles) tile_registers_.emplace(kernel_, scratch_);
     kernel_.at(root);
     for (Value* packed : {left_->packed(), packed_right_}) {
       if (packed) builder.CreateStore(kernel_.constant(-1), packed);
@@ -246,11 +242,7 @@ class MatmulEmitter {
       fetch_step_ = builder.CreateUDiv(
           builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);
     }
-    if (schedule_.tiles) {
-      Value* rows = kernel_.at(task).CreateBinaryIntrinsic(llvm::Intrinsic::umin, task_rows_,
-                                                           kernel_.constant(tile_rows));
-      set_tiles(kernel_, task, tile_settings_, tiles_set_, rows);
-    }
+    if (tile_registers_) tile_registers_->set(task, task_rows_);
     ProgramEmitter program(kernel_, form_.epilogue, task);
     const auto for_groups = [&](Scope& scope, const auto& body) {
       kernel_.loop(scope, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
@@ -494,8 +486,7 @@ class MatmulEmitter {
   bool turns_results_ = false;  // results lie next to each other along rows
   ScratchLayout scratch_;
   llvm::Function* multiply_ = nullptr;
-  llvm::AllocaInst* tiles_set_ = nullptr;  // rows that tile registers are set to; 0: not set
-  Value* tile_settings_ = nullptr;
+  std::optional<TileRegisters> tile_registers_;
   Value *row_units_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr,
         *panel_steps_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
   Value *tile_ = nullptr, *turned_ = nullptr, *right_panel_ = nullptr;

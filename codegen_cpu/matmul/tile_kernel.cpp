@@ -13,7 +13,7 @@ namespace {
 
 using llvm::Value;
 
-constexpr std::int64_t row_bytes = 64, panel = 16, step_bytes = 4;
+constexpr std::int64_t row_bytes = 64, panel = 16, step_bytes = 4, setting_bytes = 64;
 // Registers 0 to 3 hold results, row by row, 4 and 5 left operands, 6 and 7 right ones in turn, in
 // every micro-kernel, so that settings suit all of them.
 constexpr std::int64_t tile_registers = 8, most_results = 4, first_left = 4, first_right = 6;
@@ -172,36 +172,45 @@ llvm::Function* emit_tile_multiply(llvm::Module& module, const Target& target,
   return function;
 }
 
-void set_tiles(KernelBuilder& kernel, Scope& scope, Value* settings, Value* last, Value* rows) {
-  auto& builder = kernel.at(scope);
-  Value* fresh = builder.CreateICmpNE(builder.CreateLoad(builder.getInt64Ty(), last), rows);
-  kernel.guarded(scope, fresh, [&](Scope& inner) {
-    auto& at = kernel.at(inner);
-    at.CreateStore(rows, last);
+TileRegisters::TileRegisters(KernelBuilder& kernel, ScratchLayout& scratch)
+    : kernel_(kernel), settings_(scratch.reserve(kernel, setting_bytes)),
+      rows_(kernel.variable(kernel.here().getInt64Ty(), "tiles_set")) {
+  kernel.at(kernel.root()).CreateStore(kernel.constant(0), rows_);
+}
+
+void TileRegisters::set(Scope& scope, Value* rows) {
+  auto& builder = kernel_.at(scope);
+  Value* wanted =
+      builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, rows, kernel_.constant(tile_rows));
+  Value* fresh = builder.CreateICmpNE(builder.CreateLoad(builder.getInt64Ty(), rows_), wanted);
+  kernel_.guarded(scope, fresh, [&](Scope& inner) {
+    auto& at = kernel_.at(inner);
+    at.CreateStore(wanted, rows_);
     // Palette 1; bytes a row as 16-bit numbers from byte 16, rows as bytes from byte 48; everything
     // else 0.
     const auto store = [&](std::int64_t offset, Value* value) {
-      Value* place = at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), settings,
+      Value* place = at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), settings_,
                                                    static_cast<std::uint64_t>(offset));
       at.CreateAlignedStore(value, place, llvm::Align(1));
     };
-    for (std::int64_t offset = 0; offset < 64; offset += 8) store(offset, at.getInt64(0));
+    for (std::int64_t offset = 0; offset < setting_bytes; offset += 8)
+      store(offset, at.getInt64(0));
     store(0, at.getInt8(1));
-    Value* narrow = at.CreateTrunc(rows, at.getInt8Ty());
+    Value* narrow = at.CreateTrunc(wanted, at.getInt8Ty());
     for (std::int64_t tile = 0; tile < tile_registers; ++tile) {
       store(16 + 2 * tile, at.getInt16(row_bytes));
       store(48 + tile, tile < first_right ? narrow : at.getInt8(tile_steps));
     }
-    at.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {settings});
+    at.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {settings_});
   });
 }
 
-void release_tiles(KernelBuilder& kernel, Scope& scope, Value* last) {
-  auto& builder = kernel.at(scope);
+void TileRegisters::release(Scope& scope) {
+  auto& builder = kernel_.at(scope);
   Value* used =
-      builder.CreateICmpNE(builder.CreateLoad(builder.getInt64Ty(), last), kernel.constant(0));
-  kernel.guarded(scope, used, [&](Scope& inner) {
-    kernel.at(inner).CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+      builder.CreateICmpNE(builder.CreateLoad(builder.getInt64Ty(), rows_), kernel_.constant(0));
+  kernel_.guarded(scope, used, [&](Scope& inner) {
+    kernel_.at(inner).CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
   });
 }
 

@@ -17,6 +17,7 @@
 #include "codegen_cpu/kernel_builder.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/product.h"
+#include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/target.h"
 #include "codegen_cpu/task_split.h"
 
@@ -39,13 +40,22 @@ llvm::Function* emit_tile_multiply(llvm::Module& module, const Target& target,
                                    const std::string& name, const TileKernel& kernel,
                                    const std::vector<std::int64_t>& widths, bool two_tiles);
 
-// Sets all registers of results and left operands to `rows` (i64, 1 to 16) rows and those of right
-// operands to 16, unless the kernel did so last. `settings` is 64 bytes of scratch, `last` an i64
-// variable that starts as 0.
-void set_tiles(KernelBuilder& kernel, Scope& scope, llvm::Value* settings, llvm::Value* last,
-               llvm::Value* rows);
-// At the kernel's end, where they were set.
-void release_tiles(KernelBuilder& kernel, Scope& scope, llvm::Value* last);
+// The registers' settings in a kernel: none until they are set.
+class TileRegisters {
+ public:
+  TileRegisters(KernelBuilder& kernel, ScratchLayout& scratch);
+
+  // For blocks of `rows` rows (i64, at least 1): results and left operands have so many, at most
+  // 16, right operands 16. Does nothing where the kernel set the same last.
+  void set(Scope& scope, llvm::Value* rows);
+  // At the kernel's end, where they were set.
+  void release(Scope& scope);
+
+ private:
+  KernelBuilder& kernel_;
+  llvm::Value* settings_;   // 64 bytes
+  llvm::AllocaInst* rows_;  // that are set; 0: none
+};
 
 // Runs body over [0, total), total at least 1, in blocks of at most `most` rows, a multiple of 16.
 // Every block fills its tiles: a last one with fewer than 16 rows begins earlier, where there are

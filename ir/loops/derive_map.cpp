@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "ir/loops/derive.h"
 #include "ir/loops/scalar_program.h"
@@ -45,25 +45,28 @@ MapPart part_of(AccessContext& context, std::span<const Piece> pieces, std::size
   return part;
 }
 
-// Whether one part for both loads elements once that each of them reads.
-bool share_loads(AccessContext& context, const Piece& a, const Piece& b, std::size_t axis,
-                 std::int32_t output) {
-  const auto loads = [&](std::span<const Piece> pieces) {
-    return std::ranges::count_if(part_of(context, pieces, axis, output).program.steps,
-                                 [](const ScalarStep& step) { return step.is<step::Load>(); });
-  };
-  const std::array both{a, b};
-  return loads(both) < loads({&a, 1}) + loads({&b, 1});
+std::ptrdiff_t loads(const MapPart& part) {
+  return std::ranges::count_if(part.program.steps,
+                               [](const ScalarStep& step) { return step.is<step::Load>(); });
 }
 
-// A part each, or one for all where the first two share what they load.
+// A part each, or one for all where one for the first two loads elements once that both read.
 void add_pieces(AccessContext& context, const std::vector<Piece>& pieces, std::size_t axis,
                 std::int32_t output, MapForm& form) {
-  const bool together =
-      pieces.size() > 1 && share_loads(context, pieces[0], pieces[1], axis, output);
-  const std::size_t step = together ? pieces.size() : 1;
-  for (std::size_t i = 0; i < pieces.size(); i += step)
-    form.parts.push_back(part_of(context, std::span(pieces).subspan(i, step), axis, output));
+  const auto part = [&](std::size_t first, std::size_t count) {
+    return part_of(context, std::span(pieces).subspan(first, count), axis, output);
+  };
+  std::vector<MapPart> parts{part(0, 1)};
+  if (pieces.size() > 1) {
+    parts.push_back(part(1, 1));
+    MapPart both = part(0, 2);
+    if (loads(both) < loads(parts[0]) + loads(parts[1])) {
+      form.parts.push_back(pieces.size() == 2 ? std::move(both) : part(0, pieces.size()));
+      return;
+    }
+  }
+  while (parts.size() < pieces.size()) parts.push_back(part(parts.size(), 1));
+  std::ranges::move(parts, std::back_inserter(form.parts));
 }
 
 // The operands of a concat that is itself an output: no guards, every part a plain loop.

@@ -164,6 +164,16 @@ LoopForm derive_loop_form(const Region& region) {
   return std::move(*result.form);
 }
 
+std::shared_ptr<const LoopForm> loop_form_of(const Region& region) {
+  return region.form ? region.form : std::make_shared<const LoopForm>(derive_loop_form(region));
+}
+
+void set_form(Region& region, LoopForm form) {
+  internal_check(!region.identity.empty(), "a region is sealed before its form is kept");
+  region.keys = bucket_keys(form);
+  region.form = std::make_shared<const LoopForm>(std::move(form));
+}
+
 Dim points_of(std::span<const Iteration> space) {
   Dim points = 1;
   for (const Iteration& iteration : space) points = points * iteration.extent;

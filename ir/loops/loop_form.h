@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -374,6 +375,8 @@ LoopFormResult derive_loop_form(const Function& function, std::span<const Bindin
 // The form of a whole region. Fusion makes only regions that have one; for one written by hand that
 // has none, Error{Unsupported} says why.
 LoopForm derive_loop_form(const Region& region);
+// The same, or the form that the region carries.
+std::shared_ptr<const LoopForm> loop_form_of(const Region& region);
 
 // What decides which schedule is best, over the form's symbols: every varying extent of the
 // iteration space, neighbouring loops multiplied together, without constants and repetitions. Map:
@@ -382,6 +385,10 @@ LoopForm derive_loop_form(const Region& region);
 // inner points of each stage. Compact: points. Sort: outer points, items, ranks, points of the
 // depth. Buckets are intervals over these, and so are a backend's edges and estimates.
 std::vector<Dim> bucket_keys(const LoopForm& form);
+
+// The sealed region carries this form of its body from here on, so that it is derived once; and has
+// its keys.
+void set_form(Region& region, LoopForm form);
 
 // The kernel kind's name: "map", "rows", "matmul", "attention", "ordered", "compact", "sort".
 std::string kind_name(const LoopForm& form);

@@ -2,20 +2,31 @@
 // pairs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
-// The best candidate of every kind of instruction.
+// The first candidate of every kind of instruction, and the first and the last on tile registers.
 void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shapes,
                       double tolerance = 4e-3) {
   ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.kind))
       << to_string(region.form);
   for (const Target& target : all_targets()) {
-    const ir::Schedule schedule = candidates(region, target, bucket_of({})).at(0);
-    expect_kernel_right(region, target, bucket_of({}), schedule, shapes,
-                        {.tolerance = tolerance, .bf16_tolerance = 1e-2});
+    const std::vector<ir::Schedule> all = candidates(region, target, bucket_of({}));
+    std::vector<ir::Schedule> tiles;
+    std::ranges::copy_if(all, std::back_inserter(tiles), [](const ir::Schedule& schedule) {
+      return schedule.find("tiles").value_or(0) != 0;
+    });
+    EXPECT_EQ(tiles.empty(), !target.amx) << target.name();
+    std::vector<ir::Schedule> tried{all.front()};
+    if (!tiles.empty()) tried.insert(tried.end(), {tiles.front(), tiles.back()});
+    for (const ir::Schedule& schedule : tried)
+      expect_kernel_right(region, target, bucket_of({}), schedule, shapes,
+                          {.tolerance = tolerance, .bf16_tolerance = 1e-2});
   }
 }
 

@@ -22,9 +22,9 @@ TestRegion make_region(const std::string& text, std::vector<std::uint32_t> weigh
   result.region.name = "test";
   result.region.body = result.module.functions.front();
   result.region.weights = std::move(weights);
-  result.form = ir::derive_loop_form(result.region);
-  result.region.keys = ir::bucket_keys(result.form);
   ir::seal(result.region);
+  ir::set_form(result.region, ir::derive_loop_form(result.region));
+  result.form = *result.region.form;
   return result;
 }
 
