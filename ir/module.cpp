@@ -82,11 +82,14 @@ const T& attribute_of(const Binding& binding, std::string_view name) {
 
 ValueId Function::add_value(std::string name, Type type) {
   // One pass for the clash and for the highest suffix in use, so that many values of one stem stay
-  // cheap.
+  // cheap; most names differ where the stem ends.
   bool taken = false;
   std::uint64_t highest = 0;
   for (const Value& value : values) {
-    if (value.name.size() < name.size() || !value.name.starts_with(name)) continue;
+    if (value.name.size() < name.size() ||
+        (!name.empty() && value.name[name.size() - 1] != name.back()) ||
+        !value.name.starts_with(name))
+      continue;
     if (value.name.size() == name.size()) {
       taken = true;
       continue;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "ir/error.h"
-#include "ir/loops/loop_form.h"
 #include "passes/fusible.h"
 #include "passes/outline.h"
 

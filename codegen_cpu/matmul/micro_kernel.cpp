@@ -22,10 +22,7 @@ namespace {
 constexpr std::int64_t body_operations = 8;
 constexpr std::int64_t short_body_operations = 32;
 constexpr std::int64_t short_depth = 64;  // steps
-// A body of this many multiply-adds hides a fetch of each kind: every pass has them, and there is
-// one loop to compile.
-constexpr std::int64_t hiding_operations = 16;
-constexpr unsigned first_fetched = 9;  // the argument behind ahead_step
+constexpr unsigned first_fetched = 9;     // the argument behind ahead_step
 
 // The types of the arguments behind ahead_step.
 std::vector<llvm::Type*> types_of_fetched(llvm::IRBuilder<>& builder, const MicroKernel& kernel) {
@@ -240,44 +237,44 @@ class Emitter {
     if (behind_ == nullptr && !fetches_beside_) return;
     auto* number = builder_.CreateAdd(k, constant(step), "", true, true);
     if (behind_ != nullptr)
-      fetch_line(builder_.CreateGEP(
-          builder_.getInt8Ty(), behind_,
-          builder_.CreateMul(
-              builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, last_behind_),
-              constant(line_bytes))));
+      fetch_line(builder_.CreateGEP(builder_.getInt8Ty(), behind_,
+                                    builder_.CreateMul(number, constant(line_bytes))));
     if (fetches_beside_)
       for (std::size_t i = 0; i < kernel_.beside.size(); ++i) fetch_beside(i, number);
   }
 
-  // The loop over all steps, of which the first ones fetch more than right operands: in a loop of
-  // their own where fetches of every pass would cost time, else with the last lines fetched again
-  // and again.
+  // The loop over all steps, in parts by what they fetch besides right operands, first what is read
+  // and written beside the tile, then lines behind: where a line lies takes integer operations,
+  // which share ports with multiply-adds on processors that do two of these a cycle. A part's last
+  // turn may fetch further than there are lines.
   void fetching_loop(std::int64_t steps, std::vector<llvm::Value*>& sums) {
     std::int64_t lines = 0;
     for (const FetchedRows& rows : kernel_.beside)
       lines = std::max(lines, kernel_.rows * lines_of(rows));
-    if (lines == 0 && !kernel_.fetches_behind) return loop(constant(0), depth_, steps, sums);
-    const auto in_passes = [&](llvm::Value* number) {
-      auto* passes =
+    llvm::Value* begin = constant(0);
+    // From `begin` on, a step for each of so many lines.
+    const auto part = [&](llvm::Value* number) {
+      auto* turns =
           builder_.CreateUDiv(builder_.CreateAdd(number, constant(steps - 1)), constant(steps));
-      return builder_.CreateMul(passes, constant(steps));
+      auto* end = builder_.CreateBinaryIntrinsic(
+          llvm::Intrinsic::umin, depth_,
+          builder_.CreateAdd(begin, builder_.CreateMul(turns, constant(steps))));
+      loop(begin, end, steps, sums);
+      begin = end;
     };
-    llvm::Value* end = constant(lines);
-    fetches_beside_ = lines > 0;
-    if (kernel_.fetches_behind) {
-      behind_ = function_->getArg(first_fetched);
-      auto* count = function_->getArg(first_fetched + 1);
-      last_behind_ = builder_.CreateSub(
-          builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, count, constant(1)), constant(1));
-      end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, end, count);
+    if (lines > 0) {
+      fetches_beside_ = true;
+      part(constant(lines));
+      fetches_beside_ = false;
     }
-    if (steps * kernel_.rows * kernel_.vectors >= hiding_operations)
-      return loop(constant(0), depth_, steps, sums);
-    end = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, depth_, in_passes(end));
-    loop(constant(0), end, steps, sums);
-    fetches_beside_ = false;
-    behind_ = nullptr;
-    loop(end, depth_, steps, sums);
+    if (kernel_.fetches_behind) {
+      behind_ =
+          builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(first_fetched),
+                             builder_.CreateNeg(builder_.CreateMul(begin, constant(line_bytes))));
+      part(function_->getArg(first_fetched + 1));
+      behind_ = nullptr;
+    }
+    loop(begin, depth_, steps, sums);
   }
 
   std::int64_t lines_of(const FetchedRows& rows) const {
@@ -433,7 +430,7 @@ class Emitter {
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
   llvm::Value* first_ = nullptr;  // step of the run; null: 0
   // Where the loop being emitted fetches lines behind from, counted from step 0 on.
-  llvm::Value *behind_ = nullptr, *last_behind_ = nullptr;
+  llvm::Value* behind_ = nullptr;
   bool fetches_beside_ = false;
 };
 
@@ -485,8 +482,8 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
     for (const std::int64_t rows : row_counts) {
       micro.rows = rows;
       micro.vectors = widths[variant] / micro.lanes;
-      // Even shares of more than one block are larger; loops of their own cost compile time.
-      micro.fetches_early = 2 * rows > *row_counts.rbegin();
+      // Even shares of many blocks are no smaller; loops of their own cost compile time.
+      micro.fetches_early = rows + 1 >= *row_counts.rbegin();
       llvm::Function* kernel = emit_micro_kernel(
           module, target, name + "_" + std::to_string(rows) + "x" + std::to_string(widths[variant]),
           micro);

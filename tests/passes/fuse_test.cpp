@@ -39,7 +39,7 @@ std::vector<std::string> check(const std::string& text,
   std::vector<std::string> kinds;
   for (const Binding& binding : module.functions[0].body.bindings)
     if (binding.op == Op::region)
-      kinds.push_back(kind_name(derive_loop_form(module.regions[binding.callee])));
+      kinds.push_back(kind_name(*loop_form_of(module.regions[binding.callee])));
   return kinds;
 }
 

@@ -502,8 +502,11 @@ std::vector<Tensor> run_regions(const Module& module, std::vector<Tensor> inputs
         return leaf.is_symbol() ? symbols.at(leaf.symbol)
                                 : values.at(leaf.value).integer_at(leaf.element);
       }));
-    std::vector<Tensor> results =
-        run_loop_form(region, derive_loop_form(region), operands, arguments);
+    const auto form = loop_form_of(region);
+    if (to_string(*form) != to_string(derive_loop_form(region)))
+      throw std::logic_error("the form that a region carries is not its body's:\n" +
+                             to_string(*form));
+    std::vector<Tensor> results = run_loop_form(region, *form, operands, arguments);
     for (std::size_t i = 0; i < results.size(); ++i) values[binding.results[i]] = results[i];
   }
   std::vector<Tensor> outputs;
