@@ -168,6 +168,9 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
       std::vector<std::int64_t>& along = edges.emplace_back();
       if (key != form.row.extent) continue;
       along = few;
+      // More rows than a tile's are worth setting tile registers.
+      if (attention_product(inputs.target, form).in_tiles(inputs.target))
+        along.push_back(tile_rows + 1);
       along.insert(along.end(), {65, 257});
     }
     return edges;
