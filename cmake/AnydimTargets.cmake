@@ -52,7 +52,8 @@ endfunction()
 
 # anydim_slow_tests(NAMES...)
 #   Tests of the calling folder that take long; those that are there get the label slow, which
-#   scripts/test.sh --quick leaves out, and start before all others, which fill what time they leave.
+#   scripts/test.sh --quick leaves out, and start before all others, which fill the time that these
+#   leave.
 function(anydim_slow_tests)
   foreach(name IN LISTS ARGN)
     if(TEST ${name})
