@@ -52,6 +52,9 @@ int contiguity(const PlanInputs& inputs, const ir::ScalarProgram& program,
 // Lanes that suit the program's element types.
 int natural_lanes(const Target& target, const ir::ScalarProgram& program);
 
+// Of one tile register, from the instructions' rates (Intel's optimisation manual).
+inline constexpr double tile_multiply_cycles = 16, tile_load_cycles = 8, tile_store_cycles = 16;
+
 // Cycles that a vector of a load saves by being transposed in registers instead of gathered.
 double cycles_saved_by_tile(int lanes);
 

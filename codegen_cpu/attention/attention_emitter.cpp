@@ -96,9 +96,9 @@ class AttentionEmitter {
   // Micro-kernels read whole numbers of these.
   std::int64_t steps_at_once() const { return schedule_.tiles ? tile_steps : 1; }
   Dim depth_steps() const {
-    const std::int64_t whole = steps_at_once() * product_.depths();
-    return whole == 1 ? form_.depth.extent
-                      : ir::ceil_div(form_.depth.extent, whole) * steps_at_once();
+    const Dim& depth = form_.depth.extent;
+    return schedule_.tiles ? packed_steps(kernel_.target(), product_, depth)
+                           : steps_of(product_, depth);
   }
   // At here(): steps that `depths` (i64) fill.
   Value* steps(Value* depths) {
@@ -144,16 +144,13 @@ class AttentionEmitter {
                                                        : kernel_.interval_of(form_.row.extent)),
          .query_stride = (query_ ? query_->row_stride : query_stride()).constant(),
          .depth_steps = depth_steps().constant(),
-         .narrow_values = has_narrow_values(),
+         .narrow_values = narrow_values(),
          .values_in_place = values_.has_value(),
          .value_stride = values_ ? values_->row_stride.constant() : std::nullopt});
   }
 
-  // Whether the values' columns may leave a group that is not full.
-  bool has_narrow_values() const {
-    const auto width = form_.width.extent.constant();
-    return schedule_.columns > panel_ &&
-           !(width && (*width + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
+  bool narrow_values() const {
+    return !whole_groups(form_.width.extent, schedule_.columns, panel_);
   }
 
   void emit_task(Scope& task, Value* number) {
@@ -483,7 +480,7 @@ class AttentionEmitter {
 
   void multiply_values(Scope& rows, const Share& share) {
     for_groups(
-        rows, width_stride_, has_narrow_values(),
+        rows, width_stride_, narrow_values(),
         [&](Scope& group, Value* variant, Value* column, Value* columns) {
           Value *right = nullptr, *panel_stride = nullptr, *right_stride = nullptr;
           if (values_) {

@@ -49,14 +49,9 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
                               .schedule());
     }
     // Two by two tiles of results load each operand's tile half as often as they multiply it.
-    if (attention_product(inputs.target, form_of(inputs.form)).in_tiles(inputs.target)) {
+    if (multiplies_tiles(inputs)) {
       for (const auto& [block_rows, keys] : {std::pair{64, 128}, {128, 128}, {256, 256}, {32, 64}})
-        schedules.push_back(AttentionSchedule{.rows = 2 * tile_rows,
-                                              .columns = 2 * panel,
-                                              .block_rows = block_rows,
-                                              .block_keys = keys,
-                                              .tiles = true}
-                                .schedule());
+        schedules.push_back(tile_schedule(2, 2 * panel, block_rows, keys));
     }
     if (reads_keys_in_place(inputs)) {
       // As much of a value as registers hold for four queries: fewer passes over the values.
@@ -100,16 +95,11 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
         }
       }
     }
-    if (attention_product(inputs.target, form_of(inputs.form)).in_tiles(inputs.target)) {
-      for (const auto& [rows, panels] : {std::pair{2, 2}, {1, 4}, {1, 2}, {1, 1}})
+    if (multiplies_tiles(inputs)) {
+      for (const auto& [tiles, panels] : {std::pair{2, 2}, {1, 4}, {1, 2}, {1, 1}})
         for (const std::int64_t block_rows : {32, 64, 128, 256})
           for (const std::int64_t keys : {64, 128, 256, 512})
-            schedules.push_back(AttentionSchedule{.rows = rows * tile_rows,
-                                                  .columns = panels * panel,
-                                                  .block_rows = block_rows,
-                                                  .block_keys = keys,
-                                                  .tiles = true}
-                                    .schedule());
+            schedules.push_back(tile_schedule(tiles, panels * panel, block_rows, keys));
     }
     return schedules;
   }
@@ -169,25 +159,39 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
       if (key != form.row.extent) continue;
       along = few;
       // More rows than a tile's are worth setting tile registers.
-      if (attention_product(inputs.target, form).in_tiles(inputs.target))
-        along.push_back(tile_rows + 1);
+      if (multiplies_tiles(inputs)) along.push_back(tile_rows + 1);
       along.insert(along.end(), {65, 257});
     }
     return edges;
   }
 
  private:
+  static bool multiplies_tiles(const PlanInputs& inputs) {
+    return attention_product(inputs.target, form_of(inputs.form)).in_tiles(inputs.target);
+  }
+  static ir::Schedule tile_schedule(std::int64_t tiles, std::int64_t columns,
+                                    std::int64_t block_rows, std::int64_t block_keys) {
+    return AttentionSchedule{.rows = tiles * tile_rows,
+                             .columns = columns,
+                             .block_rows = block_rows,
+                             .block_keys = block_keys,
+                             .tiles = true}
+        .schedule();
+  }
+
   // Of rows x columns results over so many depths: products, and loads and stores of operands' and
   // results' tiles.
   static double tile_cycles(const AttentionSchedule& schedule, double rows, double columns,
                             double depth, double panel) {
-    constexpr double tile_depth = 32, multiply = 16, load = 8, store = 16;
+    constexpr double tile_depth = 2 * tile_steps;  // of pairs
     const double row_tiles = std::ceil(rows / tile_rows), column_tiles = columns / panel,
                  steps = std::ceil(depth / tile_depth);
     const double rows_at_once = static_cast<double>(schedule.rows / tile_rows),
                  columns_at_once = static_cast<double>(schedule.columns) / panel;
     return row_tiles * column_tiles *
-           (steps * (multiply + load / rows_at_once + load / columns_at_once) + store);
+           (steps * (tile_multiply_cycles + tile_load_cycles / rows_at_once +
+                     tile_load_cycles / columns_at_once) +
+            tile_store_cycles);
   }
 
   // Only forms with keys of their own do: where queries are the keys' own rows they are as many as

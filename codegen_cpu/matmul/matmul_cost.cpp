@@ -21,8 +21,6 @@ constexpr double vector_overhead = 2.5;  // storing a tile's vector and reading 
 constexpr double first_cache = 32e3, second_cache = 1e6;       // bytes
 constexpr double second_bandwidth = 30, third_bandwidth = 24;  // bytes a cycle of one core
 constexpr double store_row = 20;  // a run of a row written to results that no cache holds
-constexpr double tile_multiply = 16,
-                 tile_load = 8;  // of one tile, from its rate; Intel's optimisation manual
 constexpr double second_cache_load =
     2.4;                           // an element of a row whose line has left the first-level cache
 constexpr double turn_cycles = 6;  // a vector of a tile turned in registers
@@ -102,8 +100,8 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
     if (left_in_place_ && rows > conflicting_rows_) step = std::max(step, rows * second_cache_load);
     if (schedule.tiles) {
       const double row_tiles = rows / tile_rows, column_tiles = width / static_cast<double>(panel_);
-      step = std::max(row_tiles * column_tiles * tile_multiply,
-                      (row_tiles + column_tiles) * tile_load) /
+      step = std::max(row_tiles * column_tiles * tile_multiply_cycles,
+                      (row_tiles + column_tiles) * tile_load_cycles) /
              tile_steps;
     }
     const double run = rows_outermost ? width / padded : 1;

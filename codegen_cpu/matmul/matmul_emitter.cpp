@@ -105,11 +105,7 @@ class MatmulEmitter {
     }
   }
 
-  bool whole_groups() const {
-    const auto columns = form_.n.extent.constant();
-    return schedule_.columns <= panel_ ||
-           (columns && (*columns + panel_ - 1) / panel_ * panel_ % schedule_.columns == 0);
-  }
+  bool narrow_groups() const { return !whole_groups(form_.n.extent, schedule_.columns, panel_); }
 
   bool rows_outermost() const {
     const Dim block = schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
@@ -121,7 +117,7 @@ class MatmulEmitter {
 
   void plan_multiply() {
     std::vector<std::int64_t> widths{schedule_.columns};
-    if (!whole_groups()) widths.push_back(panel_);
+    if (narrow_groups()) widths.push_back(panel_);
     fetches_.emplace(kernel_, form_);
     if (schedule_.tiles) {
       TileKernel tiles{.product = product_,
@@ -228,7 +224,7 @@ class MatmulEmitter {
         kernel_.constant(unit));
     Value* wide = builder.CreateUDiv(padded, kernel_.constant(schedule_.columns));
     Value* wide_columns = builder.CreateMul(wide, kernel_.constant(schedule_.columns));
-    const bool narrow = !whole_groups();
+    const bool narrow = narrow_groups();
     Value* groups = wide;
     if (narrow)
       groups = builder.CreateAdd(wide, builder.CreateUDiv(builder.CreateSub(padded, wide_columns),

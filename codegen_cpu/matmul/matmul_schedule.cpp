@@ -4,6 +4,11 @@
 
 namespace anydim::codegen_cpu {
 
+bool whole_groups(const ir::Dim& columns, std::int64_t group, std::int64_t panel) {
+  const auto known = columns.constant();
+  return group <= panel || (known && ceiling(*known, panel) * panel % group == 0);
+}
+
 namespace {
 
 // Row extents beyond this many are covered by an argument instead of being tried one by one.

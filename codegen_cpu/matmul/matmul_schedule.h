@@ -18,6 +18,10 @@ inline constexpr std::int64_t tile_rows = 16, tile_steps = 16;
 // a / b rounded up, of numbers above 0
 constexpr std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// Whether so many columns, filled up to whole panels, are groups of `group` columns each, which a
+// micro-kernel computes; else panels are left.
+bool whole_groups(const ir::Dim& columns, std::int64_t group, std::int64_t panel);
+
 // `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`, on tile registers with
 // `tiles=1` at the end
 //

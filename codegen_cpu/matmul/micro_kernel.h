@@ -69,8 +69,8 @@ struct MicroKernel {
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
                              // cache, ahead_step bytes apart from `ahead` on
   // Only where the depth is known: the first steps each fetch a line of what is read and written
-  // beside the tile into the first-level cache, and one of those that follow each other from
-  // `behind` on into the second-level one.
+  // beside the tile into the first-level cache, and the steps after those one each of those that
+  // follow each other from `behind` on into the second-level one.
   std::vector<FetchedRows> beside = {};
   bool fetches_behind = false;
   bool fetches_early = true;  // else `beside` and `behind` are left alone

@@ -1,5 +1,7 @@
 #include "codegen_cpu/matmul/product.h"
 
+#include "codegen_cpu/matmul/matmul_schedule.h"
+
 namespace anydim::codegen_cpu {
 
 namespace {
@@ -60,9 +62,8 @@ ir::Dim steps_of(const Product& product, const ir::Dim& depth) {
 }
 
 ir::Dim packed_steps(const Target& target, const Product& product, const ir::Dim& depth) {
-  constexpr std::int64_t rows_of_tile = 16;
   const ir::Dim steps = steps_of(product, depth);
-  return product.in_tiles(target) ? ir::ceil_div(steps, rows_of_tile) * rows_of_tile : steps;
+  return product.in_tiles(target) ? ir::ceil_div(steps, tile_steps) * tile_steps : steps;
 }
 
 std::int64_t panel_columns(const Product& product) {

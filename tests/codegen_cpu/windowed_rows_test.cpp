@@ -65,7 +65,7 @@ TEST_P(WindowedRowsOf, AgreeWithTheReference) {
 TEST_P(WindowedRowsOf, AreFoundWhereTheyShareLines) {
   const Convolution& one = GetParam();
   const TestRegion region = make_region(one.text(), {1});
-  ir::LoopForm form = ir::derive_loop_form(region.region);
+  ir::LoopForm form = region.form;
   const auto& matmul = std::get<ir::MatmulForm>(form.kind);
   std::uint32_t number = 0;
   const auto found = windowed_rows(

@@ -71,8 +71,7 @@ fn @main(%x: Tensor[{x}, {t}], %k: Tensor[{k}, {t}]) -> Tensor[{y}, {t}]
 class WindowsOf : public ::testing::TestWithParam<Pool> {};
 
 std::optional<SharedWindow> window_of(const TestRegion& region) {
-  const ir::LoopForm form = ir::derive_loop_form(region.region);
-  return shared_window(std::get<ir::RowForm>(form.kind));
+  return shared_window(std::get<ir::RowForm>(region.form.kind));
 }
 
 TEST_P(WindowsOf, AgreeWithTheReference) {

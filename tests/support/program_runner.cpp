@@ -153,7 +153,7 @@ class Runner {
       operands.push_back(read(launch.buffers.at(i), body.tensor_type(id).dtype, dims_of(id)));
     }
     std::vector<Tensor> results =
-        run_loop_form(kernel.region, derive_loop_form(kernel.region), operands, extents);
+        run_loop_form(kernel.region, *loop_form_of(kernel.region), operands, extents);
     std::set<std::size_t> overwritten;
     for (const std::size_t parameter : overwritable_) {
       if (parameter < parameters && ends_in_place(launch, launch.buffers[parameter], parameters))
