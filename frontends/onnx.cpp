@@ -17,8 +17,9 @@ namespace {
 ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesystem::path>& folder,
                         const WeightsApart& weights = {}) {
   if (!model.has_graph()) throw Error(ErrorKind::Malformed, "the model has no graph");
-  const Opsets opsets = opsets_of(model);
-  inline_functions(model);
+  Opsets opsets = opsets_of(model);
+  inline_functions(model, opsets);
+  check_standard_named(model, opsets);
   ExternalData external(folder);
   ir::Module module;
   module.functions.push_back(import_graph(*model.mutable_graph(), opsets, external, weights));

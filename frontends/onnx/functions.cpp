@@ -7,10 +7,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "frontends/onnx/newer_fields.h"
+#include "frontends/onnx/unsupported.h"
 #include "frontends/sizes.h"
 #include "ir/error.h"
 #include "onnx_schema/onnx.pb.h"
@@ -27,11 +32,8 @@ constexpr std::size_t longest_name = 128;
 
 using Names = std::unordered_map<std::string, std::string>;
 using Attributes = std::map<std::string, const onnx::AttributeProto*>;
+using Versions = std::map<std::string, int, std::less<>>;  // by canonical domain
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-
-std::string domain_of(const std::string& domain) {
-  return domain == "ai.onnx" ? std::string() : domain;
-}
 
 void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string>& names) {
   for (const auto& input : graph.input()) names.insert(input.name());
@@ -50,11 +52,23 @@ void collect_names(const onnx::GraphProto& graph, std::unordered_set<std::string
                           quoted_name(node.name()), printable(node.op_type()), why));
 }
 
+struct Function {
+  const onnx::FunctionProto* proto = nullptr;
+  std::vector<onnx::AttributeProto> defaults;  // of attributes that a call leaves out
+  Versions versions;                           // of the domains that the body uses
+};
+
 class Functions {
  public:
   explicit Functions(const onnx::ModelProto& model) {
     for (const auto& function : model.functions()) {
-      if (!functions_.emplace(std::pair(domain_of(function.domain()), function.name()), &function)
+      Function one{.proto = &function, .defaults = attribute_defaults(function), .versions = {}};
+      for (const auto& import : function.opset_import())
+        one.versions[std::string(canonical_domain(import.domain()))] = version_of(import);
+      if (!functions_
+               .emplace(
+                   Key{canonical_domain(function.domain()), function.name(), overload_of(function)},
+                   std::move(one))
                .second) {
         throw Error(ErrorKind::Malformed, fmt::format("the model defines its function {} twice",
                                                       quoted_name(function.name())));
@@ -62,13 +76,23 @@ class Functions {
     }
   }
 
-  const onnx::FunctionProto* called_by(const onnx::NodeProto& node) const {
-    const auto found = functions_.find(std::pair(domain_of(node.domain()), node.op_type()));
-    return found == functions_.end() ? nullptr : found->second;
+  const Function* called_by(const onnx::NodeProto& node) const {
+    const auto found =
+        functions_.find(Key{canonical_domain(node.domain()), node.op_type(), overload_of(node)});
+    return found == functions_.end() ? nullptr : &found->second;
+  }
+
+  std::uint64_t largest_default() const {
+    std::uint64_t largest = 0;
+    for (const auto& [key, function] : functions_)
+      for (const auto& attribute : function.defaults)
+        largest = std::max<std::uint64_t>(largest, attribute.ByteSizeLong());
+    return largest;
   }
 
  private:
-  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
+  using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
+  std::map<Key, Function> functions_;
 };
 
 std::uint64_t saturating(std::uint64_t a, std::uint64_t b) {
@@ -79,7 +103,8 @@ std::uint64_t saturating(std::uint64_t a, std::uint64_t b) {
 // bound: every reference to an attribute counts as the largest that any call gives.
 class ExpandedSize {
  public:
-  ExpandedSize(const onnx::ModelProto& model, const Functions& functions) : functions_(functions) {
+  ExpandedSize(const onnx::ModelProto& model, const Functions& functions)
+      : functions_(functions), largest_(functions.largest_default()) {
     find_largest(model.graph().node());
     for (const auto& function : model.functions()) find_largest(function.node());
     const Size whole = of(model.graph().node());
@@ -120,7 +145,7 @@ class ExpandedSize {
   }
 
   Size of(const onnx::NodeProto& node) {
-    if (const auto* function = functions_.called_by(node)) return of(*function, node);
+    if (const auto* function = functions_.called_by(node)) return of(*function->proto, node);
     Size size{1, node.ByteSizeLong(), 0};
     for (const auto& attribute : node.attribute()) {
       if (!attribute.ref_attr_name().empty()) size.bytes = saturating(size.bytes, largest_);
@@ -146,7 +171,7 @@ class ExpandedSize {
   }
 
   const Functions& functions_;
-  std::uint64_t largest_ = 0;
+  std::uint64_t largest_;
   int open_ = 0;  // functions that are being counted, each in the one before
   // nothing: being counted
   std::unordered_map<const onnx::FunctionProto*, std::optional<Size>> sizes_;
@@ -154,7 +179,8 @@ class ExpandedSize {
 
 class Inliner {
  public:
-  explicit Inliner(onnx::ModelProto& model) : model_(model), functions_(model) {
+  Inliner(onnx::ModelProto& model, Opsets& opsets)
+      : model_(model), opsets_(opsets), functions_(model) {
     ExpandedSize(model, functions_);
     collect_names(model.graph(), names_);
   }
@@ -162,6 +188,13 @@ class Inliner {
   void run() { expand(*model_.mutable_graph()); }
 
  private:
+  // What names in a body mean for one call of it.
+  struct Scope {
+    Names names;
+    Attributes attributes;
+    const Versions& versions;
+  };
+
   void expand(onnx::GraphProto& graph) {
     Nodes nodes;
     nodes.Swap(graph.mutable_node());
@@ -180,14 +213,18 @@ class Inliner {
     *into.Add() = std::move(node);
   }
 
-  void call(const onnx::FunctionProto& function, const onnx::NodeProto& node, Nodes& into) {
+  void call(const Function& called, const onnx::NodeProto& node, Nodes& into) {
+    const onnx::FunctionProto& function = *called.proto;
     if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
       misfit(node, fmt::format("{} input(s) and {} output(s), expected at most {} and {}",
                                node.input_size(), node.output_size(), function.input_size(),
                                function.output_size()));
     }
-    check_opset(function);
-    Names names;
+    if (const auto standard = called.versions.find(""); standard != called.versions.end())
+      check_opset(fmt::format("the model's function {}", quoted_name(function.name())),
+                  standard->second);
+    Scope scope{.names = {}, .attributes = {}, .versions = called.versions};
+    Names& names = scope.names;
     for (int i = 0; i < function.input_size(); ++i)
       names[function.input(i)] = i < node.input_size() ? node.input(i) : std::string();
     std::unordered_map<std::string, std::string> passed;  // outputs that are inputs
@@ -196,13 +233,14 @@ class Inliner {
       const auto [found, fresh] = names.emplace(function.output(i), node.output(i));
       if (!fresh) passed.emplace(node.output(i), found->second);
     }
-    const Attributes attributes = attributes_of(node);
+    for (const auto& attribute : called.defaults) scope.attributes[attribute.name()] = &attribute;
+    for (const auto& given : node.attribute()) scope.attributes[given.name()] = &given;
     const std::string prefix =
         fmt::format("{}/", node.name().empty() ? node.op_type() : node.name())
             .substr(0, longest_name);
     for (const auto& inner : function.node()) {
       onnx::NodeProto copy = inner;
-      rewrite(copy, names, attributes);
+      rewrite(copy, scope);
       copy.set_name(
           prefix + (inner.name().empty() ? inner.op_type() : inner.name()).substr(0, longest_name));
       place(std::move(copy), into);
@@ -217,28 +255,6 @@ class Inliner {
     }
   }
 
-  void check_opset(const onnx::FunctionProto& function) const {
-    for (const auto& own : function.opset_import()) {
-      for (const auto& given : model_.opset_import()) {
-        if (domain_of(own.domain()) != domain_of(given.domain()) ||
-            own.version() == given.version())
-          continue;
-        throw Error(ErrorKind::Unsupported,
-                    fmt::format("the model's function {} is of opset {} and the model of opset {}; "
-                                "Anydim supports one opset",
-                                quoted_name(function.name()), own.version(), given.version()));
-      }
-    }
-  }
-
-  // What the body's references mean. (Defaults of a function's own attributes are not in the schema
-  // that Anydim is built with.)
-  static Attributes attributes_of(const onnx::NodeProto& node) {
-    Attributes attributes;
-    for (const auto& given : node.attribute()) attributes[given.name()] = &given;
-    return attributes;
-  }
-
   std::string renamed(const std::string& name, Names& names) {
     if (name.empty()) return name;
     if (const auto found = names.find(name); found != names.end()) return found->second;
@@ -250,15 +266,18 @@ class Inliner {
     return made;
   }
 
-  void rewrite(onnx::NodeProto& node, Names& names, const Attributes& attributes) {
-    for (std::string& input : *node.mutable_input()) input = renamed(input, names);
-    for (std::string& output : *node.mutable_output()) output = renamed(output, names);
+  void rewrite(onnx::NodeProto& node, Scope& scope) {
+    for (std::string& input : *node.mutable_input()) input = renamed(input, scope.names);
+    for (std::string& output : *node.mutable_output()) output = renamed(output, scope.names);
+    if (const auto version = scope.versions.find(canonical_domain(node.domain()));
+        version != scope.versions.end() && functions_.called_by(node) == nullptr)
+      node.set_domain(opsets_.at_version(node.domain(), version->second));
     auto* own = node.mutable_attribute();
     for (int i = 0; i < own->size();) {
       auto& attribute = *own->Mutable(i);
       if (!attribute.ref_attr_name().empty()) {
-        const auto given = attributes.find(attribute.ref_attr_name());
-        if (given == attributes.end()) {  // left out: the operator's default
+        const auto given = scope.attributes.find(attribute.ref_attr_name());
+        if (given == scope.attributes.end()) {  // left out: the operator's default
           own->DeleteSubrange(i, 1);
           continue;
         }
@@ -266,21 +285,23 @@ class Inliner {
         attribute = *given->second;
         attribute.set_name(name);
       } else if (attribute.has_g()) {
-        rewrite(*attribute.mutable_g(), names, attributes);
+        rewrite(*attribute.mutable_g(), scope);
       }
       ++i;
     }
   }
 
-  void rewrite(onnx::GraphProto& graph, Names& names, const Attributes& attributes) {
-    for (auto& input : *graph.mutable_input()) input.set_name(renamed(input.name(), names));
+  void rewrite(onnx::GraphProto& graph, Scope& scope) {
+    for (auto& input : *graph.mutable_input()) input.set_name(renamed(input.name(), scope.names));
     for (auto& tensor : *graph.mutable_initializer())
-      tensor.set_name(renamed(tensor.name(), names));
-    for (auto& node : *graph.mutable_node()) rewrite(node, names, attributes);
-    for (auto& output : *graph.mutable_output()) output.set_name(renamed(output.name(), names));
+      tensor.set_name(renamed(tensor.name(), scope.names));
+    for (auto& node : *graph.mutable_node()) rewrite(node, scope);
+    for (auto& output : *graph.mutable_output())
+      output.set_name(renamed(output.name(), scope.names));
   }
 
   onnx::ModelProto& model_;
+  Opsets& opsets_;
   const Functions functions_;
   std::unordered_set<std::string> names_;
   std::size_t next_number_ = 0;
@@ -288,8 +309,8 @@ class Inliner {
 
 }  // namespace
 
-void inline_functions(onnx::ModelProto& model) {
-  if (model.functions_size() > 0) Inliner(model).run();
+void inline_functions(onnx::ModelProto& model, Opsets& opsets) {
+  if (model.functions_size() > 0) Inliner(model, opsets).run();
 }
 
 }  // namespace anydim::frontends

@@ -194,8 +194,7 @@ class GraphImporter : public Subgraphs {
 
   void import_node(onnx::NodeProto& proto, int index) {
     const std::string name = node_name(proto, index);
-    const std::string_view domain = canonical_domain(proto.domain());
-    const int opset = opsets_.of(domain);
+    const auto [domain, opset] = opsets_.of_node(proto.domain());
     const Operator* row = find_operator(domain, proto.op_type(), opset);
     internal_check(row != nullptr, "unsupported operators were refused before");
     Node node(builder_, external_, *this, proto, name, opset,
@@ -253,10 +252,8 @@ class GraphImporter : public Subgraphs {
                     fmt::format("the graph's output {} is a value that nothing defines",
                                 quoted_name(output.name())));
       }
-      if (!seen.insert(output.name()).second) {
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("the graph lists the output {} twice", quoted_name(output.name())));
-      }
+      // Names tell outputs apart: listed again, it is the same one.
+      if (!seen.insert(output.name()).second) continue;
       if (builder_.lists(*found) > 0) {
         throw Error(ErrorKind::Unsupported,
                     fmt::format("the graph's output {} is a sequence or an optional; outputs of a "

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <tuple>
+#include <utility>
 
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
@@ -142,18 +144,22 @@ Targets targets_of_sizes(Node& node, ValueId shape, const std::vector<std::int64
           on_all_axes(node, node.cast(rounded, DType::I64), axes, rank, shape)};
 }
 
-struct Antialias {
-  std::string coordinates;
-  bool cubic = false;
-  double coefficient = 0;
+struct Sampling {
+  std::string coordinates, mode, rounding;
+  double coefficient = 0;  // of cubic
   bool exclude_outside = false;
+  bool antialias = false;  // the filter is as wide as the result's elements are in x
+  // Of tf_crop_and_resize: where the results of each axis begin and end, as parts of x, and what
+  // lies outside.
+  ValueId starts = ir::no_value, ends = ir::no_value;
+  double outside = 0;
 };
 
 // Keys' filter (https://doi.org/10.1109/TASSP.1981.1163711), or a triangle, at a distance of at
 // least 0.
-ValueId filtered(Node& node, ValueId distance, const Antialias& filter) {
+ValueId filtered(Node& node, ValueId distance, const Sampling& sampling) {
   const auto number = [&](double value) { return node.scalar(DType::F64, value); };
-  if (!filter.cubic)
+  if (sampling.mode != "cubic")
     return node.emit(Op::max, {node.emit(Op::sub, {number(1), distance}), number(0)});
   const auto polynomial = [&](std::initializer_list<double> factors) {
     ValueId sum = number(0);
@@ -161,39 +167,85 @@ ValueId filtered(Node& node, ValueId distance, const Antialias& filter) {
       sum = node.emit(Op::add, {node.emit(Op::mul, {sum, distance}), number(factor)});
     return sum;
   };
-  const double a = filter.coefficient;
+  const double a = sampling.coefficient;
   const auto below = [&](double border) { return node.emit(Op::less, {distance, number(border)}); };
   const ValueId far =
       node.emit(Op::where, {below(2), polynomial({a, -5 * a, 8 * a, -4 * a}), number(0)});
   return node.emit(Op::where, {below(1), polynomial({a + 2, -(a + 3), 0, 1}), far});
 }
 
-// One axis resampled by a filter that is as wide as the result's elements are in x.
-ValueId antialiased(Node& node, ValueId x, std::int64_t axis, const Targets& to,
-                    const Antialias& filter) {
+// Where the results of an axis lie in x.
+ValueId sources(Node& node, std::int64_t axis, ValueId size, ValueId extent, ValueId scale,
+                const Sampling& sampling) {
+  const auto number = [&](double value) { return node.scalar(DType::F64, value); };
+  const auto apply = [&](Op op, ValueId a, ValueId b) { return node.emit(op, {a, b}); };
+  const auto real = [&](ValueId value) { return node.cast(value, DType::F64); };
+  const ValueId place = real(node.positions(size)), one = number(1);
+  const std::string& coordinates = sampling.coordinates;
+  if (coordinates == "asymmetric") return apply(Op::div, place, scale);
+  const ValueId span = apply(Op::sub, real(extent), one);
+  const ValueId steps = apply(Op::max, apply(Op::sub, real(size), one), one);
+  if (coordinates == "align_corners") return apply(Op::div, apply(Op::mul, place, span), steps);
+  if (coordinates == "tf_crop_and_resize") {
+    const ValueId start = real(node.slice(sampling.starts, 0, axis, axis + 1));
+    const ValueId width = apply(Op::sub, real(node.slice(sampling.ends, 0, axis, axis + 1)), start);
+    const ValueId part = node.emit(Op::where, {apply(Op::greater, real(size), one),
+                                               apply(Op::div, place, steps), number(0.5)});
+    return apply(Op::mul, apply(Op::add, start, apply(Op::mul, part, width)), span);
+  }
+  const ValueId halves =
+      apply(Op::sub, apply(Op::div, apply(Op::add, place, number(0.5)), scale), number(0.5));
+  if (coordinates == "pytorch_half_pixel")
+    return node.emit(Op::where, {apply(Op::greater, real(size), one), halves, number(0)});
+  if (coordinates == "half_pixel_symmetric") {
+    const ValueId adjustment = apply(Op::div, real(size), apply(Op::mul, scale, real(extent)));
+    return apply(
+        Op::add, halves,
+        apply(Op::mul, apply(Op::div, real(extent), number(2)), apply(Op::sub, one, adjustment)));
+  }
+  if (coordinates != "half_pixel")
+    node.unsupported(
+        fmt::format("has coordinate_transformation_mode = {}", quoted_name(coordinates)));
+  return halves;
+}
+
+// One axis resampled.
+ValueId resampled(Node& node, ValueId x, std::int64_t axis, const Targets& to,
+                  const Sampling& sampling) {
   const auto number = [&](double value) { return node.scalar(DType::F64, value); };
   const auto apply = [&](Op op, ValueId a, ValueId b) { return node.emit(op, {a, b}); };
   const auto real = [&](ValueId value) { return node.cast(value, DType::F64); };
   const ValueId size = node.slice(to.sizes, 0, axis, axis + 1), extent = node.dim_of(x, axis);
-  const ValueId scale = real(node.slice(to.scales, 0, axis, axis + 1));  // [1], as all of these
-  const ValueId place = real(node.positions(size)), one = number(1);
-  const ValueId halves =
-      apply(Op::sub, apply(Op::div, apply(Op::add, place, number(0.5)), scale), number(0.5));
-  ValueId at = halves;  // [size]
-  if (filter.coordinates == "asymmetric") {
-    at = apply(Op::div, place, scale);
-  } else if (filter.coordinates == "align_corners") {
-    const ValueId steps = apply(Op::max, apply(Op::sub, real(size), one), one);
-    at = apply(Op::div, apply(Op::mul, place, apply(Op::sub, real(extent), one)), steps);
-  } else if (filter.coordinates == "pytorch_half_pixel") {
-    at = node.emit(Op::where, {apply(Op::greater, real(size), one), halves, number(0)});
-  } else if (filter.coordinates != "half_pixel") {
-    node.unsupported(fmt::format("has coordinate_transformation_mode = {} with antialias = 1",
-                                 quoted_name(filter.coordinates)));
+  const ValueId scale = real(node.slice(to.scales, 0, axis, axis + 1));   // [1], as all of these
+  const ValueId at = sources(node, axis, size, extent, scale, sampling);  // [size]
+  const ValueId one = number(1), last = apply(Op::sub, real(extent), one);
+  const DType dtype = node.dtype(x);
+  std::vector<std::int64_t> behind;  // the dims after the axis
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < node.rank(x); ++i)
+    behind.push_back(static_cast<std::int64_t>(i) - axis);
+  const auto finished = [&](ValueId result) {
+    if (sampling.starts == ir::no_value) return result;
+    ValueId outside =
+        apply(Op::logical_or, apply(Op::less, at, number(0)), apply(Op::greater, at, last));
+    if (!behind.empty()) outside = node.with_axes(outside, behind);
+    return node.emit(Op::where, {outside, node.scalar(dtype, sampling.outside), result});
+  };
+  const auto within = [&](ValueId place) {
+    return node.cast(apply(Op::min, apply(Op::max, place, number(0)), last), DType::I64);
+  };
+  if (sampling.mode == "nearest") {
+    const bool up = sampling.rounding == "ceil" || sampling.rounding == "round_prefer_floor";
+    const double half = sampling.rounding == "round_prefer_floor"  ? -0.5
+                        : sampling.rounding == "round_prefer_ceil" ? 0.5
+                                                                   : 0;
+    const ValueId nearest =
+        node.emit(up ? Op::ceil : Op::floor, {apply(Op::add, at, number(half))});
+    return finished(node.emit(Op::gather, {x, within(nearest)}, {{"axis", axis}}));
   }
-  const ValueId narrow = apply(Op::min, scale, one);
+  const ValueId narrow = sampling.antialias ? apply(Op::min, scale, one) : one;
   const ValueId reach = node.cast(
-      node.emit(Op::ceil, {apply(Op::div, number(filter.cubic ? 2 : 1), narrow)}), DType::I64);
+      node.emit(Op::ceil, {apply(Op::div, number(sampling.mode == "cubic" ? 2 : 1), narrow)}),
+      DType::I64);
   const ValueId taps =
       apply(Op::add, apply(Op::mul, reach, node.index_vector({2})), node.index_vector({1}));
   const ValueId offsets = real(apply(Op::sub, node.positions(taps), reach));
@@ -201,25 +253,38 @@ ValueId antialiased(Node& node, ValueId x, std::int64_t axis, const Targets& to,
   const ValueId tap = apply(Op::add, node.emit(Op::floor, {centres}), node.with_axes(offsets, {0}));
   const ValueId distance =
       apply(Op::mul, node.emit(Op::abs, {apply(Op::sub, tap, centres)}), narrow);
-  const ValueId last = apply(Op::sub, real(extent), one);
-  const ValueId within = apply(Op::min, apply(Op::max, tap, number(0)), last);
-  ValueId weights = filtered(node, distance, filter);
-  if (filter.exclude_outside)
-    weights = node.emit(Op::where, {apply(Op::equal, tap, within), weights, number(0)});
+  ValueId weights = filtered(node, distance, sampling);
+  if (sampling.exclude_outside)
+    weights = node.emit(Op::where, {apply(Op::equal, tap, real(within(tap))), weights, number(0)});
   const ir::Attributes over_taps{{"axes", std::vector<std::int64_t>{1}},
                                  {"keepdims", std::int64_t{1}}};
   weights = apply(Op::div, weights, node.emit(Op::reduce_sum, {weights}, over_taps));
-  const DType computed = node.dtype(x) == DType::F64 ? DType::F64 : DType::F32;
-  std::vector<std::int64_t> behind;  // the dims after the axis
-  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < node.rank(x); ++i)
-    behind.push_back(static_cast<std::int64_t>(i) - axis + 1);
+  const DType computed = dtype == DType::F64 ? DType::F64 : DType::F32;
   weights = node.cast(weights, computed);
-  if (!behind.empty()) weights = node.with_axes(weights, behind);
-  const ValueId found = node.cast(
-      node.emit(Op::gather, {x, node.cast(within, DType::I64)}, {{"axis", axis}}), computed);
+  std::vector<std::int64_t> behind_taps;
+  for (const std::int64_t dim : behind) behind_taps.push_back(dim + 1);
+  if (!behind.empty()) weights = node.with_axes(weights, behind_taps);
+  const ValueId found =
+      node.cast(node.emit(Op::gather, {x, within(tap)}, {{"axis", axis}}), computed);
   const ValueId sum = node.emit(Op::reduce_sum, {apply(Op::mul, found, weights)},
                                 {{"axes", std::vector<std::int64_t>{axis + 1}}});
-  return node.cast(ir::is_float(node.dtype(x)) ? sum : node.emit(Op::round, {sum}), node.dtype(x));
+  return finished(node.cast(ir::is_float(dtype) ? sum : node.emit(Op::round, {sum}), dtype));
+}
+
+// Input 1: where the results of each axis begin, then where they end.
+std::pair<ValueId, ValueId> region_of(Node& node, const std::vector<std::int64_t>& axes,
+                                      std::size_t rank) {
+  if (!node.has_operand(1)) node.malformed("has no input 1 (roi) to crop to");
+  const ValueId roi = node.operand(1);
+  const auto count = static_cast<std::int64_t>(axes.size());
+  if (const auto given = node.length(roi); given && *given != 2 * count)
+    node.malformed(
+        fmt::format("has an input 1 (roi) of {} elements, expected {}", *given, 2 * count));
+  const ValueId all = node.cast(roi, DType::F32);
+  const ValueId starts = node.slice(all, 0, 0, count), ends = node.slice(all, 0, count, 2 * count);
+  if (axes.size() == rank) return {starts, ends};
+  return {on_all_axes(node, starts, axes, rank, real_vector(node, rank, 0)),
+          on_all_axes(node, ends, axes, rank, real_vector(node, rank, 1))};
 }
 
 std::string spelled(Node& node, const std::string& mode) {
@@ -234,15 +299,11 @@ std::string spelled(Node& node, const std::string& mode) {
 
 void import_resize(Node& node) {
   const std::string coordinates = node.string("coordinate_transformation_mode", "half_pixel");
-  if (coordinates == "tf_crop_and_resize" || coordinates == "half_pixel_symmetric") {
-    node.unsupported(
-        fmt::format("has coordinate_transformation_mode = {}", quoted_name(coordinates)));
-  }
   const std::string mode = spelled(node, node.string("mode", "nearest"));
   const std::string rounding = node.string("nearest_mode", "round_prefer_floor");
   const double cubic = node.real("cubic_coeff_a", -0.75);
   const bool exclude = node.flag("exclude_outside", false);
-  node.real("extrapolation_value", 0);  // only tf_crop_and_resize leaves the source
+  const double outside = node.real("extrapolation_value", 0);
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
   const std::vector<std::int64_t> axes = given_axes(node, rank);
@@ -274,18 +335,32 @@ void import_resize(Node& node) {
     }
     to.sizes = scaled_sizes(node, shape, to.scales, known);
   }
-  const std::vector<std::int64_t> sampled = sampled_axes(rank, mode, axes, known);
-  if (node.opset() >= 18 && node.flag("antialias", false)) {
-    if (mode == "nearest") node.unsupported("has antialias = 1 with mode = 'nearest'");
-    const Antialias filter{coordinates, mode == "cubic", cubic, exclude};
+  const bool crops = coordinates == "tf_crop_and_resize";
+  // What is cropped is resampled by a scale of 1, too.
+  const std::vector<std::int64_t> sampled =
+      sampled_axes(rank, mode, axes, crops ? std::nullopt : known);
+  const bool antialias = node.opset() >= 18 && node.flag("antialias", false);
+  if (antialias && mode == "nearest") node.unsupported("has antialias = 1 with mode = 'nearest'");
+  if (antialias || crops || coordinates == "half_pixel_symmetric") {
+    Sampling sampling{.coordinates = coordinates,
+                      .mode = mode,
+                      .rounding = rounding,
+                      .coefficient = cubic,
+                      .exclude_outside = exclude,
+                      .antialias = antialias,
+                      .outside = outside};
+    if (crops) std::tie(sampling.starts, sampling.ends) = region_of(node, axes, rank);
     ValueId result = x;
     for (const std::int64_t axis : sampled) {
       // Batches and channels of images are not resampled: the reshape below holds them to it.
       if (rank > 2 && axis < 2) {
-        if (known) node.unsupported(fmt::format("has antialias = 1 and scales dim {}", axis));
+        if (known && known->real_at(axis) != 1)
+          node.unsupported(fmt::format("has {} and scales dim {}",
+                                       antialias ? "antialias = 1" : quoted_name(coordinates),
+                                       axis));
         continue;
       }
-      result = antialiased(node, result, axis, to, filter);
+      result = resampled(node, result, axis, to, sampling);
     }
     node.output(0, node.emit(Op::dyn_reshape, {result, to.sizes}));
     return;

@@ -44,11 +44,20 @@ void check_inference(Node& node) {
     node.malformed("takes a bool as input 2 (training_mode)");
   const auto training = node.constant_operand(2);
   if (training && training->elements() == 1 && training->integer_at(0) == 0) return;
-  if (!training)
-    node.unsupported("decides at run time whether it trains; Anydim supports only inference");
   const auto ratio = node.constant_operand(1);
   if (ratio && ratio->elements() == 1 && ratio->real_at(0) == 0) return;
-  node.unsupported("has training_mode = true; Anydim supports only inference");
+  if (training) node.unsupported("has training_mode = true; Anydim supports only inference");
+  ValueId infers = node.emit(Op::logical_not, {node.operand(2)});
+  if (node.has_operand(1))
+    infers = node.emit(
+        Op::logical_or,
+        {infers,
+         node.emit(Op::equal, {node.operand(1), node.scalar(node.dtype(node.operand(1)), 0)})});
+  node.emit_many(Op::assertion, {infers},
+                 {{"message", fmt::format("{}: training_mode is true; Anydim supports only "
+                                          "inference: give false",
+                                          node.description())}},
+                 0);
 }
 
 }  // namespace
@@ -101,14 +110,17 @@ ValueId scalar_operand(Node& node, std::size_t index) {
 // in integers.
 void import_range(Node& node) {
   node.check_same_dtypes();
-  const bool known =
-      node.constant_operand(0) && node.constant_operand(1) && node.constant_operand(2);
-  if (!ir::is_float(node.dtype()) || known) {
-    node.output(0, node.emit(Op::dyn_arange, node.operands()));
+  const DType dtype = node.dtype();
+  const bool steps_by_one = !node.has_operand(2);  // only in ONNX Runtime's domain
+  const ValueId step = steps_by_one ? node.scalar(dtype, 1) : scalar_operand(node, 2);
+  const bool known = node.constant_operand(0) && node.constant_operand(1) &&
+                     (steps_by_one || node.constant_operand(2));
+  if (!ir::is_float(dtype) || known) {
+    node.output(0, node.emit(Op::dyn_arange, {node.operand(0), node.operand(1),
+                                              steps_by_one ? step : node.operand(2)}));
     return;
   }
-  const DType dtype = node.dtype();
-  const ValueId start = scalar_operand(node, 0), step = scalar_operand(node, 2);
+  const ValueId start = scalar_operand(node, 0);
   const auto wide = [&](ValueId value) { return node.cast(value, DType::F64); };
   const ValueId distance = node.emit(Op::sub, {wide(scalar_operand(node, 1)), wide(start)});
   const ValueId steps = node.emit(Op::ceil, {node.emit(Op::div, {distance, wide(step)})});

@@ -1,5 +1,7 @@
 #include "frontends/onnx/operators.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "frontends/onnx/importers.h"
@@ -28,6 +30,31 @@ std::span<const Operator> all_operators() { return table; }
 
 std::string_view canonical_domain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;
+}
+
+void Opsets::set(std::string_view domain, int version) {
+  versions_[std::string(canonical_domain(domain))] = version;
+}
+
+bool Opsets::names(std::string_view domain) const {
+  return versions_.contains(canonical_domain(domain));
+}
+
+Opsets::Domain Opsets::of_node(std::string_view domain) const {
+  if (const auto found = others_.find(domain); found != others_.end())
+    return {found->second.first, found->second.second};
+  const std::string_view name = canonical_domain(domain);
+  // Tools leave out domains of which there is one version only.
+  const auto found = versions_.find(name);
+  return {name, found == versions_.end() ? 1 : found->second};
+}
+
+std::string Opsets::at_version(std::string_view domain, int version) {
+  const Domain given = of_node(domain);
+  if (given.version == version) return std::string(domain);
+  std::string made = fmt::format("{}@{}", given.name, version);
+  others_.try_emplace(made, given.name, version);
+  return made;
 }
 
 const Operator* find_operator(std::string_view domain, std::string_view name, int opset) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ir/type.h"
 
@@ -17,22 +18,29 @@ class Node;
 inline constexpr int first_opset = 1;
 inline constexpr int last_opset = 28;
 
-// The versions that a model names, one for each domain.
+// "" for "ai.onnx", which is the same domain.
+std::string_view canonical_domain(std::string_view domain);
+
+// The versions of domains: those that a model names, one for each, and others that bodies of its
+// functions name.
 class Opsets {
  public:
-  void set(std::string domain, int version) { versions_[std::move(domain)] = version; }
-  // Tools leave out domains of which there is one version only: 1 where none is named.
-  int of(std::string_view domain) const {
-    const auto found = versions_.find(domain);
-    return found == versions_.end() ? 1 : found->second;
-  }
+  struct Domain {
+    std::string_view name;  // canonical
+    int version = 1;
+  };
+  void set(std::string_view domain, int version);  // the model's
+  bool names(std::string_view domain) const;
+  // What the domain of a node means.
+  Domain of_node(std::string_view domain) const;
+  // What a node is to have as its domain for its operator to be of that version; of_node() knows it
+  // from then on.
+  std::string at_version(std::string_view domain, int version);
 
  private:
   std::map<std::string, int, std::less<>> versions_;
+  std::map<std::string, std::pair<std::string, int>, std::less<>> others_;  // by what nodes have
 };
-
-// "" for "ai.onnx", which is the same domain.
-std::string_view canonical_domain(std::string_view domain);
 
 // Sets of element types. Lists: any, and sequences and optionals beside tensors.
 enum class Elements { Any, Number, Real, Integer, Boolean, Lists };

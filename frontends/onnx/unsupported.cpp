@@ -20,15 +20,15 @@ namespace {
 
 // "Conv", "com.microsoft.FusedConv", or "Gelu in opset 17" where another opset has it.
 std::string operator_text(const onnx::NodeProto& node, const Opsets& opsets) {
-  const std::string_view domain = canonical_domain(node.domain());
+  const auto [domain, version] = opsets.of_node(node.domain());
   const std::string name = domain.empty()
                                ? printable(node.op_type())
                                : fmt::format("{}.{}", printable(domain), printable(node.op_type()));
   const auto rows = all_operators();
-  const bool elsewhere = std::any_of(rows.begin(), rows.end(), [&](const Operator& row) {
+  const bool elsewhere = std::ranges::any_of(rows, [&, domain = domain](const Operator& row) {
     return row.domain == domain && row.name == node.op_type();
   });
-  return elsewhere ? fmt::format("{} in opset {}", name, opsets.of(domain)) : name;
+  return elsewhere ? fmt::format("{} in opset {}", name, version) : name;
 }
 
 bool uses_standard(const onnx::GraphProto& graph) {
@@ -56,28 +56,34 @@ Opsets opsets_of(const onnx::ModelProto& model) {
   Opsets opsets;
   std::optional<std::int64_t> opset;
   for (const auto& import : model.opset_import()) {
-    const std::string domain(canonical_domain(import.domain()));
-    // No domain has a version beyond these numbers; one that claims to is found in no row.
-    opsets.set(domain, static_cast<int>(std::clamp<std::int64_t>(import.version(), 0,
-                                                                 std::numeric_limits<int>::max())));
-    if (!domain.empty()) continue;
+    opsets.set(import.domain(), version_of(import));
+    if (!canonical_domain(import.domain()).empty()) continue;
     if (opset && *opset != import.version()) {
       throw Error(ErrorKind::Malformed,
                   fmt::format("the model names two opsets, {} and {}", *opset, import.version()));
     }
     opset = import.version();
   }
-  if (!opset) {
-    refuse_unsupported(model.graph(), opsets);
-    if (model.opset_import_size() > 0 && !uses_standard(model.graph())) return opsets;
-    throw Error(ErrorKind::Malformed, "the model names no opset of the domain ai.onnx");
-  }
-  if (*opset < first_opset || *opset > last_opset) {
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("the model uses opset {}; Anydim supports {} to {}", *opset,
-                            first_opset, last_opset));
-  }
+  if (opset) check_opset("the model", *opset);
   return opsets;
+}
+
+int version_of(const onnx::OperatorSetIdProto& import) {
+  // No domain has a version beyond these numbers; one that claims to is found in no row.
+  return static_cast<int>(
+      std::clamp<std::int64_t>(import.version(), 0, std::numeric_limits<int>::max()));
+}
+
+void check_opset(std::string_view user, std::int64_t opset) {
+  if (opset >= first_opset && opset <= last_opset) return;
+  throw Error(ErrorKind::Unsupported, fmt::format("{} uses opset {}; Anydim supports {} to {}",
+                                                  user, opset, first_opset, last_opset));
+}
+
+void check_standard_named(const onnx::ModelProto& model, const Opsets& opsets) {
+  if (opsets.names("")) return;
+  if (model.opset_import_size() == 0 || uses_standard(model.graph()))
+    throw Error(ErrorKind::Malformed, "the model names no opset of the domain ai.onnx");
 }
 
 namespace {
@@ -88,8 +94,8 @@ void collect_uses(const onnx::GraphProto& graph, const Opsets& opsets, std::vect
     const auto& node = graph.node(i);
     for (const auto& attribute : node.attribute())
       if (attribute.has_g()) collect_uses(attribute.g(), opsets, uses, index_of);
-    const std::string_view domain = canonical_domain(node.domain());
-    if (find_operator(domain, node.op_type(), opsets.of(domain)) != nullptr) continue;
+    const auto [domain, version] = opsets.of_node(node.domain());
+    if (find_operator(domain, node.op_type(), version) != nullptr) continue;
     const std::string text = operator_text(node, opsets);
     const auto [found, is_new] = index_of.emplace(text, uses.size());
     if (is_new)

@@ -17,6 +17,12 @@ void add_runtime_elementwise(std::vector<ValueCase>& cases) {
                    {reals({3, 4}, {-0.1542688, 1.117938, 0.1496766, -0.1699705, 0.8413447,
                                    0.1496766, -0.1699705, 0.8413447, 0, -0.1586553, 0.8413447, 0})},
                    "com.microsoft"});
+  cases.push_back({"Range",
+                   17,
+                   {{integers({}, {2}), true}, {integers({}, {5}), true}},
+                   no_attributes,
+                   {integers({3}, {2, 3, 4})},
+                   "com.microsoft"});
   cases.push_back(
       {"QuickGelu",
        17,

@@ -214,8 +214,11 @@ Result run(const fs::path& folder, bool symbolic) {
     const std::string why = inference_fault(test, inference.functions[0], results);
     if (!why.empty()) return {Outcome::Wrong, why};
   } catch (const Error& error) {
-    return {error.kind() == ErrorKind::Unsupported ? Outcome::Unsupported : Outcome::Error,
-            error.what()};
+    // Whether Dropout trains is told when it runs.
+    const bool unsupported =
+        error.kind() == ErrorKind::Unsupported ||
+        std::string_view(error.what()).find("supports only inference") != std::string_view::npos;
+    return {unsupported ? Outcome::Unsupported : Outcome::Error, error.what()};
   }
   return {Outcome::Pass, ""};
 }
@@ -258,8 +261,8 @@ class NodeTests : public testing::Test {
 };
 
 // The fewest passes are what passes today; raise them when more does.
-TEST_F(NodeTests, FixedDims) { run_all(false, 815); }
-TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 809); }
+TEST_F(NodeTests, FixedDims) { run_all(false, 869); }
+TEST_F(NodeTests, EveryDimASymbol) { run_all(true, 863); }
 
 std::string full_name(std::string_view domain, std::string_view name) {
   return domain.empty() ? std::string(name) : fmt::format("{}.{}", domain, name);

@@ -142,10 +142,15 @@ TEST(OnnxErrors, FunctionsOfTheModel) {
             "output(s), expected at most 1 and 1");
   function->add_input("c");
   auto* opset = function->add_opset_import();
-  opset->set_version(7);
+  opset->set_version(29);
   EXPECT_EQ(builder.failure(),
-            "unsupported: the model's function 'MyNorm' is of opset 7 and the model of opset 17; "
-            "Anydim supports one opset");
+            "unsupported: the model's function 'MyNorm' uses opset 29; Anydim supports 1 to 28");
+  opset->set_version(6);
+  inner->set_op_type("Gelu");
+  EXPECT_EQ(builder.failure(),
+            "unsupported: model uses 1 operator that Anydim does not support: Gelu in opset 6 (2 "
+            "nodes, first 'first/Gelu')");
+  inner->set_op_type("Relu");
   function->clear_opset_import();
   builder.model.add_functions()->CopyFrom(*function);
   EXPECT_EQ(builder.failure(), "malformed: the model defines its function 'MyNorm' twice");
@@ -231,10 +236,6 @@ TEST(OnnxErrors, Outputs) {
   ModelBuilder none;
   none.input("x", f32, {2});
   EXPECT_EQ(none.failure(), "malformed: the graph has no outputs");
-  auto twice = one_node();
-  twice.output("y");
-  twice.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(twice.failure(), "malformed: the graph lists the output 'y' twice");
   ModelBuilder typed;
   typed.input("x", f32, {2}).output("x", i64);
   EXPECT_EQ(typed.failure(),
@@ -411,9 +412,10 @@ TEST(OnnxErrors, TrainingDropout) {
   auto late = one_node();
   late.input("t", boolean, {});
   late.node("Dropout", {"x", "", "t"}, {"y"}).name("drop");
-  EXPECT_EQ(late.failure(),
-            "unsupported: node 'drop' (Dropout) decides at run time whether it trains; Anydim "
-            "supports only inference");
+  EXPECT_NE(late.text().find("message = \"node 'drop' (Dropout): training_mode is true; Anydim "
+                             "supports only inference: give false\""),
+            std::string::npos)
+      << late.text();
   auto kind = one_node();
   kind.node("Dropout", {"x", "", "k"}, {"y"}).name("drop");
   EXPECT_EQ(kind.failure(),

@@ -75,6 +75,13 @@ TEST(OnnxModel, IdentityAddsNothingAndOutputsKeepTheirNames) {
   EXPECT_EQ(function.body.bindings.size(), 1u);
 }
 
+// As exporters of JAX write a cell that returns its state as its result, too.
+TEST(OnnxModel, AnOutputListedTwiceIsOne) {
+  ModelBuilder builder;
+  builder.input("x", f32, {2}).output("y").output("y").node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(builder.read().functions[0].result_names, (std::vector<std::string>{"y"}));
+}
+
 TEST(OnnxModel, NamesMadeUpKeepClearOfTheModels) {
   ModelBuilder builder(13);
   builder.input("x", f32, {2}).output("y");
