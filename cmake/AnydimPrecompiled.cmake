@@ -12,7 +12,10 @@ function(anydim_precompiled_header name)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
   separate_arguments(options NATIVE_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}")
   get_property(directory_options DIRECTORY "${CMAKE_SOURCE_DIR}" PROPERTY COMPILE_OPTIONS)
-  list(APPEND options "-std=c++${CMAKE_CXX_STANDARD}" ${directory_options} -fPIC -fpch-instantiate-templates ${arg_OPTIONS})
+  # Without times: an update of the system gives headers other ones, older than this build, which
+  # Ninja does not take for changes and the compiler would refuse.
+  list(APPEND options "-std=c++${CMAKE_CXX_STANDARD}" ${directory_options} -fPIC
+    -fpch-instantiate-templates -Xclang -fno-pch-timestamp ${arg_OPTIONS})
   foreach(library IN LISTS arg_LIBRARIES)
     # CMake leaves out the folders that compilers search by themselves; after those, they change
     # nothing.

@@ -104,6 +104,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::open(const std::string& path) {
   functions->require(functions->version(&major, &minor), "tell its version");
   auto result = std::make_shared<Nvrtc>();
   result->version_ = fmt::format("{}.{}", major, minor);
+  result->minimal_ = major >= 13;
   result->functions_ = std::move(functions);
   return result;
 }
@@ -119,6 +120,9 @@ NvrtcOutput Nvrtc::compile(const std::string& source, const std::string& name,
 
   const std::string target = "--gpu-architecture=" + architecture;
   std::vector<const char*> options{target.c_str(), "-std=c++17", "-default-device"};
+  // The same code a sixth sooner: without declarations of textures and of the CUDA runtime's
+  // functions, none of which generated code names.
+  if (minimal_) options.push_back("-minimal");
   if (output == CudaOutput::Cubin)
     options.insert(options.end(), {"--ptxas-options=-v", "--ptxas-options=--warn-on-spills"});
   const int result =

@@ -38,6 +38,7 @@ class Nvrtc {
   struct Functions;
   std::shared_ptr<const Functions> functions_;
   std::string version_;
+  bool minimal_ = false;  // it has the option of that name
 };
 
 }  // namespace anydim::codegen_cuda

@@ -252,12 +252,20 @@ struct Program {
     std::vector<KernelCheck> checks;
   };
 
+  // Not inline: each source that names a program would be compiled with all of it.
+  Program();
+  Program(const Program&);
+  Program(Program&&) noexcept;
+  Program& operator=(const Program&);
+  Program& operator=(Program&&) noexcept;
+  ~Program();
+
   std::vector<Constant> constants;
   std::vector<Stage> stages;  // of all functions; each belongs to one
   std::vector<Kernel> kernels;
   // The entry first. Where it is called, too, it has a second code, the last one: results of a call
   // stay with the caller.
-  std::vector<Code> functions = std::vector<Code>(1);
+  std::vector<Code> functions;
   Dim arena_ceiling;                     // over the symbols, for explain
   std::vector<PolicyChoice> policies{};  // the module's
   std::string unbounded{};  // why memory has no bound of that kind: the first cause and its node;

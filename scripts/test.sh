@@ -6,9 +6,9 @@
 #                                  (scripts/fuzz_readers.sh)
 # The whole gate, as people and CI run it: installs what is missing, checks the tree, builds the
 # preset (default release) into build/PRESET and runs every test; with the preset release also those
-# of the slim build, whose sources the compiler cache mostly has by then, and a minute of fuzzing
-# for each reader of others' bytes. The exit code is 0 only if all of it passed. A finding of the
-# check does not keep the tests from running.
+# of the slim build, whose sources the compiler cache mostly has by then, and twenty seconds of
+# fuzzing for each reader of others' bytes. The exit code is 0 only if all of it passed. A finding
+# of the check does not keep the tests from running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -52,6 +52,6 @@ if [ "$preset" = release ]; then
   cmake --build build/slim -j "$jobs" --target anydim campaign_worker
   ANYDIM="$PWD/build/slim/bin/anydim" python3 tests/tools/slim_test.py || slim=$?
   scripts/gpu_campaign.sh --check || slim=$?
-  scripts/fuzz_readers.sh 60 || fuzzed=$?
+  scripts/fuzz_readers.sh 20 || fuzzed=$?
 fi
 [ "$checked" -eq 0 ] && [ "$tested" -eq 0 ] && [ "$slim" -eq 0 ] && [ "$fuzzed" -eq 0 ]

@@ -15,6 +15,7 @@ void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shap
                       double tolerance = 4e-3) {
   ASSERT_TRUE(std::holds_alternative<ir::AttentionForm>(region.form.kind))
       << to_string(region.form);
+  const std::vector<ReferenceCall> calls = reference_calls(region, shapes);
   for (const Target& target : all_targets()) {
     const std::vector<ir::Schedule> all = candidates(region, target, bucket_of({}));
     std::vector<ir::Schedule> tiles;
@@ -25,7 +26,7 @@ void expect_all_right(const TestRegion& region, const std::vector<Symbols>& shap
     std::vector<ir::Schedule> tried{all.front()};
     if (!tiles.empty()) tried.insert(tried.end(), {tiles.front(), tiles.back()});
     for (const ir::Schedule& schedule : tried)
-      expect_kernel_right(region, target, bucket_of({}), schedule, shapes,
+      expect_kernel_right(region, target, bucket_of({}), schedule, calls,
                           {.tolerance = tolerance, .bf16_tolerance = 1e-2});
   }
 }
@@ -100,18 +101,18 @@ TEST(AttentionBf16, KeysAndValuesOfACache) {
         "]) -> Tensor[(2, s, 64), f32] where s in [0, 600], t in [0, 600] {\n" + narrow +
         " %q = cast(%x) {to = f32}\n %k = cast(" + keys + ") {to = f32}\n %v = cast(" + values +
         ") {to = f32}\n %r = attention(%q, %k, %v) {scale = 0.3}\n return %r\n}");
+    const std::vector<ReferenceCall> calls = reference_calls(region, {{{"s", 1}, {"t", 1}},
+                                                                      {{"s", 1}, {"t", 300}},
+                                                                      {{"s", 3}, {"t", 17}},
+                                                                      {{"s", 19}, {"t", 37}},
+                                                                      {{"s", 70}, {"t", 301}},
+                                                                      {{"s", 3}, {"t", 0}}});
     // What is stored in 16 bits is widened alike, whatever multiplies it.
     for (const Target& target : stored == "f32" ? all_targets() : targets()) {
       std::size_t in_place = 0;
       for (const ir::Schedule& schedule : candidates(region, target, bucket_of({}))) {
         if (schedule.find("keys_in_place").value_or(0) != 0) ++in_place;
-        expect_kernel_right(region, target, bucket_of({}), schedule,
-                            {{{"s", 1}, {"t", 1}},
-                             {{"s", 1}, {"t", 300}},
-                             {{"s", 3}, {"t", 17}},
-                             {{"s", 19}, {"t", 37}},
-                             {{"s", 70}, {"t", 301}},
-                             {{"s", 3}, {"t", 0}}},
+        expect_kernel_right(region, target, bucket_of({}), schedule, calls,
                             {.tolerance = 1e-2, .bf16_tolerance = 1e-2});
       }
       EXPECT_EQ(in_place, 1u) << target.name();

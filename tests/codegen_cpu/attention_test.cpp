@@ -34,13 +34,14 @@ bool reads_keys_in_place(const ir::Schedule& schedule) {
 void expect_keys_in_place_right(const std::string& text, const std::vector<Symbols>& shapes) {
   SCOPED_TRACE(text);
   const TestRegion region = make_region(text);
+  const std::vector<ReferenceCall> calls = reference_calls(region, shapes);
   for (const Target& target : targets()) {
     std::size_t found = 0;
     for (const ir::Schedule& schedule : space(region, target, {})) {
       if (!reads_keys_in_place(schedule)) continue;
       ++found;
       // They are many, and alike but for their sizes.
-      if (found % 23 == 1) expect_kernel_right(region, target, {}, schedule, shapes);
+      if (found % 23 == 1) expect_kernel_right(region, target, {}, schedule, calls);
     }
     // A key of 80 numbers is too many vectors of four.
     if (target.level != Level::Baseline) EXPECT_GT(found, 5u) << target.name();

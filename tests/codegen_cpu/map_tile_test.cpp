@@ -18,12 +18,13 @@ void expect_tiles_right(const std::string& text, const std::vector<Symbols>& sha
   SCOPED_TRACE(text);
   const TestRegion region = make_region(text);
   ASSERT_TRUE(tile_of_first(region));
+  const std::vector<ReferenceCall> calls = reference_calls(region, shapes);
   for (const Target& target : targets()) {
     std::size_t found = 0;
     for (const ir::Schedule& schedule : candidates(region, target, {})) {
       if (schedule.find("tile").value_or(0) == 0) continue;
       ++found;
-      expect_kernel_right(region, target, {}, schedule, shapes);
+      expect_kernel_right(region, target, {}, schedule, calls);
     }
     EXPECT_GT(found, 0u) << target.name();
   }

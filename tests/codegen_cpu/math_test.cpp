@@ -9,74 +9,26 @@
 #include <numbers>
 
 #include "tests/codegen_cpu/expect_right.h"
+#include "tests/codegen_cpu/function_errors.h"
 
 namespace anydim::codegen_cpu::testing {
 namespace {
 
 constexpr std::int64_t dense = 397, sparse = 7 * dense;
-constexpr std::int64_t chunk = 1 << 20;
 
-// Units in the last place of the f32 nearest to the exact value; below the smallest normal, in
-// denormal steps.
-double ulps(float got, double exact) {
-  if (std::isnan(got) && std::isnan(exact)) return 0;
-  if (static_cast<double>(got) == exact && std::signbit(got) == std::signbit(exact)) return 0;
-  const auto nearest = static_cast<float>(exact);
-  if (got == nearest && std::signbit(got) == std::signbit(nearest)) return 0.5;
-  if (got == 0 && nearest == 0) return std::numeric_limits<double>::infinity();
-  if (std::isinf(got) || std::isinf(nearest) || std::isnan(got) || std::isnan(exact))
-    return std::numeric_limits<double>::infinity();
-  int exponent = 0;
-  std::frexp(nearest, &exponent);
-  return std::abs(static_cast<double>(got) - exact) /
-         std::ldexp(1.0, std::max(exponent - 24, -149));
-}
-
-struct Outcome {
-  double worst = 0;
-  float at = 0;
-};
-
-// Largest `error(x, got)` of the op over floats with either sign.
-Outcome worst_of(const std::string& op, const Target& target,
-                 const std::function<double(float, float)>& error, std::int64_t stride = dense,
-                 const std::string& more_operands = {}) {
-  const TestRegion region = make_region(
-      "fn @main(%x: Tensor[(n), f32]) -> Tensor[(n), f32]\n  where n in [0, 100000000] {\n  %y = " +
-      op + "(%x" + more_operands + ")\n  return %y\n}");
-  const TestKernel kernel = compile(region, target, {}, candidates(region, target, {}).front());
-  Outcome outcome;
-  std::int64_t bits = 0;
-  while (bits < (std::int64_t{1} << 32)) {
-    ir::Tensor input(ir::DType::F32, {chunk});
-    auto values = input.mutable_as<std::uint32_t>();
-    for (std::int64_t i = 0; i < chunk; ++i, bits += stride)
-      values[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(bits);
-    // The neighbourhood of every power of two, 0, infinity and NaN included, in the first chunk.
-    if (bits == chunk * stride) {
-      for (std::uint32_t i = 0; i < 512; ++i) {
-        for (std::uint32_t k = 0; k < 8; ++k) values[i * 8 + k] = (i << 23) + k - 4;
-      }
-    }
-    const auto got = run(region, target, kernel, {{"n", chunk}}, {input}, 1);
-    const auto x = input.as<float>();
-    const auto y = got[0].as<float>();
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double off = error(x[i], y[i]);
-      if (!(off <= outcome.worst)) outcome = {off, x[i]};
-    }
-  }
-  return outcome;
+void expect_errors(const std::string& op, const std::function<double(double)>& exact,
+                   const ErrorOf& error, double limit, std::int64_t stride = dense,
+                   const std::string& more_operands = {}) {
+  for (const WorstError& worst : worst_errors(op, exact, error, stride, more_operands))
+    EXPECT_LE(worst.error, limit) << op << " " << name_of(worst.level) << " at " << std::hexfloat
+                                  << worst.at;
 }
 
 void expect_ulps(const std::string& op, const std::function<double(double)>& exact, double limit,
                  std::int64_t stride = dense, const std::string& more_operands = {}) {
-  for (const Target& target : targets()) {
-    const Outcome outcome = worst_of(
-        op, target, [&](float x, float got) { return ulps(got, exact(x)); }, stride, more_operands);
-    EXPECT_LE(outcome.worst, limit)
-        << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
-  }
+  expect_errors(
+      op, exact, [](float, float got, double wanted) { return ulps(got, wanted); }, limit, stride,
+      more_operands);
 }
 
 TEST(Math, Exp) {
@@ -205,27 +157,24 @@ TEST(Math, PowOfLiterals) {
 }
 
 TEST(Math, Sigmoid) {
-  const auto exact = [](double x) { return 1 / (1 + std::exp(-x)); };
-  for (const Target& target : targets()) {
-    const Outcome outcome = worst_of("sigmoid", target, [&](float x, float got) {
-      const double wanted = exact(x);
-      return wanted < 1e-37 ? std::abs(got - wanted) / 1.2e-38 : ulps(got, wanted) / 3;
-    });
-    EXPECT_LE(outcome.worst, 1) << name_of(target.level) << " at " << std::hexfloat << outcome.at;
-  }
+  expect_errors(
+      "sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); },
+      [](float, float got, double wanted) {
+        return wanted < 1e-37 ? std::abs(got - wanted) / 1.2e-38 : ulps(got, wanted) / 3;
+      },
+      1);
 }
 
 void expect_gelu(const std::string& op, const std::function<double(double)>& inner, double limit) {
-  for (const Target& target : targets()) {
-    const Outcome outcome = worst_of(op, target, [&](float x, float got) {
-      if (std::isnan(x)) return std::isnan(got) ? 0.0 : 1.0;
-      if (std::isinf(x)) return x > 0 ? (got == x ? 0.0 : 1.0) : (std::isnan(got) ? 0.0 : 1.0);
-      return std::abs(got - 0.5 * x * (1 + inner(x))) /
-             std::max(1.0, std::abs(static_cast<double>(x)));
-    });
-    EXPECT_LE(outcome.worst, limit)
-        << op << " " << name_of(target.level) << " at " << std::hexfloat << outcome.at;
-  }
+  expect_errors(
+      op, inner,
+      [](float x, float got, double at_x) {
+        if (std::isnan(x)) return std::isnan(got) ? 0.0 : 1.0;
+        if (std::isinf(x)) return x > 0 ? (got == x ? 0.0 : 1.0) : (std::isnan(got) ? 0.0 : 1.0);
+        return std::abs(got - 0.5 * x * (1 + at_x)) /
+               std::max(1.0, std::abs(static_cast<double>(x)));
+      },
+      limit);
 }
 
 TEST(Math, Gelu) {

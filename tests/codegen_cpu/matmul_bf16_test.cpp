@@ -17,12 +17,13 @@ namespace {
 void expect_all_right(const TestRegion& region, const ir::Bucket& bucket,
                       const std::vector<Symbols>& shapes, double tolerance = 2e-5,
                       std::size_t most = 2) {
+  const std::vector<ReferenceCall> calls = reference_calls(region, shapes);
   for (const Target& target : all_targets()) {
     std::size_t vectors = 0, tiles = 0;
     for (const ir::Schedule& schedule : candidates(region, target, bucket)) {
       std::size_t& taken = MatmulSchedule::from(schedule).tiles ? tiles : vectors;
       if (taken++ < most)
-        expect_kernel_right(region, target, bucket, schedule, shapes,
+        expect_kernel_right(region, target, bucket, schedule, calls,
                             {.tolerance = tolerance, .bf16_tolerance = 8e-3});
     }
     ASSERT_GT(vectors + tiles, 0u);

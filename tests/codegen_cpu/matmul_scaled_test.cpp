@@ -50,15 +50,15 @@ TEST(MatmulScaled, EveryLevelAndShape) {
   for (const auto& [depth, columns, block] : std::vector<std::tuple<int, int, int>>{
            {64, 72, 32}, {96, 33, 16}, {70, 17, 32}, {20, 5, 32}, {130, 100, 128}, {1, 1, 16}}) {
     const TestRegion region = scaled_region(depth, columns, block);
-    for (const Target& target : targets()) {
-      for (const auto& [bucket, rows] :
-           std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
-               {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}},
-               {bucket_of({{1, 1}}), {1}},
-               {bucket_of({{7, 32}}), {7, 32}}}) {
+    for (const auto& [bucket, rows] : std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
+             {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}},
+             {bucket_of({{1, 1}}), {1}},
+             {bucket_of({{7, 32}}), {7, 32}}}) {
+      const std::vector<ReferenceCall> calls = reference_calls(region, sizes("n", rows));
+      for (const Target& target : targets()) {
         const auto schedules = candidates(region, target, bucket);
         for (std::size_t i = 0; i < std::min<std::size_t>(schedules.size(), 3); ++i)
-          expect_kernel_right(region, target, bucket, schedules[i], sizes("n", rows),
+          expect_kernel_right(region, target, bucket, schedules[i], calls,
                               {.tolerance = 2e-4});  // terms of up to 128 cancel
       }
     }
