@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "ir/error.h"
 #include "ir/printable.h"
+#include "ir/random_seed.h"
 #include "ir/shapes/bind.h"
 #include "runtime/input_binding.h"
 
@@ -80,6 +82,15 @@ std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<Inpu
   return std::nullopt;
 }
 
+namespace {
+
+std::int64_t drawn_seed() {
+  thread_local std::mt19937_64 generator(std::random_device{}());
+  return static_cast<std::int64_t>(generator());
+}
+
+}  // namespace
+
 std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
                                        const NamedTensors& given) {
   for (const auto& [name, tensor] : given) {
@@ -91,6 +102,11 @@ std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
   std::vector<ir::Tensor> arranged;
   for (const InputInfo& input : wanted) {
     const auto found = given.find(input.name);
+    if (found == given.end() && input.name == ir::random_seed_parameter) {
+      arranged.push_back(
+          ir::Tensor::of(ir::DType::I64, {}, std::vector<std::int64_t>{drawn_seed()}));
+      continue;
+    }
     if (found == given.end())
       throw Error(ErrorKind::Inputs, fmt::format("input '{}' is missing; the model's inputs are {}",
                                                  ir::printable(input.name), listed(wanted)));

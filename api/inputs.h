@@ -33,7 +33,8 @@ std::string to_string(const InputInfo& input);  // "input_ids: i64 (batch, seque
 std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<InputInfo>& inputs,
                                       const std::vector<ir::Tensor>& given);
 
-// In the order of `wanted`. bf16 inputs may come as their 16-bit patterns in u16. Throws
+// In the order of `wanted`. bf16 inputs may come as their 16-bit patterns in u16. A random seed
+// (ir::random_seed_parameter) that is left out is drawn. Throws
 // Error{Inputs} for a name that the model lacks, an input that is missing, another dtype or rank
 // (of any shape: dtype); extents are checked where symbols are bound.
 std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/error.h"
+#include "ir/random_seed.h"
 #include "ir/shapes/infer.h"
 
 namespace anydim::frontends {
@@ -28,6 +29,15 @@ ir::ValueId FunctionBuilder::add_intermediate(const std::string& stem, ir::DType
     name = fmt::format("{}.{}", stem, next_number_++);
   } while (!names_.insert(name).second);
   return add_named(std::move(name), {}, dtype);
+}
+
+ir::ValueId FunctionBuilder::random_seed() {
+  if (!random_seed_) {
+    const ir::TensorType type{ir::DType::I64, {}};
+    random_seed_ = add_named(std::string(ir::random_seed_parameter), type, type.dtype);
+    function_.body.parameters.push_back(*random_seed_);
+  }
+  return *random_seed_;
 }
 
 void FunctionBuilder::rename(ir::ValueId id, std::string name) {

@@ -1,6 +1,7 @@
 // Values and bindings of the function that a graph becomes, with an element type for every value.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -28,6 +29,14 @@ class FunctionBuilder {
   void add_binding(ir::Binding binding);
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
+
+  // The function's parameter ir::random_seed_parameter; made, the last one, when it is first asked
+  // for.
+  ir::ValueId random_seed();
+  // 0, 1, 2, ...: tells what draws random numbers apart.
+  std::uint64_t random_number() { return next_random_++; }
+  // The rounds of the loops around what is added, inner ones last.
+  std::vector<ir::ValueId>& rounds() { return rounds_; }
 
   ir::DType dtype(ir::ValueId id) const { return dtypes_[id]; }  // of a list: of its elements
   // How many lists lie around the tensor: 0 for a tensor, 1 for a sequence or an optional tensor.
@@ -58,6 +67,9 @@ class FunctionBuilder {
   std::unordered_set<std::string> names_;
   std::unordered_map<ir::ValueId, ir::Tensor> constants_;  // sharing the bindings' bytes
   std::size_t next_number_ = 0;
+  std::optional<ir::ValueId> random_seed_;
+  std::uint64_t next_random_ = 0;
+  std::vector<ir::ValueId> rounds_;
 };
 
 // The element type of a result of the binding; the same rules as in inference, which has not run

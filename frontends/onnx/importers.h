@@ -45,7 +45,6 @@ void import_quick_gelu(Node& node);
 // importers_values.cpp
 void import_constant(Node& node);
 void import_constant_of_shape(Node& node);
-void import_dropout(Node& node);
 void import_identity(Node& node);
 void import_range(Node& node);
 void import_shape(Node& node);
@@ -193,6 +192,15 @@ void import_nonzero(Node& node);
 void import_compress(Node& node);
 void import_unique(Node& node);
 void import_non_max_suppression(Node& node);
+
+// importers_random.cpp
+void import_random_normal(Node& node);
+void import_random_uniform(Node& node);
+void import_random_normal_like(Node& node);
+void import_random_uniform_like(Node& node);
+void import_bernoulli(Node& node);
+void import_multinomial(Node& node);
+void import_dropout(Node& node);
 
 // importers_sampling.cpp
 void import_grid_sample(Node& node);

@@ -75,6 +75,7 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
     parameters.push_back(node.parameter(DType::F32, 1));
   }
   node.open_block(parameters);
+  const Node::Round round(node, i);
   std::vector<ValueId> arguments(
       parameters.begin() + 2, parameters.begin() + 2 + static_cast<std::ptrdiff_t>(states.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -163,6 +164,7 @@ void import_loop(Node& node) {
     parameters.push_back(node.parameter(node.dtype(operands.back()), node.lists(operands.back())));
   }
   node.open_block(parameters);
+  const Node::Round round(node, i);
   std::vector<ValueId> yielded = node.graph("body", parameters);
   if (yielded.size() + 1 < parameters.size()) {
     node.malformed(fmt::format("has a body of {} outputs, expected at least {}", yielded.size(),
@@ -218,6 +220,7 @@ void import_batched_scan(Node& node) {
   const ValueId batch = extent(node, all[0], 0);
   const ValueId b = node.parameter(DType::I64), on = node.parameter(DType::Bool);
   node.open_block({b, on});
+  const Node::Round round(node, b);
   std::vector<ValueId> rows;
   for (const ValueId value : all)
     rows.push_back(node.emit(Op::gather, {value, b}, {{"axis", std::int64_t{0}}}));

@@ -37,29 +37,6 @@ Tensor constant_value(Node& node) {
   node.malformed("has no value");
 }
 
-// Whether Dropout passes its input through: it does unless it trains, and where nothing is dropped.
-void check_inference(Node& node) {
-  if (!node.has_operand(2)) return;
-  if (node.dtype(node.operand(2)) != DType::Bool)
-    node.malformed("takes a bool as input 2 (training_mode)");
-  const auto training = node.constant_operand(2);
-  if (training && training->elements() == 1 && training->integer_at(0) == 0) return;
-  const auto ratio = node.constant_operand(1);
-  if (ratio && ratio->elements() == 1 && ratio->real_at(0) == 0) return;
-  if (training) node.unsupported("has training_mode = true; Anydim supports only inference");
-  ValueId infers = node.emit(Op::logical_not, {node.operand(2)});
-  if (node.has_operand(1))
-    infers = node.emit(
-        Op::logical_or,
-        {infers,
-         node.emit(Op::equal, {node.operand(1), node.scalar(node.dtype(node.operand(1)), 0)})});
-  node.emit_many(Op::assertion, {infers},
-                 {{"message", fmt::format("{}: training_mode is true; Anydim supports only "
-                                          "inference: give false",
-                                          node.description())}},
-                 0);
-}
-
 }  // namespace
 
 void import_constant(Node& node) {
@@ -80,19 +57,6 @@ void import_constant_of_shape(Node& node) {
     value = node.scalar(DType::F32, 0);
   }
   node.output(0, node.emit(Op::dyn_full, {value, node.index_operand(0)}));
-}
-
-void import_dropout(Node& node) {
-  if (node.opset() >= 12) node.ignore_attribute("seed");
-  else node.ignore_attribute("ratio");
-  if (node.opset() < 12 && node.operand_count() > 1)
-    node.malformed("takes 1 input before opset 12");
-  check_inference(node);
-  const ValueId x = node.operand(0);
-  node.output(0, x);
-  if (!node.wants_output(1)) return;
-  const ValueId kept = node.scalar(node.opset() >= 10 ? DType::Bool : node.dtype(), 1);
-  node.output(1, node.emit(Op::dyn_full, {kept, node.emit(Op::shape_of, {x})}));
 }
 
 void import_identity(Node& node) { node.output(0, node.operand(0)); }

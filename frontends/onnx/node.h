@@ -138,6 +138,24 @@ class Node {
   ir::ValueId rank_0(ir::ValueId value);  // a tensor of one element, as one of rank 0
   std::optional<std::size_t> declared_rank(ir::ValueId value) const;
 
+  // While it lives, what is emitted belongs to a round of a loop, whose number `round` is.
+  class Round {
+   public:
+    Round(Node& node, ir::ValueId round) : rounds_(node.builder_.rounds()) {
+      rounds_.push_back(round);
+    }
+    Round(const Round&) = delete;
+    ~Round() { rounds_.pop_back(); }
+
+   private:
+    std::vector<ir::ValueId>& rounds_;
+  };
+
+  // Random numbers, as FunctionBuilder has them
+  ir::ValueId random_seed() { return builder_.random_seed(); }
+  std::uint64_t random_number() { return builder_.random_number(); }
+  const std::vector<ir::ValueId>& rounds() { return builder_.rounds(); }
+
   // Outputs
   std::size_t output_count() const;
   bool wants_output(std::size_t index) const;

@@ -321,8 +321,9 @@ class InferenceSession:
                                            cancellation=cancellation)
 
     def get_inputs(self) -> list[NodeArg]:
-        """The inputs, in the model's order."""
-        return [node_arg(info) for info in self.model.inputs]
+        """The inputs, in the model's order. A seed of random numbers, which a run may leave out, is
+        none of them."""
+        return [node_arg(info) for info in self.model.inputs if info.name != "anydim.random_seed"]
 
     def get_outputs(self) -> list[NodeArg]:
         """The results, in the model's order."""

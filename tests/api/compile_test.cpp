@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "ir/random_seed.h"
 #include "tests/runtime/temporary_folder.h"
 
 namespace anydim {
@@ -212,6 +213,16 @@ TEST(Compile, CallsAreExplained) {
     EXPECT_EQ(launch.kernel, "compiled now: the cache lacked it");
   }
   EXPECT_EQ(call.memory.outputs, 4 * (2 * 3 * 16 + 2 * 16));
+}
+
+TEST(ArrangeInputs, DrawARandomSeedThatIsLeftOut) {
+  const std::vector<InputInfo> inputs{
+      {.name = std::string(ir::random_seed_parameter), .dtype = DType::I64, .dims = {}}};
+  const std::int64_t one = arrange_inputs(inputs, {})[0].integer_at(0),
+                     other = arrange_inputs(inputs, {})[0].integer_at(0);
+  EXPECT_NE(one, other);
+  const Tensor given = Tensor::of(DType::I64, {}, std::vector<std::int64_t>{4});
+  EXPECT_EQ(arrange_inputs(inputs, {{inputs[0].name, given}})[0].integer_at(0), 4);
 }
 
 TEST(ArrangeInputs, NamesWhatDoesNotFit) {

@@ -108,6 +108,21 @@ def test_metadata_of_a_file(tmp_path):
     assert ours.InferenceSession(tmp_path / "m.anydim").get_modelmeta().custom_metadata_map == {}
 
 
+def test_random_numbers_are_others_in_each_run(ort):
+    dims = ["n", 4]
+    graph = helper.make_graph(
+        [helper.make_node("RandomNormalLike", ["x"], ["noise"])], "noise",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("noise", TensorProto.FLOAT, dims)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    session = ort.InferenceSession(model.SerializeToString())
+    assert [arg.name for arg in session.get_inputs()] == ["x"]
+    feeds = {"x": np.zeros((500, 4), "float32")}
+    (one,), (other,) = session.run(None, feeds), session.run(None, feeds)
+    assert one.shape == (500, 4) and (one != other).all()
+    assert abs(one.mean()) < 0.1 and abs(one.std() - 1) < 0.1
+
+
 def test_bound_arrays(ort):
     session = ort.InferenceSession(exported())
     x, a = np.linspace(-1, 1, 24, dtype="float32").reshape(3, 8), np.zeros((3, 8), "float32")
