@@ -83,9 +83,8 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   }
   try {
     ir::RuleResult known = ir::apply_shape_rule(function_, binding, facts, function_.symbols);
-    // Inference opens symbols of its own; these stand for them here and are named by nothing.
-    for (const ir::Count& count : known.counts)
-      ir::place_count(known, count, function_.symbols.fresh("count"));
+    // Inference opens symbols of its own; these stand for them here.
+    for (const ir::Count& count : known.counts) ir::place_count(known, count, placeholder("count"));
     for (std::size_t i = 0; i < binding.results.size(); ++i) {
       types_[binding.results[i]] = std::move(known.types[i].tensor);
       shape_data_[binding.results[i]] = std::move(known.shape_data[i]);
@@ -99,6 +98,25 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
   }
+}
+
+void FunctionBuilder::know(ir::ValueId id, const std::vector<std::optional<ir::Dim>>& dims) {
+  ir::TensorType type{dtypes_[id], {}};
+  for (const std::optional<ir::Dim>& dim : dims)
+    type.dims.push_back(dim ? *dim : placeholder("extent"));
+  types_[id] = std::move(type);
+}
+
+ir::Dim FunctionBuilder::placeholder(std::string_view stem) {
+  ir::Dim dim = function_.symbols.fresh(stem);
+  placeholders_.push_back(dim.leaf().symbol);
+  return dim;
+}
+
+// The function's own values have no dims yet that name a placeholder.
+ir::Function FunctionBuilder::take() {
+  for (const std::string& symbol : placeholders_) function_.symbols.remove(symbol);
+  return std::move(function_);
 }
 
 std::optional<std::int64_t> FunctionBuilder::known_element(ir::ValueId id) const {

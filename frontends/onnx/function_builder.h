@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -49,15 +50,19 @@ class FunctionBuilder {
   const ir::Tensor* constant(ir::ValueId id) const;
   // What the shape rules tell so far; null where an operand's type isn't known yet.
   const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
+  // What a caller knows of a value that no shape rule tells, such as a loop's result: its dims, of
+  // which those without a value are open.
+  void know(ir::ValueId id, const std::vector<std::optional<ir::Dim>>& dims);
   // The element of a tensor of one integer or bool that depends on no input.
   std::optional<std::int64_t> known_element(ir::ValueId id) const;
   ir::Function& function() { return function_; }
   const ir::Function& function() const { return function_; }
-  ir::Function take() { return std::move(function_); }
+  ir::Function take();
 
  private:
   ir::Function function_;
   void infer(const ir::Binding& binding);
+  ir::Dim placeholder(std::string_view stem);  // for a dim that is not known yet
 
   std::vector<ir::DType> dtypes_;
   std::vector<std::optional<ir::TensorType>> types_;
@@ -67,6 +72,7 @@ class FunctionBuilder {
   std::unordered_set<std::string> names_;
   std::unordered_map<ir::ValueId, ir::Tensor> constants_;  // sharing the bindings' bytes
   std::size_t next_number_ = 0;
+  std::vector<std::string> placeholders_;
   std::optional<ir::ValueId> random_seed_;
   std::uint64_t next_random_ = 0;
   std::vector<ir::ValueId> rounds_;

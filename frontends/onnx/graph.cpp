@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -48,6 +50,10 @@ class GraphImporter : public Subgraphs {
                       graph_.sparse_initializer_size()));
     }
     for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
+    for (const auto& declared : graph_.value_info())
+      if (declared.type().has_tensor_type() && declared.type().tensor_type().has_shape())
+        declared_ranks_[declared.name()] =
+            static_cast<std::size_t>(declared.type().tensor_type().shape().dim_size());
     for (const auto& input : graph_.input()) import_input(input);
     for (int i = 0; i < graph_.initializer_size(); ++i) {
       const auto apart = weights_.places.find(i);
@@ -202,17 +208,33 @@ class GraphImporter : public Subgraphs {
                                              printable(proto.op_type()))));
     check_form(node, proto, *row);
     const std::size_t first_new = builder_.function().values.size();
+    const bool controls = std::ranges::any_of(
+        proto.attribute(), [](const auto& attribute) { return attribute.has_g(); });
     row->import(node);
     node.check_attributes_used();
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       if (!node.wants_output(i)) continue;
       const std::string& output = proto.output(static_cast<int>(i));
-      const ir::ValueId value = node.results()[i];
+      ir::ValueId value = node.results()[i];
       internal_check(value != ir::no_value, "an importer gives every output that its row allows");
+      if (controls && !inner()) value = with_declared_rank(node, output, value);
       define(output, value, node.description());
       if (value >= first_new && !inner() && renamed_.insert(value).second)
         builder_.rename(value, output);
     }
+  }
+
+  // What control flow gives has no rank yet that importers could ask for. The one that the model
+  // declares is held to by a transpose, which moves nothing.
+  ir::ValueId with_declared_rank(Node& node, const std::string& output, ir::ValueId value) {
+    if (builder_.type(value) != nullptr || builder_.lists(value) > 0) return value;
+    const auto declared = declared_ranks_.find(output);
+    if (declared == declared_ranks_.end()) return value;
+    std::vector<std::int64_t> axes(declared->second);
+    std::iota(axes.begin(), axes.end(), std::int64_t{0});
+    value = node.emit(ir::Op::transpose, {value}, {{"perm", axes}});
+    builder_.know(value, std::vector<std::optional<ir::Dim>>(axes.size()));
+    return value;
   }
 
   static void check_form(const Node& node, const onnx::NodeProto& proto, const Operator& row) {
@@ -305,6 +327,7 @@ class GraphImporter : public Subgraphs {
   std::vector<std::unordered_map<std::string, ir::ValueId>> scopes_{
       1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
+  std::unordered_map<std::string, std::size_t> declared_ranks_;  // of values between nodes
 };
 
 }  // namespace

@@ -206,7 +206,16 @@ class Recurrent {
     yielded.insert(yielded.end(), next.begin(), next.end());
     yielded.push_back(output);
     const Values like(yielded.begin() + 1, yielded.end());
-    return node_.emit_blocks(Op::loop, operands, one(node_.close_block(yielded)), like);
+    const Values results =
+        node_.emit_blocks(Op::loop, operands, one(node_.close_block(yielded)), like);
+    const std::vector<ir::Dim>* const dims = node_.dims(x_);  // [steps, batch, inputs]
+    const auto extent = [&](std::size_t axis) {
+      return dims != nullptr && axis < dims->size() ? std::optional((*dims)[axis]) : std::nullopt;
+    };
+    for (std::size_t s = 0; s + 1 < results.size(); ++s)
+      node_.know(results[s], {extent(1), ir::Dim(hidden_)});
+    node_.know(results.back(), {extent(0), extent(1), ir::Dim(hidden_)});
+    return results;
   }
 
   Node& node_;

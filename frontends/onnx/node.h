@@ -135,6 +135,9 @@ class Node {
   std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
                                        std::vector<ir::Block> blocks,
                                        const std::vector<ir::ValueId>& like);
+  void know(ir::ValueId value, const std::vector<std::optional<ir::Dim>>& dims) {
+    builder_.know(value, dims);
+  }  // as FunctionBuilder has it
   ir::ValueId rank_0(ir::ValueId value);  // a tensor of one element, as one of rank 0
   std::optional<std::size_t> declared_rank(ir::ValueId value) const;
 

@@ -134,6 +134,45 @@ TEST(OnnxModel, OpsThatDecideShapesComeOutDynamic) {
 )");
 }
 
+// Importers of what stands behind a recurrent op ask for its rank.
+TEST(OnnxModel, RecurrentOpsGiveRanks) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"s", "b", 3}).reals("one", {1}, {1}).output("z").output("n");
+  builder.reals("w", {1, 8, 3}, std::vector<float>(24, 1));
+  builder.reals("r", {1, 8, 2}, std::vector<float>(16, 1));
+  builder.node("LSTM", {"x", "w", "r"}, {"y", "h"}).integer("hidden_size", 2);
+  builder.node("InstanceNormalization", {"y", "one", "one"}, {"z"});
+  builder.node("GlobalAveragePool", {"h"}, {"n"});
+  EXPECT_EQ(builder.failure(), "read");
+}
+
+// What the model declares of a branch's result is held to.
+TEST(OnnxModel, BranchesHaveTheRanksThatTheModelDeclares) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"b", 1, "w"}).input("which", boolean, {}).reals("one", {1}, {1});
+  builder.output("z");
+  auto branch = builder.node("If", {"which"}, {"y"});
+  for (const char* side : {"then_branch", "else_branch"}) {
+    auto& attribute = *branch.proto.add_attribute();
+    attribute.set_name(side);
+    attribute.set_type(onnx::AttributeProto::GRAPH);
+    ModelBuilder body;
+    body.output("t").node(side[0] == 't' ? "Relu" : "Neg", {"x"}, {"t"});
+    *attribute.mutable_g() = body.model.graph();
+  }
+  builder.node("InstanceNormalization", {"y", "one", "one"}, {"z"});
+  EXPECT_EQ(builder.failure(),
+            "unsupported: node 'InstanceNormalization #1' (InstanceNormalization) has an input of "
+            "a rank that isn't known before it runs");
+  auto& declared = *builder.model.mutable_graph()->add_value_info();
+  declared.set_name("y");
+  auto& shape = *declared.mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int axis = 0; axis < 3; ++axis) shape.add_dim();
+  EXPECT_NE(builder.text().find("%y: Tensor[(?, ?, ?), f32] = transpose(%y.3) {perm = (0, 1, 2)}"),
+            std::string::npos)
+      << builder.text();
+}
+
 TEST(OnnxModel, TinyBertIsRead) {
   const ir::Module module = read_onnx(std::filesystem::path("../models/tiny_bert.onnx"));
   const auto& function = module.functions[0];
