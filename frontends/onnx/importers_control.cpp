@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "frontends/onnx/importers.h"
 
@@ -31,6 +32,19 @@ void give_outputs(Node& node, const std::vector<ValueId>& values) {
     node.malformed(
         fmt::format("has {} outputs, its graph gives {}", node.output_count(), values.size()));
   for (std::size_t i = 0; i < values.size(); ++i) node.output(i, values[i]);
+}
+
+// What two branches give has their rank where it is one, and the dims that are the same number.
+void know_rank(Node& node, ValueId joined, ValueId one, ValueId other) {
+  const auto* const dims = node.dims(one);
+  const auto* const others = node.dims(other);
+  if (dims == nullptr || others == nullptr || dims->size() != others->size()) return;
+  std::vector<std::optional<ir::Dim>> known;
+  for (std::size_t axis = 0; axis < dims->size(); ++axis)
+    known.push_back((*dims)[axis].is_constant() && (*dims)[axis] == (*others)[axis]
+                        ? std::optional((*dims)[axis])
+                        : std::nullopt);
+  node.know(joined, known);
 }
 
 // What a scan reads and writes along, of each of its inputs and outputs.
@@ -150,7 +164,11 @@ void import_if(Node& node) {
                                  ir::name_of(node.dtype(otherwise[i])), i));
     }
   }
-  give_outputs(node, node.emit_blocks(Op::branch, {wanted}, std::move(blocks), results));
+  const std::vector<ValueId> joined =
+      node.emit_blocks(Op::branch, {wanted}, std::move(blocks), results);
+  for (std::size_t i = 0; i < joined.size(); ++i)
+    know_rank(node, joined[i], results[i], otherwise[i]);
+  give_outputs(node, joined);
 }
 
 void import_loop(Node& node) {

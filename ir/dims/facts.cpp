@@ -200,7 +200,8 @@ Interval Facts::compute_bounds(const Dim& dim) {
   switch (dim.kind()) {
     case Dim::Kind::Constant: return {dim.constant_part(), dim.constant_part()};
     case Dim::Kind::Symbol: return symbol_bounds(dim.leaf());
-    case Dim::Kind::Value: return {};
+    case Dim::Kind::Value:
+      return symbols_.find(dim.leaf()) == nullptr ? Interval{} : symbol_bounds(dim.leaf());
     case Dim::Kind::Sum: {
       WideInterval sum{dim.constant_part(), dim.constant_part()};
       for (const Dim::Term& term : dim.terms()) {

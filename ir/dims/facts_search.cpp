@@ -144,7 +144,11 @@ std::int64_t Facts::choose_sample(const DimLeaf& leaf, std::size_t sample) {
 }
 
 std::int64_t Facts::sample_of(const DimLeaf& leaf, std::size_t sample) {
-  if (leaf.is_element()) return static_cast<std::int64_t>(sample) * 3;
+  if (leaf.is_element()) {
+    const std::int64_t value = static_cast<std::int64_t>(sample) * 3;
+    const SymbolInfo* info = symbols_.find(leaf);
+    return info == nullptr ? value : std::max(value, info->low);
+  }
   if (const auto known = samples_.find(leaf); known != samples_.end()) return known->second[sample];
   if (!open_.empty()) return choose_sample(leaf, sample);
   Samples chosen{};

@@ -47,7 +47,6 @@ const SymbolInfo* SymbolTable::find(std::string_view name) const {
 }
 
 void SymbolTable::declare(const DimLeaf& leaf, SymbolInfo info) {
-  internal_check(!leaf.is_element(), "an element of a tensor is not declared");
   if (leaf.is_symbol()) declare(leaf.symbol, std::move(info));
   else variables_.insert_or_assign(leaf, std::move(info));
 }
@@ -90,6 +89,11 @@ void SymbolTable::remove(std::string_view name) {
   if (found == infos_.end()) return;
   infos_.erase(found);
   std::erase(order_, name);
+}
+
+void SymbolTable::remove(const DimLeaf& leaf) {
+  if (leaf.is_symbol()) remove(leaf.symbol);
+  else variables_.erase(leaf);
 }
 
 Interval bounds(const Dim& dim, const SymbolTable& symbols) {

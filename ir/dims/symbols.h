@@ -41,8 +41,10 @@ class SymbolTable {
   // A symbol not yet in the table, named after `stem` (`stem`, `stem_1`, ...), unbacked.
   Dim fresh(std::string_view stem);
   const SymbolInfo* find(std::string_view name) const;  // null: not declared
-  // A leaf of any kind but Element; names() lists symbols only.
+  // A leaf of any kind; names() lists symbols only. An Element, of which nothing holds by itself,
+  // is declared by AssumedExtents alone.
   void declare(const DimLeaf& leaf, SymbolInfo info);
+  void remove(const DimLeaf& leaf);
   const SymbolInfo* find(const DimLeaf& leaf) const;
   // What holds of the leaf: the default SymbolInfo where it is not declared.
   const SymbolInfo& info(const DimLeaf& leaf) const;
@@ -56,7 +58,7 @@ class SymbolTable {
  private:
   std::vector<std::string> order_;
   std::map<std::string, SymbolInfo, std::less<>> infos_;
-  std::map<DimLeaf, SymbolInfo> variables_;  // loop variables and steps
+  std::map<DimLeaf, SymbolInfo> variables_;  // leaves that are no symbols
 };
 
 enum class Proof { Yes, No, Unknown };

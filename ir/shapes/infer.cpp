@@ -165,6 +165,53 @@ std::optional<Tensor> moved_numbers(const Function& function, const Binding& bin
   }
 }
 
+ShapeData moved_dims(const Function& function, const Binding& binding, const TensorType& result,
+                     std::span<const OperandFacts> facts) {
+  const OpInfo& op = info(binding.op);
+  const bool only_moves = op.has(traits::views) || op.has(traits::reshapes) ||
+                          binding.op == Op::concat || binding.op == Op::gather;
+  if (!only_moves || binding.results.size() != 1 || is_float(result.dtype) ||
+      !few_elements(result.dims))
+    return std::nullopt;
+  // Numbers stand for the elements while the op moves them.
+  std::vector<Dim> elements;
+  std::vector<Tensor> made;
+  made.reserve(facts.size());
+  std::vector<const Tensor*> operands;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const OperandFacts& fact = facts[i];
+    const bool is_moved = i == 0 || binding.op == Op::concat;
+    if (!is_moved) {
+      if (fact.type != nullptr && fact.constant == nullptr) return std::nullopt;
+      operands.push_back(fact.constant);
+      continue;
+    }
+    if (fact.type == nullptr || !fact.type->is_tensor() || is_float(fact.type->tensor.dtype) ||
+        !few_elements(fact.type->tensor.dims))
+      return std::nullopt;
+    Tensor& tensor = made.emplace_back(DType::I64, constant_extents(fact.type->tensor.dims));
+    const bool is_known =
+        fact.shape_data != nullptr && *fact.shape_data &&
+        static_cast<std::int64_t>((*fact.shape_data)->size()) == tensor.elements();
+    if (!is_known && fact.constant == nullptr) return std::nullopt;
+    for (std::int64_t at = 0; at < tensor.elements(); ++at) {
+      tensor.set_integer(at, static_cast<std::int64_t>(elements.size()));
+      elements.push_back(is_known ? (**fact.shape_data)[static_cast<std::size_t>(at)]
+                                  : Dim(fact.constant->integer_at(at)));
+    }
+    operands.push_back(&tensor);
+  }
+  try {
+    const Tensor moved = evaluate_binding(function, binding, operands).at(0);
+    std::vector<Dim> found;
+    for (std::int64_t at = 0; at < moved.elements(); ++at)
+      found.push_back(elements.at(static_cast<std::size_t>(moved.integer_at(at))));
+    return found;
+  } catch (const Error&) {
+    return std::nullopt;  // as above
+  }
+}
+
 ShapeData shape_data_of(const Tensor& tensor) {
   if (tensor.rank() > 1) return std::nullopt;
   std::vector<Dim> elements;
@@ -174,8 +221,12 @@ ShapeData shape_data_of(const Tensor& tensor) {
 
 void FunctionInferrer::move_numbers(const Binding& binding) {
   if (binding.results.size() != 1 || result_.shape_data[binding.results[0]]) return;
-  auto moved = moved_numbers(function_, binding, function_.tensor_type(binding.results[0]), facts_);
-  if (!moved) return;
+  const TensorType& type = function_.tensor_type(binding.results[0]);
+  auto moved = moved_numbers(function_, binding, type, facts_);
+  if (!moved) {
+    result_.shape_data[binding.results[0]] = moved_dims(function_, binding, type, facts_);
+    return;
+  }
   result_.shape_data[binding.results[0]] = shape_data_of(*moved);
   constants_[binding.results[0]] = &moved_.emplace_back(std::move(*moved));
 }

@@ -49,6 +49,9 @@ InferenceResult infer_types(Module& module);
 // `result` is its type by the shape rule.
 std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding,
                                     const TensorType& result, std::span<const OperandFacts> facts);
+// The same where some of the integers are expressions: the result's elements, in row-major order.
+ShapeData moved_dims(const Function& function, const Binding& binding, const TensorType& result,
+                     std::span<const OperandFacts> facts);
 // The elements of a vector or of rank 0.
 ShapeData shape_data_of(const Tensor& tensor);
 // Dims that are all constants, as numbers.

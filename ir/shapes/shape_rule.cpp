@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "ir/dims/assumed_extents.h"
 #include "ir/shapes/shape_rules.h"
 
 namespace anydim::ir {
@@ -67,6 +68,11 @@ RuleResult apply_shape_rule(const Function& function, const Binding& binding,
     context.malformed(fmt::format("expected {} operands, got {}", expected, given));
   }
   try {
+    AssumedExtents assumed(symbols);
+    for (const OperandFacts& operand : operands) {
+      if (operand.type == nullptr || !operand.type->is_tensor()) continue;
+      for (const Dim& dim : operand.type->tensor.dims) assumed.add(dim);
+    }
     apply(context);
     simplify_results(context);
   } catch (const Error& error) {

@@ -22,8 +22,10 @@ const TensorType& RuleContext::tensor(std::size_t operand) const {
 }
 
 const ShapeData& RuleContext::shape_data(std::size_t operand) const {
-  return has(operand) && operands[operand].shape_data != nullptr ? *operands[operand].shape_data
-                                                                 : no_shape_data;
+  if (!has(operand) || operands[operand].shape_data == nullptr) return no_shape_data;
+  const Type& type = *operands[operand].type;
+  return type.is_tensor() && type.tensor.rank() <= 1 ? *operands[operand].shape_data
+                                                     : no_shape_data;
 }
 
 std::vector<Dim> RuleContext::elements(std::size_t operand) const {

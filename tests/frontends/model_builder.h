@@ -52,6 +52,11 @@ struct ModelBuilder {
                          const std::vector<std::int64_t>& values);
   NodeBuilder node(const std::string& type, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& outputs);
+  ModelBuilder& with_node(const std::string& type, const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs) {
+    node(type, inputs, outputs);
+    return *this;
+  }
 
   std::string bytes() const { return model.SerializeAsString(); }
   ir::Module read() const;   // as read_onnx reads the bytes

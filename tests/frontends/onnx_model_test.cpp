@@ -146,20 +146,33 @@ TEST(OnnxModel, RecurrentOpsGiveRanks) {
   EXPECT_EQ(builder.failure(), "read");
 }
 
-// What the model declares of a branch's result is held to.
-TEST(OnnxModel, BranchesHaveTheRanksThatTheModelDeclares) {
+void add_graph(NodeBuilder& node, const char* name, const ModelBuilder& body) {
+  auto& attribute = *node.proto.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  *attribute.mutable_g() = body.model.graph();
+}
+
+TEST(OnnxModel, BranchesGiveTheRankThatBothHave) {
   ModelBuilder builder;
   builder.input("x", f32, {"b", 1, "w"}).input("which", boolean, {}).reals("one", {1}, {1});
   builder.output("z");
   auto branch = builder.node("If", {"which"}, {"y"});
-  for (const char* side : {"then_branch", "else_branch"}) {
-    auto& attribute = *branch.proto.add_attribute();
-    attribute.set_name(side);
-    attribute.set_type(onnx::AttributeProto::GRAPH);
-    ModelBuilder body;
-    body.output("t").node(side[0] == 't' ? "Relu" : "Neg", {"x"}, {"t"});
-    *attribute.mutable_g() = body.model.graph();
-  }
+  add_graph(branch, "then_branch", ModelBuilder().output("t").with_node("Relu", {"x"}, {"t"}));
+  add_graph(branch, "else_branch", ModelBuilder().output("t").with_node("Neg", {"x"}, {"t"}));
+  builder.node("InstanceNormalization", {"y", "one", "one"}, {"z"});
+  EXPECT_EQ(builder.failure(), "read");
+}
+
+// What the model declares of a loop's result is held to.
+TEST(OnnxModel, LoopsGiveTheRanksThatTheModelDeclares) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"b", 1, "w"}).input("rounds", i64, {}).reals("one", {1}, {1});
+  builder.output("z");
+  ModelBuilder body;
+  body.input("i", i64, {}).input("on", boolean, {}).input("c", f32, {}).output("on").output("t");
+  auto loop = builder.node("Loop", {"rounds", "", "x"}, {"y"});
+  add_graph(loop, "body", body.with_node("Relu", {"c"}, {"t"}));
   builder.node("InstanceNormalization", {"y", "one", "one"}, {"z"});
   EXPECT_EQ(builder.failure(),
             "unsupported: node 'InstanceNormalization #1' (InstanceNormalization) has an input of "
@@ -168,9 +181,7 @@ TEST(OnnxModel, BranchesHaveTheRanksThatTheModelDeclares) {
   declared.set_name("y");
   auto& shape = *declared.mutable_type()->mutable_tensor_type()->mutable_shape();
   for (int axis = 0; axis < 3; ++axis) shape.add_dim();
-  EXPECT_NE(builder.text().find("%y: Tensor[(?, ?, ?), f32] = transpose(%y.3) {perm = (0, 1, 2)}"),
-            std::string::npos)
-      << builder.text();
+  EXPECT_NE(builder.text().find("= transpose(%y."), std::string::npos) << builder.text();
 }
 
 TEST(OnnxModel, TinyBertIsRead) {

@@ -59,6 +59,36 @@ TEST(Infer, LeavesNothingToAskInsideAProvenGraph) {
                   .empty());
 }
 
+// As torch.onnx writes paddings: pairs, turned about as a matrix.
+TEST(Infer, FollowsElementsThroughMatrices) {
+  Module module = parse(R"(fn @main(%x: Tensor[(n, m), f32]) {
+      %pads = concat(shape(0, n), shape(m + 1, 3)) {axis = 0}
+      %pairs = strided_slice(reshape(%pads) {shape = (2, 2)}) {starts = (-1), ends = (-9223372036854775807), steps = (-1), axes = (0)}
+      %turned = reshape(transpose(%pairs) {perm = (1, 0)}) {shape = (4)}
+      %before = strided_slice(%turned) {starts = (0), ends = (2)}
+      %after = strided_slice(%turned) {starts = (2), ends = (4)}
+      return dyn.pad(%x, constant(f32 () [0]), %before, %after)
+    })");
+  infer_types(module);
+  const Function& function = module.functions[0];
+  EXPECT_EQ(print(function, function.values[function.body.results[0]].type),
+            "Tensor[(m + n + 4, m + n), f32]");
+}
+
+// A number of the data may be -1 where a shape is asked for, but no extent of a tensor is.
+TEST(Infer, ExtentsAreNotNegative) {
+  Module module = parse(R"(fn @main(%x: Tensor[(4), f32], %size: Tensor[(2), i64]) {
+      %a = dyn.full(constant(f32 () [1]), %size)
+      %flat = dyn.reshape(%a, shape(value(%size, 0) * value(%size, 1)))
+      %b = dyn.reshape(%flat, shape_of(%a))
+      return strided_slice(%b) {starts = (0), ends = (9223372036854775807), axes = (0)}
+    })");
+  infer_types(module);
+  const Function& function = module.functions[0];
+  EXPECT_EQ(print(function, function.values[function.body.results[0]].type),
+            "Tensor[(value(%size, 0), value(%size, 1)), f32]");
+}
+
 TEST(Infer, AnUnknownDimNeedsNoCheckAgainstItself) {
   EXPECT_TRUE(
       requirements(R"(fn @main(%x: Tensor[(?), f32]) { return add(%x, relu(%x)) })").empty());

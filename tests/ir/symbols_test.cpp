@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/dims/assumed_extents.h"
 #include "ir/error.h"
 #include "tests/ir/symbol_range.h"
 
@@ -31,6 +32,27 @@ TEST(SymbolTable, DeclaresFindsAndRemoves) {
   EXPECT_FALSE(symbols.contains("z"));
   symbols.remove("n");
   EXPECT_EQ(symbols.names(), (std::vector<std::string>{"m"}));
+}
+
+TEST(AssumedExtents, HoldOfTheirPartsWhileTheyLive) {
+  SymbolTable symbols;
+  symbols.declare("n", range(-50, 50));
+  const Dim e = Dim::value(3, 0), f = Dim::value(3, 1);
+  {
+    AssumedExtents assumed(symbols);
+    assumed.add(floor_div(e + 7, 8));
+    assumed.add(2 * n - 9);
+    assumed.add(min(f, 6));
+    EXPECT_EQ(bounds(e, symbols).low, -7);
+    EXPECT_EQ(bounds(n, symbols).low, 5);
+    EXPECT_EQ(bounds(f, symbols).low, 0);
+    EXPECT_EQ(prove_equal(floor_div(e + 7, 8), -1, symbols), Proof::No);
+    assumed.add(e * f);  // which of both is not told
+    EXPECT_EQ(bounds(e, symbols).low, -7);
+  }
+  EXPECT_EQ(symbols.find(e.leaf()), nullptr);
+  EXPECT_EQ(bounds(n, symbols).low, -50);
+  EXPECT_EQ(prove_equal(floor_div(e + 7, 8), -1, symbols), Proof::Unknown);
 }
 
 TEST(SymbolTable, FreshNamesAreNew) {
