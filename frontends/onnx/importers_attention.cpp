@@ -5,7 +5,6 @@
 
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
-#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
@@ -34,13 +33,10 @@ double scale_of(Node& node, ValueId q) {
 }
 
 std::optional<DType> softmax_dtype(Node& node) {
-  if (!node.has_attribute("softmax_precision")) return std::nullopt;
-  const DType dtype =
-      dtype_numbered(node.integer("softmax_precision"),
-                     fmt::format("attribute 'softmax_precision' of {}", node.description()));
-  if (!ir::is_float(dtype))
+  const auto dtype = node.element_type("softmax_precision");
+  if (dtype && !ir::is_float(*dtype))
     node.malformed(fmt::format("takes a real type as attribute 'softmax_precision', got {}",
-                               ir::name_of(dtype)));
+                               ir::name_of(*dtype)));
   return dtype;
 }
 

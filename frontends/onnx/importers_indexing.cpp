@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "frontends/onnx/importers.h"
-#include "frontends/onnx/tensor.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -111,11 +110,7 @@ void import_scatter_nd(Node& node) {
 
 void import_eye_like(Node& node) {
   const ValueId x = node.operand(0);
-  DType dtype = node.dtype();
-  if (node.has_attribute("dtype")) {
-    dtype = dtype_numbered(node.integer("dtype"),
-                           fmt::format("attribute 'dtype' of {}", node.description()));
-  }
+  const DType dtype = node.element_type("dtype").value_or(node.dtype());
   if (node.rank(x) != 2)
     node.malformed(fmt::format("takes a matrix as input 0, got rank {}", node.rank(x)));
   const ValueId rows =

@@ -3,7 +3,6 @@
 
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
-#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
@@ -81,13 +80,6 @@ Granularity granularity_of(Node& node) {
   return found;
 }
 
-// 0: as told by other inputs.
-std::optional<DType> told_dtype(Node& node, std::string_view name) {
-  const std::int64_t number = node.integer(name, 0);
-  if (number == 0) return std::nullopt;
-  return dtype_numbered(number, fmt::format("attribute '{}' of {}", name, node.description()));
-}
-
 void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision,
                      std::optional<DType> output) {
   check_integer(node, 2);
@@ -121,14 +113,14 @@ void dequantize_linear(Node& node, const Granularity& granularity, std::optional
 
 void import_quantize_linear(Node& node) {
   if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
-  const auto output = node.opset() >= 21 ? told_dtype(node, "output_dtype") : std::nullopt;
-  const auto precision = node.opset() >= 23 ? told_dtype(node, "precision") : std::nullopt;
+  const auto output = node.opset() >= 21 ? node.element_type("output_dtype") : std::nullopt;
+  const auto precision = node.opset() >= 23 ? node.element_type("precision") : std::nullopt;
   quantize_linear(node, granularity_of(node), precision, output);
 }
 
 void import_dequantize_linear(Node& node) {
   dequantize_linear(node, granularity_of(node),
-                    node.opset() >= 23 ? told_dtype(node, "output_dtype") : std::nullopt);
+                    node.opset() >= 23 ? node.element_type("output_dtype") : std::nullopt);
 }
 
 void import_runtime_quantize_linear(Node& node) {

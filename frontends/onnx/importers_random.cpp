@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "frontends/onnx/importers.h"
-#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
@@ -97,14 +96,6 @@ class Numbers {
   std::optional<std::uint64_t> seed_;
 };
 
-// The attribute dtype, or what stands for it.
-DType wanted_dtype(Node& node, DType fallback) {
-  return node.has_attribute("dtype")
-             ? dtype_numbered(node.integer("dtype"),
-                              fmt::format("attribute 'dtype' of {}", node.description()))
-             : fallback;
-}
-
 ValueId given_shape(Node& node) {
   const std::vector<std::int64_t> dims = node.integers("shape");
   for (const std::int64_t dim : dims)
@@ -132,16 +123,17 @@ void give_real(Node& node, ValueId shape, DType dtype, bool normally) {
 
 void give_like(Node& node, bool normally) {
   const ValueId x = node.operand(0);
-  give_real(node, node.emit(Op::shape_of, {x}), wanted_dtype(node, node.dtype(x)), normally);
+  give_real(node, node.emit(Op::shape_of, {x}), node.element_type("dtype").value_or(node.dtype(x)),
+            normally);
 }
 
 }  // namespace
 
 void import_random_normal(Node& node) {
-  give_real(node, given_shape(node), wanted_dtype(node, DType::F32), true);
+  give_real(node, given_shape(node), node.element_type("dtype").value_or(DType::F32), true);
 }
 void import_random_uniform(Node& node) {
-  give_real(node, given_shape(node), wanted_dtype(node, DType::F32), false);
+  give_real(node, given_shape(node), node.element_type("dtype").value_or(DType::F32), false);
 }
 void import_random_normal_like(Node& node) { give_like(node, true); }
 void import_random_uniform_like(Node& node) { give_like(node, false); }
@@ -149,7 +141,8 @@ void import_random_uniform_like(Node& node) { give_like(node, false); }
 // One where a number is below the element, which is how probable that is.
 void import_bernoulli(Node& node) {
   const ValueId x = node.operand(0);
-  const DType dtype = wanted_dtype(node, node.dtype()), computed = computed_in(node.dtype());
+  const DType dtype = node.element_type("dtype").value_or(node.dtype()),
+              computed = computed_in(node.dtype());
   const ValueId numbers = Numbers(node).uniform(node.emit(Op::shape_of, {x}), computed);
   node.output(0, node.cast(node.emit(Op::less, {numbers, node.cast(x, computed)}), dtype));
 }
@@ -159,7 +152,8 @@ void import_multinomial(Node& node) {
   const ValueId x = node.operand(0);  // [batch, classes]
   if (const auto rank = node.rank(x); rank != 2)
     node.malformed(fmt::format("takes an input of rank 2, got rank {}", rank));
-  const DType dtype = wanted_dtype(node, DType::I32), computed = computed_in(node.dtype());
+  const DType dtype = node.element_type("dtype").value_or(DType::I32),
+              computed = computed_in(node.dtype());
   const std::int64_t samples = node.integer("sample_size", 1);
   if (samples < 1)
     node.malformed(fmt::format("has sample_size = {}, expected at least 1", samples));

@@ -234,6 +234,9 @@ ValueId resampled(Node& node, ValueId x, std::int64_t axis, const Targets& to,
     return node.cast(apply(Op::min, apply(Op::max, place, number(0)), last), DType::I64);
   };
   if (sampling.mode == "nearest") {
+    if (sampling.rounding != "floor" && sampling.rounding != "ceil" &&
+        !sampling.rounding.starts_with("round_prefer_"))
+      node.malformed(fmt::format("has nearest_mode = {}", quoted_name(sampling.rounding)));
     const bool up = sampling.rounding == "ceil" || sampling.rounding == "round_prefer_floor";
     const double half = sampling.rounding == "round_prefer_floor"  ? -0.5
                         : sampling.rounding == "round_prefer_ceil" ? 0.5

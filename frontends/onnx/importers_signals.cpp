@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "frontends/onnx/importers.h"
-#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
@@ -129,11 +128,7 @@ void import_stft(Node& node) {
 // Triangles over the spectrum's bins, their corners at equal distances on the mel scale: 2595
 // log10(1 + hertz / 700).
 void import_mel_weight_matrix(Node& node) {
-  DType dtype = DType::F32;
-  if (node.has_attribute("output_datatype")) {
-    dtype = dtype_numbered(node.integer("output_datatype"),
-                           fmt::format("attribute 'output_datatype' of {}", node.description()));
-  }
+  const DType dtype = node.element_type("output_datatype").value_or(DType::F32);
   const DType computed = DType::F64;
   const auto number = [&](double value) { return node.scalar(computed, value); };
   const ValueId bins = node.rank_0(node.index_operand(0)),

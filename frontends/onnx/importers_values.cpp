@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "frontends/onnx/importers.h"
-#include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
 
@@ -100,11 +99,7 @@ namespace {
 // first - second cos(2 pi i / n) + third cos(4 pi i / n) for i below size, where n is size, or size
 // - 1 for a symmetric window.
 void import_window(Node& node, double first, double second, double third) {
-  const DType dtype =
-      node.has_attribute("output_datatype")
-          ? dtype_numbered(node.integer("output_datatype"),
-                           fmt::format("attribute 'output_datatype' of {}", node.description()))
-          : DType::F32;
+  const DType dtype = node.element_type("output_datatype").value_or(DType::F32);
   const bool periodic = node.flag("periodic", true);
   const DType computed = dtype == DType::F64 ? DType::F64 : DType::F32;
   const ValueId size = node.cast(scalar_operand(node, 0), DType::I64);

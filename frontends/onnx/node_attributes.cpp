@@ -112,6 +112,12 @@ ir::Tensor Node::tensor(std::string_view name) {
                      external_);
 }
 
+std::optional<ir::DType> Node::element_type(std::string_view name) {
+  const std::int64_t number = integer(name, 0);
+  if (number == 0) return std::nullopt;
+  return dtype_numbered(number, fmt::format("attribute '{}' of {}", name, description()));
+}
+
 void Node::ignore_attribute(std::string_view name) { used_attributes_.emplace(name); }
 
 void Node::check_attributes_used() const {
