@@ -34,8 +34,11 @@ void TaskShares::begin(std::int64_t tasks, int participants) {
   constexpr std::uint32_t numbers_apart = std::uint32_t{1} << 31;
   if (job_ % numbers_apart == 0)
     for (Left& left : left_) left.state.store(State{job_ - 1}.packed(), std::memory_order_relaxed);
-  tasks_ = tasks;
+  // Divided once: a division takes as long as all else that a small job's takers do.
   shares_ = static_cast<std::size_t>(participants);
+  least_ = tasks / participants;
+  larger_ = tasks - least_ * participants;
+  unit_ = (least_ + (larger_ > 0 ? 1 : 0) - 1) / most_units + 1;
   unspent_.store(std::min<std::int64_t>(tasks, participants), std::memory_order_relaxed);
 }
 
@@ -44,18 +47,17 @@ TaskShares::Piece TaskShares::take(int participant) {
   Piece piece = take_from(own, From::Front);
   for (std::size_t i = 1; i < shares_ && piece.empty(); ++i) {
     if (unspent_.load(std::memory_order_relaxed) == 0) break;
-    piece = take_from((own + i) % shares_, From::Back);
+    piece = take_from(own + i < shares_ ? own + i : own + i - shares_, From::Back);
   }
   return piece;
 }
 
 TaskShares::Piece TaskShares::take_from(std::size_t share, From end) {
-  const auto number = static_cast<std::int64_t>(share), shares = static_cast<std::int64_t>(shares_);
-  const std::int64_t least = tasks_ / shares, larger = tasks_ % shares;
-  const std::int64_t begin = number * least + std::min(number, larger),
-                     count = least + (number < larger ? 1 : 0);
+  const auto number = static_cast<std::int64_t>(share);
+  const std::int64_t begin = number * least_ + std::min(number, larger_),
+                     count = least_ + (number < larger_ ? 1 : 0);
   if (count == 0) return {};
-  const std::int64_t unit = (count - 1) / most_units + 1, units = (count - 1) / unit + 1;
+  const std::int64_t units = unit_ == 1 ? count : (count - 1) / unit_ + 1;
   std::atomic<std::uint64_t>& state = left_[share].state;
   std::uint64_t seen = state.load(std::memory_order_relaxed);
   for (;;) {
@@ -69,7 +71,7 @@ TaskShares::Piece TaskShares::take_from(std::size_t share, From end) {
     else left.end -= taken;
     if (!state.compare_exchange_weak(seen, left.packed(), std::memory_order_relaxed)) continue;
     if (taken == there) unspent_.fetch_sub(1, std::memory_order_relaxed);
-    return {begin + first * unit, begin + std::min(count, (first + taken) * unit)};
+    return {begin + first * unit_, begin + std::min(count, (first + taken) * unit_)};
   }
 }
 

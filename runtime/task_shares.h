@@ -39,9 +39,11 @@ class TaskShares {
   Piece take_from(std::size_t share, From end);
 
   std::vector<Left> left_;  // [participant]
-  std::size_t shares_ = 0;  // of the job
+  // Of the job: its shares, the first `larger_` of which have one task more than `least_`, counted
+  // in units of `unit_` tasks.
+  std::size_t shares_ = 0;
+  std::int64_t least_ = 0, larger_ = 0, unit_ = 1;
   std::uint32_t job_ = 0;
-  std::int64_t tasks_ = 0;
   alignas(64) std::atomic<std::int64_t> unspent_{0};  // shares with tasks that nobody took
 };
 
