@@ -34,6 +34,11 @@ void collect_read(const ir::Block& block, std::set<ir::ValueId>& read) {
   read.insert(block.results.begin(), block.results.end());
 }
 
+ir::Tensor drawn_seed() {
+  thread_local std::mt19937_64 generator(std::random_device{}());
+  return ir::Tensor::of(ir::DType::I64, {}, std::vector{static_cast<std::int64_t>(generator())});
+}
+
 }  // namespace
 
 std::vector<InputInfo> inputs_of(const ir::Program& program) {
@@ -82,15 +87,6 @@ std::optional<std::int64_t> extent_of(const ir::Dim& dim, const std::vector<Inpu
   return std::nullopt;
 }
 
-namespace {
-
-std::int64_t drawn_seed() {
-  thread_local std::mt19937_64 generator(std::random_device{}());
-  return static_cast<std::int64_t>(generator());
-}
-
-}  // namespace
-
 std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
                                        const NamedTensors& given) {
   for (const auto& [name, tensor] : given) {
@@ -103,8 +99,7 @@ std::vector<ir::Tensor> arrange_inputs(const std::vector<InputInfo>& wanted,
   for (const InputInfo& input : wanted) {
     const auto found = given.find(input.name);
     if (found == given.end() && input.name == ir::random_seed_parameter) {
-      arranged.push_back(
-          ir::Tensor::of(ir::DType::I64, {}, std::vector<std::int64_t>{drawn_seed()}));
+      arranged.push_back(drawn_seed());
       continue;
     }
     if (found == given.end())

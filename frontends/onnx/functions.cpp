@@ -91,7 +91,8 @@ class Functions {
   }
 
  private:
-  using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
+  // domain, name, overload; the first two are the model's
+  using Key = std::tuple<std::string_view, std::string_view, std::string>;
   std::map<Key, Function> functions_;
 };
 

@@ -50,10 +50,6 @@ class GraphImporter : public Subgraphs {
                       graph_.sparse_initializer_size()));
     }
     for (const auto& tensor : graph_.initializer()) initialised_.insert(tensor.name());
-    for (const auto& declared : graph_.value_info())
-      if (declared.type().has_tensor_type() && declared.type().tensor_type().has_shape())
-        declared_ranks_[declared.name()] =
-            static_cast<std::size_t>(declared.type().tensor_type().shape().dim_size());
     for (const auto& input : graph_.input()) import_input(input);
     for (int i = 0; i < graph_.initializer_size(); ++i) {
       const auto apart = weights_.places.find(i);
@@ -228,9 +224,13 @@ class GraphImporter : public Subgraphs {
   // declares is held to by a transpose, which moves nothing.
   ir::ValueId with_declared_rank(Node& node, const std::string& output, ir::ValueId value) {
     if (builder_.type(value) != nullptr || builder_.lists(value) > 0) return value;
-    const auto declared = declared_ranks_.find(output);
-    if (declared == declared_ranks_.end()) return value;
-    std::vector<std::int64_t> axes(declared->second);
+    const auto& all = graph_.value_info();
+    const auto declared = std::ranges::find(all, output, &onnx::ValueInfoProto::name);
+    if (declared == all.end() || !declared->type().has_tensor_type() ||
+        !declared->type().tensor_type().has_shape())
+      return value;
+    std::vector<std::int64_t> axes(
+        static_cast<std::size_t>(declared->type().tensor_type().shape().dim_size()));
     std::iota(axes.begin(), axes.end(), std::int64_t{0});
     value = node.emit(ir::Op::transpose, {value}, {{"perm", axes}});
     builder_.know(value, std::vector<std::optional<ir::Dim>>(axes.size()));
@@ -327,7 +327,6 @@ class GraphImporter : public Subgraphs {
   std::vector<std::unordered_map<std::string, ir::ValueId>> scopes_{
       1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
-  std::unordered_map<std::string, std::size_t> declared_ranks_;  // of values between nodes
 };
 
 }  // namespace

@@ -8,6 +8,11 @@
 
 namespace anydim::frontends {
 
+// What real numbers of a type are computed in where 16 bits are too few.
+inline ir::DType computed_in(ir::DType dtype) {
+  return dtype == ir::DType::F64 ? ir::DType::F64 : ir::DType::F32;
+}
+
 // importers_elementwise.cpp
 void import_elementwise(Node& node, ir::Op op);  // operands of one element type
 void import_fold(Node& node, ir::Op op);         // op over all operands from left to right

@@ -194,9 +194,7 @@ void import_flex_attention(Node& node) {
   const std::int64_t shared = heads_shared(node, parts.q, parts.k);
   parts.k = repeat_heads(node, parts.k, shared);
   parts.v = repeat_heads(node, parts.v, shared);
-  const DType dtype = node.dtype(),
-              computed =
-                  softmax_dtype(node).value_or(dtype == DType::F64 ? DType::F64 : DType::F32);
+  const DType dtype = node.dtype(), computed = softmax_dtype(node).value_or(computed_in(dtype));
   parts.softmax_dtype = computed;
   if (!node.has_attribute("score_mod") && !node.has_attribute("prob_mod")) {
     node.output(0, emit_attention(node, parts).y);

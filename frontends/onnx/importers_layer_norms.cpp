@@ -48,7 +48,7 @@ ValueId inverse_root(Node& node, ValueId squares, double epsilon) {
 // Mean and 1 / sqrt(variance + epsilon) over the dims from `axis` on, which ONNX offers as further
 // outputs, always in f32.
 void output_moments(Node& node, ValueId x, std::int64_t axis, double epsilon) {
-  const DType dtype = node.dtype(x) == DType::F64 ? DType::F64 : DType::F32;
+  const DType dtype = computed_in(node.dtype(x));
   x = node.cast(x, dtype);
   const ValueId axes = axes_from(node, x, axis);
   const ValueId mean = mean_over(node, x, axes);
@@ -65,7 +65,7 @@ struct RootNormalised {
 // x / sqrt(mean(x^2) + epsilon) * scale, the first factor computed in f32 or wider.
 RootNormalised root_normalised(Node& node, ValueId x, ValueId scale, std::int64_t axis,
                                double epsilon) {
-  const DType computed = node.dtype(x) == DType::F64 ? DType::F64 : DType::F32;
+  const DType computed = computed_in(node.dtype(x));
   const ValueId wide = node.cast(x, computed);
   const ValueId inverse = inverse_root(
       node, mean_over(node, node.emit(Op::mul, {wide, wide}), axes_from(node, x, axis)), epsilon);

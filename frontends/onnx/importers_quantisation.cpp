@@ -80,6 +80,11 @@ Granularity granularity_of(Node& node) {
   return found;
 }
 
+// 0: as told by other inputs.
+std::optional<DType> told_dtype(Node& node, std::string_view name) {
+  return node.integer(name, 0) == 0 ? std::nullopt : node.element_type(name);
+}
+
 void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision,
                      std::optional<DType> output) {
   check_integer(node, 2);
@@ -113,14 +118,14 @@ void dequantize_linear(Node& node, const Granularity& granularity, std::optional
 
 void import_quantize_linear(Node& node) {
   if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
-  const auto output = node.opset() >= 21 ? node.element_type("output_dtype") : std::nullopt;
-  const auto precision = node.opset() >= 23 ? node.element_type("precision") : std::nullopt;
+  const auto output = node.opset() >= 21 ? told_dtype(node, "output_dtype") : std::nullopt;
+  const auto precision = node.opset() >= 23 ? told_dtype(node, "precision") : std::nullopt;
   quantize_linear(node, granularity_of(node), precision, output);
 }
 
 void import_dequantize_linear(Node& node) {
   dequantize_linear(node, granularity_of(node),
-                    node.opset() >= 23 ? node.element_type("output_dtype") : std::nullopt);
+                    node.opset() >= 23 ? told_dtype(node, "output_dtype") : std::nullopt);
 }
 
 void import_runtime_quantize_linear(Node& node) {

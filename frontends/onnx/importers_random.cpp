@@ -1,5 +1,5 @@
 // Random numbers. They are functions of where an element stands, of the node, of the loops' rounds
-// around it, and of a number that differs from call to call (random_seed_parameter in ir/module.h)
+// around it, and of a number that differs from call to call (ir/random_seed.h)
 // or that the node gives: so they are the same on every device and for any number of threads.
 #include <fmt/format.h>
 
@@ -44,8 +44,6 @@ ValueId stepped(Node& node, ValueId bits, ValueId steps) {
   const ValueId distance = node.emit(Op::mul, {node.cast(steps, DType::U64), word(node, golden)});
   return mixed(node, node.emit(Op::add, {bits, distance}));
 }
-
-DType computed_in(DType dtype) { return dtype == DType::F64 ? DType::F64 : DType::F32; }
 
 // What one node draws.
 class Numbers {

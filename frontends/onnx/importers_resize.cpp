@@ -234,15 +234,19 @@ ValueId resampled(Node& node, ValueId x, std::int64_t axis, const Targets& to,
     return node.cast(apply(Op::min, apply(Op::max, place, number(0)), last), DType::I64);
   };
   if (sampling.mode == "nearest") {
-    if (sampling.rounding != "floor" && sampling.rounding != "ceil" &&
-        !sampling.rounding.starts_with("round_prefer_"))
+    struct Rounding {
+      std::string_view name;
+      Op op;
+      double before;  // what is added
+    };
+    constexpr Rounding roundings[] = {{"round_prefer_floor", Op::ceil, -0.5},
+                                      {"round_prefer_ceil", Op::floor, 0.5},
+                                      {"floor", Op::floor, 0},
+                                      {"ceil", Op::ceil, 0}};
+    const auto* const rounding = std::ranges::find(roundings, sampling.rounding, &Rounding::name);
+    if (rounding == std::end(roundings))
       node.malformed(fmt::format("has nearest_mode = {}", quoted_name(sampling.rounding)));
-    const bool up = sampling.rounding == "ceil" || sampling.rounding == "round_prefer_floor";
-    const double half = sampling.rounding == "round_prefer_floor"  ? -0.5
-                        : sampling.rounding == "round_prefer_ceil" ? 0.5
-                                                                   : 0;
-    const ValueId nearest =
-        node.emit(up ? Op::ceil : Op::floor, {apply(Op::add, at, number(half))});
+    const ValueId nearest = node.emit(rounding->op, {apply(Op::add, at, number(rounding->before))});
     return finished(node.emit(Op::gather, {x, within(nearest)}, {{"axis", axis}}));
   }
   const ValueId narrow = sampling.antialias ? apply(Op::min, scale, one) : one;
@@ -262,7 +266,7 @@ ValueId resampled(Node& node, ValueId x, std::int64_t axis, const Targets& to,
   const ir::Attributes over_taps{{"axes", std::vector<std::int64_t>{1}},
                                  {"keepdims", std::int64_t{1}}};
   weights = apply(Op::div, weights, node.emit(Op::reduce_sum, {weights}, over_taps));
-  const DType computed = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const DType computed = computed_in(dtype);
   weights = node.cast(weights, computed);
   std::vector<std::int64_t> behind_taps;
   for (const std::int64_t dim : behind) behind_taps.push_back(dim + 1);

@@ -26,7 +26,7 @@ class GridSampler {
       : node_(node), mode_(node.string("mode", node.opset() >= 20 ? "linear" : "bilinear")),
         padding_(node.string("padding_mode", "zeros")), corners_(node.flag("align_corners", false)),
         image_(node.operand(0)), grid_(node.operand(1)) {
-    computed_ = node.dtype(image_) == DType::F64 ? DType::F64 : DType::F32;
+    computed_ = computed_in(node.dtype(image_));
     if (mode_ == "linear") mode_ = "bilinear";
     if (mode_ == "cubic") mode_ = "bicubic";
     if (mode_ != "bilinear" && mode_ != "nearest" && mode_ != "bicubic") {

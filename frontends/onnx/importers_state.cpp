@@ -97,7 +97,7 @@ void import_causal_conv(Node& node) {
     node.malformed(fmt::format("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(x),
                                node.rank(weight)));
   }
-  const DType dtype = node.dtype(), computed = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const DType dtype = node.dtype(), computed = computed_in(dtype);
   const auto taps = node.extent(weight, 2);
   if (!taps) node.unsupported("has a kernel of a length that is not known before it runs");
   if (*taps < 1 || *taps > 1024)
@@ -156,7 +156,7 @@ void import_linear_attention(Node& node) {
       node.malformed(
           fmt::format("takes rank 3 as input {}, got {}", i, node.rank(node.operand(i))));
   }
-  const DType dtype = node.dtype(), computed = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const DType dtype = node.dtype(), computed = computed_in(dtype);
   const auto split = [&](std::size_t operand, std::int64_t count, std::string_view attribute) {
     return split_heads(node, node.cast(node.operand(operand), computed), count, attribute);
   };

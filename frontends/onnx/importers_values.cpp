@@ -101,7 +101,7 @@ namespace {
 void import_window(Node& node, double first, double second, double third) {
   const DType dtype = node.element_type("output_datatype").value_or(DType::F32);
   const bool periodic = node.flag("periodic", true);
-  const DType computed = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const DType computed = computed_in(dtype);
   const ValueId size = node.cast(scalar_operand(node, 0), DType::I64);
   const ValueId one = node.scalar(DType::I64, 1);
   const ValueId positions =

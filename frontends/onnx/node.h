@@ -94,7 +94,7 @@ class Node {
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> strings(std::string_view name);  // empty where it is missing
   ir::Tensor tensor(std::string_view name);                 // moves the data out: once
-  // An element type by ONNX's number; nothing where it is missing or 0, which stands for none.
+  // An element type by ONNX's number; nothing where it is missing.
   std::optional<ir::DType> element_type(std::string_view name);
   void ignore_attribute(std::string_view name);  // one that has no meaning here
   void check_attributes_used() const;

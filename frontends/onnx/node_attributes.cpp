@@ -113,9 +113,8 @@ ir::Tensor Node::tensor(std::string_view name) {
 }
 
 std::optional<ir::DType> Node::element_type(std::string_view name) {
-  const std::int64_t number = integer(name, 0);
-  if (number == 0) return std::nullopt;
-  return dtype_numbered(number, fmt::format("attribute '{}' of {}", name, description()));
+  if (!has_attribute(name)) return std::nullopt;
+  return dtype_numbered(integer(name), fmt::format("attribute '{}' of {}", name, description()));
 }
 
 void Node::ignore_attribute(std::string_view name) { used_attributes_.emplace(name); }
