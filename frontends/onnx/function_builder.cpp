@@ -91,13 +91,9 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
     }
     if (binding.results.size() != 1 || shape_data_[binding.results[0]]) return;
     const ir::ValueId result = binding.results[0];
-    auto moved = ir::moved_numbers(function_, binding, *types_[result], facts);
-    if (!moved) {
-      shape_data_[result] = ir::moved_dims(function_, binding, *types_[result], facts);
-      return;
-    }
-    shape_data_[result] = ir::shape_data_of(*moved);
-    constants_.emplace(result, std::move(*moved));
+    ir::MovedElements moved = ir::moved_elements(function_, binding, *types_[result], facts);
+    shape_data_[result] = std::move(moved.elements);
+    if (moved.numbers) constants_.emplace(result, *std::move(moved.numbers));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
   }

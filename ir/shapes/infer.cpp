@@ -131,7 +131,15 @@ bool few_elements(const std::vector<Dim>& dims) {
          element_count(constant_extents(dims)) <= most_moved;
 }
 
-}  // namespace
+// Nothing where it fails: an index out of range, say, is the run's to report.
+std::optional<Tensor> evaluated(const Function& function, const Binding& binding,
+                                std::span<const Tensor* const> operands) {
+  try {
+    return evaluate_binding(function, binding, operands).at(0);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding,
                                     const TensorType& result, std::span<const OperandFacts> facts) {
@@ -158,11 +166,7 @@ std::optional<Tensor> moved_numbers(const Function& function, const Binding& bin
       tensor.set_integer(static_cast<std::int64_t>(i), *(**fact.shape_data)[i].constant());
     operands.push_back(&tensor);
   }
-  try {
-    return evaluate_binding(function, binding, operands).at(0);
-  } catch (const Error&) {
-    return std::nullopt;  // an index out of range, say: the run's to report
-  }
+  return evaluated(function, binding, operands);
 }
 
 ShapeData moved_dims(const Function& function, const Binding& binding, const TensorType& result,
@@ -201,17 +205,15 @@ ShapeData moved_dims(const Function& function, const Binding& binding, const Ten
     }
     operands.push_back(&tensor);
   }
-  try {
-    const Tensor moved = evaluate_binding(function, binding, operands).at(0);
-    std::vector<Dim> found;
-    for (std::int64_t at = 0; at < moved.elements(); ++at)
-      found.push_back(elements.at(static_cast<std::size_t>(moved.integer_at(at))));
-    return found;
-  } catch (const Error&) {
-    return std::nullopt;  // as above
-  }
+  const auto moved = evaluated(function, binding, operands);
+  if (!moved) return std::nullopt;
+  std::vector<Dim> found;
+  for (std::int64_t at = 0; at < moved->elements(); ++at)
+    found.push_back(elements.at(static_cast<std::size_t>(moved->integer_at(at))));
+  return found;
 }
 
+// The elements of a vector or of rank 0.
 ShapeData shape_data_of(const Tensor& tensor) {
   if (tensor.rank() > 1) return std::nullopt;
   std::vector<Dim> elements;
@@ -219,16 +221,23 @@ ShapeData shape_data_of(const Tensor& tensor) {
   return elements;
 }
 
+}  // namespace
+
+MovedElements moved_elements(const Function& function, const Binding& binding,
+                             const TensorType& result, std::span<const OperandFacts> facts) {
+  if (auto numbers = moved_numbers(function, binding, result, facts)) {
+    ShapeData elements = shape_data_of(*numbers);
+    return {std::move(numbers), std::move(elements)};
+  }
+  return {std::nullopt, moved_dims(function, binding, result, facts)};
+}
+
 void FunctionInferrer::move_numbers(const Binding& binding) {
   if (binding.results.size() != 1 || result_.shape_data[binding.results[0]]) return;
-  const TensorType& type = function_.tensor_type(binding.results[0]);
-  auto moved = moved_numbers(function_, binding, type, facts_);
-  if (!moved) {
-    result_.shape_data[binding.results[0]] = moved_dims(function_, binding, type, facts_);
-    return;
-  }
-  result_.shape_data[binding.results[0]] = shape_data_of(*moved);
-  constants_[binding.results[0]] = &moved_.emplace_back(std::move(*moved));
+  const ValueId result = binding.results[0];
+  MovedElements moved = moved_elements(function_, binding, function_.tensor_type(result), facts_);
+  result_.shape_data[result] = std::move(moved.elements);
+  if (moved.numbers) constants_[result] = &moved_.emplace_back(*std::move(moved.numbers));
 }
 
 OperandFacts FunctionInferrer::facts_of(ValueId id) const {

@@ -45,15 +45,14 @@ struct InferenceResult {
 InferenceResult infer_types(Module& module);
 
 // Shape rules follow numbers through vectors; shapes and paddings that exporters turn about as
-// small matrices are computed: the result of an op that moves a few integers, all of them known.
-// `result` is its type by the shape rule.
-std::optional<Tensor> moved_numbers(const Function& function, const Binding& binding,
-                                    const TensorType& result, std::span<const OperandFacts> facts);
-// The same where some of the integers are expressions: the result's elements, in row-major order.
-ShapeData moved_dims(const Function& function, const Binding& binding, const TensorType& result,
-                     std::span<const OperandFacts> facts);
-// The elements of a vector or of rank 0.
-ShapeData shape_data_of(const Tensor& tensor);
+// small matrices are computed: what an op gives that moves a few integers, all of them known or
+// expressions. `result` is its type by the shape rule.
+struct MovedElements {
+  std::optional<Tensor> numbers;  // where all of them are known
+  ShapeData elements;
+};
+MovedElements moved_elements(const Function& function, const Binding& binding,
+                             const TensorType& result, std::span<const OperandFacts> facts);
 // Dims that are all constants, as numbers.
 std::vector<std::int64_t> constant_extents(const std::vector<Dim>& dims);
 

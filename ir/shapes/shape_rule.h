@@ -23,7 +23,7 @@ namespace anydim::ir {
 
 // Known elements of an integer or bool tensor (bool as 0 and 1) in row-major order, at most
 // `contents_limit` of them. Rules see and give those of rank 0 and 1; of higher ranks they are only
-// moved (moved_dims in ir/shapes/infer.h).
+// moved (moved_elements in ir/shapes/infer.h).
 using ShapeData = std::optional<std::vector<Dim>>;
 inline constexpr std::int64_t contents_limit = 1024;
 
