@@ -88,6 +88,7 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
     for (std::size_t i = 0; i < binding.results.size(); ++i) {
       types_[binding.results[i]] = std::move(known.types[i].tensor);
       shape_data_[binding.results[i]] = std::move(known.shape_data[i]);
+      forget_large_sizes(binding.results[i]);
     }
     if (binding.results.size() != 1 || shape_data_[binding.results[0]]) return;
     const ir::ValueId result = binding.results[0];
@@ -97,6 +98,16 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) throw;
   }
+}
+
+// Inference binds symbols to them.
+void FunctionBuilder::forget_large_sizes(ir::ValueId id) {
+  for (ir::Dim& dim : types_[id]->dims)
+    if (dim.size() > ir::largest_carried_size) dim = placeholder("extent");
+  if (!shape_data_[id]) return;
+  for (std::size_t i = 0; i < shape_data_[id]->size(); ++i)
+    if (ir::Dim& element = (*shape_data_[id])[i]; element.size() > ir::largest_carried_size)
+      element = ir::Dim::value(id, static_cast<std::int64_t>(i));
 }
 
 void FunctionBuilder::know(ir::ValueId id, const std::vector<std::optional<ir::Dim>>& dims) {

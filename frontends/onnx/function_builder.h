@@ -62,6 +62,7 @@ class FunctionBuilder {
  private:
   ir::Function function_;
   void infer(const ir::Binding& binding);
+  void forget_large_sizes(ir::ValueId id);
   ir::Dim placeholder(std::string_view stem);  // for a dim that is not known yet
 
   std::vector<ir::DType> dtypes_;

@@ -21,12 +21,6 @@ ValueId condition(Node& node, ValueId value) {
   return node.rank_0(value);
 }
 
-std::vector<ir::Block> one(ir::Block block) {
-  std::vector<ir::Block> blocks;
-  blocks.push_back(std::move(block));
-  return blocks;
-}
-
 void give_outputs(Node& node, const std::vector<ValueId>& values) {
   if (values.size() < node.output_count())
     node.malformed(
@@ -78,20 +72,18 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
   const auto plain = [&](std::size_t i) {
     return sides.output_axes[i] == 0 && sides.output_directions[i] == 0;
   };
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool);
-  std::vector<ValueId> carried = states, parameters{i, on};
-  for (const ValueId state : states) parameters.push_back(node.parameter(node.dtype(state)));
+  std::vector<ValueId> carried = states;
   std::vector<std::size_t> list_of(outputs, 0);  // position among the carried values
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) continue;
     list_of[o] = carried.size();
     carried.push_back(node.emit_list(Op::list, {}, 1, DType::F32));
-    parameters.push_back(node.parameter(DType::F32, 1));
   }
-  node.open_block(parameters);
-  const Node::Round round(node, i);
-  std::vector<ValueId> arguments(
-      parameters.begin() + 2, parameters.begin() + 2 + static_cast<std::ptrdiff_t>(states.size()));
+  Node::Loop loop(node, trips, ir::no_value, carried);
+  const ValueId i = loop.round();
+  const std::vector<ValueId> entering = loop.carried();
+  std::vector<ValueId> arguments(entering.begin(),
+                                 entering.begin() + static_cast<std::ptrdiff_t>(states.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     ValueId index = i;
     if (sides.input_directions[k] != 0)
@@ -102,23 +94,19 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
   if (given.size() != states.size() + outputs)
     node.malformed(fmt::format("has a body of {} outputs, expected {}", given.size(),
                                states.size() + outputs));
-  std::vector<ValueId> yielded{on}, like;
+  std::vector<ValueId> yielded{loop.goes_on()};
   for (std::size_t s = 0; s < states.size(); ++s) yielded.push_back(given[s]);
   for (std::size_t o = 0; o < outputs; ++o) {
     if (plain(o)) continue;
     const ValueId element = given[states.size() + o];
     const ValueId place =
         sides.output_directions[o] != 0 ? node.scalar(DType::I64, 0) : ir::no_value;
-    yielded.push_back(node.emit_list(Op::list_insert, {parameters[2 + list_of[o]], element, place},
-                                     1, node.dtype(element)));
+    yielded.push_back(node.emit_list(Op::list_insert, {entering[list_of[o]], element, place}, 1,
+                                     node.dtype(element)));
   }
   for (std::size_t o = 0; o < outputs; ++o)
     if (plain(o)) yielded.push_back(given[states.size() + o]);
-  like.assign(yielded.begin() + 1, yielded.end());
-  std::vector<ValueId> operands{trips, ir::no_value};
-  operands.insert(operands.end(), carried.begin(), carried.end());
-  const std::vector<ValueId> results =
-      node.emit_blocks(Op::loop, operands, one(node.close_block(yielded)), like);
+  const std::vector<ValueId> results = loop.close(yielded);
   std::vector<ValueId> all(results.begin(),
                            results.begin() + static_cast<std::ptrdiff_t>(states.size()));
   std::size_t next_plain = carried.size();
@@ -145,7 +133,8 @@ void import_if(Node& node) {
   }
   node.open_block({});
   std::vector<ValueId> results = node.graph("then_branch", {});
-  std::vector<ir::Block> blocks = one(node.close_block(results));
+  std::vector<ir::Block> blocks;
+  blocks.push_back(node.close_block(results));
   node.open_block({});
   const std::vector<ValueId> otherwise = node.graph("else_branch", {});
   blocks.push_back(node.close_block(otherwise));
@@ -172,25 +161,18 @@ void import_if(Node& node) {
 }
 
 void import_loop(Node& node) {
-  std::vector<ValueId> operands{ir::no_value, ir::no_value};
-  if (node.has_operand(0)) operands[0] = node.rank_0(node.index_operand(0));
-  if (node.has_operand(1)) operands[1] = condition(node, node.operand(1));
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool);
-  std::vector<ValueId> parameters{i, on};
-  for (std::size_t k = 2; k < node.operand_count(); ++k) {
-    operands.push_back(node.operand(k));
-    parameters.push_back(node.parameter(node.dtype(operands.back()), node.lists(operands.back())));
-  }
-  node.open_block(parameters);
-  const Node::Round round(node, i);
-  std::vector<ValueId> yielded = node.graph("body", parameters);
-  if (yielded.size() + 1 < parameters.size()) {
+  const ValueId trips = node.has_operand(0) ? node.rank_0(node.index_operand(0)) : ir::no_value;
+  const ValueId wanted = node.has_operand(1) ? condition(node, node.operand(1)) : ir::no_value;
+  std::vector<ValueId> carried;
+  for (std::size_t k = 2; k < node.operand_count(); ++k) carried.push_back(node.operand(k));
+  Node::Loop loop(node, trips, wanted, carried);
+  std::vector<ValueId> yielded = node.graph("body", loop.parameters());
+  if (yielded.size() < carried.size() + 1) {
     node.malformed(fmt::format("has a body of {} outputs, expected at least {}", yielded.size(),
-                               parameters.size() - 1));
+                               carried.size() + 1));
   }
   yielded[0] = condition(node, yielded[0]);
-  const std::vector<ValueId> like(yielded.begin() + 1, yielded.end());
-  give_outputs(node, node.emit_blocks(Op::loop, operands, one(node.close_block(yielded)), like));
+  give_outputs(node, loop.close(yielded));
 }
 
 void import_scan(Node& node) {
@@ -236,18 +218,14 @@ void import_batched_scan(Node& node) {
   sides.output_axes.assign(node.output_count() - states, 0);
   sides.output_directions.assign(node.output_count() - states, 0);
   const ValueId batch = extent(node, all[0], 0);
-  const ValueId b = node.parameter(DType::I64), on = node.parameter(DType::Bool);
-  node.open_block({b, on});
-  const Node::Round round(node, b);
+  Node::Loop loop(node, batch, ir::no_value, {});
   std::vector<ValueId> rows;
   for (const ValueId value : all)
-    rows.push_back(node.emit(Op::gather, {value, b}, {{"axis", std::int64_t{0}}}));
+    rows.push_back(node.emit(Op::gather, {value, loop.round()}, {{"axis", std::int64_t{0}}}));
   const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(states);
   std::vector<ValueId> yielded = scan(node, {rows.begin(), middle}, {middle, rows.end()}, sides);
-  const std::vector<ValueId> like = yielded;
-  yielded.insert(yielded.begin(), on);
-  give_outputs(node, node.emit_blocks(Op::loop, {batch, ir::no_value},
-                                      one(node.close_block(yielded)), like));
+  yielded.insert(yielded.begin(), loop.goes_on());
+  give_outputs(node, loop.close(yielded));
 }
 
 }  // namespace anydim::frontends

@@ -20,12 +20,6 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-std::vector<ir::Block> one(ir::Block block) {
-  std::vector<ir::Block> blocks;
-  blocks.push_back(std::move(block));
-  return blocks;
-}
-
 // The parts that the three operators share. Within one direction everything is [batch, hidden],
 // [steps, batch, ...] before that.
 class Recurrent {
@@ -180,18 +174,15 @@ class Recurrent {
         node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
     peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : ir::no_value;
     if (bias_ != ir::no_value) inputs = add(inputs, slice(bias_, 0, gates_));
-    Values operands{steps_, ir::no_value};
-    const ValueId i = node_.parameter(DType::I64), on = node_.parameter(DType::Bool);
-    Values parameters{i, on};
-    for (const std::size_t operand : state_operands_) {
-      operands.push_back(initial_state(operand, direction));
-      parameters.push_back(node_.parameter(dtype_));
-    }
-    node_.open_block(parameters);
-    ValueId step = i;
+    Values initial;
+    for (const std::size_t operand : state_operands_)
+      initial.push_back(initial_state(operand, direction));
+    Node::Loop loop(node_, steps_, ir::no_value, initial);
+    ValueId step = loop.round();
     if (reversed(direction))
-      step = node_.emit(Op::sub, {node_.emit(Op::sub, {steps_, i}), node_.scalar(DType::I64, 1)});
-    const Values states(parameters.begin() + 2, parameters.end());
+      step =
+          node_.emit(Op::sub, {node_.emit(Op::sub, {steps_, step}), node_.scalar(DType::I64, 1)});
+    const Values states = loop.carried();
     Values next = cell(direction,
                        node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), states);
     ValueId output = next[0];
@@ -202,12 +193,10 @@ class Recurrent {
       for (std::size_t s = 0; s < next.size(); ++s)
         next[s] = node_.emit(Op::where, {within, next[s], states[s]});
     }
-    Values yielded{on};
+    Values yielded{loop.goes_on()};
     yielded.insert(yielded.end(), next.begin(), next.end());
     yielded.push_back(output);
-    const Values like(yielded.begin() + 1, yielded.end());
-    const Values results =
-        node_.emit_blocks(Op::loop, operands, one(node_.close_block(yielded)), like);
+    const Values results = loop.close(yielded);
     const std::vector<ir::Dim>* const dims = node_.dims(x_);  // [steps, batch, inputs]
     const auto extent = [&](std::size_t axis) {
       return dims != nullptr && axis < dims->size() ? std::optional((*dims)[axis]) : std::nullopt;

@@ -26,12 +26,6 @@ ValueId one_element(Node& node, ValueId scalar) {
   return node.emit(Op::reshape, {scalar}, {{"shape", std::vector<std::int64_t>{1}}});
 }
 
-std::vector<ir::Block> one(ir::Block block) {
-  std::vector<ir::Block> blocks;
-  blocks.push_back(std::move(block));
-  return blocks;
-}
-
 }  // namespace
 
 void import_sequence_empty(Node& node) {
@@ -106,10 +100,9 @@ void import_split_to_sequence(Node& node) {
                         {{"axis", std::int64_t{0}}});
     }
   }
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool),
-                list = node.parameter(dtype, 1), begin = node.parameter(DType::I64);
   const ValueId empty = node.emit_list(Op::list, {}, 1, dtype);
-  node.open_block({i, on, list, begin});
+  Node::Loop loop(node, trips, ir::no_value, {empty, zero});
+  const ValueId i = loop.round(), list = loop.carried()[0], begin = loop.carried()[1];
   ValueId element = ir::no_value, end = ir::no_value;
   if (!keeps && !node.has_operand(1)) {
     element = node.emit(Op::gather, {x, i}, {{"axis", axis}});
@@ -123,10 +116,7 @@ void import_split_to_sequence(Node& node) {
                         {x, one_element(node, begin), one_element(node, end), axes});
   }
   const ValueId longer = node.emit_list(Op::list_insert, {list, element}, 1, dtype);
-  const std::vector<ValueId> results =
-      node.emit_blocks(Op::loop, {trips, ir::no_value, empty, zero},
-                       one(node.close_block({on, longer, end})), {list, begin});
-  node.output(0, results[0]);
+  node.output(0, loop.close({loop.goes_on(), longer, end})[0]);
 }
 
 // The graph for each element of the first sequence, with those of other sequences at the same
@@ -135,30 +125,25 @@ void import_sequence_map(Node& node) {
   need_sequence(node, 0);
   const std::vector<ValueId> operands = node.operands();
   const ValueId trips = node.emit(Op::list_length, {operands[0]});
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool);
-  std::vector<ValueId> parameters{i, on}, carried{trips, ir::no_value};
-  for (std::size_t o = 0; o < node.output_count(); ++o) {
+  std::vector<ValueId> carried;
+  for (std::size_t o = 0; o < node.output_count(); ++o)
     carried.push_back(node.emit_list(Op::list, {}, 1, DType::F32));
-    parameters.push_back(node.parameter(DType::F32, 1));
-  }
-  node.open_block(parameters);
+  Node::Loop loop(node, trips, ir::no_value, carried);
   std::vector<ValueId> arguments;
   for (const ValueId operand : operands)
     arguments.push_back(node.lists(operand) == 0
                             ? operand
-                            : node.emit_list(Op::list_at, {operand, i}, node.lists(operand) - 1,
-                                             node.dtype(operand)));
+                            : node.emit_list(Op::list_at, {operand, loop.round()},
+                                             node.lists(operand) - 1, node.dtype(operand)));
   const std::vector<ValueId> given = node.graph("body", arguments);
   if (given.size() != node.output_count())
     node.malformed(
         fmt::format("has a body of {} outputs, expected {}", given.size(), node.output_count()));
-  std::vector<ValueId> yielded{on};
+  std::vector<ValueId> yielded{loop.goes_on()};
   for (std::size_t o = 0; o < given.size(); ++o)
     yielded.push_back(
-        node.emit_list(Op::list_insert, {parameters[2 + o], given[o]}, 1, node.dtype(given[o])));
-  const std::vector<ValueId> like(yielded.begin() + 1, yielded.end());
-  const std::vector<ValueId> results =
-      node.emit_blocks(Op::loop, carried, one(node.close_block(yielded)), like);
+        node.emit_list(Op::list_insert, {loop.carried()[o], given[o]}, 1, node.dtype(given[o])));
+  const std::vector<ValueId> results = loop.close(yielded);
   for (std::size_t o = 0; o < results.size(); ++o) node.output(o, results[o]);
 }
 

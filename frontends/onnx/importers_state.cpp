@@ -22,12 +22,6 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 using Values = std::vector<ValueId>;
 
-std::vector<ir::Block> one(ir::Block block) {
-  std::vector<ir::Block> blocks;
-  blocks.push_back(std::move(block));
-  return blocks;
-}
-
 ValueId integer(Node& node, std::int64_t value) {
   return node.scalar(DType::I64, static_cast<double>(value));
 }
@@ -193,9 +187,8 @@ void import_linear_attention(Node& node) {
     state = node.emit(Op::dyn_full, {node.scalar(computed, 0), shape});
   }
   const ValueId steps = node.without_axes(node.dim_of(q, 2), {0});
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool),
-                before = node.parameter(computed);
-  node.open_block({i, on, before});
+  Node::Loop loop(node, steps, no_value, {state});
+  const ValueId i = loop.round(), before = loop.carried()[0];
   const auto now = [&](ValueId value) {
     return node.emit(Op::gather, {value, i}, {{"axis", std::int64_t{2}}});
   };
@@ -213,8 +206,7 @@ void import_linear_attention(Node& node) {
   const ValueId read = node.emit(
       Op::matmul, {node.with_axes(now(q), {2}), repeat_heads(node, after, query_heads / heads)});
   const ValueId out = node.without_axes(node.emit(Op::mul, {read, scale}), {2});
-  const Values results = node.emit_blocks(Op::loop, {steps, no_value, state},
-                                          one(node.close_block({on, after, out})), {after, out});
+  const Values results = loop.close({loop.goes_on(), after, out});
   // [steps, batch, heads, size] to [batch, heads, steps, size]
   const ValueId ordered = node.emit(Op::transpose, {results[1]}, {{"perm", Ints{1, 2, 0, 3}}});
   node.output(0, node.cast(merge_heads(node, ordered), dtype));
@@ -248,15 +240,13 @@ void import_cumulative_product(Node& node) {
   const ValueId start_shape =
       node.emit(Op::concat, {extent(Op::less), extent(Op::greater)}, {{"axis", std::int64_t{0}}});
   const ValueId start = node.emit(Op::dyn_full, {node.scalar(dtype, 1), start_shape});
-  const ValueId i = node.parameter(DType::I64), on = node.parameter(DType::Bool),
-                before = node.parameter(dtype);
-  node.open_block({i, on, before});
+  Node::Loop loop(node, steps, no_value, {start});
+  const ValueId i = loop.round(), before = loop.carried()[0];
   const ValueId step = reverse ? node.emit(Op::sub, {node.emit(Op::sub, {steps, i}), unit}) : i;
   const ValueId after = node.emit(
       Op::mul, {before, node.emit(Op::gather, {middle, step}, {{"axis", std::int64_t{1}}})});
   const ValueId out = exclusive ? before : after;
-  const Values results = node.emit_blocks(Op::loop, {steps, no_value, start},
-                                          one(node.close_block({on, after, out})), {after, out});
+  const Values results = loop.close({loop.goes_on(), after, out});
   ValueId all = results[1];
   if (reverse) {
     all = node.emit(Op::strided_slice, {all},

@@ -230,7 +230,7 @@ ir::ValueId Node::positions(ir::ValueId extent) {
 
 // ---- Control flow ----
 
-ir::ValueId Node::parameter(ir::DType dtype, int lists) {
+ir::ValueId Node::unknown(ir::DType dtype, int lists) {
   const ir::ValueId value = builder_.add_intermediate(stem(), dtype);
   if (lists > 0) builder_.set_lists(value, lists);
   return value;
@@ -250,7 +250,7 @@ ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int li
   ir::Binding binding{
       .op = op, .operands = std::move(operands), .attributes = std::move(attributes)};
   binding.source = name_.substr(0, longest_source);
-  const ir::ValueId value = parameter(dtype, lists);
+  const ir::ValueId value = unknown(dtype, lists);
   binding.results = {value};
   builder_.add_binding(std::move(binding));
   return value;
@@ -262,9 +262,44 @@ std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> o
   ir::Binding binding{.op = op, .operands = std::move(operands), .blocks = std::move(blocks)};
   binding.source = name_.substr(0, longest_source);
   for (const ir::ValueId value : like)
-    binding.results.push_back(parameter(dtype(value), lists(value)));
+    binding.results.push_back(unknown(dtype(value), lists(value)));
   std::vector<ir::ValueId> results = binding.results;
   builder_.add_binding(std::move(binding));
+  return results;
+}
+
+void Node::know_rank(ir::ValueId value, ir::ValueId like, std::size_t more) {
+  if (const ir::TensorType* type = builder_.type(like))
+    know(value, std::vector<std::optional<ir::Dim>>(type->rank() + more));
+}
+
+Node::Loop::Loop(Node& node, ir::ValueId trips, ir::ValueId condition,
+                 const std::vector<ir::ValueId>& carried)
+    : node_(node), operands_{trips, condition},
+      parameters_{node.unknown(ir::DType::I64), node.unknown(ir::DType::Bool)} {
+  for (const ir::ValueId scalar : parameters_) node.know(scalar, {});
+  for (const ir::ValueId value : carried) {
+    operands_.push_back(value);
+    parameters_.push_back(node.unknown(node.dtype(value), node.lists(value)));
+    node.know_rank(parameters_.back(), value);
+  }
+  node.open_block(parameters_);
+  node.builder_.rounds().push_back(round());
+}
+
+Node::Loop::~Loop() { node_.builder_.rounds().pop_back(); }
+
+std::vector<ir::ValueId> Node::Loop::close(std::vector<ir::ValueId> next) {
+  const std::vector<ir::ValueId> like(next.begin() + 1, next.end());
+  std::vector<ir::Block> body;
+  body.push_back(node_.close_block(std::move(next)));
+  const std::vector<ir::ValueId> results =
+      node_.emit_blocks(ir::Op::loop, operands_, std::move(body), like);
+  const std::size_t carried = operands_.size() - 2;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    node_.know_rank(results[i], like[i], i < carried ? 0 : 1);
+    if (i < carried) node_.know_rank(results[i], operands_[i + 2]);
+  }
   return results;
 }
 

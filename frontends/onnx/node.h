@@ -122,7 +122,6 @@ class Node {
 
   // Control flow. A block is open from open_block() to close_block(); bindings that are emitted
   // meanwhile are its own.
-  ir::ValueId parameter(ir::DType dtype, int lists = 0);  // of a block
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
   std::vector<ir::ValueId> graph(
@@ -133,7 +132,7 @@ class Node {
   // A value of the op in list form: `lists` as FunctionBuilder has it, elements of `dtype`.
   ir::ValueId emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype,
                         ir::Attributes attributes = {});
-  // Results have the forms of `like`, those from `scanned` on with a dimension more.
+  // Results have the element types and lists of `like`.
   std::vector<ir::ValueId> emit_blocks(ir::Op op, std::vector<ir::ValueId> operands,
                                        std::vector<ir::Block> blocks,
                                        const std::vector<ir::ValueId>& like);
@@ -143,17 +142,29 @@ class Node {
   ir::ValueId rank_0(ir::ValueId value);  // a tensor of one element, as one of rank 0
   std::optional<std::size_t> declared_rank(ir::ValueId value) const;
 
-  // While it lives, what is emitted belongs to a round of a loop, whose number `round` is.
-  class Round {
+  // A loop. What is emitted before close() is its body; as inference has it, carried values keep
+  // the rank with which they enter.
+  class Loop {
    public:
-    Round(Node& node, ir::ValueId round) : rounds_(node.builder_.rounds()) {
-      rounds_.push_back(round);
+    // `trips` (i64) and `condition` (bool) have rank 0 or are absent.
+    Loop(Node& node, ir::ValueId trips, ir::ValueId condition,
+         const std::vector<ir::ValueId>& carried);
+    Loop(const Loop&) = delete;
+    ~Loop();
+    // Of the body: the number of the round, whether the loop goes on, the carried values.
+    const std::vector<ir::ValueId>& parameters() const { return parameters_; }
+    ir::ValueId round() const { return parameters_[0]; }
+    ir::ValueId goes_on() const { return parameters_[1]; }
+    std::vector<ir::ValueId> carried() const {
+      return {parameters_.begin() + 2, parameters_.end()};
     }
-    Round(const Round&) = delete;
-    ~Round() { rounds_.pop_back(); }
+    // `next`: whether another round follows, the carried values, and what each round gives. Returns
+    // the carried values at the end and those of all rounds, along a new first axis.
+    std::vector<ir::ValueId> close(std::vector<ir::ValueId> next);
 
    private:
-    std::vector<ir::ValueId>& rounds_;
+    Node& node_;
+    std::vector<ir::ValueId> operands_, parameters_;
   };
 
   // Random numbers, as FunctionBuilder has them
@@ -172,6 +183,9 @@ class Node {
  private:
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;
+  ir::ValueId unknown(ir::DType dtype, int lists = 0);  // a value of no type yet
+  // `value` has the rank of `like` and `more`, where that is known.
+  void know_rank(ir::ValueId value, ir::ValueId like, std::size_t more = 0);
   const ir::Dim* dim(ir::ValueId value, std::int64_t axis) const;  // null where it isn't known
 
   FunctionBuilder& builder_;

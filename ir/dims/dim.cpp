@@ -162,6 +162,8 @@ const std::vector<Dim>& Dim::operands() const { return node_->operands; }
 Comparison Dim::comparison() const { return node_->comparison; }
 std::size_t Dim::hash() const { return node_->hash; }
 
+std::uint32_t Dim::size() const { return node_->size; }
+
 bool operator==(const Dim& a, const Dim& b) {
   if (a.node_ == b.node_) return true;
   const Dim::Node& x = *a.node_;

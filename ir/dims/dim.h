@@ -114,6 +114,7 @@ class Dim {
                                              // two or more); Select: lhs, rhs, then, else
   Comparison comparison() const;             // Select
   std::size_t hash() const;
+  std::uint32_t size() const;  // terms and operands when it is written out
 
   friend bool operator==(const Dim& a, const Dim& b);
   // A total order, stable between runs; has no arithmetic meaning.

@@ -82,6 +82,13 @@ class FunctionInferrer {
   void remove_unused_unbacked_symbols();
   static void collect_literals(const Block& block, std::set<DimLeaf>& used);
 
+  // ---- infer_sizes.cpp: expressions too large to carry along
+  void name_large_sizes(const Binding& binding);
+  std::optional<Dim> named(const Dim& size) const;
+  Dim bound_to(const Dim& size, ValueId value, const std::string& source);
+  void note_name(const Binding& bind);
+  ValueId add_value(const std::string& name, Type type);
+
   // ---- infer_control.cpp: blocks, calls and regions
   const TensorType& tensor_result(const Binding& binding, ValueId id) const;
   void expect_alike(const Binding& binding, const Type& a, const Type& b,
@@ -128,7 +135,9 @@ class FunctionInferrer {
   std::vector<const Tensor*> constants_;
   std::deque<Tensor> moved_;  // what move_numbers() computed
   std::vector<OperandFacts> facts_;
-  std::vector<Precondition> held_;  // that this block and those around it demand or check
+  std::vector<Precondition> held_;          // that this block and those around it demand or check
+  std::vector<std::pair<Dim, Dim>> named_;  // large sizes that symbols were bound to, likewise
+  std::vector<Binding> to_insert_;          // before the binding at work
   const Binding* at_work_ = nullptr;
   std::vector<bool> visible_;  // by ValueId: defined so far, in this block or around it
   std::map<ValueId, Type> declared_;

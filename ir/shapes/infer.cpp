@@ -45,6 +45,7 @@ void FunctionInferrer::run() {
     result_.shape_data.assign(function_.values.size(), std::nullopt);
     result_.requirements.clear();
     held_.clear();
+    named_.clear();
     bound_.clear();
     visible_.assign(function_.values.size(), false);
     to_check_.clear();
@@ -61,15 +62,23 @@ void FunctionInferrer::run() {
 }
 
 void FunctionInferrer::infer_block(Block& block) {
-  const std::size_t held = held_.size();
-  for (Binding& binding : block.bindings) {
+  const std::size_t held = held_.size(), named = named_.size();
+  for (std::size_t i = 0; i < block.bindings.size(); ++i) {
+    Binding& binding = block.bindings[i];
     const Binding* around = std::exchange(at_work_, &binding);
     infer_binding(binding);
+    name_large_sizes(binding);
     at_work_ = around;
+    const auto place = block.bindings.begin() + static_cast<std::ptrdiff_t>(i);
+    i += to_insert_.size();
+    block.bindings.insert(place, std::make_move_iterator(to_insert_.begin()),
+                          std::make_move_iterator(to_insert_.end()));
+    to_insert_.clear();
   }
-  if (&block != &function_.body) hide_values_of(block);
-  if (&block != &function_.body)
-    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held), held_.end());
+  if (&block == &function_.body) return;
+  hide_values_of(block);
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(held), held_.end());
+  named_.erase(named_.begin() + static_cast<std::ptrdiff_t>(named), named_.end());
 }
 
 void FunctionInferrer::infer_binding(Binding& binding) {

@@ -44,6 +44,9 @@ struct InferenceResult {
 // operands' types where a precondition is provably false.
 InferenceResult infer_types(Module& module);
 
+// Terms and operands of a size that others are computed from; a larger one is bound to a symbol.
+inline constexpr std::uint32_t largest_carried_size = 120;
+
 // Shape rules follow numbers through vectors; shapes and paddings that exporters turn about as
 // small matrices are computed: what an op gives that moves a few integers, all of them known or
 // expressions. `result` is its type by the shape rule.

@@ -71,12 +71,10 @@ void FunctionInferrer::infer_dead_block(Block& block, const Block& taken) {
     Binding zeros{.op = Op::zeros};
     zeros.attributes.emplace("shape", std::vector<std::int64_t>(wanted.rank(), 0));
     zeros.attributes.emplace("dtype", wanted.dtype);
-    zeros.results = {function_.add_value("never", Type())};
+    zeros.results = {add_value("never", Type())};
     block.results[i] = zeros.results[0];
     block.bindings.push_back(std::move(zeros));
   }
-  constants_.resize(function_.values.size(), nullptr);
-  result_.shape_data.resize(function_.values.size());
   infer_block(block);
 }
 

@@ -164,18 +164,35 @@ TEST(OnnxModel, BranchesGiveTheRankThatBothHave) {
   EXPECT_EQ(builder.failure(), "read");
 }
 
+ModelBuilder body_with(const char* op, std::vector<std::string> operands) {
+  ModelBuilder body;
+  body.input("i", i64, {}).input("on", boolean, {}).input("c", f32, {}).output("on").output("t");
+  return body.with_node(op, std::move(operands), {"t"});
+}
+
+// Importers of what stands in a loop and behind it ask for its rank.
+TEST(OnnxModel, LoopsKeepTheRankOfWhatTheyCarry) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"b", 1, "w"}).input("rounds", i64, {}).reals("one", {1}, {1});
+  builder.output("z");
+  auto loop = builder.node("Loop", {"rounds", "", "x"}, {"y"});
+  add_graph(loop, "body", body_with("InstanceNormalization", {"c", "one", "one"}));
+  builder.node("InstanceNormalization", {"y", "one", "one"}, {"z"});
+  EXPECT_EQ(builder.failure(), "read");
+}
+
 // What the model declares of a loop's result is held to.
 TEST(OnnxModel, LoopsGiveTheRanksThatTheModelDeclares) {
   ModelBuilder builder;
   builder.input("x", f32, {"b", 1, "w"}).input("rounds", i64, {}).reals("one", {1}, {1});
   builder.output("z");
-  ModelBuilder body;
-  body.input("i", i64, {}).input("on", boolean, {}).input("c", f32, {}).output("on").output("t");
-  auto loop = builder.node("Loop", {"rounds", "", "x"}, {"y"});
-  add_graph(loop, "body", body.with_node("Relu", {"c"}, {"t"}));
+  builder.node("SequenceConstruct", {"x"}, {"sequence"});
+  builder.node("SequenceAt", {"sequence", "rounds"}, {"first"});
+  auto loop = builder.node("Loop", {"rounds", "", "first"}, {"y"});
+  add_graph(loop, "body", body_with("Relu", {"c"}));
   builder.node("InstanceNormalization", {"y", "one", "one"}, {"z"});
   EXPECT_EQ(builder.failure(),
-            "unsupported: node 'InstanceNormalization #1' (InstanceNormalization) has an input of "
+            "unsupported: node 'InstanceNormalization #3' (InstanceNormalization) has an input of "
             "a rank that isn't known before it runs");
   auto& declared = *builder.model.mutable_graph()->add_value_info();
   declared.set_name("y");

@@ -1,7 +1,9 @@
 #include "ir/shapes/infer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "ir/error.h"
@@ -73,6 +75,28 @@ TEST(Infer, FollowsElementsThroughMatrices) {
   const Function& function = module.functions[0];
   EXPECT_EQ(print(function, function.values[function.body.results[0]].type),
             "Tensor[(m + n + 4, m + n), f32]");
+}
+
+// Each size is a third and a half of the one before, which written out would double every time.
+TEST(Infer, BindsSymbolsToLargeSizes) {
+  std::string text = "fn @main(%x0: Tensor[(n), f32]) {\n  %zero = constant(i64 (1) [0])\n";
+  for (int k = 0; k < 14; ++k) {
+    text += fmt::format(R"(  %s{0} = shape_of(%x{0})
+      %a{0} = dyn.strided_slice(%x{0}, %zero, div(%s{0}, constant(i64 (1) [3])), %zero)
+      %b{0} = dyn.strided_slice(%x{0}, %zero, div(%s{0}, constant(i64 (1) [2])), %zero)
+      %x{1} = concat(%a{0}, %b{0}) {{axis = 0}}
+)",
+                        k, k + 1);
+  }
+  Module module = parse(text + "  return %x14\n}");
+  infer_types(module);
+  const Function& function = module.functions[0];
+  EXPECT_GT(std::ranges::count(function.body.bindings, Op::bind, &Binding::op), 0);
+  for (const Value& value : function.values)
+    for (const Dim& dim : value.type.tensor.dims) EXPECT_LE(dim.size(), largest_carried_size);
+  const std::string once = print(module);
+  infer_types(module);
+  EXPECT_EQ(print(module), once);
 }
 
 // A number of the data may be -1 where a shape is asked for, but no extent of a tensor is.

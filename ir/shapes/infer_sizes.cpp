@@ -1,0 +1,74 @@
+// Sizes of tensors as expressions too large to carry along.
+#include <algorithm>
+#include <utility>
+
+#include "ir/shapes/function_inference.h"
+
+namespace anydim::ir {
+
+ValueId FunctionInferrer::add_value(const std::string& name, Type type) {
+  const ValueId id = function_.add_value(name, std::move(type));
+  constants_.resize(function_.values.size(), nullptr);
+  result_.shape_data.resize(function_.values.size());
+  visible_.resize(function_.values.size(), false);
+  return id;
+}
+
+// What is computed of a large extent would be larger still, without end: exporters of detectors
+// clamp, pad and divide the sizes of one step in the next. So a symbol is bound to it, which is
+// what everything after mentions; a large element of a tensor stands for itself.
+void FunctionInferrer::name_large_sizes(const Binding& binding) {
+  if (kind_ != Kind::Function) return;
+  if (binding.op == Op::bind) return note_name(binding);
+  for (const ValueId id : binding.results) {
+    if (!function_.values[id].type.is_tensor()) continue;
+    for (std::size_t axis = 0; axis < function_.tensor_type(id).rank(); ++axis) {
+      const Dim extent = function_.tensor_type(id).dims[axis];
+      if (extent.size() <= largest_carried_size) continue;
+      const Dim symbol = bound_to(extent, id, binding.source);
+      function_.values[id].type.tensor.dims[axis] = symbol;
+    }
+    ShapeData& elements = result_.shape_data[id];
+    if (!elements || info(binding.op).has(traits::literal)) continue;
+    for (std::size_t i = 0; i < elements->size(); ++i) {
+      Dim& element = (*elements)[i];
+      if (element.size() <= largest_carried_size) continue;
+      element = named(element).value_or(Dim::value(id, static_cast<std::int64_t>(i)));
+    }
+  }
+}
+
+std::optional<Dim> FunctionInferrer::named(const Dim& size) const {
+  const auto found = std::ranges::find(named_, size, &std::pair<Dim, Dim>::first);
+  return found == named_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// `value` is the one that has the size, and whose scope the symbol shares.
+Dim FunctionInferrer::bound_to(const Dim& size, ValueId value, const std::string& source) {
+  if (const auto known = named(size)) return *known;
+  const std::int64_t most =
+      std::clamp<std::int64_t>(bounds(size, function_.symbols).high, 0, default_symbol_maximum);
+  const Dim symbol = function_.symbols.fresh("d");
+  const std::string& name = symbol.leaf().symbol;
+  function_.symbols.declare(name, info_of({{}, most}, function_.symbols));
+  opener_of_.emplace(name, value);
+  bound_.insert(name);
+  Binding computed{.op = Op::dim, .dims = {size}, .source = source};
+  computed.results = {add_value("size", TensorType{DType::I64, {}})};
+  result_.shape_data[computed.results[0]] = std::vector{size};
+  visible_[computed.results[0]] = true;
+  Binding bind{.op = Op::bind, .operands = computed.results, .dims = {symbol, most}};
+  to_insert_.push_back(std::move(computed));
+  to_insert_.push_back(std::move(bind));
+  named_.emplace_back(size, symbol);
+  return symbol;
+}
+
+// A bind of an earlier inference, or of a module's author.
+void FunctionInferrer::note_name(const Binding& bind) {
+  const ShapeData& bound = result_.shape_data[bind.operands[0]];
+  if (bound && bound->size() == 1 && bound->front().size() > largest_carried_size)
+    named_.emplace_back(bound->front(), bind.dims[0]);
+}
+
+}  // namespace anydim::ir
