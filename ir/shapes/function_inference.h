@@ -83,6 +83,12 @@ class FunctionInferrer {
   static void collect_literals(const Block& block, std::set<DimLeaf>& used);
 
   // ---- infer_sizes.cpp: expressions too large to carry along
+  struct LargeSizes {
+    std::set<ValueId> values;                  // that `dim` gives
+    std::set<std::string, std::less<>> names;  // that are bound to them
+  };
+  void find_names(const Block& block, LargeSizes& known);
+  void keep_names(const Binding& binding);
   void name_large_sizes(const Binding& binding);
   std::optional<Dim> named(const Dim& size) const;
   Dim bound_to(const Dim& size, ValueId value, const std::string& source);
@@ -131,6 +137,8 @@ class FunctionInferrer {
   // unbacked symbols by the place that opens them
   std::map<std::pair<ValueId, std::size_t>, Dim> openers_;
   std::map<std::string, ValueId, std::less<>> opener_of_;
+  // every place of symbols that an earlier inference bound to a large size
+  std::map<std::pair<ValueId, std::size_t>, Dim> named_places_;
   std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far
   std::vector<const Tensor*> constants_;
   std::deque<Tensor> moved_;  // what move_numbers() computed

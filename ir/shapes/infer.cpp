@@ -37,6 +37,8 @@ FunctionInferrer::FunctionInferrer(ModuleInference& owner, Function& function,
 
 void FunctionInferrer::run() {
   find_openers(function_.body);
+  LargeSizes known;
+  find_names(function_.body, known);
   find_declared();
   // A narrowed range decides more, so types are computed anew with it.
   do {
@@ -67,6 +69,7 @@ void FunctionInferrer::infer_block(Block& block) {
     Binding& binding = block.bindings[i];
     const Binding* around = std::exchange(at_work_, &binding);
     infer_binding(binding);
+    keep_names(binding);
     name_large_sizes(binding);
     at_work_ = around;
     const auto place = block.bindings.begin() + static_cast<std::ptrdiff_t>(i);

@@ -38,6 +38,41 @@ void FunctionInferrer::name_large_sizes(const Binding& binding) {
   }
 }
 
+void FunctionInferrer::find_names(const Block& block, LargeSizes& known) {
+  for (const Binding& binding : block.bindings) {
+    if (binding.op == Op::dim && binding.dims[0].size() > largest_carried_size)
+      known.values.insert(binding.results[0]);
+    if (binding.op == Op::bind && known.values.contains(binding.operands[0]))
+      known.names.insert(binding.dims[0].leaf().symbol);
+    for (const Block& inner : binding.blocks) find_names(inner, known);
+    if (known.names.empty()) continue;
+    for (const ValueId id : binding.results) {
+      if (function_.values[id].declared != Value::Declared::Nothing) continue;
+      const std::vector<Dim>& dims = function_.values[id].type.tensor.dims;
+      for (std::size_t axis = 0; axis < dims.size(); ++axis)
+        if (dims[axis].kind() == Dim::Kind::Symbol &&
+            known.names.contains(dims[axis].leaf().symbol))
+          named_places_.emplace(std::pair(id, axis), dims[axis]);
+    }
+  }
+}
+
+// By what passes have simplified since, a size that has a name may be another expression, large or
+// not. Literals and other types mention the symbol, so it stays.
+void FunctionInferrer::keep_names(const Binding& binding) {
+  if (named_places_.empty()) return;
+  for (const ValueId id : binding.results) {
+    if (!function_.values[id].type.is_tensor()) continue;
+    std::vector<Dim>& dims = function_.values[id].type.tensor.dims;
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      const auto name = named_places_.find({id, axis});
+      if (name != named_places_.end() && !dims[axis].is_constant() &&
+          bound_.contains(name->second.leaf().symbol))
+        dims[axis] = name->second;
+    }
+  }
+}
+
 std::optional<Dim> FunctionInferrer::named(const Dim& size) const {
   const auto found = std::ranges::find(named_, size, &std::pair<Dim, Dim>::first);
   return found == named_.end() ? std::nullopt : std::optional(found->second);
