@@ -129,20 +129,24 @@ class Collector {
     return std::nullopt;
   }
 
-  // By others than the members. Views are taken in by all that read them.
+  // By others than the members. Views are taken in by all that read them, but for those that are
+  // needed themselves.
   bool is_read_only_later(const Members& members, const Binding& binding, std::size_t last) const {
     const auto is_later = [&](std::size_t reader) {
       return members.contains(reader) || reader > last;
     };
     return std::ranges::all_of(binding.results, [&](ValueId result) {
       const auto source = static_cast<std::size_t>(block_.graph().producer(result));
-      return std::ranges::all_of(block_.graph().users(result),
-                                 [&](std::size_t user) {
-                                   const Binding& reader = block_.binding(user);
-                                   return is_free(block_.function(), reader)
-                                              ? is_read_only_later(members, reader, last)
-                                              : is_later(user);
-                                 }) &&
+      return std::ranges::all_of(
+                 block_.graph().users(result),
+                 [&](std::size_t user) {
+                   const Binding& reader = block_.binding(user);
+                   const bool taken_in = is_free(block_.function(), reader) &&
+                                         std::ranges::none_of(reader.results, [&](ValueId id) {
+                                           return needed_.contains(id);
+                                         });
+                   return taken_in ? is_read_only_later(members, reader, last) : is_later(user);
+                 }) &&
              std::ranges::all_of(block_.graph().openers(), [&](const auto& opener) {
                return opener.first != source || is_later(opener.second);
              });
