@@ -134,10 +134,12 @@ std::optional<StraightRun> straight_run(const MapPart& part, const SymbolTable& 
     }
   }
   // Short runs are not worth their code, as the two points of floor_div(p, 2) that read one place.
+  // That of an iteration known to have one point reads a place that no variable tells, which would
+  // be read before the run, even where it is empty.
   const Dim count = simplify(straightener.end() - straightener.begin(), symbols);
   const std::int64_t most = bounds(count, symbols).high,
                      extent = bounds(part.space.back().extent, symbols).high;
-  if (!any || most < extent / 2) return std::nullopt;
+  if (!any || extent < 2 || most < extent / 2) return std::nullopt;
   found.begin = straightener.begin();
   found.end = straightener.end();
   return found;

@@ -30,6 +30,23 @@ TEST_P(CpuRegions, AgreeWithTheReference) {
   }
 }
 
+// As the policy `exact` makes them.
+TEST_P(CpuRegions, AgreeWithTheReferenceInKernelsOfOneShape) {
+  const tests::RegionCase& one = tests::region_case(GetParam());
+  const TestRegion region = make_region(one.text, one.weights);
+  const Target target = targets().back();
+  for (const tests::SymbolValues& shape : one.shapes) {
+    std::vector<ir::BucketInterval> intervals;
+    for (const ir::Dim& key : region.region.keys) {
+      const std::int64_t value = tests::value_at(key, shape);
+      intervals.push_back({value, value, std::max<std::int64_t>(value, 1)});
+    }
+    const ir::Bucket bucket = tests::bucket_of(std::move(intervals));
+    expect_kernel_right(region, target, bucket, candidates(region, target, bucket).front(),
+                        reference_calls(region, {shape}, one.fill), {.tolerance = one.tolerance});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Corpus, CpuRegions, ::testing::ValuesIn(tests::region_case_names()),
                          [](const auto& tested) { return tested.param; });
 

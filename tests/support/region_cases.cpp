@@ -186,6 +186,23 @@ fn @main(%x: Tensor[(b, 30), f32], %ids: Tensor[(s), i32]) -> Tensor[(b, s), f32
 })",
        .shapes = {{{"b", 2}, {"s", 0}}, {{"b", 1}, {"s", 1}}, {{"b", 3}, {"s", 37}}},
        .faults = {{{{"b", 2}, {"s", 40}}, integers_at(1, {{37, 99}}), 99}}},
+      {.name = "GathersOfThemselvesAndTheOneBefore",
+       .text = R"(
+fn @main(%x: Tensor[(n), f32], %ids: Tensor[(n), i64]) -> Tensor[(n), bool]
+  where n in [0, 200] {
+  %places = dyn.arange(dim(0), dim(n), dim(1))
+  %before = max(sub(%places, dim(1)), dim(0))
+  %a = gather(%x, %ids) {axis = 0}
+  %b = gather(%x, gather(%ids, %before) {axis = 0}) {axis = 0}
+  %r = equal(%a, %b)
+  return %r
+})",
+       .shapes = tests::sizes("n", {0, 1, 2, 5, 17, 64, 200}),
+       .fill =
+           [](std::vector<ir::Tensor>& inputs) {
+             for (std::int64_t i = 0; i < inputs[1].elements(); ++i)
+               inputs[1].set_integer(i, (i * 7 + 3) % inputs[1].elements());
+           }},
       {.name = "ConcatenatesInParts",
        .text = R"(
 fn @main(%x: Tensor[(n, 5), f32], %y: Tensor[(n, m), f32], %z: Tensor[(n, 3), f32]) -> Tensor[(n, m + 8), f32]
