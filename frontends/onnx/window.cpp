@@ -217,9 +217,13 @@ void Windows::round_up() {
   const Sizes front = combine(node_, Op::add, extents_, before_);
   const Sizes all = combine(node_, Op::add, front, after_);
   const Sizes rest = combine(node_, Op::sub, all, reach());
+  // The quotient is of a number that is not negative, as div rounds towards zero: where no window
+  // fits, none is wanted.
+  const Sizes turns = combine(node_, Op::mul, strides_, reach());
+  const Sizes up = combine(node_, Op::add, rest, combine(node_, Op::sub, strides_, ones));
   const Sizes wanted =
-      combine(node_, Op::div,
-              combine(node_, Op::add, rest, combine(node_, Op::sub, strides_, ones)), strides_);
+      combine(node_, Op::sub, combine(node_, Op::div, combine(node_, Op::add, up, turns), strides_),
+              reach());
   const Sizes allowed = combine(node_, Op::div, combine(node_, Op::sub, front, ones), strides_);
   const Sizes last = combine(node_, Op::mul, combine(node_, Op::min, wanted, allowed), strides_);
   extra_ = combine(node_, Op::max,

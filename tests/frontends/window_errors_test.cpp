@@ -127,6 +127,15 @@ TEST(WindowErrors, NoWindowFits) {
                          }),
             "malformed: node 'one' (MaxPool) has kernel_shape = [2, 9] and dilations = [1, 1], so "
             "windows that span 9 elements of dim 3, which has 8 with its pads");
+  // More elements are missing than the last window may lack.
+  EXPECT_EQ(conv_failure("MaxPool", {"x"},
+                         [](NodeBuilder& node) {
+                           node.integers("kernel_shape", {2, 12})
+                               .integers("strides", {2, 2})
+                               .integer("ceil_mode", 1);
+                         }),
+            "malformed: node 'one' (MaxPool) has kernel_shape = [2, 12] and dilations = [1, 1], so "
+            "windows that span 12 elements of dim 3, which has 8 with its pads");
   EXPECT_EQ(conv_failure("ConvTranspose", {"x", "w4"}, list("pads", {9, 0, 9, 0})),
             "malformed: node 'one' (ConvTranspose) leaves -8 elements of dim 2 of its result "
             "(pads, auto_pad or output_shape say so); expected at least 1");
