@@ -93,13 +93,28 @@ void Facts::assume_not_empty(const Dim& extent, std::int64_t lowest) {
   }
   const Polynomial polynomial = to_polynomial(extent);
   if (polynomial.terms.empty()) return;
-  const auto raise = [&](const Dim& symbol, Wide low) {
+  const auto divided_by = [](const Dim& atom) {  // a positive number, or 0
+    const auto by =
+        atom.kind() == Dim::Kind::FloorDiv ? atom.operands()[1].constant() : std::nullopt;
+    return std::max<std::int64_t>(by.value_or(0), 0);
+  };
+  const auto raise = [&](const Dim& atom, Wide low) {
     if (low < least || low > most) return;
-    const auto [place, added] = raised_.emplace(symbol.leaf(), static_cast<std::int64_t>(low));
+    if (atom.kind() != Dim::Kind::Symbol) {
+      // floor_div(a, b) >= n where a >= n * b.
+      const Wide dividend = low * divided_by(atom);
+      if (dividend >= least && dividend <= most)
+        assume_not_empty(atom.operands()[0], static_cast<std::int64_t>(dividend));
+      return;
+    }
+    const auto [place, added] = raised_.emplace(atom.leaf(), static_cast<std::int64_t>(low));
     if (!added) place->second = std::max(place->second, static_cast<std::int64_t>(low));
   };
+  const auto is_bounded = [&](const Dim& atom) {
+    return atom.kind() == Dim::Kind::Symbol || divided_by(atom) > 0;
+  };
   const auto is_count = [&](const Dim& factor) {
-    if (factor.kind() != Dim::Kind::Symbol) return false;
+    if (factor.kind() != Dim::Kind::Symbol) return is_bounded(factor) && bounds(factor).low >= 0;
     const SymbolInfo* info = symbols_.find(factor.leaf());
     return info == nullptr || info->low >= 0;
   };
@@ -113,7 +128,7 @@ void Facts::assume_not_empty(const Dim& extent, std::int64_t lowest) {
     }
   }
   if (polynomial.terms.size() == 1 && first.coefficient >= 1 && first.factors.size() == 1 &&
-      first.factors[0].kind() == Dim::Kind::Symbol) {
+      is_bounded(first.factors[0])) {
     const Wide rest = static_cast<Wide>(lowest) - polynomial.constant;
     raise(first.factors[0], -floor_quotient_wide(-rest, first.coefficient));
   }

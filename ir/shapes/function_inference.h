@@ -51,7 +51,7 @@ class FunctionInferrer {
   // ---- infer.cpp: bindings and what they demand
   void infer_block(Block& block);
   void infer_binding(Binding& binding);
-  OperandFacts facts_of(ValueId id) const;
+  OperandFacts facts_of(ValueId id);
   void set(ValueId id, Type type, ShapeData shape_data = std::nullopt);
   // `argument`, `axis`: of a call's operand that must be what the callee says (Requirement).
   void decide(const Binding& binding, Precondition precondition, std::int32_t argument = -1,
@@ -82,15 +82,16 @@ class FunctionInferrer {
   void remove_unused_unbacked_symbols();
   static void collect_literals(const Block& block, std::set<DimLeaf>& used);
 
-  // ---- infer_sizes.cpp: expressions too large to carry along
-  struct LargeSizes {
+  // ---- infer_sizes.cpp: symbols for sizes that are too large, or elements of tensors
+  struct NamedSizes {
     std::set<ValueId> values;                  // that `dim` gives
     std::set<std::string, std::less<>> names;  // that are bound to them
   };
-  void find_names(const Block& block, LargeSizes& known);
+  void find_names(const Block& block, NamedSizes& known);
   void keep_names(const Binding& binding);
-  void name_large_sizes(const Binding& binding);
+  void name_sizes(const Binding& binding);
   std::optional<Dim> named(const Dim& size) const;
+  Dim by_names(const Dim& dim) const;
   Dim bound_to(const Dim& size, ValueId value, const std::string& source);
   void note_name(const Binding& bind);
   ValueId add_value(const std::string& name, Type type);
@@ -137,14 +138,15 @@ class FunctionInferrer {
   // unbacked symbols by the place that opens them
   std::map<std::pair<ValueId, std::size_t>, Dim> openers_;
   std::map<std::string, ValueId, std::less<>> opener_of_;
-  // every place of symbols that an earlier inference bound to a large size
+  // every place of symbols that an earlier inference bound to sizes
   std::map<std::pair<ValueId, std::size_t>, Dim> named_places_;
   std::set<std::string, std::less<>> bound_;  // by check_shape and bind, so far
   std::vector<const Tensor*> constants_;
   std::deque<Tensor> moved_;  // what move_numbers() computed
   std::vector<OperandFacts> facts_;
+  std::deque<ShapeData> renamed_;           // elements of operands, by their names
   std::vector<Precondition> held_;          // that this block and those around it demand or check
-  std::vector<std::pair<Dim, Dim>> named_;  // large sizes that symbols were bound to, likewise
+  std::vector<std::pair<Dim, Dim>> named_;  // sizes that symbols were bound to, likewise
   std::vector<Binding> to_insert_;          // before the binding at work
   const Binding* at_work_ = nullptr;
   std::vector<bool> visible_;  // by ValueId: defined so far, in this block or around it

@@ -37,7 +37,7 @@ FunctionInferrer::FunctionInferrer(ModuleInference& owner, Function& function,
 
 void FunctionInferrer::run() {
   find_openers(function_.body);
-  LargeSizes known;
+  NamedSizes known;
   find_names(function_.body, known);
   find_declared();
   // A narrowed range decides more, so types are computed anew with it.
@@ -70,7 +70,7 @@ void FunctionInferrer::infer_block(Block& block) {
     const Binding* around = std::exchange(at_work_, &binding);
     infer_binding(binding);
     keep_names(binding);
-    name_large_sizes(binding);
+    name_sizes(binding);
     at_work_ = around;
     const auto place = block.bindings.begin() + static_cast<std::ptrdiff_t>(i);
     i += to_insert_.size();
@@ -106,6 +106,7 @@ void FunctionInferrer::infer_binding(Binding& binding) {
   for (std::string& name : bound_by(binding)) bound_.insert(std::move(name));
   if (kind_ == Kind::Function) require_known_symbols(binding);
   facts_.clear();
+  renamed_.clear();
   for (const ValueId operand : binding.operands) facts_.push_back(facts_of(operand));
   RuleResult rule = apply_shape_rule(function_, binding, facts_, function_.symbols);
   if (rule.types.size() != binding.results.size()) {
@@ -252,9 +253,15 @@ void FunctionInferrer::move_numbers(const Binding& binding) {
   if (moved.numbers) constants_[result] = &moved_.emplace_back(*std::move(moved.numbers));
 }
 
-OperandFacts FunctionInferrer::facts_of(ValueId id) const {
+OperandFacts FunctionInferrer::facts_of(ValueId id) {
   if (id == no_value) return {};
-  return {&function_.values[id].type, &result_.shape_data[id], constants_[id]};
+  const ShapeData* elements = &result_.shape_data[id];
+  if (!named_.empty() && *elements) {
+    std::vector<Dim>& renamed = renamed_.emplace_back(**elements).value();
+    for (Dim& element : renamed) element = by_names(element);
+    elements = &renamed_.back();
+  }
+  return {&function_.values[id].type, elements, constants_[id]};
 }
 
 void FunctionInferrer::require_known_symbols(const Binding& binding) const {
@@ -280,6 +287,8 @@ void FunctionInferrer::set(ValueId id, Type type, ShapeData shape_data) {
 
 void FunctionInferrer::decide(const Binding& binding, Precondition precondition,
                               std::int32_t argument, std::int32_t axis) {
+  precondition.left = by_names(precondition.left);
+  precondition.right = by_names(precondition.right);
   Proof proof = prove(precondition, function_.symbols);
   if (proof == Proof::Yes) return;
   if (proof == Proof::No) contradiction(binding, precondition);

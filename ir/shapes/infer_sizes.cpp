@@ -1,10 +1,18 @@
-// Sizes of tensors as expressions too large to carry along.
+// Sizes of tensors that are too large to carry along as expressions, or elements of tensors.
 #include <algorithm>
 #include <utility>
 
 #include "ir/shapes/function_inference.h"
 
 namespace anydim::ir {
+
+namespace {
+
+bool needs_name(const Dim& size) {
+  return size.kind() == Dim::Kind::Value || size.size() > largest_carried_size;
+}
+
+}  // namespace
 
 ValueId FunctionInferrer::add_value(const std::string& name, Type type) {
   const ValueId id = function_.add_value(name, std::move(type));
@@ -15,32 +23,33 @@ ValueId FunctionInferrer::add_value(const std::string& name, Type type) {
 }
 
 // What is computed of a large extent would be larger still, without end: exporters of detectors
-// clamp, pad and divide the sizes of one step in the next. So a symbol is bound to it, which is
-// what everything after mentions; a large element of a tensor stands for itself.
-void FunctionInferrer::name_large_sizes(const Binding& binding) {
+// clamp, pad and divide the sizes of one step in the next. And of an element of a tensor nobody
+// knows that it is not negative. So a symbol is bound to such an extent, which is what everything
+// after mentions; a large element of a tensor stands for itself.
+void FunctionInferrer::name_sizes(const Binding& binding) {
   if (kind_ != Kind::Function) return;
   if (binding.op == Op::bind) return note_name(binding);
   for (const ValueId id : binding.results) {
     if (!function_.values[id].type.is_tensor()) continue;
     for (std::size_t axis = 0; axis < function_.tensor_type(id).rank(); ++axis) {
-      const Dim extent = function_.tensor_type(id).dims[axis];
-      if (extent.size() <= largest_carried_size) continue;
-      const Dim symbol = bound_to(extent, id, binding.source);
-      function_.values[id].type.tensor.dims[axis] = symbol;
+      Dim extent = by_names(function_.tensor_type(id).dims[axis]);
+      if (needs_name(extent)) extent = bound_to(extent, id, binding.source);
+      function_.values[id].type.tensor.dims[axis] = extent;
     }
     ShapeData& elements = result_.shape_data[id];
     if (!elements || info(binding.op).has(traits::literal)) continue;
     for (std::size_t i = 0; i < elements->size(); ++i) {
       Dim& element = (*elements)[i];
-      if (element.size() <= largest_carried_size) continue;
-      element = named(element).value_or(Dim::value(id, static_cast<std::int64_t>(i)));
+      if (!needs_name(element)) continue;
+      const Dim itself = Dim::value(id, static_cast<std::int64_t>(i));
+      element = named(element).value_or(element.kind() == Dim::Kind::Value ? element : itself);
     }
   }
 }
 
-void FunctionInferrer::find_names(const Block& block, LargeSizes& known) {
+void FunctionInferrer::find_names(const Block& block, NamedSizes& known) {
   for (const Binding& binding : block.bindings) {
-    if (binding.op == Op::dim && binding.dims[0].size() > largest_carried_size)
+    if (binding.op == Op::dim && needs_name(binding.dims[0]))
       known.values.insert(binding.results[0]);
     if (binding.op == Op::bind && known.values.contains(binding.operands[0]))
       known.names.insert(binding.dims[0].leaf().symbol);
@@ -78,6 +87,13 @@ std::optional<Dim> FunctionInferrer::named(const Dim& size) const {
   return found == named_.end() ? std::nullopt : std::optional(found->second);
 }
 
+// Elements of tensors by the symbols that were bound to them.
+Dim FunctionInferrer::by_names(const Dim& dim) const {
+  if (named_.empty() || dim.is_constant()) return dim;
+  return dim.substitute(
+      [&](const DimLeaf& leaf) { return leaf.is_element() ? named(Dim::of(leaf)) : std::nullopt; });
+}
+
 // `value` is the one that has the size, and whose scope the symbol shares.
 Dim FunctionInferrer::bound_to(const Dim& size, ValueId value, const std::string& source) {
   if (const auto known = named(size)) return *known;
@@ -89,10 +105,12 @@ Dim FunctionInferrer::bound_to(const Dim& size, ValueId value, const std::string
   opener_of_.emplace(name, value);
   bound_.insert(name);
   Binding computed{.op = Op::dim, .dims = {size}, .source = source};
-  computed.results = {add_value("size", TensorType{DType::I64, {}})};
+  computed.results = {
+      add_value(function_.values[value].name + "_extent", TensorType{DType::I64, {}})};
   result_.shape_data[computed.results[0]] = std::vector{size};
   visible_[computed.results[0]] = true;
-  Binding bind{.op = Op::bind, .operands = computed.results, .dims = {symbol, most}};
+  Binding bind{
+      .op = Op::bind, .operands = computed.results, .dims = {symbol, most}, .source = source};
   to_insert_.push_back(std::move(computed));
   to_insert_.push_back(std::move(bind));
   named_.emplace_back(size, symbol);
@@ -102,7 +120,7 @@ Dim FunctionInferrer::bound_to(const Dim& size, ValueId value, const std::string
 // A bind of an earlier inference, or of a module's author.
 void FunctionInferrer::note_name(const Binding& bind) {
   const ShapeData& bound = result_.shape_data[bind.operands[0]];
-  if (bound && bound->size() == 1 && bound->front().size() > largest_carried_size)
+  if (bound && bound->size() == 1 && needs_name(bound->front()))
     named_.emplace_back(bound->front(), bind.dims[0]);
 }
 

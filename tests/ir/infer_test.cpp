@@ -105,12 +105,15 @@ TEST(Infer, ExtentsAreNotNegative) {
       %a = dyn.full(constant(f32 () [1]), %size)
       %flat = dyn.reshape(%a, shape(value(%size, 0) * value(%size, 1)))
       %b = dyn.reshape(%flat, shape_of(%a))
-      return strided_slice(%b) {starts = (0), ends = (9223372036854775807), axes = (0)}
+      %c = strided_slice(%b) {starts = (0), ends = (9223372036854775807), axes = (0)}
+      return %c, %flat
     })");
   infer_types(module);
   const Function& function = module.functions[0];
   EXPECT_EQ(print(function, function.values[function.body.results[0]].type),
-            "Tensor[(value(%size, 0), value(%size, 1)), f32]");
+            "Tensor[(d, d_1), f32]");
+  EXPECT_EQ(print(function, function.values[function.body.results[1]].type),
+            "Tensor[(d*d_1), f32]");
 }
 
 TEST(Infer, AnUnknownDimNeedsNoCheckAgainstItself) {

@@ -254,5 +254,23 @@ TEST(Simplify, EmptyLoopsGiveNoKnowledgeElsewhere) {
   EXPECT_EQ(simplify(max(s, 1) + j, symbols), s + j);
 }
 
+// A loop that runs tells as much of sizes that are divided, as strides of convolutions divide them.
+TEST(Simplify, LoopsOverQuotientsAreNotEmpty) {
+  SymbolTable symbols;
+  const Dim rows = ceil_div(s, 16), columns = floor_div(t - 1, 2) + 1;
+  symbols.declare("s", range(0, 512));
+  symbols.declare("t", range(0, 512));
+  symbols.declare("m", below(384 * rows * columns));
+  symbols.declare("j", below(columns));
+  EXPECT_EQ(simplify(floor_div(m, rows * columns) * rows * columns +
+                         mod(floor_div(m, columns), rows) * columns + mod(m, columns),
+                     symbols),
+            m);
+  EXPECT_EQ(simplify(max(t, 1) + j, symbols), t + j);
+  EXPECT_EQ(simplify(max(t, 2) + j, symbols), max(t, 2) + j);
+  // Nothing where no loop is mentioned.
+  EXPECT_EQ(simplify(max(rows, 1), symbols), max(rows, 1));
+}
+
 }  // namespace
 }  // namespace anydim::ir

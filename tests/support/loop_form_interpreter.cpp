@@ -486,9 +486,24 @@ std::vector<Tensor> run_regions(const Module& module, std::vector<Tensor> inputs
   SymbolValues symbols = bind_symbols(main, inputs);
   std::map<ValueId, Tensor> values;
   for (std::size_t i = 0; i < inputs.size(); ++i) values[main.body.parameters[i]] = inputs[i];
+  const auto value_of = [&](const Dim& dim) {
+    return dim.evaluate([&](const DimLeaf& leaf) {
+      return leaf.is_symbol() ? symbols.at(leaf.symbol)
+                              : values.at(leaf.value).integer_at(leaf.element);
+    });
+  };
   for (const Binding& binding : main.body.bindings) {
     if (binding.op == Op::constant) {
       values[binding.results[0]] = tensor_attribute(binding, "value");
+      continue;
+    }
+    if (binding.op == Op::dim) {
+      values[binding.results[0]] =
+          Tensor::of(DType::I64, {}, std::vector{value_of(binding.dims[0])});
+      continue;
+    }
+    if (binding.op == Op::bind) {
+      symbols[binding.dims[0].leaf().symbol] = values.at(binding.operands[0]).integer_at(0);
       continue;
     }
     if (binding.op == Op::check) continue;  // holds for the inputs that callers give
@@ -497,11 +512,7 @@ std::vector<Tensor> run_regions(const Module& module, std::vector<Tensor> inputs
     std::vector<Tensor> operands;
     std::vector<std::int64_t> arguments;
     for (ValueId operand : binding.operands) operands.push_back(values.at(operand));
-    for (const Dim& dim : binding.dims)
-      arguments.push_back(dim.evaluate([&](const DimLeaf& leaf) {
-        return leaf.is_symbol() ? symbols.at(leaf.symbol)
-                                : values.at(leaf.value).integer_at(leaf.element);
-      }));
+    for (const Dim& dim : binding.dims) arguments.push_back(value_of(dim));
     const auto form = loop_form_of(region);
     if (to_string(*form) != to_string(derive_loop_form(region)))
       throw std::logic_error("the form that a region carries is not its body's:\n" +

@@ -120,6 +120,9 @@ std::vector<ValueId> Builder::structure(Binding binding, std::size_t result_coun
       know(result, std::move(inference.functions[0].shape_data[result]), exact);
     }
   } else {
+    // Sizes that inference binds symbols to.
+    for (auto id = static_cast<ValueId>(function_.values.size()); id < inferred.values.size(); ++id)
+      hidden_.insert(id);
     function_ = std::move(inferred);
     block_ = &function_.body;
     callees_.assign(std::make_move_iterator(module.functions.begin() + 1),
