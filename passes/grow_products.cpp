@@ -12,6 +12,9 @@ using namespace ir;
 
 namespace {
 
+// Of an activation that reads its operand several times; the longest, Mish, has eight.
+constexpr std::size_t most_between = 24;
+
 class Grower {
  public:
   explicit Grower(const FusionBlock& block)
@@ -32,10 +35,10 @@ class Grower {
     Members members{anchor};
     ValueId frontier = block_.binding(anchor).results[0];
     while (members.size() < most_members) {
-      const auto next = next_user(members, frontier);
+      const auto next = next_users(members, frontier);
       if (!next) break;
-      members.insert(*next);
-      frontier = block_.binding(*next).results[0];
+      members.insert(next->begin(), next->end());
+      frontier = block_.binding(*next->rbegin()).results[0];
     }
     add_narrowings(members, frontier);
     add_extremes(members, frontier);
@@ -47,25 +50,44 @@ class Grower {
         members, [&](std::size_t member) { return is_product(block_.binding(member).op); });
   }
 
-  std::optional<std::size_t> next_user(const Members& members, ValueId frontier) const {
-    // What is kept anyway is read back by whoever needs it; going on would only write a second
-    // result.
-    if (block_.graph().escapes(frontier)) return std::nullopt;
+  // Who reads the frontier, and where several do, what they make of it up to the one in which all
+  // of that meets, as in x * sigmoid(x).
+  std::optional<Members> next_users(const Members& members, ValueId frontier) const {
     const auto& users = block_.graph().users(frontier);
-    if (users.size() != 1 || groups_[users[0]] >= 0) return std::nullopt;
-    const Binding& user = block_.binding(users[0]);
-    if (user.results.size() != 1 || is_product(user.op) || stays_outside(user)) return std::nullopt;
-    if (!is_pointwise(user) && !is_anchor(user.op)) return std::nullopt;
-    if (!block_.facts().joins_rows && is_anchor(user.op) && multiplies(members))
-      return std::nullopt;
-    // Products read the narrow value and widen it themselves.
-    if (is_widening(block_.function(), user) && feeds_product(user.results[0])) return std::nullopt;
-    if (block_.graph().path_around(members, users[0])) return std::nullopt;
-    Members extended = members;
-    extended.insert(users[0]);
+    Members extended = members, next, waiting(users.begin(), users.end());
+    for (ValueId made = frontier; !waiting.empty();) {
+      // What is kept anyway is read back by whoever needs it; going on would only write a second
+      // result.
+      if (block_.graph().escapes(made)) return std::nullopt;
+      const std::size_t user = waiting.extract(waiting.begin()).value();
+      if (!may_follow(extended, user)) return std::nullopt;
+      const Binding& binding = block_.binding(user);
+      if (users.size() > 1 && !info(binding.op).has(traits::elementwise)) return std::nullopt;
+      extended.insert(user);
+      next.insert(user);
+      made = binding.results[0];
+      if (waiting.empty()) break;
+      if (next.size() == most_between) return std::nullopt;
+      const auto& readers = block_.graph().users(made);
+      waiting.insert(readers.begin(), readers.end());
+    }
+    if (next.empty()) return std::nullopt;
     block_.add_literals(extended);
-    if (!block_.has_form(extended, {user.results[0]})) return std::nullopt;
-    return users[0];
+    if (!block_.has_form(extended, {block_.binding(*next.rbegin()).results[0]}))
+      return std::nullopt;
+    return next;
+  }
+
+  bool may_follow(const Members& members, std::size_t position) const {
+    const Binding& user = block_.binding(position);
+    if (groups_[position] >= 0 || user.results.size() != 1 || is_product(user.op) ||
+        stays_outside(user))
+      return false;
+    if (!is_pointwise(user) && !is_anchor(user.op)) return false;
+    if (!block_.facts().joins_rows && is_anchor(user.op) && multiplies(members)) return false;
+    // Products read the narrow value and widen it themselves.
+    if (is_widening(block_.function(), user) && feeds_product(user.results[0])) return false;
+    return !block_.graph().path_around(members, position);
   }
 
   // Directly or through views.
