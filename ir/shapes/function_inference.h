@@ -23,6 +23,7 @@ class ModuleInference {
   explicit ModuleInference(Module& module);
   void infer_callee(std::size_t index);
   InferenceResult run();
+  const FunctionInference& of_function(std::size_t index) const { return result_.functions[index]; }
   void warn(std::string warning) { result_.warnings.push_back(std::move(warning)); }
 
   Module& module;
@@ -114,7 +115,8 @@ class FunctionInferrer {
   void require_range(const Binding& binding, const Function& callee, const std::string& name,
                      const Dim& dim);
   void instantiate(Binding& binding, const Function& callee,
-                   const std::map<std::string, Dim>& bound);
+                   const std::map<std::string, Dim>& bound,
+                   const std::map<std::string, Dim>& elements);
 
   // ---- infer_values.cpp: lists, tuples, function values
   void infer_value(Binding& binding);

@@ -58,6 +58,8 @@ void FunctionInferrer::run() {
       narrowed_ = true;
     }
   } while (narrowed_);
+  for (const auto& [size, symbol] : named_)
+    if (size.kind() == Dim::Kind::Value) result_.named_elements.emplace(symbol.leaf().symbol, size);
   if (!to_check_.empty()) insert_checks(function_.body);
   for (Value& value : function_.values) value.declared = Value::Declared::Nothing;
   if (kind_ == Kind::Function) remove_unused_unbacked_symbols();

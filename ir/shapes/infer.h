@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct FunctionInference {
   std::vector<ShapeData> shape_data;      // indexed by ValueId
   std::vector<Requirement> requirements;  // in program order, each precondition once in every block
                                           // that relies on it and those around it
+  std::map<std::string, Dim> named_elements;  // symbols that extents which are elements of tensors
+                                              // were bound to
 };
 
 // A type that the module declares of a value (Value::declared) is proven, and nothing comes of it;

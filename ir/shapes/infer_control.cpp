@@ -217,7 +217,7 @@ void FunctionInferrer::infer_call(Binding& binding) {
   for (std::size_t i = 0; i < binding.operands.size(); ++i)
     bind_argument(binding, callee, i, bound);
   for (const auto& [name, dim] : bound) require_range(binding, callee, name, dim);
-  instantiate(binding, callee, bound);
+  instantiate(binding, callee, bound, owner_.of_function(binding.callee).named_elements);
 }
 
 void FunctionInferrer::bind_argument(const Binding& binding, const Function& callee,
@@ -256,7 +256,8 @@ void FunctionInferrer::require_range(const Binding& binding, const Function& cal
 
 // Result types of a callee in the caller's terms; what the callee opened itself is unknown here.
 void FunctionInferrer::instantiate(Binding& binding, const Function& callee,
-                                   const std::map<std::string, Dim>& bound) {
+                                   const std::map<std::string, Dim>& bound,
+                                   const std::map<std::string, Dim>& elements) {
   const auto argument_of = [&](ValueId id) -> std::optional<ValueId> {
     const auto found = std::ranges::find(callee.body.parameters, id);
     if (found == callee.body.parameters.end()) return std::nullopt;
@@ -274,7 +275,8 @@ void FunctionInferrer::instantiate(Binding& binding, const Function& callee,
     // Nothing if it mentions what the callee opened.
     const auto local_dim = [&](const Dim& dim) -> std::optional<Dim> {
       bool escapes = false;
-      const Dim local = dim.substitute([&](const DimLeaf& leaf) -> std::optional<Dim> {
+      const Dim named = elements.empty() ? dim : dim.substitute(elements);
+      const Dim local = named.substitute([&](const DimLeaf& leaf) -> std::optional<Dim> {
         if (leaf.is_symbol()) {
           const auto found = bound.find(leaf.symbol);
           if (found != bound.end()) return found->second;
@@ -319,7 +321,7 @@ void FunctionInferrer::infer_region(Binding& binding) {
   }
   std::map<std::string, Dim> bound;
   for (std::size_t i = 0; i < names.size(); ++i) bound.emplace(names[i], binding.dims[i]);
-  instantiate(binding, body, bound);
+  instantiate(binding, body, bound, {});
 }
 
 }  // namespace anydim::ir

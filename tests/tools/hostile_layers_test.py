@@ -72,7 +72,7 @@ class Recurrent(Layers):
             self.cell(op, weights={"H": (1, 2, 1, 2)})
             self.refused(
                 4,
-                f"transpose 'the_{op}' (%o0.22): the permutation has 2 axes, but operand 0 (%o0.21) has rank 3.\n",
+                f"transpose 'the_{op}' (%o0.20): the permutation has 2 axes, but operand 0 (%o0.19) has rank 3.\n",
                 "opt", "m.onnx")
 
     def test_operands_of_another_batch_are_not_broadcast(self):
