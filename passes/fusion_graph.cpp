@@ -82,6 +82,9 @@ void collect_reads(const Binding& binding, std::set<ValueId>& reads) {
 // Sizes that control flow, bind and check_shape make known come before whoever mentions them, and
 // values before the blocks that read them.
 void FusionGraph::find_openers(const Function& function) {
+  std::set<DimLeaf> known;  // before anything runs
+  for (const ValueId parameter : function.body.parameters)
+    for (const Dim& dim : function.values[parameter].type.tensor.dims) dim.collect_leaves(known);
   std::map<DimLeaf, std::size_t> opened;
   for (std::size_t i = 0; i < block_.bindings.size(); ++i) {
     const Binding& binding = block_.bindings[i];
@@ -94,8 +97,9 @@ void FusionGraph::find_openers(const Function& function) {
           openers_.emplace_back(static_cast<std::size_t>(source), i);
       } else if (auto found = opened.find(leaf); found != opened.end()) {
         openers_.emplace_back(found->second, i);
-      } else if (info(binding.op).has(traits::control) || binding.op == Op::bind ||
-                 binding.op == Op::check_shape) {
+      } else if (!known.contains(leaf) &&
+                 (info(binding.op).has(traits::control) || binding.op == Op::bind ||
+                  binding.op == Op::check_shape)) {
         opened.emplace(leaf, i);
       }
     }
