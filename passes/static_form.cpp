@@ -201,12 +201,9 @@ std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding
   const TensorType* type = tensor_of(facts, binding.results[0]);
   if (!shape_data || type == nullptr || type->rank() > 1) return std::nullopt;
   // An element whose expression was too large stands for itself.
-  if (std::ranges::any_of(*shape_data, [&](const Dim& element) {
-        return std::ranges::any_of(element.leaves(), [&](const DimLeaf& leaf) {
-          return leaf.is_element() && leaf.value == binding.results[0];
-        });
-      }))
-    return std::nullopt;
+  for (std::size_t i = 0; i < shape_data->size(); ++i)
+    if ((*shape_data)[i] == Dim::value(binding.results[0], static_cast<std::int64_t>(i)))
+      return std::nullopt;
   Binding literal{.results = binding.results, .source = binding.source};
   if (all_constant(*shape_data)) {
     literal.op = Op::constant;

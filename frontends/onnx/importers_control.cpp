@@ -80,14 +80,11 @@ std::vector<ValueId> scan(Node& node, const std::vector<ValueId>& states,
     carried.push_back(node.emit_list(Op::list, {}, 1, DType::F32));
   }
   Node::Loop loop(node, trips, ir::no_value, carried);
-  const ValueId i = loop.round();
   const std::vector<ValueId> entering = loop.carried();
   std::vector<ValueId> arguments(entering.begin(),
                                  entering.begin() + static_cast<std::ptrdiff_t>(states.size()));
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    ValueId index = i;
-    if (sides.input_directions[k] != 0)
-      index = node.emit(Op::sub, {node.emit(Op::sub, {trips, i}), node.scalar(DType::I64, 1)});
+    const ValueId index = sides.input_directions[k] != 0 ? loop.round_from_end() : loop.round();
     arguments.push_back(node.emit(Op::gather, {inputs[k], index}, {{"axis", sides.input_axes[k]}}));
   }
   const std::vector<ValueId> given = node.graph("body", arguments);

@@ -178,10 +178,7 @@ class Recurrent {
     for (const std::size_t operand : state_operands_)
       initial.push_back(initial_state(operand, direction));
     Node::Loop loop(node_, steps_, ir::no_value, initial);
-    ValueId step = loop.round();
-    if (reversed(direction))
-      step =
-          node_.emit(Op::sub, {node_.emit(Op::sub, {steps_, step}), node_.scalar(DType::I64, 1)});
+    const ValueId step = reversed(direction) ? loop.round_from_end() : loop.round();
     const Values states = loop.carried();
     Values next = cell(direction,
                        node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), states);

@@ -129,6 +129,7 @@ void import_sequence_map(Node& node) {
   for (std::size_t o = 0; o < node.output_count(); ++o)
     carried.push_back(node.emit_list(Op::list, {}, 1, DType::F32));
   Node::Loop loop(node, trips, ir::no_value, carried);
+  const std::vector<ValueId> entering = loop.carried();
   std::vector<ValueId> arguments;
   for (const ValueId operand : operands)
     arguments.push_back(node.lists(operand) == 0
@@ -142,7 +143,7 @@ void import_sequence_map(Node& node) {
   std::vector<ValueId> yielded{loop.goes_on()};
   for (std::size_t o = 0; o < given.size(); ++o)
     yielded.push_back(
-        node.emit_list(Op::list_insert, {loop.carried()[o], given[o]}, 1, node.dtype(given[o])));
+        node.emit_list(Op::list_insert, {entering[o], given[o]}, 1, node.dtype(given[o])));
   const std::vector<ValueId> results = loop.close(yielded);
   for (std::size_t o = 0; o < results.size(); ++o) node.output(o, results[o]);
 }

@@ -241,8 +241,8 @@ void import_cumulative_product(Node& node) {
       node.emit(Op::concat, {extent(Op::less), extent(Op::greater)}, {{"axis", std::int64_t{0}}});
   const ValueId start = node.emit(Op::dyn_full, {node.scalar(dtype, 1), start_shape});
   Node::Loop loop(node, steps, no_value, {start});
-  const ValueId i = loop.round(), before = loop.carried()[0];
-  const ValueId step = reverse ? node.emit(Op::sub, {node.emit(Op::sub, {steps, i}), unit}) : i;
+  const ValueId before = loop.carried()[0];
+  const ValueId step = reverse ? loop.round_from_end() : loop.round();
   const ValueId after = node.emit(
       Op::mul, {before, node.emit(Op::gather, {middle, step}, {{"axis", std::int64_t{1}}})});
   const ValueId out = exclusive ? before : after;

@@ -289,6 +289,11 @@ Node::Loop::Loop(Node& node, ir::ValueId trips, ir::ValueId condition,
 
 Node::Loop::~Loop() { node_.builder_.rounds().pop_back(); }
 
+ir::ValueId Node::Loop::round_from_end() {
+  const ir::ValueId left = node_.emit(ir::Op::sub, {operands_[0], round()});
+  return node_.emit(ir::Op::sub, {left, node_.scalar(ir::DType::I64, 1)});
+}
+
 std::vector<ir::ValueId> Node::Loop::close(std::vector<ir::ValueId> next) {
   const std::vector<ir::ValueId> like(next.begin() + 1, next.end());
   std::vector<ir::Block> body;

@@ -154,6 +154,7 @@ class Node {
     // Of the body: the number of the round, whether the loop goes on, the carried values.
     const std::vector<ir::ValueId>& parameters() const { return parameters_; }
     ir::ValueId round() const { return parameters_[0]; }
+    ir::ValueId round_from_end();  // trips - 1 in the first round
     ir::ValueId goes_on() const { return parameters_[1]; }
     std::vector<ir::ValueId> carried() const {
       return {parameters_.begin() + 2, parameters_.end()};

@@ -89,7 +89,7 @@ class FunctionInferrer {
     std::set<std::string, std::less<>> names;  // that are bound to them
   };
   void find_names(const Block& block, NamedSizes& known);
-  void keep_names(const Binding& binding);
+  std::optional<Dim> kept_name(ValueId value, std::size_t axis) const;
   void name_sizes(const Binding& binding);
   std::optional<Dim> named(const Dim& size) const;
   Dim by_names(const Dim& dim) const;

@@ -71,7 +71,6 @@ void FunctionInferrer::infer_block(Block& block) {
     Binding& binding = block.bindings[i];
     const Binding* around = std::exchange(at_work_, &binding);
     infer_binding(binding);
-    keep_names(binding);
     name_sizes(binding);
     at_work_ = around;
     const auto place = block.bindings.begin() + static_cast<std::ptrdiff_t>(i);

@@ -81,9 +81,9 @@ Binding FunctionInferrer::check_of_demand(ValueId& place, const std::string& sou
   Binding check{.op = Op::check_shape, .results = {id}, .dims = demanded.dims, .source = source};
   check.attributes.emplace(
       "what", fmt::format("%{}, declared {}", name, print(function_, declared_.at(id))));
-  place = function_.add_value(name + "_found", to_check_.at(id));
+  place = add_value(name + "_found", to_check_.at(id));
   check.operands = {place};
-  result_.shape_data.push_back(result_.shape_data[id]);
+  result_.shape_data[place] = result_.shape_data[id];
   for (Requirement& requirement : result_.requirements)
     if (requirement.value == id) requirement.value = place;
   return check;

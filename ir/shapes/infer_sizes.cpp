@@ -32,7 +32,10 @@ void FunctionInferrer::name_sizes(const Binding& binding) {
   for (const ValueId id : binding.results) {
     if (!function_.values[id].type.is_tensor()) continue;
     for (std::size_t axis = 0; axis < function_.tensor_type(id).rank(); ++axis) {
-      Dim extent = by_names(function_.tensor_type(id).dims[axis]);
+      Dim extent = function_.tensor_type(id).dims[axis];
+      if (extent.is_constant()) continue;
+      const auto kept = kept_name(id, axis);
+      extent = kept ? *kept : by_names(extent);
       if (needs_name(extent)) extent = bound_to(extent, id, binding.source);
       function_.values[id].type.tensor.dims[axis] = extent;
     }
@@ -68,18 +71,10 @@ void FunctionInferrer::find_names(const Block& block, NamedSizes& known) {
 
 // By what passes have simplified since, a size that has a name may be another expression, large or
 // not. Literals and other types mention the symbol, so it stays.
-void FunctionInferrer::keep_names(const Binding& binding) {
-  if (named_places_.empty()) return;
-  for (const ValueId id : binding.results) {
-    if (!function_.values[id].type.is_tensor()) continue;
-    std::vector<Dim>& dims = function_.values[id].type.tensor.dims;
-    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-      const auto name = named_places_.find({id, axis});
-      if (name != named_places_.end() && !dims[axis].is_constant() &&
-          bound_.contains(name->second.leaf().symbol))
-        dims[axis] = name->second;
-    }
-  }
+std::optional<Dim> FunctionInferrer::kept_name(ValueId value, std::size_t axis) const {
+  const auto name = named_places_.find({value, axis});
+  const bool bound = name != named_places_.end() && bound_.contains(name->second.leaf().symbol);
+  return bound ? std::optional(name->second) : std::nullopt;
 }
 
 std::optional<Dim> FunctionInferrer::named(const Dim& size) const {
@@ -100,20 +95,19 @@ Dim FunctionInferrer::bound_to(const Dim& size, ValueId value, const std::string
   const std::int64_t most =
       std::clamp<std::int64_t>(bounds(size, function_.symbols).high, 0, default_symbol_maximum);
   const Dim symbol = function_.symbols.fresh("d");
-  const std::string& name = symbol.leaf().symbol;
-  function_.symbols.declare(name, info_of({{}, most}, function_.symbols));
-  opener_of_.emplace(name, value);
-  bound_.insert(name);
+  SymbolInfo info;
+  info.unbacked = true;
+  function_.symbols.declare(symbol.leaf().symbol, info);
+  opener_of_.emplace(symbol.leaf().symbol, value);
   Binding computed{.op = Op::dim, .dims = {size}, .source = source};
-  computed.results = {
-      add_value(function_.values[value].name + "_extent", TensorType{DType::I64, {}})};
-  result_.shape_data[computed.results[0]] = std::vector{size};
-  visible_[computed.results[0]] = true;
+  computed.results = {add_value(function_.values[value].name + "_extent", Type())};
   Binding bind{
       .op = Op::bind, .operands = computed.results, .dims = {symbol, most}, .source = source};
+  infer_binding(computed);
+  infer_binding(bind);
+  note_name(bind);
   to_insert_.push_back(std::move(computed));
   to_insert_.push_back(std::move(bind));
-  named_.emplace_back(size, symbol);
   return symbol;
 }
 
