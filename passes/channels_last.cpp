@@ -52,6 +52,25 @@ std::vector<T> in_order(const std::vector<T>& items, const Axes& order) {
 
 bool is_in_place(const Axes& order) { return std::ranges::is_sorted(order); }
 
+// The axes in the order in which they lie, without those of 1, which lie anywhere.
+Axes that_lie(const Dims& dims, Axes order) {
+  std::erase_if(order, [&](std::size_t axis) { return dims[axis].is_constant(1); });
+  return order;
+}
+
+// The same order in memory with dims of 1 where a layout with the innermost channels has them: in
+// front of the axis behind them, and of the innermost.
+Axes with_ones_placed(const Dims& dims, const Axes& order) {
+  Axes result = that_lie(dims, order);
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!dims[axis].is_constant(1)) continue;
+    const auto end = result.empty() ? result.end() : std::prev(result.end());
+    result.insert(std::find_if(result.begin(), end, [&](std::size_t one) { return one > axis; }),
+                  axis);
+  }
+  return result;
+}
+
 // A constant's elements as if it had `dims`, these in another order; written when they are read.
 class Reordered : public TensorSource {
  public:
@@ -157,6 +176,10 @@ class Layout {
         }
         if (info(binding.op).has(traits::moves)) moves_.emplace(binding.results[0], binding);
       }
+      if (binding.op == Op::split && laid(binding.operands[0]) != nullptr) {
+        split(binding, made);
+        continue;
+      }
       const std::vector<ValueId> results = binding.results;
       const std::string source = binding.source;
       made.push_back(std::move(binding));
@@ -174,16 +197,17 @@ class Layout {
   std::set<ValueId> started_in_vain() const {
     std::set<ValueId> found;
     std::ranges::set_difference(turned_, used_, std::inserter(found, found.end()));
+    const auto read = [&](ValueId value) {
+      const Laid* x = value == no_value ? nullptr : laid(value);
+      if (x != nullptr && !is_in_place(that_lie(dims(value), x->order)))
+        found.insert(x->starts.begin(), x->starts.end());
+    };
     const auto look = [&](const auto& self, const Block& block) -> void {
       for (const Binding& binding : block.bindings) {
-        for (const ValueId operand : binding.operands)
-          if (const auto view = laid_.find(operand); view != laid_.end())
-            found.insert(view->second.starts.begin(), view->second.starts.end());
+        for (const ValueId operand : binding.operands) read(operand);
         for (const Block& inner : binding.blocks) {
           self(self, inner);
-          for (const ValueId result : inner.results)
-            if (const auto view = laid_.find(result); view != laid_.end())
-              found.insert(view->second.starts.begin(), view->second.starts.end());
+          for (const ValueId result : inner.results) read(result);
         }
       }
     };
@@ -241,6 +265,13 @@ class Layout {
     const auto found = laid_.find(value);
     return found == laid_.end() ? nullptr : &found->second;
   }
+  // The value in memory whose dim order[i] is dim i of what is asked for; no_value: none lies so.
+  ValueId in_order_of(ValueId value, const Axes& order, BindingWriter& writer) const {
+    const Laid* x = laid(value);
+    if (x == nullptr || that_lie(dims(value), x->order) != that_lie(dims(value), order))
+      return no_value;
+    return x->order == order ? x->value : writer.reshaped(x->value, in_order(dims(value), order));
+  }
   const Tensor* constant(ValueId value) const {
     const auto found = constants_.find(value);
     return found == constants_.end() ? nullptr : &found->second;
@@ -279,6 +310,8 @@ class Layout {
     if (binding.op == Op::windows) return windows(binding, *x, writer);
     if (binding.op == Op::pad || binding.op == Op::strided_slice)
       return Laid{along_axes(binding, *x, writer), x->order, x->starts};
+    if (binding.op == Op::resize || binding.op == Op::dyn_resize)
+      return resized(binding, *x, writer);
     return std::nullopt;
   }
 
@@ -305,6 +338,50 @@ class Layout {
     const ValueId result = moved.results[0];
     writer.push(std::move(moved));
     return result;
+  }
+
+  // Scales and sizes go with the dims.
+  Laid resized(const Binding& binding, const Laid& x, BindingWriter& writer) {
+    Binding moved = binding;
+    moved.operands[1] = vector_in(x.order, binding.operands[1], writer);
+    if (binding.op == Op::dyn_resize)
+      moved.operands[2] = writer.shape(in_order(dims(binding.results[0]), x.order));
+    else
+      moved.attributes.insert_or_assign("sizes",
+                                        in_order(integers_attribute(binding, "sizes"), x.order));
+    return {along_axes(moved, x, writer), x.order, x.starts};
+  }
+
+  // A vector of f32 with an element for each dim.
+  ValueId vector_in(const Axes& order, ValueId vector, BindingWriter& writer) const {
+    const std::vector<std::int64_t> extents{static_cast<std::int64_t>(order.size())};
+    if (const Tensor* known = constant(vector); known != nullptr) {
+      const Tensor opened = known->opened();
+      const auto elements = opened.as<float>();
+      return writer.constant(Tensor::of<float>(
+          DType::F32, extents, in_order(std::vector(elements.begin(), elements.end()), order)));
+    }
+    return writer.gathered(
+        vector, writer.constant(Tensor::of<std::int64_t>(DType::I64, extents, integers(order))));
+  }
+
+  void split(const Binding& binding, std::vector<Binding>& made) {
+    const Laid x = *laid(binding.operands[0]);
+    BindingWriter writer(function_, made, binding.source,
+                         function_.values[binding.operands[0]].name + "_laid");
+    Binding moved = binding;
+    moved.operands[0] = x.value;
+    moved.attributes.insert_or_assign("axis", axis_in(binding, x.order));
+    for (ValueId& result : moved.results) result = writer.new_value();
+    const std::vector<ValueId> parts = moved.results;
+    writer.push(std::move(moved));
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      define(binding.results[i], {parts[i], x.order, x.starts}, writer);
+  }
+
+  // The op's axis over dims in `order`.
+  static std::int64_t axis_in(const Binding& binding, const Axes& order) {
+    return static_cast<std::int64_t>(inverse(order)[axis_from_front(binding, order.size())]);
   }
 
   // A window's places stand before what was innermost.
@@ -383,13 +460,14 @@ class Layout {
     for (const auto& [place, i] : begins)
       for (std::size_t axis = groups[i].to_begin; axis < groups[i].to_end; ++axis)
         order.push_back(axis);
-    return Laid{writer.reshaped(x.value, in_order(to, order)), std::move(order), x.starts};
+    order = with_ones_placed(to, order);
+    return Laid{writer.reshaped(x.value, in_order(to, order)), order, x.starts};
   }
 
   // An operand of an op over dims in `order`.
   ValueId in_layout(ValueId operand, const Axes& order, BindingWriter& writer) const {
     if (operand == no_value || dims(operand).empty()) return operand;
-    if (const Laid* x = laid(operand); x != nullptr && x->order == order) return x->value;
+    if (const ValueId same = in_order_of(operand, order, writer); same != no_value) return same;
     Dims whole(order.size() - dims(operand).size(), Dim(1));
     whole.insert(whole.end(), dims(operand).begin(), dims(operand).end());
     const Dims ordered = in_order(whole, order);
@@ -419,8 +497,7 @@ class Layout {
     Binding moved = binding;
     for (ValueId& operand : moved.operands) operand = in_layout(operand, result.order, writer);
     if (binding.op == Op::concat)
-      moved.attributes.insert_or_assign(
-          "axis", static_cast<std::int64_t>(inverse(result.order)[axis_from_front(binding, rank)]));
+      moved.attributes.insert_or_assign("axis", axis_in(binding, result.order));
     result.value = writer.new_value();
     moved.results = {result.value};
     writer.push(std::move(moved));
@@ -440,8 +517,8 @@ class Layout {
                               BindingWriter& writer) const {
     const std::size_t rank = dims(columns).size();
     const Axes turned = last_two_turned(rank);
-    if (const Laid* x = laid(columns); x != nullptr && x->order == turned)
-      return Rows{x->value, weight, x};
+    if (const ValueId value = in_order_of(columns, turned, writer); value != no_value)
+      return Rows{value, weight, laid(columns)};
     const auto reshape = moves_.find(columns);
     if (reshape != moves_.end() && info(reshape->second.op).has(traits::reshapes))
       if (auto rows = rows_of_windows(reshape->second, weight, writer)) return rows;
@@ -484,9 +561,7 @@ class Layout {
       if (&group != &depth)
         if (const auto axes = add(group); !axes || !is_in_place(*axes)) return std::nullopt;
     const auto inner = add(depth);
-    Axes all = x->order;
-    std::erase_if(all, [&](std::size_t axis) { return from[axis].is_constant(1); });
-    if (!inner || all != lying) return std::nullopt;
+    if (!inner || that_lie(from, x->order) != lying) return std::nullopt;
     const Axes turned = last_two_turned(to.size());
     Rows rows{writer.reshaped(x->value, in_order(to, turned)), weight, x};
     if (is_in_place(*inner)) return rows;
