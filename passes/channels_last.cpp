@@ -1,7 +1,6 @@
 #include "passes/channels_last.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
+#include "passes/dim_order.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
 
@@ -25,9 +25,6 @@ using namespace ir;
 
 namespace {
 
-using Dims = std::vector<Dim>;
-using Axes = std::vector<std::size_t>;
-
 // Fewer channels than this fill no vector: their places stay innermost.
 constexpr std::int64_t fewest_channels = 16;
 // A reduction over more places than these, or over who knows how many, reads them where they are
@@ -36,118 +33,6 @@ constexpr std::int64_t fewest_channels = 16;
 constexpr std::int64_t most_reduced = 4096, most_reduced_of_few = 65536, few_channels = 256;
 
 std::vector<std::int64_t> integers(const Axes& axes) { return {axes.begin(), axes.end()}; }
-
-Axes inverse(const Axes& order) {
-  Axes result(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = i;
-  return result;
-}
-
-template <typename T>
-std::vector<T> in_order(const std::vector<T>& items, const Axes& order) {
-  std::vector<T> result;
-  for (const std::size_t axis : order) result.push_back(items[axis]);
-  return result;
-}
-
-bool is_in_place(const Axes& order) { return std::ranges::is_sorted(order); }
-
-// The axes in the order in which they lie, without those of 1, which lie anywhere.
-Axes that_lie(const Dims& dims, Axes order) {
-  std::erase_if(order, [&](std::size_t axis) { return dims[axis].is_constant(1); });
-  return order;
-}
-
-// The same order in memory with dims of 1 where a layout with the innermost channels has them: in
-// front of the axis behind them, and of the innermost.
-Axes with_ones_placed(const Dims& dims, const Axes& order) {
-  Axes result = that_lie(dims, order);
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (!dims[axis].is_constant(1)) continue;
-    const auto end = result.empty() ? result.end() : std::prev(result.end());
-    result.insert(std::find_if(result.begin(), end, [&](std::size_t one) { return one > axis; }),
-                  axis);
-  }
-  return result;
-}
-
-// A constant's elements as if it had `dims`, these in another order; written when they are read.
-class Reordered : public TensorSource {
- public:
-  Reordered(Tensor tensor, const std::vector<std::int64_t>& dims, const Axes& order)
-      : tensor_(std::move(tensor)), extents_(in_order(dims, order)) {
-    std::vector<std::int64_t> strides(dims.size(), 1);
-    for (std::size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
-    strides_ = in_order(strides, order);
-  }
-
-  void read(std::span<std::byte> to) const override {
-    const Tensor opened = tensor_.opened();
-    const std::size_t size = size_of(opened.dtype());
-    std::vector<std::int64_t> index(extents_.size(), 0);
-    std::int64_t from = 0;
-    for (std::size_t place = 0; place < to.size(); place += size) {
-      std::memcpy(to.data() + place, opened.bytes().data() + static_cast<std::size_t>(from) * size,
-                  size);
-      for (std::size_t i = extents_.size(); i-- > 0;) {
-        from += strides_[i];
-        if (++index[i] < extents_[i]) break;
-        from -= strides_[i] * extents_[i];
-        index[i] = 0;
-      }
-    }
-  }
-
- private:
-  Tensor tensor_;
-  std::vector<std::int64_t> extents_, strides_;
-};
-
-// Dims of one shape that hold the same elements as dims of another: a range of each.
-struct Group {
-  std::size_t from_begin = 0, from_end = 0, to_begin = 0, to_end = 0;
-};
-
-// How a reshape puts dims together and takes them apart, in the finest groups.
-std::vector<Group> groups_of(const Dims& from, const Dims& to) {
-  const auto products = [](const Dims& dims) {
-    Dims result{Dim(1)};
-    for (const Dim& dim : dims) result.push_back(result.back() * dim);
-    return result;
-  };
-  const Dims before = products(from), after = products(to);
-  std::vector<Group> groups;
-  std::size_t i = 0, j = 0;
-  while (i < from.size() || j < to.size()) {
-    Group group{i, from.size(), j, to.size()};
-    for (std::size_t a = i + 1, found = 0; a <= from.size() && found == 0; ++a)
-      for (std::size_t b = j + 1; b <= to.size() && found == 0; ++b)
-        if (before[a] == after[b]) group = {i, found = a, j, b};
-    groups.push_back(group);
-    i = group.from_end;
-    j = group.to_end;
-  }
-  return groups;
-}
-
-// The dims of [begin, end) in the order in which they lie, without those of 1; nullopt: other dims
-// lie between them.
-std::optional<Axes> lie_together(const Dims& dims, const Axes& order, std::size_t begin,
-                                 std::size_t end) {
-  Axes found;
-  std::optional<std::size_t> last;
-  std::size_t place = 0;
-  for (const std::size_t axis : order) {
-    if (dims[axis].is_constant(1)) continue;
-    if (axis >= begin && axis < end) {
-      if (last && *last + 1 != place) return std::nullopt;
-      last = place;
-      found.push_back(axis);
-    }
-    ++place;
-  }
-  return found;
-}
 
 class Layout {
  public:
@@ -447,7 +332,7 @@ class Layout {
 
   std::optional<Laid> reshaped(const Binding& binding, const Laid& x, BindingWriter& writer) const {
     const Dims &from = dims(binding.operands[0]), &to = dims(binding.results[0]);
-    const std::vector<Group> groups = groups_of(from, to);
+    const std::vector<DimGroup> groups = groups_of(from, to);
     std::vector<std::pair<std::size_t, std::size_t>> begins;  // of groups, as they lie
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const auto axes = lie_together(from, x.order, groups[i].from_begin, groups[i].from_end);
@@ -476,8 +361,7 @@ class Layout {
     if (longer <= 1) return writer.reshaped(operand, ordered);
     if (const Tensor* tensor = constant(operand); tensor != nullptr)
       return writer.constant(
-          {tensor->dtype(), constant_extents(ordered),
-           std::make_shared<Reordered>(*tensor, constant_extents(whole), order)});
+          reordered(*tensor, constant_extents(whole), order, constant_extents(ordered)));
     const ValueId same_rank =
         whole.size() == dims(operand).size() ? operand : writer.reshaped(operand, whole);
     return writer.emit(Op::transpose, {same_rank}, {{"perm", integers(order)}});
@@ -546,18 +430,18 @@ class Layout {
     const Laid* x = laid(source);
     if (x == nullptr) return std::nullopt;
     const Dims &from = dims(source), &to = dims(reshape.results[0]);
-    const std::vector<Group> groups = groups_of(from, to);
+    const std::vector<DimGroup> groups = groups_of(from, to);
     if (groups.size() < 2 || groups.back().to_begin != to.size() - 1 ||
         groups[groups.size() - 2].to_begin != to.size() - 2)
       return std::nullopt;
-    const Group& depth = groups[groups.size() - 2];
+    const DimGroup& depth = groups[groups.size() - 2];
     Axes lying;  // of all dims but those of 1, as the rows are to have them
-    const auto add = [&](const Group& group) {
+    const auto add = [&](const DimGroup& group) {
       const auto axes = lie_together(from, x->order, group.from_begin, group.from_end);
       if (axes) lying.insert(lying.end(), axes->begin(), axes->end());
       return axes;
     };
-    for (const Group& group : groups)
+    for (const DimGroup& group : groups)
       if (&group != &depth)
         if (const auto axes = add(group); !axes || !is_in_place(*axes)) return std::nullopt;
     const auto inner = add(depth);
@@ -573,10 +457,8 @@ class Layout {
       order.push_back(static_cast<std::size_t>(std::ranges::find(sorted, axis) - sorted.begin()) +
                       1);
     if (!all_constant(weight_dims)) return std::nullopt;
-    const Tensor& tensor = *constant(weight);
-    rows.weight = writer.constant(
-        {tensor.dtype(), constant_extents(dims(weight)),
-         std::make_shared<Reordered>(tensor, constant_extents(weight_dims), order)});
+    rows.weight = writer.constant(reordered(*constant(weight), constant_extents(weight_dims), order,
+                                            constant_extents(dims(weight))));
     return rows;
   }
 
