@@ -24,15 +24,13 @@ void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value*
 
 LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
                          const MatmulSchedule& schedule, const MatmulOperands& operands)
-    : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule), blocking_(schedule) {
+    : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule) {
   if (!operands.left && operands.weight && !schedule.tiles && form.batch.empty())
     windows_ = windowed_rows(
         form.left, form.m, form.k,
         [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); }, kernel.symbols());
   if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
   if (windows_) spread_places();
-  if (windows_ && blocking_.block_rows != 0)
-    blocking_.block_rows = std::max<std::int64_t>(blocking_.block_rows / unit(), 1);
   // A micro-kernel's rows are one panel.
   panels_ = operands.left_panels && !windows_ && schedule.rows <= panel_columns(operands.product);
 }
@@ -42,7 +40,7 @@ void LeftOperand::spread_places() {
   const auto bytes = static_cast<std::int64_t>(ir::size_of(product.left));
   if (!windows_->planes && windows_->channels() % product.depths() == 0 &&
       rows_without_conflict(windows_->row_elements() * bytes) <
-          static_cast<double>(std::min(schedule_.rows, unit())))
+          static_cast<double>(std::min(schedule_.rows, kernel_.interval_of(unit()).high)))
     windows_->spread = line_bytes / bytes;
 }
 
@@ -50,19 +48,16 @@ Dim LeftOperand::units() const {
   return windows_ ? ir::floor_div(form_.m.extent, unit()) : form_.m.extent;
 }
 
-Dim LeftOperand::block_units() const {
-  return blocking_.block_rows == 0 ? units() : Dim(blocking_.block_rows);
-}
-
-std::int64_t LeftOperand::blocks_of_line() const { return ceiling(unit(), schedule_.rows); }
+Dim LeftOperand::blocks_of_line() const { return ir::ceil_div(unit(), schedule_.rows); }
 
 std::set<std::int64_t> LeftOperand::row_counts() const {
-  if (windows_) return {unit() / blocks_of_line(), ceiling(unit(), blocks_of_line())};
+  if (windows_)
+    return MatmulSchedule{.rows = schedule_.rows}.row_counts(kernel_.interval_of(unit()));
   return schedule_.row_counts(kernel_.interval_of(form_.m.extent));
 }
 
 std::int64_t LeftOperand::fewest_blocks() const {
-  if (windows_) return blocks_of_line();
+  if (windows_) return kernel_.interval_of(blocks_of_line()).low;
   return ceiling(schedule_.fewest_rows(kernel_.interval_of(form_.m.extent)), schedule_.rows);
 }
 
@@ -80,14 +75,17 @@ void LeftOperand::describe(MicroKernel& micro) const {
   if (panels_) micro.left_step = panel_columns(operands_.product);
   if (!windows_) return;
   micro.runs = windows_->window_lines;
-  micro.run_stride = windows_->line_elements();
-  if (windows_->planes) {
-    micro.planes = windows_->channels();
-    micro.plane_stride = windows_->places();
-  } else if (windows_->spread != 0) {
+  if (windows_->planes) micro.planes = windows_->channels();
+  else if (windows_->spread != 0)
     micro.planes = std::exchange(micro.runs, windows_->window_places());
-    micro.plane_stride = std::exchange(micro.run_stride, windows_->place_elements());
-  }
+}
+
+void LeftOperand::add_strides(std::vector<Value*>& arguments) const {
+  if (!windows_) return;
+  Dim plane = windows_->places(), run = windows_->line_elements();
+  if (windows_->spread != 0) plane = std::exchange(run, windows_->place_elements());
+  for (const Dim& stride : {plane, run})
+    arguments.push_back(emit_index(kernel_, kernel_.root(), stride));
 }
 
 void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
@@ -168,8 +166,11 @@ Value* LeftOperand::panel_of(Scope& scope, Value* number) {
 }
 
 Value* LeftOperand::blocks(Scope& scope, const Share& units) {
+  if (windows_) {
+    Value* of_line = emit_index(kernel_, kernel_.root(), blocks_of_line());
+    return kernel_.at(scope).CreateMul(units.count, of_line);
+  }
   auto& builder = kernel_.at(scope);
-  if (windows_) return builder.CreateMul(units.count, kernel_.constant(blocks_of_line()));
   return builder.CreateUDiv(builder.CreateAdd(units.count, kernel_.constant(schedule_.rows - 1)),
                             kernel_.constant(schedule_.rows));
 }
@@ -177,23 +178,24 @@ Value* LeftOperand::blocks(Scope& scope, const Share& units) {
 void LeftOperand::for_blocks(Scope& scope, const Share& units, const BlockBody& body) {
   if (!windows_) return for_even_blocks(kernel_, scope, units.count, schedule_.rows, body);
   Value* begin = first_packed_line(kernel_, scope, *windows_, units.first);
+  const auto known = [&](const Dim& dim) { return emit_index(kernel_, kernel_.root(), dim); };
+  Value *width = known(unit()), *blocks = known(blocks_of_line()),
+        *elements = known(windows_->line_elements());
   kernel_.loop(scope, kernel_.constant(0), units.count, 1, [&](Scope& line, Value* index) {
     Value* number = kernel_.at(line).CreateAdd(units.first, index);
     Value* packed = first_packed_line(kernel_, line, *windows_, number);
     auto& builder = kernel_.at(line);
     line_ = kernel_.element_pointer(memory_, operands_.product.left,
-                                    builder.CreateMul(builder.CreateSub(packed, begin),
-                                                      kernel_.constant(windows_->line_elements())));
-    Value* first_row = builder.CreateMul(index, kernel_.constant(unit()));
-    Value* first_block = builder.CreateMul(index, kernel_.constant(blocks_of_line()));
-    for_even_blocks(kernel_, line, kernel_.constant(unit()), schedule_.rows,
-                    [&](Scope& block, const Share& rows) {
-                      auto& at = kernel_.at(block);
-                      place_ = rows.first;
-                      body(block, {.first = at.CreateAdd(first_row, rows.first),
-                                   .count = rows.count,
-                                   .number = at.CreateAdd(first_block, rows.number)});
-                    });
+                                    builder.CreateMul(builder.CreateSub(packed, begin), elements));
+    Value* first_row = builder.CreateMul(index, width);
+    Value* first_block = builder.CreateMul(index, blocks);
+    for_even_blocks(kernel_, line, width, schedule_.rows, [&](Scope& block, const Share& rows) {
+      auto& at = kernel_.at(block);
+      place_ = rows.first;
+      body(block, {.first = at.CreateAdd(first_row, rows.first),
+                   .count = rows.count,
+                   .number = at.CreateAdd(first_block, rows.number)});
+    });
   });
 }
 

@@ -25,18 +25,19 @@ class LeftOperand {
 
   // What rows are cut into tasks by: single ones, or those of an output line, whose windows lie in
   // the same lines of an image.
-  std::int64_t unit() const { return windows_ ? windows_->width : 1; }
-  ir::Dim units() const;        // of the form
-  ir::Dim block_units() const;  // of a task, at most
-  ir::Dim row_blocks() const { return blocking_.row_blocks(units()); }
+  ir::Dim unit() const { return windows_ ? windows_->width : 1; }
+  ir::Dim units() const;                                                          // of the form
+  ir::Dim block_units() const { return schedule_.block_units(units(), unit()); }  // at most
+  ir::Dim row_blocks() const { return schedule_.row_blocks(units(), unit()); }
   // Row counts that micro-kernels are called with.
   std::set<std::int64_t> row_counts() const;
   // The fewest blocks of a micro-kernel's rows in a task.
   std::int64_t fewest_blocks() const;
   // Elements between rows, where they are known.
   std::optional<std::int64_t> known_stride() const;
-  // How the micro-kernel steps through rows and depth.
+  // How the micro-kernel steps through rows and depth; the strides are its last arguments.
   void describe(MicroKernel& micro) const;
+  void add_strides(std::vector<llvm::Value*>& arguments) const;
 
   // Scratch memory, at the kernel's entry; `panel_steps`: steps of a panel.
   void plan(ScratchLayout& scratch, const ir::Dim& panel_steps);
@@ -56,14 +57,14 @@ class LeftOperand {
  private:
   void spread_places();
   ir::Dim row_stride() const;  // of packed rows: whole cache lines
-  std::int64_t blocks_of_line() const;
+  ir::Dim blocks_of_line() const;
   void pack(Scope& scope, const Share& units);
   llvm::Value* panel_of(Scope& scope, llvm::Value* number);
 
   KernelBuilder& kernel_;
   const ir::MatmulForm& form_;
   const MatmulOperands& operands_;
-  MatmulSchedule schedule_, blocking_;   // the second of units
+  MatmulSchedule schedule_;
   std::optional<WindowedRows> windows_;  // whose lines are packed
   bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
   llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;

@@ -171,8 +171,8 @@ class MatmulEmitter {
     define_batch(kernel_, task, form_.batch, point);
 
     task_units_ = even_share(kernel_, task, row_units_, row_blocks_, row_block);
+    Value* unit = emit_index(kernel_, kernel_.root(), left_->unit());
     auto& b = kernel_.at(task);
-    Value* unit = kernel_.constant(left_->unit());
     first_row_ = b.CreateMul(task_units_.first, unit);
     task_rows_ = b.CreateMul(task_units_.count, unit);
     first_column_ = kernel_.constant(0);
@@ -347,6 +347,7 @@ class MatmulEmitter {
                     .left = left,
                     .columns = schedule_.columns},
                    arguments);
+    left_->add_strides(arguments);
     kernel_.at(block).CreateCall(multiply_, arguments);
 
     if (turns_results_) return emit_turned(block, program, group, row, rows);

@@ -14,15 +14,20 @@ namespace {
 // Row extents beyond this many are covered by an argument instead of being tried one by one.
 constexpr std::int64_t most_tried = 4096;
 
-ir::Dim blocks_of(const ir::Dim& extent, std::int64_t block) {
-  return block == 0 ? ir::min(extent, 1) : ir::ceil_div(extent, block);
+// `block` 0: all of it.
+ir::Dim blocks_of(const ir::Dim& extent, const ir::Dim& block) {
+  return block.is_constant(0) ? ir::min(extent, 1) : ir::ceil_div(extent, block);
 }
 
 }  // namespace
 
-ir::Dim MatmulSchedule::row_blocks(const ir::Dim& rows_of_form) const {
-  const ir::Dim blocks = blocks_of(rows_of_form, block_rows);
-  return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, rows_of_form);
+ir::Dim MatmulSchedule::block_units(const ir::Dim& units, const ir::Dim& unit) const {
+  return block_rows == 0 ? units : ir::max(ir::floor_div(block_rows, unit), 1);
+}
+
+ir::Dim MatmulSchedule::row_blocks(const ir::Dim& units, const ir::Dim& unit) const {
+  const ir::Dim blocks = blocks_of(units, block_rows == 0 ? ir::Dim(0) : block_units(units, unit));
+  return split == 1 ? blocks : ir::min(ir::ceil_div(blocks, split) * split, units);
 }
 
 std::int64_t MatmulSchedule::row_blocks(std::int64_t rows_of_form) const {

@@ -67,7 +67,9 @@ struct MatmulSchedule {
     return !tiles && task_columns > columns && task_columns * column_bytes <= part_of_first_cache;
   }
 
-  ir::Dim row_blocks(const ir::Dim& rows_of_form) const;
+  // Of rows in units of so many: the units of a task, at most, and the blocks of all.
+  ir::Dim block_units(const ir::Dim& units, const ir::Dim& unit) const;
+  ir::Dim row_blocks(const ir::Dim& units, const ir::Dim& unit) const;
   ir::Dim column_blocks(const ir::MatmulForm& form) const;
   std::int64_t row_blocks(std::int64_t rows_of_form) const;  // of a concrete extent
   // The fewest rows of a task for a row extent within `extent`; at least 1.

@@ -25,10 +25,12 @@ constexpr std::int64_t short_depth = 64;  // steps
 constexpr unsigned first_fetched = 9;     // the argument behind ahead_step
 
 // The types of the arguments behind ahead_step.
-std::vector<llvm::Type*> types_of_fetched(llvm::IRBuilder<>& builder, const MicroKernel& kernel) {
+std::vector<llvm::Type*> types_of_rest(llvm::IRBuilder<>& builder, const MicroKernel& kernel) {
   std::vector<llvm::Type*> types(kernel.beside.size(), builder.getPtrTy());
   if (kernel.fetches_behind)
     types.insert(types.begin(), {builder.getPtrTy(), builder.getInt64Ty()});
+  if (kernel.planes * kernel.runs > 1)
+    types.insert(types.end(), {builder.getInt64Ty(), builder.getInt64Ty()});
   return types;
 }
 
@@ -40,7 +42,7 @@ class Emitter {
     auto* pointer = builder_.getPtrTy();
     std::vector<llvm::Type*> arguments{pointer, index_,  pointer, index_, index_,
                                        index_,  pointer, pointer, index_};
-    for (llvm::Type* type : types_of_fetched(builder_, kernel)) arguments.push_back(type);
+    for (llvm::Type* type : types_of_rest(builder_, kernel)) arguments.push_back(type);
     auto* type = llvm::FunctionType::get(builder_.getVoidTy(), arguments, false);
     function_ = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
     function_->addFnAttr(llvm::Attribute::NoInline);
@@ -164,16 +166,18 @@ class Emitter {
     const std::int64_t run = *kernel_.depth / (kernel_.planes * kernel_.runs);
     const std::int64_t steps = steps_of(run, body_operations);
     llvm::Value *left = left_, *right = right_;
-    const auto along_left = [&](llvm::Value* from, llvm::Value* number, std::int64_t stride) {
-      return builder_.CreateInBoundsGEP(left_element(), from,
-                                        builder_.CreateMul(number, constant(stride)));
+    const auto arguments = static_cast<unsigned>(function_->arg_size());
+    llvm::Value *plane_stride = function_->getArg(arguments - 2),
+                *run_stride = function_->getArg(arguments - 1);
+    const auto along_left = [&](llvm::Value* from, llvm::Value* number, llvm::Value* stride) {
+      return builder_.CreateInBoundsGEP(left_element(), from, builder_.CreateMul(number, stride));
     };
     const auto plane = [&](llvm::Value* first, llvm::Value* begin,
                            std::vector<llvm::Value*>& values) {
       carried(constant(0), constant(kernel_.runs), 1, values,
               [&](llvm::Value* number, std::vector<llvm::Value*>& inner) {
                 first_ = builder_.CreateMul(builder_.CreateAdd(first, number), constant(run));
-                left_ = along_left(begin, number, kernel_.run_stride);
+                left_ = along_left(begin, number, run_stride);
                 right_ = builder_.CreateInBoundsGEP(right_step(), right,
                                                     builder_.CreateMul(first_, right_stride_));
                 loop(constant(0), constant(run), steps, inner);
@@ -185,7 +189,7 @@ class Emitter {
       carried(constant(0), constant(kernel_.planes), 1, sums,
               [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
                 plane(builder_.CreateMul(number, constant(kernel_.runs)),
-                      along_left(left, number, kernel_.plane_stride), values);
+                      along_left(left, number, plane_stride), values);
               });
     }
     left_ = left;
@@ -465,7 +469,7 @@ llvm::Function* emit_multiply(llvm::Module& module, const Target& target, const 
                               MicroKernel micro, const std::set<std::int64_t>& row_counts,
                               const std::vector<std::int64_t>& widths) {
   llvm::IRBuilder<> types(module.getContext());
-  MultiplyVariants variants(module, target, name, types_of_fetched(types, micro));
+  MultiplyVariants variants(module, target, name, types_of_rest(types, micro));
   auto& builder = variants.builder();
   llvm::Function* function = variants.function();
   const std::int64_t step = *row_counts.rbegin() + 1;

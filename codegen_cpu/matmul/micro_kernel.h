@@ -85,10 +85,11 @@ MicroKernel micro_kernel_of(const Target& target, const Product& product, llvm::
 
 // An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile,
 // ahead, ahead_step), then with fetches_behind behind, behind_lines, then the first element of each
-// of `beside`; strides in elements (of the left operand) and in elements or steps (of the right
-// one), pointers aligned to an element. `ahead` and `behind` are any addresses. With blocks `ahead`
-// is the scales, f32, of the first column and block, those of the next block a panel behind;
-// ahead_step is their panel stride in elements.
+// of `beside`, then with several planes or runs plane_stride, run_stride; strides in elements (of
+// the left operand) and in elements or steps (of the right one), pointers aligned to an element.
+// `ahead` and `behind` are any addresses. With blocks `ahead` is the scales, f32, of the first
+// column and block, those of the next block a panel behind; ahead_step is their panel stride in
+// elements.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
                                   const std::string& name, const MicroKernel& kernel);
 

@@ -397,25 +397,26 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
   ProgramEmitter program(kernel, windows.program, scope);
   const auto element = static_cast<std::int32_t>(windows.program.steps.size()) - 1;
   const std::int64_t lanes = lanes_of(kernel, pack.dtype);
+  const ir::Iteration &outer = windows.planes ? windows.channel : windows.place,
+                      &inner = windows.planes ? windows.place : windows.channel;
+  const Dim apart = windows.planes ? windows.places() : Dim(windows.place_elements());
+  Value* line_elements = emit_index(kernel, kernel.root(), windows.line_elements());
+  Value* count = emit_index(kernel, kernel.root(), inner.extent);
+  Value* end_of_line = emit_index(kernel, kernel.root(), outer.extent);
+  const auto known = inner.extent.constant();
   kernel.loop(scope, begin, end, 1, [&](Scope& line, Value* number) {
     auto& at = kernel.at(line);
     line.define(windows.image.variable, at.CreateUDiv(number, lines));
     line.define(windows.line.variable, at.CreateURem(number, lines));
-    Value* to = kernel.element_pointer(
-        pack.to, pack.dtype,
-        at.CreateMul(at.CreateSub(number, begin), kernel.constant(windows.line_elements())));
-    const ir::Iteration &outer = windows.planes ? windows.channel : windows.place,
-                        &inner = windows.planes ? windows.place : windows.channel;
-    const std::int64_t count = inner.extent.constant().value();
-    const std::int64_t apart = windows.planes ? count : windows.place_elements();
-    Value* end_of_line = emit_index(kernel, kernel.root(), outer.extent);
+    Value* to = kernel.element_pointer(pack.to, pack.dtype,
+                                       at.CreateMul(at.CreateSub(number, begin), line_elements));
     kernel.for_range(line, kernel.constant(0), end_of_line, 1, [&](Scope& part, Value* position) {
       part.define(outer.variable, position);
       const VectorLoop loop{.variable = inner.variable,
                             .first = kernel.constant(0),
-                            .count = kernel.constant(count),
+                            .count = count,
                             .width = lanes,
-                            .may_end_early = count % lanes != 0};
+                            .may_end_early = !known || *known % lanes != 0};
       for_vectors(kernel, part, loop, [&](Scope& vectors, Value*) {
         Value* value = program.value(vectors, element);
         store_elements(kernel, vectors, to, pack.dtype, outer.index() * apart + inner.index(),

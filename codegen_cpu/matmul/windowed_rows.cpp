@@ -45,7 +45,7 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                                           ir::SymbolTable& symbols) {
   const std::vector<Dim> rows = ir::digit_extents(program, row.variable, symbols),
                          depths = ir::digit_extents(program, depth.variable, symbols);
-  if (rows.empty() || rows.size() > 2 || depths.size() != 2 || !rows[0].constant() ||
+  if (rows.empty() || rows.size() > 2 || depths.size() != 2 || rows[0].constant() == 0 ||
       !depth.extent.constant() || !depths[0].constant() || !depths[1].constant() ||
       *depth.extent.constant() % *depths[1].constant() != 0 ||
       !ir::simplify(ir::mod(row.extent, rows.back()), symbols).is_constant(0))
@@ -67,14 +67,14 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                      .place = {},
                      .channel = depth_digits.digits[planes ? 0 : 2],
                      .output_lines = ir::max(line.extent, 1),
-                     .width = *rows[0].constant(),
+                     .width = ir::max(rows[0], 1),
                      .window_lines = window_line.extent.constant().value_or(0),
                      .run = *depths[planes ? 0 : 1].constant(),
                      .planes = planes};
   const std::int64_t window_places = window_place.extent.constant().value_or(0);
   const auto line_step = step_between(found.program, line.variable, window_line.variable),
              place_step = step_between(found.program, place.variable, window_place.variable);
-  if (!line_step || !place_step || found.width < 1 || !found.channel.extent.constant() ||
+  if (!line_step || !place_step || !found.channel.extent.constant() ||
       found.window_lines * window_places <= *line_step * *place_step)
     return std::nullopt;
   found.line_step = *line_step;

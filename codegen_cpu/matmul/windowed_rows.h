@@ -20,8 +20,8 @@ namespace anydim::codegen_cpu {
 struct WindowedRows {
   ir::ScalarProgram program;  // the element over image, line, place and channel
   ir::Iteration image, line, place, channel;
-  ir::Dim output_lines;    // of an image, at least 1
-  std::int64_t width = 0;  // places of an output line
+  ir::Dim output_lines;  // of an image, at least 1
+  ir::Dim width;         // places of an output line, at least 1
   std::int64_t line_step = 0, place_step = 0, window_lines = 0;
   std::int64_t run = 0;
   bool planes = false;      // channels are the outermost digit of the depth
@@ -33,10 +33,10 @@ struct WindowedRows {
            static_cast<double>(line_step * place_step * (planes ? 1 : channels()));
   }
   std::int64_t channels() const { return channel.extent.constant().value(); }
-  std::int64_t places() const { return place.extent.constant().value(); }
+  ir::Dim places() const { return place.extent; }
   std::int64_t place_elements() const { return channels() + spread; }
   std::int64_t window_places() const { return planes ? run : run / channels(); }
-  std::int64_t line_elements() const { return places() * place_elements(); }
+  ir::Dim line_elements() const { return places() * place_elements(); }
   // From row to row.
   std::int64_t row_elements() const { return planes ? place_step : place_step * place_elements(); }
   // Lines that lie behind each other for so many lines of output, some more where these are of

@@ -14,8 +14,8 @@ using ir::Dim;
 
 struct Convolution {
   std::string name;
-  std::string height = "8";
-  std::int64_t width = 8, channels = 16, outputs = 20;
+  std::string height = "8", width = "8";
+  std::int64_t channels = 16, outputs = 20;
   std::int64_t lines = 3, places = 3;  // of a window
   std::int64_t line_stride = 1, place_stride = 1, line_dilation = 1;
   std::int64_t border = 1;
@@ -25,9 +25,9 @@ struct Convolution {
   bool planes = false;  // channels are outermost, in the image and in the depth
 
   std::string text() const {
-    const std::int64_t wide = (width + 2 * border - places) / place_stride + 1;
-    const std::string high =
-        tests::windows_along(height, border, lines, line_dilation, line_stride);
+    const std::string wide = tests::windows_along(width, border, places, 1, place_stride),
+                      high =
+                          tests::windows_along(height, border, lines, line_dilation, line_stride);
     const std::int64_t depth = lines * places * channels;
     return fmt::format(
         R"(
@@ -50,7 +50,9 @@ fn @main(%x: Tensor[{x}, {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {H}, 
         fmt::arg("d", depth), fmt::arg("o", outputs), fmt::arg("H", high), fmt::arg("W", wide),
         fmt::arg("b", border), fmt::arg("l", lines), fmt::arg("q", places),
         fmt::arg("ls", line_stride), fmt::arg("ps", place_stride), fmt::arg("ld", line_dilation),
-        fmt::arg("t", dtype), fmt::arg("limits", height == "h" ? ", h in [4, 100]" : ""));
+        fmt::arg("t", dtype),
+        fmt::arg("limits", std::string(height == "h" ? ", h in [4, 100]" : "") +
+                               (width == "w" ? ", w in [4, 100]" : "")));
   }
 };
 
@@ -101,28 +103,53 @@ fn @main(%x: Tensor[(4, 6, 16), f32], %k: Tensor[(144, 20), f32]) -> Tensor[(14,
 INSTANTIATE_TEST_SUITE_P(
     Convolutions, WindowedRowsOf,
     ::testing::Values(
-        Convolution{.name = "ThreeByThree", .width = 30},
+        Convolution{.name = "ThreeByThree", .width = "30"},
         Convolution{.name = "LinesOfAnyNumber",
                     .height = "h",
                     .shapes = {{{"n", 1}, {"h", 4}}, {{"n", 2}, {"h", 13}}, {{"n", 5}, {"h", 7}}}},
-        Convolution{
-            .name = "ByStrides", .height = "11", .width = 13, .line_stride = 2, .place_stride = 2},
+        Convolution{.name = "LinesOfAnyWidth",
+                    .height = "h",
+                    .width = "w",
+                    .shapes = {{{"n", 1}, {"h", 4}, {"w", 31}},
+                               {{"n", 2}, {"h", 5}, {"w", 4}},
+                               {{"n", 3}, {"h", 30}, {"w", 100}},
+                               {{"n", 0}, {"h", 9}, {"w", 9}}}},
+        Convolution{.name = "LinesOfAnyWidthByStrides",
+                    .width = "w",
+                    .line_stride = 2,
+                    .place_stride = 2,
+                    .shapes = {{{"n", 2}, {"w", 33}}, {{"n", 1}, {"w", 4}}}},
+        Convolution{.name = "PlacesOfAnyWidthThatShareSets",
+                    .height = "h",
+                    .width = "w",
+                    .channels = 1024,
+                    .lines = 2,
+                    .places = 2,
+                    .shapes = {{{"n", 1}, {"h", 5}, {"w", 17}}}},
+        Convolution{.name = "ByStrides",
+                    .height = "11",
+                    .width = "13",
+                    .line_stride = 2,
+                    .place_stride = 2},
         // In the first-level cache; they are packed a line further apart.
-        Convolution{
-            .name = "PlacesThatShareSets", .width = 14, .channels = 1024, .lines = 2, .places = 2},
+        Convolution{.name = "PlacesThatShareSets",
+                    .width = "14",
+                    .channels = 1024,
+                    .lines = 2,
+                    .places = 2},
         Convolution{.name = "PlacesThatShareSetsByStride",
                     .height = "4",
-                    .width = 30,
+                    .width = "30",
                     .channels = 512,
                     .places = 2,
                     .place_stride = 2,
                     .border = 0},
         Convolution{.name = "NarrowPlacesThatShareSets",
                     .height = "4",
-                    .width = 14,
+                    .width = "14",
                     .channels = 2048,
                     .dtype = "bf16"},
-        Convolution{.name = "ChannelsThatFillNoVector", .width = 7, .channels = 5, .outputs = 16},
+        Convolution{.name = "ChannelsThatFillNoVector", .width = "7", .channels = 5, .outputs = 16},
         Convolution{.name = "WindowsLowerThanTheirStride",
                     .height = "10",
                     .lines = 2,
@@ -131,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
                     .place_stride = 1,
                     .border = 0},
         Convolution{
-            .name = "WindowsOfWideLines", .width = 20, .lines = 2, .places = 5, .border = 2},
+            .name = "WindowsOfWideLines", .width = "20", .lines = 2, .places = 5, .border = 2},
         Convolution{.name = "StridesThatDilationsDivide",
                     .height = "12",
                     .line_stride = 2,
@@ -150,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
                     .shares_lines = false},
         Convolution{.name = "ChannelsOutermost",
                     .height = "11",
-                    .width = 23,
+                    .width = "23",
                     .channels = 3,
                     .lines = 5,
                     .places = 7,
@@ -163,7 +190,22 @@ INSTANTIATE_TEST_SUITE_P(
                     .channels = 20,
                     .shapes = {{{"n", 1}, {"h", 4}}, {{"n", 3}, {"h", 9}}},
                     .planes = true},
-        Convolution{.name = "HalfPrecision", .width = 9, .dtype = "bf16"}),
+        Convolution{.name = "ChannelsOutermostOfAnyWidth",
+                    .height = "h",
+                    .width = "w",
+                    .channels = 3,
+                    .lines = 5,
+                    .places = 7,
+                    .line_stride = 2,
+                    .place_stride = 2,
+                    .border = 3,
+                    .shapes = {{{"n", 1}, {"h", 23}, {"w", 40}}, {{"n", 2}, {"h", 4}, {"w", 5}}},
+                    .planes = true},
+        Convolution{.name = "HalfPrecisionOfAnyWidth",
+                    .width = "w",
+                    .dtype = "bf16",
+                    .shapes = {{{"n", 2}, {"w", 21}}}},
+        Convolution{.name = "HalfPrecision", .width = "9", .dtype = "bf16"}),
     [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
