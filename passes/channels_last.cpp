@@ -27,10 +27,11 @@ namespace {
 
 // Fewer channels than this fill no vector: their places stay innermost.
 constexpr std::int64_t fewest_channels = 16;
-// A reduction over more places than these, or over who knows how many, reads them where they are
-// innermost: a channel's lie a row of channels apart otherwise, many of which fill a page of their
-// own each.
-constexpr std::int64_t most_reduced = 4096, most_reduced_of_few = 65536, few_channels = 256;
+// A reduction over more places than these reads them where they are innermost: a channel's lie a
+// row of channels apart otherwise, many of which fill a page of their own each. Where none knows
+// how many there are, they are taken to be few.
+constexpr std::int64_t most_reduced = 4096, most_reduced_of_few = 65536, few_channels = 256,
+                       most_known = default_symbol_maximum / 4;
 
 std::vector<std::int64_t> integers(const Axes& axes) { return {axes.begin(), axes.end()}; }
 
@@ -297,8 +298,9 @@ class Layout {
     }
     const Dim& innermost = dims(binding.operands[0])[x.order.back()];
     const bool few = bounds(innermost, function_.symbols).high <= few_channels;
-    if (!gone[x.order.back()] &&
-        bounds(reduced, function_.symbols).high > (few ? most_reduced_of_few : most_reduced))
+    const std::int64_t most = bounds(reduced, function_.symbols).high;
+    if (!gone[x.order.back()] && most > (few ? most_reduced_of_few : most_reduced) &&
+        most < most_known)
       return std::nullopt;
     const ValueId value = along_axes(binding, x, writer);
     if (integer_attribute(binding, "keepdims") != 0) return Laid{value, x.order, x.starts};

@@ -42,6 +42,8 @@ constexpr double most_of_products = 0.8;
 // to be small where there are as many channels as this.
 constexpr std::int64_t most_bytes = std::int64_t{64} << 20, channels_of_small_images = 128,
                        most_known = default_symbol_maximum / 4;
+// Where none knows how large images are, those that wider dilations are for are taken to be small.
+constexpr std::int64_t most_dilation_of_any = 4;
 // Far below what overflows when tiles are measured with it.
 constexpr std::int64_t most_dilation = 1 << 16, most_padding = std::int64_t{1} << 32;
 
@@ -201,6 +203,7 @@ class Rewriter {
     if (tiles < fewest_tiles) return false;
     // Wide dilations reach over small images: tiles that are mostly border save nothing.
     const auto places = (convolution.places[0] * convolution.places[1]).constant();
+    if (!places && std::ranges::max(convolution.dilations) > most_dilation_of_any) return false;
     if (places && most_of_products * static_cast<double>(*places) * places_of_window <
                       static_cast<double>(tiles) * taps * taps)
       return false;

@@ -70,6 +70,18 @@ bool is_short(const PlanInputs& inputs, const RowForm& form, std::int64_t lanes)
          *points <= most_vectors * lanes && inputs.target.level != Level::Baseline;
 }
 
+// Vectors of neighbouring rows that are reduced at once, where a row is long and its points lie
+// far apart: each line and page that is brought in then gives more.
+std::int64_t vectors_across(const PlanInputs& inputs, const RowForm& form, std::int64_t side) {
+  constexpr std::int64_t long_row = 64;
+  const auto points = ir::points_of(form.inner).constant(),
+             rows = form.outer.back().extent.constant();
+  if (!rows || (points && *points < long_row) || !form.scratch.empty()) return 1;
+  for (std::int64_t vectors = 4; vectors > 1; vectors /= 2)
+    if (*rows % (side * vectors) == 0 && *rows / (side * vectors) >= inputs.threads) return vectors;
+  return 1;
+}
+
 class RowsKind final : public KindOf<ir::RowForm> {
  public:
   std::string_view name() const override { return "rows"; }
@@ -99,7 +111,8 @@ class RowsKind final : public KindOf<ir::RowForm> {
       grain *=
           std::max<std::int64_t>(1, points_of_a_task / std::max<std::int64_t>(*points, 1) / side);
     }
-    const RowsSchedule columns{.vector = side, .grain = grain, .across = true};
+    const std::int64_t wide = side * vectors_across(inputs, form, side);
+    const RowsSchedule columns{.vector = wide, .grain = std::max(grain, wide), .across = true};
     if (const auto window = side > 1 ? shared_window(form) : std::nullopt) {
       if (const std::int64_t together = rows_together(inputs, form, *window); together > 1)
         return {windows(form, *window, side, together), columns, rows};
