@@ -481,8 +481,8 @@ class Layout {
     if (constant(weight) == nullptr || !(bytes || is_float(function_.tensor_type(result).dtype)) ||
         dims(weight).size() != 2 || rank < 3 || dims(columns).size() != rank)
       return std::nullopt;
-    if (dims(weight)[0].constant().value_or(0) < fewest_channels) return std::nullopt;
-    const bool plain = plain_.contains(result);
+    const bool few = dims(weight)[0].constant().value_or(0) < fewest_channels;
+    const bool plain = few || plain_.contains(result);
     const auto rows = rows_of(columns, weight, plain, writer);
     if (!rows) return std::nullopt;
     changed_ = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "ir/dims/affine.h"
 #include "ir/loops/digits.h"
@@ -13,21 +14,36 @@ namespace {
 
 using ir::Dim;
 
-// How far `outer` moves what `inner` moves by one, in the program's first dim that mentions
-// `inner`; nullopt: not by a positive constant.
+// How far `outer` moves what `inner` moves by one, in the first part of the dim that is affine in
+// `inner` (a border that reflects divides it); nullopt: not by a positive constant.
+std::optional<std::int64_t> step_between(const Dim& dim, const ir::DimLeaf& outer,
+                                         const ir::DimLeaf& inner) {
+  if (!dim.mentions(inner)) return std::nullopt;
+  const auto within = ir::affine_in(dim, inner);
+  if (const auto between = within ? ir::affine_in(within->base, outer) : std::nullopt) {
+    const auto a = within->stride.constant(), b = between->stride.constant();
+    if (a && b && *a > 0 && *b > 0 && *b % *a == 0) return *b / *a;
+    return std::nullopt;
+  }
+  std::vector<Dim> parts;
+  if (dim.kind() == Dim::Kind::Sum)
+    for (const Dim::Term& term : dim.terms())
+      parts.insert(parts.end(), term.factors.begin(), term.factors.end());
+  else if (dim.kind() != Dim::Kind::Symbol && dim.kind() != Dim::Kind::Value)
+    parts = dim.operands();
+  for (const Dim& part : parts)
+    if (const auto step = step_between(part, outer, inner)) return step;
+  return std::nullopt;
+}
+
+// The same in the first dim of the program that says so.
 std::optional<std::int64_t> step_between(const ir::ScalarProgram& program, const ir::DimLeaf& outer,
                                          const ir::DimLeaf& inner) {
   std::optional<std::int64_t> step;
-  for (const ir::ScalarStep& scalar : program.steps) {
+  for (const ir::ScalarStep& scalar : program.steps)
     ir::for_each_dim(scalar, [&](const Dim& dim) {
-      if (step || !dim.mentions(inner)) return;
-      const auto within = ir::affine_in(dim, inner);
-      const auto between = within ? ir::affine_in(within->base, outer) : std::nullopt;
-      if (!between) return;
-      const auto a = within->stride.constant(), b = between->stride.constant();
-      if (a && b && *a > 0 && *b > 0 && *b % *a == 0) step = *b / *a;
+      if (!step) step = step_between(dim, outer, inner);
     });
-  }
   return step;
 }
 

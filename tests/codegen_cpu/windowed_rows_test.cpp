@@ -22,7 +22,8 @@ struct Convolution {
   std::string dtype = "f32";
   bool shares_lines = true;
   std::vector<tests::SymbolValues> shapes{{{"n", 1}}, {{"n", 3}}, {{"n", 0}}};
-  bool planes = false;  // channels are outermost, in the image and in the depth
+  bool planes = false;            // channels are outermost, in the image and in the depth
+  std::string mode = "constant";  // of the border
 
   std::string text() const {
     const std::string wide = tests::windows_along(width, border, places, 1, place_stride),
@@ -33,7 +34,7 @@ struct Convolution {
         R"(
 fn @main(%x: Tensor[{x}, {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {H}, {W}, {o}), {t}]) -> Tensor[(n, {H}, {W}, {o}), {t}]
   where n in [0, 50]{limits} {{
-  %p = pad(%x) {{before = ({b}, {b}), after = ({b}, {b}), axes = {axes}}}
+  %p = pad(%x) {{before = ({b}, {b}), after = ({b}, {b}), axes = {axes}, mode = "{mode}"}}
   %v = windows(%p) {{axes = {axes}, sizes = ({l}, {q}), strides = ({ls}, {ps}), dilations = ({ld}, 1)}}
   %t = transpose(%v) {{perm = {perm}}}
   %s = shape(n, {H}, {W}, {d})
@@ -50,7 +51,7 @@ fn @main(%x: Tensor[{x}, {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {H}, 
         fmt::arg("d", depth), fmt::arg("o", outputs), fmt::arg("H", high), fmt::arg("W", wide),
         fmt::arg("b", border), fmt::arg("l", lines), fmt::arg("q", places),
         fmt::arg("ls", line_stride), fmt::arg("ps", place_stride), fmt::arg("ld", line_dilation),
-        fmt::arg("t", dtype),
+        fmt::arg("mode", mode), fmt::arg("t", dtype),
         fmt::arg("limits", std::string(height == "h" ? ", h in [4, 100]" : "") +
                                (width == "w" ? ", w in [4, 100]" : "")));
   }
@@ -201,6 +202,12 @@ INSTANTIATE_TEST_SUITE_P(
                     .border = 3,
                     .shapes = {{{"n", 1}, {"h", 23}, {"w", 40}}, {{"n", 2}, {"h", 4}, {"w", 5}}},
                     .planes = true},
+        Convolution{.name = "BordersThatReflect",
+                    .height = "h",
+                    .width = "23",
+                    .border = 2,
+                    .shapes = {{{"n", 1}, {"h", 4}}, {{"n", 2}, {"h", 11}}},
+                    .mode = "reflect"},
         Convolution{.name = "HalfPrecisionOfAnyWidth",
                     .width = "w",
                     .dtype = "bf16",
