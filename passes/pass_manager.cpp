@@ -29,6 +29,7 @@
 #include "passes/separate_zero_points.h"
 #include "passes/simplify_views.h"
 #include "passes/split_batches.h"
+#include "passes/split_groups.h"
 #include "passes/unify_dims.h"
 #include "passes/winograd.h"
 
