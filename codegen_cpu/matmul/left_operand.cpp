@@ -31,17 +31,21 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
         [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); }, kernel.symbols());
   if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
   if (windows_) spread_places();
+  if (!operands.left && operands.weight && !schedule.tiles && !windows_)
+    taps_ = window_taps(
+        form.left, form.k, [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); },
+        kernel.symbols());
+  if (taps_ && taps_->depth % operands.product.depths() != 0) taps_.reset();
   // A micro-kernel's rows are one panel.
-  panels_ = operands.left_panels && !windows_ && schedule.rows <= panel_columns(operands.product);
+  panels_ = operands.left_panels && !windows_ && !taps_ &&
+            schedule.rows <= panel_columns(operands.product);
 }
 
 void LeftOperand::spread_places() {
-  const Product& product = operands_.product;
-  const auto bytes = static_cast<std::int64_t>(ir::size_of(product.left));
-  if (!windows_->planes && windows_->channels() % product.depths() == 0 &&
-      rows_without_conflict(windows_->row_elements() * bytes) <
-          static_cast<double>(std::min(schedule_.rows, kernel_.interval_of(unit()).high)))
-    windows_->spread = line_bytes / bytes;
+  if (!windows_->planes && windows_->channels() % operands_.product.depths() == 0 &&
+      share_sets(windows_->row_elements(),
+                 std::min(schedule_.rows, kernel_.interval_of(unit()).high)))
+    windows_->spread = elements_of_line();
 }
 
 Dim LeftOperand::units() const {
@@ -61,7 +65,21 @@ std::int64_t LeftOperand::fewest_blocks() const {
   return ceiling(schedule_.fewest_rows(kernel_.interval_of(form_.m.extent)), schedule_.rows);
 }
 
-Dim LeftOperand::row_stride() const { return whole_lines(form_.k.extent, operands_.product.left); }
+Dim LeftOperand::row_stride() const {
+  const ir::DType dtype = operands_.product.left;
+  const Dim lines = whole_lines(form_.k.extent, dtype);
+  const auto known = lines.constant();
+  return known && share_sets(*known, schedule_.rows) ? lines + elements_of_line() : lines;
+}
+
+std::int64_t LeftOperand::elements_of_line() const {
+  return line_bytes / static_cast<std::int64_t>(ir::size_of(operands_.product.left));
+}
+
+bool LeftOperand::share_sets(std::int64_t stride, std::int64_t rows) const {
+  const auto bytes = static_cast<std::int64_t>(ir::size_of(operands_.product.left));
+  return rows_without_conflict(stride * bytes) < static_cast<double>(rows);
+}
 
 std::optional<std::int64_t> LeftOperand::known_stride() const {
   if (operands_.left) return operands_.left->row_stride.constant();
@@ -73,6 +91,10 @@ std::optional<std::int64_t> LeftOperand::known_stride() const {
 void LeftOperand::describe(MicroKernel& micro) const {
   micro.left_stride = known_stride();
   if (panels_) micro.left_step = panel_columns(operands_.product);
+  if (taps_) {
+    micro.runs = taps_->count;
+    micro.some_runs = true;
+  }
   if (!windows_) return;
   micro.runs = windows_->window_lines;
   if (windows_->planes) micro.planes = windows_->channels();
@@ -80,7 +102,14 @@ void LeftOperand::describe(MicroKernel& micro) const {
     micro.planes = std::exchange(micro.runs, windows_->window_places());
 }
 
-void LeftOperand::add_strides(std::vector<Value*>& arguments) const {
+void LeftOperand::add_arguments(Scope& block, const Share& rows,
+                                std::vector<Value*>& arguments) const {
+  if (taps_) {
+    auto& builder = kernel_.at(block);
+    Value* place = kernel_.element_pointer(read_taps_, ir::DType::I64, rows.number);
+    Value* read = builder.CreateLoad(builder.getInt64Ty(), place);
+    arguments.insert(arguments.end(), {kernel_.constant(0), kernel_.constant(taps_->depth), read});
+  }
   if (!windows_) return;
   Dim plane = windows_->places(), run = windows_->line_elements();
   if (windows_->spread != 0) plane = std::exchange(run, windows_->place_elements());
@@ -106,6 +135,9 @@ void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
     bytes = block_units() * row_stride() * bytes_of(operands_.product.left);
   }
   memory_ = scratch.reserve(kernel_, bytes);
+  if (taps_)
+    read_taps_ = scratch.reserve(kernel_, ir::ceil_div(block_units(), schedule_.rows) *
+                                              static_cast<std::int64_t>(sizeof(std::int64_t)));
   packed_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_left");
 }
 
@@ -154,7 +186,37 @@ void LeftOperand::pack(Scope& scope, const Share& units) {
                     .rows = units.count,
                     .to = memory_,
                     .row_stride = row_stride()});
+    if (taps_) find_taps(scope, units);
   }
+}
+
+void LeftOperand::find_taps(Scope& scope, const Share& units) {
+  llvm::Type* bits = kernel_.here().getInt64Ty();
+  llvm::AllocaInst* found = kernel_.variable(bits, "read_taps");
+  for_even_blocks(
+      kernel_, scope, units.count, schedule_.rows, [&](Scope& block, const Share& rows) {
+        kernel_.at(block).CreateStore(kernel_.constant(0), found);
+        kernel_.loop(block, kernel_.constant(0), rows.count, 1, [&](Scope& row, Value* r) {
+          auto& at_row = kernel_.at(row);
+          row.define(form_.m.variable,
+                     at_row.CreateAdd(at_row.CreateAdd(units.first, rows.first), r));
+          kernel_.loop(row, kernel_.constant(0), kernel_.constant(taps_->count), 1,
+                       [&](Scope& tap, Value* t) {
+                         tap.define(taps_->tap.variable, t);
+                         Value* read = kernel_.here().getTrue();
+                         for (const ir::step::Condition& condition : taps_->conditions) {
+                           Value* holds = emit_condition(kernel_, tap, condition);
+                           read = kernel_.at(tap).CreateAnd(read, holds);
+                         }
+                         auto& at = kernel_.at(tap);
+                         Value* bit = at.CreateShl(at.CreateZExt(read, bits), t);
+                         at.CreateStore(at.CreateOr(at.CreateLoad(bits, found), bit), found);
+                       });
+        });
+        auto& after = kernel_.at(block);
+        after.CreateStore(after.CreateLoad(bits, found),
+                          kernel_.element_pointer(read_taps_, ir::DType::I64, rows.number));
+      });
 }
 
 // A step is as large as an accumulator.

@@ -10,6 +10,7 @@
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
 #include "codegen_cpu/matmul/micro_kernel.h"
+#include "codegen_cpu/matmul/window_taps.h"
 #include "codegen_cpu/matmul/windowed_rows.h"
 #include "codegen_cpu/scratch_layout.h"
 #include "codegen_cpu/task_split.h"
@@ -35,9 +36,9 @@ class LeftOperand {
   std::int64_t fewest_blocks() const;
   // Elements between rows, where they are known.
   std::optional<std::int64_t> known_stride() const;
-  // How the micro-kernel steps through rows and depth; the strides are its last arguments.
+  // How the micro-kernel steps through rows and depth, and its last arguments for a block.
   void describe(MicroKernel& micro) const;
-  void add_strides(std::vector<llvm::Value*>& arguments) const;
+  void add_arguments(Scope& block, const Share& rows, std::vector<llvm::Value*>& arguments) const;
 
   // Scratch memory, at the kernel's entry; `panel_steps`: steps of a panel.
   void plan(ScratchLayout& scratch, const ir::Dim& panel_steps);
@@ -57,8 +58,12 @@ class LeftOperand {
  private:
   void spread_places();
   ir::Dim row_stride() const;  // of packed rows: whole cache lines
+  std::int64_t elements_of_line() const;
+  // Whether so many rows, elements apart, find no room in the first-level cache together.
+  bool share_sets(std::int64_t stride, std::int64_t rows) const;
   ir::Dim blocks_of_line() const;
   void pack(Scope& scope, const Share& units);
+  void find_taps(Scope& scope, const Share& units);
   llvm::Value* panel_of(Scope& scope, llvm::Value* number);
 
   KernelBuilder& kernel_;
@@ -66,8 +71,10 @@ class LeftOperand {
   const MatmulOperands& operands_;
   MatmulSchedule schedule_;
   std::optional<WindowedRows> windows_;  // whose lines are packed
+  std::optional<WindowTaps> taps_;       // of rows that are packed one by one
   bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
   llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;
+  llvm::Value* read_taps_ = nullptr;    // of each block of rows, a bit a tap
   llvm::AllocaInst* packed_ = nullptr;  // the number of the rows packed last
   // What the block being emitted has.
   llvm::Value *line_ = nullptr, *place_ = nullptr;

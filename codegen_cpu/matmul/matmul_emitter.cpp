@@ -347,7 +347,7 @@ class MatmulEmitter {
                     .left = left,
                     .columns = schedule_.columns},
                    arguments);
-    left_->add_strides(arguments);
+    left_->add_arguments(block, share, arguments);
     kernel_.at(block).CreateCall(multiply_, arguments);
 
     if (turns_results_) return emit_turned(block, program, group, row, rows);

@@ -30,7 +30,7 @@ std::vector<llvm::Type*> types_of_rest(llvm::IRBuilder<>& builder, const MicroKe
   if (kernel.fetches_behind)
     types.insert(types.begin(), {builder.getPtrTy(), builder.getInt64Ty()});
   if (kernel.planes * kernel.runs > 1)
-    types.insert(types.end(), {builder.getInt64Ty(), builder.getInt64Ty()});
+    types.insert(types.end(), kernel.some_runs ? 3 : 2, builder.getInt64Ty());
   return types;
 }
 
@@ -111,16 +111,41 @@ class Emitter {
     return steps;
   }
 
-  // body(k, values) for k = begin, begin + step, .. below end: `values` are the sums as they are
-  // then, and what it leaves there comes next.
+  // body(k, values): `values` are the sums as they are then, and what it leaves there comes next.
+  using Body = std::function<void(llvm::Value*, std::vector<llvm::Value*>&)>;
+
+  // For k = begin, begin + step, .. below end.
   void carried(llvm::Value* begin, llvm::Value* end, std::int64_t step,
-               std::vector<llvm::Value*>& sums,
-               const std::function<void(llvm::Value*, std::vector<llvm::Value*>&)>& body) {
+               std::vector<llvm::Value*>& sums, const Body& body) {
+    carried(
+        begin, [&](llvm::Value* k) { return builder_.CreateICmpSLT(k, end); },
+        [&](llvm::Value* k) { return builder_.CreateAdd(k, constant(step), "", true, true); }, sums,
+        body);
+  }
+
+  // For the number of each bit of an i64 that is set, the lowest first.
+  void for_bits(llvm::Value* bits, std::vector<llvm::Value*>& sums, const Body& body) {
+    carried(
+        bits, [&](llvm::Value* left) { return builder_.CreateICmpNE(left, constant(0)); },
+        [&](llvm::Value* left) {
+          return builder_.CreateAnd(left, builder_.CreateSub(left, constant(1)));
+        },
+        sums,
+        [&](llvm::Value* left, std::vector<llvm::Value*>& values) {
+          body(builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, builder_.getTrue()),
+               values);
+        });
+  }
+
+  // For k = begin, next_of(begin), .. as long as goes_on(k).
+  void carried(llvm::Value* begin, const std::function<llvm::Value*(llvm::Value*)>& goes_on,
+               const std::function<llvm::Value*(llvm::Value*)>& next_of,
+               std::vector<llvm::Value*>& sums, const Body& body) {
     auto& context = function_->getContext();
     auto* before = builder_.GetInsertBlock();
     auto* block = llvm::BasicBlock::Create(context, "body", function_);
     auto* after = llvm::BasicBlock::Create(context, "after", function_);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), block, after);
+    builder_.CreateCondBr(goes_on(begin), block, after);
     builder_.SetInsertPoint(block);
     auto* k = builder_.CreatePHI(index_, 2, "k");
     k->addIncoming(begin, before);
@@ -132,12 +157,11 @@ class Emitter {
     }
     std::vector<llvm::Value*> values(running.begin(), running.end());
     body(k, values);
-    auto* next =
-        builder_.CreateAdd(k, builder_.getInt64(static_cast<std::uint64_t>(step)), "", true, true);
+    auto* next = next_of(k);
     auto* last = builder_.GetInsertBlock();
     k->addIncoming(next, last);
     for (std::size_t i = 0; i < running.size(); ++i) running[i]->addIncoming(values[i], last);
-    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), block, after);
+    builder_.CreateCondBr(goes_on(next), block, after);
     builder_.SetInsertPoint(after);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       auto* phi = builder_.CreatePHI(vector_, 2);
@@ -166,22 +190,23 @@ class Emitter {
     const std::int64_t run = *kernel_.depth / (kernel_.planes * kernel_.runs);
     const std::int64_t steps = steps_of(run, body_operations);
     llvm::Value *left = left_, *right = right_;
-    const auto arguments = static_cast<unsigned>(function_->arg_size());
-    llvm::Value *plane_stride = function_->getArg(arguments - 2),
-                *run_stride = function_->getArg(arguments - 1);
+    const auto strides = static_cast<unsigned>(function_->arg_size()) - (kernel_.some_runs ? 3 : 2);
+    llvm::Value *plane_stride = function_->getArg(strides),
+                *run_stride = function_->getArg(strides + 1);
     const auto along_left = [&](llvm::Value* from, llvm::Value* number, llvm::Value* stride) {
       return builder_.CreateInBoundsGEP(left_element(), from, builder_.CreateMul(number, stride));
     };
     const auto plane = [&](llvm::Value* first, llvm::Value* begin,
                            std::vector<llvm::Value*>& values) {
-      carried(constant(0), constant(kernel_.runs), 1, values,
-              [&](llvm::Value* number, std::vector<llvm::Value*>& inner) {
-                first_ = builder_.CreateMul(builder_.CreateAdd(first, number), constant(run));
-                left_ = along_left(begin, number, run_stride);
-                right_ = builder_.CreateInBoundsGEP(right_step(), right,
-                                                    builder_.CreateMul(first_, right_stride_));
-                loop(constant(0), constant(run), steps, inner);
-              });
+      const Body one = [&](llvm::Value* number, std::vector<llvm::Value*>& inner) {
+        first_ = builder_.CreateMul(builder_.CreateAdd(first, number), constant(run));
+        left_ = along_left(begin, number, run_stride);
+        right_ = builder_.CreateInBoundsGEP(right_step(), right,
+                                            builder_.CreateMul(first_, right_stride_));
+        loop(constant(0), constant(run), steps, inner);
+      };
+      if (kernel_.some_runs) for_bits(function_->getArg(strides + 2), values, one);
+      else carried(constant(0), constant(kernel_.runs), 1, values, one);
     };
     if (kernel_.planes == 1) {
       plane(constant(0), left, sums);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen_cpu/matmul/matmul_operands.h"
+#include "codegen_cpu/matmul/window_taps.h"
 #include "tests/codegen_cpu/expect_right.h"
 
 namespace anydim::codegen_cpu::testing {
@@ -82,6 +83,29 @@ TEST_P(WindowedRowsOf, AreFoundWhereTheyShareLines) {
   EXPECT_EQ(found->planes, one.planes);
   EXPECT_EQ(found->run, one.places * (one.planes ? 1 : one.channels));
   EXPECT_EQ(found->row_elements(), one.place_stride * (one.planes ? 1 : one.channels));
+}
+
+TEST(WindowTaps, AreFoundWhereABorderMakesThemZero) {
+  const auto taps_of = [](Convolution one) {
+    one.line_dilation = 9;
+    const TestRegion region = make_region(one.text(), {1});
+    ir::LoopForm form = region.form;
+    const auto& matmul = std::get<ir::MatmulForm>(form.kind);
+    std::uint32_t number = 0;
+    return window_taps(
+        matmul.left, matmul.k, [&] { return ir::loop_leaf(ir::LoopRole::Made, number++); },
+        form.symbols);
+  };
+  const auto found = taps_of({.name = "", .channels = 32, .border = 9});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->count, 9);
+  EXPECT_EQ(found->depth, 32);
+  EXPECT_EQ(found->conditions.size(), 4U);  // two borders each way
+  EXPECT_FALSE(taps_of({.name = "", .height = "30", .channels = 32, .border = 0}));
+  EXPECT_FALSE(taps_of({.name = "", .channels = 8, .border = 9}));  // of too little depth
+  EXPECT_FALSE(taps_of({.name = "", .channels = 32, .border = 9, .planes = true}));
+  EXPECT_FALSE(taps_of(
+      {.name = "", .height = "20", .width = "20", .channels = 32, .border = 9, .mode = "reflect"}));
 }
 
 // Lines are packed whole, but the rows end within one.
@@ -168,6 +192,21 @@ INSTANTIATE_TEST_SUITE_P(
         Convolution{.name = "DilationsBeyondStrides",
                     .line_dilation = 2,
                     .border = 2,
+                    .shares_lines = false},
+        Convolution{.name = "WindowsThatReachBesideTheImage",
+                    .height = "h",
+                    .width = "20",
+                    .channels = 32,
+                    .line_dilation = 9,
+                    .border = 9,
+                    .shares_lines = false,
+                    .shapes = {{{"n", 1}, {"h", 5}}, {{"n", 2}, {"h", 11}}, {{"n", 3}, {"h", 30}}}},
+        Convolution{.name = "WindowsThatReachBesideTheImageInHalves",
+                    .height = "6",
+                    .channels = 64,
+                    .line_dilation = 6,
+                    .border = 6,
+                    .dtype = "bf16",
                     .shares_lines = false},
         Convolution{.name = "WindowsSideBySide",
                     .lines = 2,
