@@ -130,7 +130,7 @@ class Splitting {
       replacements_.replace(result, writer.reshaped(split_.at(operand), dims(result)));
       return true;
     }
-    if (is_sum(binding) && is_wanted(operand)) {
+    if (reduces_groups(binding) && is_wanted(operand)) {
       replacements_.replace(result,
                             writer.reshaped(reduced(binding, operand, writer), dims(result)));
       return true;
@@ -152,7 +152,7 @@ class Splitting {
 
   // Over all places of a group, and such that parts of them can be reduced first. What those give
   // is rounded to the result's dtype.
-  bool is_sum(const Binding& binding) const {
+  bool reduces_groups(const Binding& binding) const {
     const DType dtype = function_.tensor_type(binding.results[0]).dtype;
     const bool exact = binding.op == Op::reduce_max || binding.op == Op::reduce_min;
     const bool rounds = binding.op == Op::reduce_sum || binding.op == Op::reduce_mean;

@@ -25,17 +25,15 @@ void once_for(KernelBuilder& kernel, Scope& task, llvm::AllocaInst* done, Value*
 LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
                          const MatmulSchedule& schedule, const MatmulOperands& operands)
     : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule) {
-  if (!operands.left && operands.weight && !schedule.tiles && form.batch.empty())
-    windows_ = windowed_rows(
-        form.left, form.m, form.k,
-        [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); }, kernel.symbols());
-  if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
-  if (windows_) spread_places();
-  if (!operands.left && operands.weight && !schedule.tiles && !windows_)
-    taps_ = window_taps(
-        form.left, form.k, [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); },
-        kernel.symbols());
-  if (taps_ && taps_->depth % operands.product.depths() != 0) taps_.reset();
+  const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
+  if (!operands.left && operands.weight && !schedule.tiles) {
+    if (form.batch.empty())
+      windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
+    if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
+    if (windows_) spread_places();
+    else taps_ = window_taps(form.left, form.k, fresh, kernel.symbols());
+    if (taps_ && taps_->depth % operands.product.depths() != 0) taps_.reset();
+  }
   // A micro-kernel's rows are one panel.
   panels_ = operands.left_panels && !windows_ && !taps_ &&
             schedule.rows <= panel_columns(operands.product);
