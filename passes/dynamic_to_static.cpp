@@ -41,7 +41,10 @@ class Round {
     for (Binding& binding : block.bindings) {
       replacements_.apply(binding);
       for (Block& nested : binding.blocks) walk(nested);
-      if (binding.op == Op::branch && take_block(binding, result)) continue;
+      if (binding.op == Op::branch) {
+        if (take_block(binding, result)) continue;
+        find_agreed(binding);
+      }
       RuleFacts facts{function_, inference_, constants_, literals_};
       if (auto value = unchanged(facts, binding)) {
         state_demands(binding, result);
@@ -84,11 +87,9 @@ class Round {
     Block taken = std::move(binding.blocks[condition->front().is_constant(0) ? 1 : 0]);
     for (Binding& inner : taken.bindings) push(result, std::move(inner));
     for (std::size_t i = 0; i < taken.results.size(); ++i) {
-      const std::vector<Dim>& joined = function_.values[binding.results[i]].type.tensor.dims;
-      const std::vector<Dim>& dims = function_.values[taken.results[i]].type.tensor.dims;
-      for (std::size_t axis = 0; axis < std::min(joined.size(), dims.size()); ++axis)
-        if (joined[axis].kind() == Dim::Kind::Symbol && joined[axis] != dims[axis])
-          known_.emplace(joined[axis].leaf().symbol, dims[axis].substitute(known_));
+      const std::vector<Dim>&joined = dims(binding.results[i]), &one = dims(taken.results[i]);
+      for (std::size_t axis = 0; axis < std::min(joined.size(), one.size()); ++axis)
+        know(joined[axis], one[axis].substitute(known_));
       replacements_.replace(binding.results[i], taken.results[i]);
       function_.values[binding.results[i]].type = function_.values[taken.results[i]].type;
     }
@@ -96,7 +97,30 @@ class Round {
     return true;
   }
 
-  // Writes what symbols of branches that are gone stand for.
+  // Branches whose results differed by symbols that are known now have the same: inference will
+  // open none for them.
+  void find_agreed(const Binding& binding) {
+    if (known_.empty()) return;
+    for (std::size_t i = 0; i < binding.results.size(); ++i) {
+      const std::vector<Dim>&joined = dims(binding.results[i]),
+            &left = dims(binding.blocks[0].results[i]), &right = dims(binding.blocks[1].results[i]);
+      for (std::size_t axis = 0; axis < std::min({joined.size(), left.size(), right.size()});
+           ++axis) {
+        Dim one = left[axis].substitute(known_);
+        if (one == right[axis].substitute(known_)) know(joined[axis], std::move(one));
+      }
+    }
+  }
+
+  const std::vector<Dim>& dims(ValueId value) const {
+    return function_.values[value].type.tensor.dims;
+  }
+  void know(const Dim& symbol, Dim dim) {
+    if (symbol.kind() == Dim::Kind::Symbol && symbol != dim)
+      known_.emplace(symbol.leaf().symbol, std::move(dim));
+  }
+
+  // Writes what symbols stand for that are gone with the branches that opened them.
   void substitute(Block& block) {
     for (Binding& binding : block.bindings) {
       for (Dim& dim : binding.dims) dim = dim.substitute(known_);
