@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -52,8 +51,7 @@ class Layout {
       if (images.contains(parameter)) start(parameter, made, {});
     for (Binding& binding : bindings) {
       note_constant(binding);
-      if (binding.results.size() == 1 && binding.blocks.empty() &&
-          function_.values[binding.results[0]].type.is_tensor()) {
+      if (has_one_tensor(function_, binding)) {
         BindingWriter writer(function_, made, binding.source,
                              function_.values[binding.results[0]].name + "_laid");
         if (auto laid = lay_out(binding, writer)) {

@@ -108,6 +108,11 @@ bool has_effect(const Binding& binding) {
 
 }  // namespace
 
+bool has_one_tensor(const Function& function, const Binding& binding) {
+  return binding.results.size() == 1 && binding.blocks.empty() &&
+         function.values[binding.results[0]].type.is_tensor();
+}
+
 bool opens_extents(const Function& function, const Binding& binding) {
   if (info(binding.op).has(traits::opens)) return true;
   if (binding.op != Op::dyn_arange) return false;

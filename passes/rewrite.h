@@ -37,6 +37,9 @@ bool same_attributes(const ir::Attributes& a, const ir::Attributes& b);
 // Whether results have extents that only the data tells: symbols that the binding opens.
 bool opens_extents(const ir::Function& function, const ir::Binding& binding);
 
+// Whether all that the binding gives is one tensor, of an op without blocks.
+bool has_one_tensor(const ir::Function& function, const ir::Binding& binding);
+
 // Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing
 // whose elements a dim mentions, nothing that opens a symbol that is still mentioned.
 void drop_dead(ir::Function& function);

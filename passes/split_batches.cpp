@@ -47,10 +47,6 @@ class Splitting {
 
  private:
   const Dims& dims(ValueId value) const { return function_.tensor_type(value).dims; }
-  bool has_one_tensor(const Binding& binding) const {
-    return binding.results.size() == 1 && binding.blocks.empty() &&
-           function_.values[binding.results[0]].type.is_tensor();
-  }
   std::optional<Parts> parts_of(ValueId value) const {
     const auto found = parts_.find(value);
     return found == parts_.end() ? std::nullopt : std::optional(found->second);
@@ -62,7 +58,7 @@ class Splitting {
   }
 
   void find_parts(const Binding& binding) {
-    if (!has_one_tensor(binding)) return;
+    if (!has_one_tensor(function_, binding)) return;
     const ValueId result = binding.results[0];
     const Dims& to = dims(result);
     if (to.empty()) return;
@@ -103,12 +99,12 @@ class Splitting {
   }
 
   bool is_wanted(const Binding& binding) const {
-    return has_one_tensor(binding) && wanted_.contains(binding.results[0]) &&
+    return has_one_tensor(function_, binding) && wanted_.contains(binding.results[0]) &&
            !joined_.contains(binding.results[0]);
   }
 
   void want(const Binding& binding) {
-    if (!has_one_tensor(binding) || joined_.contains(binding.results[0])) return;
+    if (!has_one_tensor(function_, binding) || joined_.contains(binding.results[0])) return;
     if (info(binding.op).has(traits::reshapes)) {
       const ValueId operand = binding.operands[0];
       if (const auto parts = parts_of(operand);

@@ -43,10 +43,8 @@ class Splitting {
     for (const Binding& binding : bindings) find(binding);
     if (wanted_.empty()) return false;
     std::vector<Binding> made;
-    for (Binding& binding : bindings) {
-      const bool whole = split(binding, made);
-      if (!whole) made.push_back(std::move(binding));
-    }
+    for (Binding& binding : bindings)
+      if (!split(binding, made)) made.push_back(std::move(binding));
     bindings = std::move(made);
     replacements_.apply(function_);
     drop_dead(function_);
@@ -70,13 +68,9 @@ class Splitting {
     return one != nullptr &&
            std::ranges::any_of(one->joins, [&](ValueId join) { return wanted_.contains(join); });
   }
-  bool has_one_tensor(const Binding& binding) const {
-    return binding.results.size() == 1 && binding.blocks.empty() &&
-           function_.values[binding.results[0]].type.is_tensor();
-  }
 
   void find(const Binding& binding) {
-    if (!has_one_tensor(binding) || binding.operands.empty()) return;
+    if (!has_one_tensor(function_, binding) || binding.operands.empty()) return;
     const ValueId result = binding.results[0];
     if (info(binding.op).has(traits::reshapes)) {
       const ValueId operand = binding.operands[0];
@@ -122,7 +116,7 @@ class Splitting {
 
   // Whether the binding's result is written anew as a whole.
   bool split(const Binding& binding, std::vector<Binding>& into) {
-    if (!has_one_tensor(binding) || binding.operands.empty()) return false;
+    if (!has_one_tensor(function_, binding) || binding.operands.empty()) return false;
     const ValueId result = binding.results[0], operand = binding.operands[0];
     BindingWriter writer(function_, into, binding.source,
                          function_.values[result].name + "_parted");

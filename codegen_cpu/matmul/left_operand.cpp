@@ -201,11 +201,7 @@ void LeftOperand::find_taps(Scope& scope, const Share& units) {
           kernel_.loop(row, kernel_.constant(0), kernel_.constant(taps_->count), 1,
                        [&](Scope& tap, Value* t) {
                          tap.define(taps_->tap.variable, t);
-                         Value* read = kernel_.here().getTrue();
-                         for (const ir::step::Condition& condition : taps_->conditions) {
-                           Value* holds = emit_condition(kernel_, tap, condition);
-                           read = kernel_.at(tap).CreateAnd(read, holds);
-                         }
+                         Value* read = emit_all_of(kernel_, tap, taps_->conditions);
                          auto& at = kernel_.at(tap);
                          Value* bit = at.CreateShl(at.CreateZExt(read, bits), t);
                          at.CreateStore(at.CreateOr(at.CreateLoad(bits, found), bit), found);

@@ -190,7 +190,7 @@ class Emitter {
     const std::int64_t run = *kernel_.depth / (kernel_.planes * kernel_.runs);
     const std::int64_t steps = steps_of(run, body_operations);
     llvm::Value *left = left_, *right = right_;
-    const auto strides = static_cast<unsigned>(function_->arg_size()) - (kernel_.some_runs ? 3 : 2);
+    const unsigned strides = first_beside() + static_cast<unsigned>(kernel_.beside.size());
     llvm::Value *plane_stride = function_->getArg(strides),
                 *run_stride = function_->getArg(strides + 1);
     const auto along_left = [&](llvm::Value* from, llvm::Value* number, llvm::Value* stride) {
@@ -310,6 +310,8 @@ class Emitter {
     return (kernel_.vectors * kernel_.lanes * rows.element_bytes + line_bytes - 1) / line_bytes;
   }
 
+  unsigned first_beside() const { return first_fetched + (kernel_.fetches_behind ? 2 : 0); }
+
   void fetch_beside(std::size_t which, llvm::Value* number) {
     const FetchedRows& rows = kernel_.beside[which];
     auto* lines = constant(lines_of(rows));
@@ -318,9 +320,8 @@ class Emitter {
     auto* offset = builder_.CreateAdd(
         builder_.CreateMul(row, constant(rows.stride)),
         builder_.CreateMul(builder_.CreateURem(number, lines), constant(line_bytes)));
-    const unsigned argument =
-        first_fetched + (kernel_.fetches_behind ? 2 : 0) + static_cast<unsigned>(which);
-    auto* place = builder_.CreateGEP(builder_.getInt8Ty(), function_->getArg(argument), offset);
+    llvm::Value* first = function_->getArg(first_beside() + static_cast<unsigned>(which));
+    auto* place = builder_.CreateGEP(builder_.getInt8Ty(), first, offset);
     fetch_line(place, rows.written, 3);
   }
 

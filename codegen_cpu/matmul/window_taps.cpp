@@ -1,6 +1,5 @@
 #include "codegen_cpu/matmul/window_taps.h"
 
-#include <algorithm>
 #include <cstddef>
 
 #include "ir/loops/digits.h"

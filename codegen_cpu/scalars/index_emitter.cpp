@@ -188,6 +188,25 @@ llvm::Value* emit_comparison(llvm::IRBuilder<>& at, ir::Comparison comparison, l
   internal_error("a comparison is one of the enumerators");
 }
 
+llvm::Value* emit_joined(KernelBuilder& kernel, Scope& scope,
+                         llvm::Instruction::BinaryOps operation, llvm::Value* a, llvm::Value* b) {
+  if (!a) return b;
+  if (a->getType()->isVectorTy() || b->getType()->isVectorTy()) {
+    a = kernel.splat(a, scope.lanes().width);
+    b = kernel.splat(b, scope.lanes().width);
+  }
+  return kernel.at(scope).CreateBinOp(operation, a, b);
+}
+
+llvm::Value* emit_all_of(KernelBuilder& kernel, Scope& scope,
+                         std::span<const ir::ScalarStep::Condition> conditions) {
+  llvm::Value* all = nullptr;
+  for (const ir::ScalarStep::Condition& condition : conditions)
+    all = emit_joined(kernel, scope, llvm::Instruction::And, all,
+                      emit_condition(kernel, scope, condition));
+  return all ? all : kernel.at(scope).getTrue();
+}
+
 Scope& home_of(KernelBuilder& kernel, Scope& scope, const Dim& dim) {
   return ir::home_of_leaves(scope, kernel.root(), dim.leaves());
 }

@@ -30,6 +30,14 @@ llvm::Value* emit_comparison(llvm::IRBuilder<>& at, ir::Comparison comparison, l
 llvm::Value* emit_condition(KernelBuilder& kernel, Scope& scope,
                             const ir::ScalarStep::Condition& condition);
 
+// a OPERATION b of i1 values, one each or one a lane; b where a is null.
+llvm::Value* emit_joined(KernelBuilder& kernel, Scope& scope,
+                         llvm::Instruction::BinaryOps operation, llvm::Value* a, llvm::Value* b);
+
+// Whether all of the conditions hold, as emit_condition.
+llvm::Value* emit_all_of(KernelBuilder& kernel, Scope& scope,
+                         std::span<const ir::ScalarStep::Condition> conditions);
+
 // The deepest scope that defines a symbol of `dim`; the root for constants.
 Scope& home_of(KernelBuilder& kernel, Scope& scope, const ir::Dim& dim);
 

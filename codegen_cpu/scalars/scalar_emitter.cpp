@@ -41,28 +41,11 @@ Scope& ProgramEmitter::outermost_of(Scope& scope, std::int32_t position, Scope& 
   return ir::home_of_leaves(scope, floor, scratch_.at(element->slot).index.leaves());
 }
 
-llvm::Value* ProgramEmitter::joined(Scope& scope, llvm::Instruction::BinaryOps operation,
-                                    llvm::Value* a, llvm::Value* b) {
-  if (!a) return b;
-  if (a->getType()->isVectorTy() || b->getType()->isVectorTy()) {
-    a = kernel_.splat(a, scope.lanes().width);
-    b = kernel_.splat(b, scope.lanes().width);
-  }
-  return kernel_.at(scope).CreateBinOp(operation, a, b);
-}
-
-llvm::Value* ProgramEmitter::all_of(Scope& scope,
-                                    const std::vector<ScalarStep::Condition>& conditions) {
-  llvm::Value* all = nullptr;
-  for (const ScalarStep::Condition& condition : conditions)
-    all = joined(scope, llvm::Instruction::And, all, emit_condition(kernel_, scope, condition));
-  return all ? all : kernel_.at(scope).getTrue();
-}
-
 llvm::Value* ProgramEmitter::mask(Scope& scope, const ir::KernelMask& mask) {
   llvm::Value* any = nullptr;
   for (const auto& conditions : mask.alternatives)
-    any = joined(scope, llvm::Instruction::Or, any, all_of(scope, conditions));
+    any = emit_joined(kernel_, scope, llvm::Instruction::Or, any,
+                      emit_all_of(kernel_, scope, conditions));
   return any;
 }
 
@@ -119,7 +102,8 @@ std::vector<llvm::Value*> ProgramEmitter::operands(Scope& home, const ir::Placed
 
 llvm::Value* ProgramEmitter::select(Scope& home, const ir::PlacedStep& placed,
                                     const ir::step::Guarded& guarded) {
-  const std::vector<llvm::Value*> values = operands(home, placed, all_of(home, guarded.conditions));
+  const std::vector<llvm::Value*> values =
+      operands(home, placed, emit_all_of(kernel_, home, guarded.conditions));
   return kernel_.at(home).CreateSelect(values[0], values[1], values[2]);
 }
 

@@ -45,10 +45,7 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   // Behind `first`, where there is one; all of them scalars or all vectors.
   std::vector<llvm::Value*> operands(Scope& home, const ir::PlacedStep& placed,
                                      llvm::Value* first = nullptr);
-  llvm::Value* all_of(Scope& scope, const std::vector<ir::ScalarStep::Condition>& conditions);
   llvm::Value* mask(Scope& scope, const ir::KernelMask& mask);  // null: everywhere
-  llvm::Value* joined(Scope& scope, llvm::Instruction::BinaryOps operation, llvm::Value* a,
-                      llvm::Value* b);
   // The offset of an element in a buffer, counted as KernelBuilder does; found once, however many
   // scopes read it.
   const ir::Dim& offset_of(std::size_t buffer, const std::vector<ir::Dim>& index);
