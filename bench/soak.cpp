@@ -3,10 +3,11 @@
 //
 //   soak MODEL.onnx RUNS [MAXIMUM_LENGTH] [MAXIMUM_BATCH]
 //
-// Prints one JSON object: resident bytes a tenth of the way, halfway and at the end, growth over
-// the last half, kernels compiled in all and after the first 1,000 runs (or the first tenth, where
-// that is fewer). Exits 1 if memory grew by 1 % or more over the last half or a kernel was compiled
-// late.
+// Prints one JSON object: resident bytes a tenth of the way, halfway and at the end, bytes a run of
+// the last half that memory grew by, kernels compiled in all and after the first 1,000 runs (or the
+// first tenth, where that is fewer). Exits 1 if memory grew by `allowed_growth` or more, or a
+// kernel was compiled late. What grows once, as a thread that gets its first work late does, is
+// little beside the runs of a long soak; what is lost in every run is not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +24,8 @@
 namespace {
 
 using namespace anydim;
+
+constexpr double allowed_growth = 32;  // bytes a run: the smallest chunk malloc gives, lost in each
 
 long resident_bytes() {
   std::ifstream statm("/proc/self/statm");
@@ -67,12 +70,12 @@ int soak(const std::string& model, long runs, std::int64_t maximum_length,
   }
   long end = resident_bytes();
   std::int64_t compiled = executable->kernels().progress().compiler_calls;
-  double growth = half > 0 ? static_cast<double>(end - half) / static_cast<double>(half) : 0;
+  double growth = static_cast<double>(end - half) / static_cast<double>(runs - runs / 2);
   fmt::print(
       "{{\"runs\": {}, \"resident_tenth\": {}, \"resident_half\": {}, \"resident_end\": {}, "
-      "\"growth_last_half\": {:.5f}, \"kernels_compiled\": {}, \"compiled_late\": {}}}\n",
+      "\"growth_a_run\": {:.2f}, \"kernels_compiled\": {}, \"compiled_late\": {}}}\n",
       runs, tenth, half, end, growth, compiled, compiled - compiled_early);
-  return growth < 0.01 && compiled == compiled_early ? 0 : 1;
+  return growth < allowed_growth && compiled == compiled_early ? 0 : 1;
 }
 
 }  // namespace
