@@ -1,7 +1,6 @@
 #include "codegen_cpu/matmul/left_operand.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "codegen_cpu/matmul/matmul_cost.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
@@ -29,7 +28,7 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
   if (!operands.left && operands.weight && !schedule.tiles) {
     if (form.batch.empty())
       windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
-    if (windows_ && windows_->run % operands.product.depths() != 0) windows_.reset();
+    if (windows_ && windows_->run() % operands.product.depths() != 0) windows_.reset();
     if (windows_) spread_places();
     else taps_ = window_taps(form.left, form.k, fresh, kernel.symbols());
     if (taps_ && taps_->depth % operands.product.depths() != 0) taps_.reset();
@@ -90,14 +89,11 @@ void LeftOperand::describe(MicroKernel& micro) const {
   micro.left_stride = known_stride();
   if (panels_) micro.left_step = panel_columns(operands_.product);
   if (taps_) {
-    micro.runs = taps_->count;
+    micro.runs = {taps_->count};
     micro.some_runs = true;
   }
   if (!windows_) return;
-  micro.runs = windows_->window_lines;
-  if (windows_->planes) micro.planes = windows_->channels();
-  else if (windows_->spread != 0)
-    micro.planes = std::exchange(micro.runs, windows_->window_places());
+  for (const WindowedRows::Counter& counter : windows_->runs()) micro.runs.push_back(counter.count);
 }
 
 void LeftOperand::add_arguments(Scope& block, const Share& rows,
@@ -106,13 +102,11 @@ void LeftOperand::add_arguments(Scope& block, const Share& rows,
     auto& builder = kernel_.at(block);
     Value* place = kernel_.element_pointer(read_taps_, ir::DType::I64, rows.number);
     Value* read = builder.CreateLoad(builder.getInt64Ty(), place);
-    arguments.insert(arguments.end(), {kernel_.constant(0), kernel_.constant(taps_->depth), read});
+    arguments.insert(arguments.end(), {kernel_.constant(taps_->depth), read});
   }
   if (!windows_) return;
-  Dim plane = windows_->places(), run = windows_->line_elements();
-  if (windows_->spread != 0) plane = std::exchange(run, windows_->place_elements());
-  for (const Dim& stride : {plane, run})
-    arguments.push_back(emit_index(kernel_, kernel_.root(), stride));
+  for (const WindowedRows::Counter& counter : windows_->runs())
+    arguments.push_back(emit_index(kernel_, kernel_.root(), counter.stride));
 }
 
 void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {

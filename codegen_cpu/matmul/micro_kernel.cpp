@@ -29,8 +29,7 @@ std::vector<llvm::Type*> types_of_rest(llvm::IRBuilder<>& builder, const MicroKe
   std::vector<llvm::Type*> types(kernel.beside.size(), builder.getPtrTy());
   if (kernel.fetches_behind)
     types.insert(types.begin(), {builder.getPtrTy(), builder.getInt64Ty()});
-  if (kernel.planes * kernel.runs > 1)
-    types.insert(types.end(), kernel.some_runs ? 3 : 2, builder.getInt64Ty());
+  types.insert(types.end(), kernel.runs.size() + (kernel.some_runs ? 1 : 0), builder.getInt64Ty());
   return types;
 }
 
@@ -66,7 +65,7 @@ class Emitter {
                                    llvm::Constant::getNullValue(vector_));
     if (kernel_.block != 0) {
       blocks(sums);
-    } else if (kernel_.planes * kernel_.runs > 1) {
+    } else if (!kernel_.runs.empty()) {
       runs(sums);
     } else {
       const std::int64_t wanted =
@@ -187,38 +186,41 @@ class Emitter {
   }
 
   void runs(std::vector<llvm::Value*>& sums) {
-    const std::int64_t run = *kernel_.depth / (kernel_.planes * kernel_.runs);
-    const std::int64_t steps = steps_of(run, body_operations);
     llvm::Value *left = left_, *right = right_;
-    const unsigned strides = first_beside() + static_cast<unsigned>(kernel_.beside.size());
-    llvm::Value *plane_stride = function_->getArg(strides),
-                *run_stride = function_->getArg(strides + 1);
-    const auto along_left = [&](llvm::Value* from, llvm::Value* number, llvm::Value* stride) {
-      return builder_.CreateInBoundsGEP(left_element(), from, builder_.CreateMul(number, stride));
-    };
-    const auto plane = [&](llvm::Value* first, llvm::Value* begin,
-                           std::vector<llvm::Value*>& values) {
-      const Body one = [&](llvm::Value* number, std::vector<llvm::Value*>& inner) {
-        first_ = builder_.CreateMul(builder_.CreateAdd(first, number), constant(run));
-        left_ = along_left(begin, number, run_stride);
-        right_ = builder_.CreateInBoundsGEP(right_step(), right,
-                                            builder_.CreateMul(first_, right_stride_));
-        loop(constant(0), constant(run), steps, inner);
-      };
-      if (kernel_.some_runs) for_bits(function_->getArg(strides + 2), values, one);
-      else carried(constant(0), constant(kernel_.runs), 1, values, one);
-    };
-    if (kernel_.planes == 1) {
-      plane(constant(0), left, sums);
-    } else {
-      carried(constant(0), constant(kernel_.planes), 1, sums,
-              [&](llvm::Value* number, std::vector<llvm::Value*>& values) {
-                plane(builder_.CreateMul(number, constant(kernel_.runs)),
-                      along_left(left, number, plane_stride), values);
-              });
-    }
+    std::int64_t run = *kernel_.depth;
+    for (const std::int64_t count : kernel_.runs) run /= count;
+    runs_of(0, {.length = run, .first = constant(0), .left = left, .right = right}, sums);
     left_ = left;
     right_ = right;
+  }
+
+  struct Runs {
+    std::int64_t length = 0;                        // steps of each
+    llvm::Value *first = nullptr, *left = nullptr;  // number and begin of the first one
+    llvm::Value* right = nullptr;                   // of all
+  };
+  // Those that the counters from this one on tell apart.
+  void runs_of(std::size_t counter, const Runs& runs, std::vector<llvm::Value*>& sums) {
+    const std::int64_t count = kernel_.runs[counter];
+    const unsigned strides = first_beside() + static_cast<unsigned>(kernel_.beside.size());
+    llvm::Value* stride = function_->getArg(strides + static_cast<unsigned>(counter));
+    const Body one = [&](llvm::Value* index, std::vector<llvm::Value*>& inner) {
+      llvm::Value* number = builder_.CreateAdd(
+          builder_.CreateMul(runs.first, constant(count), "", true, true), index, "", true, true);
+      llvm::Value* left =
+          builder_.CreateInBoundsGEP(left_element(), runs.left, builder_.CreateMul(index, stride));
+      if (counter + 1 < kernel_.runs.size())
+        return runs_of(counter + 1,
+                       {.length = runs.length, .first = number, .left = left, .right = runs.right},
+                       inner);
+      first_ = builder_.CreateMul(number, constant(runs.length));
+      left_ = left;
+      right_ = builder_.CreateInBoundsGEP(right_step(), runs.right,
+                                          builder_.CreateMul(first_, right_stride_));
+      loop(constant(0), constant(runs.length), steps_of(runs.length, body_operations), inner);
+    };
+    if (kernel_.some_runs) for_bits(function_->getArg(strides + 1), sums, one);
+    else carried(constant(0), constant(count), 1, sums, one);
   }
 
   // Sums of each block of the depth, then these times the block's scales.

@@ -7,10 +7,10 @@
 // for r in [0, rows) and c in [0, vectors * lanes). The left operand is read in place (left_step =
 // 1) or as a panel of its rows, step by step, the right operand as column panels of `panel`
 // elements. With k = 0 the tile is zero.
-// A row of the left operand may be several runs of steps, `run_stride` elements from one's begin to
-// the next's, and `planes` times as many, `plane_stride` elements apart; these strides are
-// arguments. An argument may tell those of some runs that are not 0: others are left out, which
-// would be no 0 times an infinite element of the right operand.
+// A row of the left operand may be runs of steps that lie elsewhere each, numbered by several
+// counters, each of which moves the run's begin by a stride of its own, an argument. An argument
+// may tell those of some runs that are not 0: others are left out, which would be no 0 times an
+// infinite element of the right operand.
 //
 // Where operands are narrower than sums, k counts steps of D depths (codegen_cpu/matmul/product.h):
 // a step of the right operand and of panels is D of its elements in place of one, and step k of a
@@ -64,9 +64,10 @@ struct MicroKernel {
   std::int64_t panel = 0;        // elements; a multiple of lanes
   std::int64_t tile_stride = 0;  // elements, whole vectors; 0: vectors * lanes
   std::int64_t left_step = 1;    // steps
-  // How a row, and a plane of it, lies; with more than one, `depth` is known.
-  std::int64_t planes = 1, runs = 1;
-  bool some_runs = false;  // an argument says which, of one plane and at most 64
+  // How many runs each counter of a row's runs tells apart, the outermost first; with any, `depth`
+  // is known.
+  std::vector<std::int64_t> runs = {};
+  bool some_runs = false;  // an argument says which, of one counter and at most 64
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
@@ -88,11 +89,11 @@ MicroKernel micro_kernel_of(const Target& target, const Product& product, llvm::
 
 // An internal function void(left, left_stride, right, panel_stride, right_stride, depth, tile,
 // ahead, ahead_step), then with fetches_behind behind, behind_lines, then the first element of each
-// of `beside`, then with several planes or runs plane_stride, run_stride, then with some_runs an
-// i64 with bit r set for run r; strides in elements (of the left operand) and in elements or steps
-// (of the right one), pointers aligned to an element. `ahead` and `behind` are any addresses. With
-// blocks `ahead` is the scales, f32, of the first column and block, those of the next block a panel
-// behind; ahead_step is their panel stride in elements.
+// of `beside`, then the stride of each of `runs`, then with some_runs an i64 with bit r set for run
+// r; strides in elements (of the left operand) and in elements or steps (of the right one),
+// pointers aligned to an element. `ahead` and `behind` are any addresses. With blocks `ahead` is
+// the scales, f32, of the first column and block, those of the next block a panel behind;
+// ahead_step is their panel stride in elements.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
                                   const std::string& name, const MicroKernel& kernel);
 

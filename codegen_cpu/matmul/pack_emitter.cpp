@@ -381,7 +381,7 @@ Value* first_packed_line(KernelBuilder& kernel, Scope& scope, const WindowedRows
   Value* packed = emit_index(kernel, kernel.root(), windows.line.extent);
   auto& builder = kernel.at(scope);
   Value* within =
-      builder.CreateMul(builder.CreateURem(line, output), kernel.constant(windows.line_step));
+      builder.CreateMul(builder.CreateURem(line, output), kernel.constant(windows.lines.step));
   return builder.CreateAdd(builder.CreateMul(builder.CreateUDiv(line, output), packed), within);
 }
 
@@ -393,35 +393,41 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
   Value* last =
       builder.CreateAdd(pack.first_line, builder.CreateSub(pack.lines, kernel.constant(1)));
   Value* end = kernel.at(scope).CreateAdd(first_packed_line(kernel, scope, windows, last),
-                                          kernel.constant(windows.window_lines));
+                                          kernel.constant(windows.lines.reach()));
   ProgramEmitter program(kernel, windows.program, scope);
   const auto element = static_cast<std::int32_t>(windows.program.steps.size()) - 1;
   const std::int64_t lanes = lanes_of(kernel, pack.dtype);
   const ir::Iteration &outer = windows.planes ? windows.channel : windows.place,
                       &inner = windows.planes ? windows.place : windows.channel;
-  const Dim apart = windows.planes ? windows.places() : Dim(windows.place_elements());
+  const Dim apart = windows.planes ? windows.slice_elements() : Dim(windows.place_elements());
   Value* line_elements = emit_index(kernel, kernel.root(), windows.line_elements());
   Value* count = emit_index(kernel, kernel.root(), inner.extent);
   Value* end_of_line = emit_index(kernel, kernel.root(), outer.extent);
+  Value* slices = kernel.constant(windows.window_slices());
   const auto known = inner.extent.constant();
+  const VectorLoop loop{.variable = inner.variable,
+                        .first = kernel.constant(0),
+                        .count = count,
+                        .width = lanes,
+                        .may_end_early = !known || *known % lanes != 0};
+  const Dim place =
+      windows.slice.index() * windows.slice_elements() + outer.index() * apart + inner.index();
   kernel.loop(scope, begin, end, 1, [&](Scope& line, Value* number) {
     auto& at = kernel.at(line);
     line.define(windows.image.variable, at.CreateUDiv(number, lines));
     line.define(windows.line.variable, at.CreateURem(number, lines));
     Value* to = kernel.element_pointer(pack.to, pack.dtype,
                                        at.CreateMul(at.CreateSub(number, begin), line_elements));
-    kernel.for_range(line, kernel.constant(0), end_of_line, 1, [&](Scope& part, Value* position) {
-      part.define(outer.variable, position);
-      const VectorLoop loop{.variable = inner.variable,
-                            .first = kernel.constant(0),
-                            .count = count,
-                            .width = lanes,
-                            .may_end_early = !known || *known % lanes != 0};
-      for_vectors(kernel, part, loop, [&](Scope& vectors, Value*) {
-        Value* value = program.value(vectors, element);
-        store_elements(kernel, vectors, to, pack.dtype, outer.index() * apart + inner.index(),
-                       value);
-      });
+    kernel.loop(line, kernel.constant(0), slices, 1, [&](Scope& slice, Value* index) {
+      slice.define(windows.slice.variable, index);
+      kernel.for_range(slice, kernel.constant(0), end_of_line, 1,
+                       [&](Scope& part, Value* position) {
+                         part.define(outer.variable, position);
+                         for_vectors(kernel, part, loop, [&](Scope& vectors, Value*) {
+                           Value* value = program.value(vectors, element);
+                           store_elements(kernel, vectors, to, pack.dtype, place, value);
+                         });
+                       });
     });
   });
 }

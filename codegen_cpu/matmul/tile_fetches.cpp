@@ -44,7 +44,7 @@ TileFetches::TileFetches(KernelBuilder& kernel, const ir::MatmulForm& form)
 }
 
 void TileFetches::plan(MicroKernel& micro, std::optional<std::int64_t> left_row) {
-  if (micro.block != 0 || micro.planes * micro.runs != 1 || !micro.depth) return;
+  if (micro.block != 0 || !micro.runs.empty() || !micro.depth) return;
   left_row_ = left_row;
   micro.fetches_behind = left_row.has_value();
   for (const Beside& beside : beside_) {

@@ -1,7 +1,10 @@
 #include "codegen_cpu/matmul/windowed_rows.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "ir/dims/affine.h"
@@ -14,16 +17,24 @@ namespace {
 
 using ir::Dim;
 
-// How far `outer` moves what `inner` moves by one, in the first part of the dim that is affine in
-// `inner` (a border that reflects divides it); nullopt: not by a positive constant.
-std::optional<std::int64_t> step_between(const Dim& dim, const ir::DimLeaf& outer,
-                                         const ir::DimLeaf& inner) {
+// Wider windows read little of most images (window_taps.h).
+constexpr std::int64_t most_dilation = 4;
+
+// How far one step of each variable moves what both move, in the smallest whole numbers.
+struct Steps {
+  std::int64_t outer = 0, inner = 0;
+};
+
+// In the first part of the dim that is affine in `inner` (a border that reflects divides it);
+// nullopt: not by positive constants.
+std::optional<Steps> steps_of(const Dim& dim, const ir::DimLeaf& outer, const ir::DimLeaf& inner) {
   if (!dim.mentions(inner)) return std::nullopt;
   const auto within = ir::affine_in(dim, inner);
   if (const auto between = within ? ir::affine_in(within->base, outer) : std::nullopt) {
-    const auto a = within->stride.constant(), b = between->stride.constant();
-    if (a && b && *a > 0 && *b > 0 && *b % *a == 0) return *b / *a;
-    return std::nullopt;
+    const auto a = between->stride.constant(), b = within->stride.constant();
+    if (!a || !b || *a <= 0 || *b <= 0) return std::nullopt;
+    const std::int64_t unit = std::gcd(*a, *b);
+    return Steps{.outer = *a / unit, .inner = *b / unit};
   }
   std::vector<Dim> parts;
   if (dim.kind() == Dim::Kind::Sum)
@@ -32,81 +43,129 @@ std::optional<std::int64_t> step_between(const Dim& dim, const ir::DimLeaf& oute
   else if (dim.kind() != Dim::Kind::Symbol && dim.kind() != Dim::Kind::Value)
     parts = dim.operands();
   for (const Dim& part : parts)
-    if (const auto step = step_between(part, outer, inner)) return step;
+    if (const auto steps = steps_of(part, outer, inner)) return steps;
   return std::nullopt;
 }
 
 // The same in the first dim of the program that says so.
-std::optional<std::int64_t> step_between(const ir::ScalarProgram& program, const ir::DimLeaf& outer,
-                                         const ir::DimLeaf& inner) {
-  std::optional<std::int64_t> step;
+std::optional<Steps> steps_of(const ir::ScalarProgram& program, const ir::DimLeaf& outer,
+                              const ir::DimLeaf& inner) {
+  std::optional<Steps> steps;
   for (const ir::ScalarStep& scalar : program.steps)
     ir::for_each_dim(scalar, [&](const Dim& dim) {
-      if (!step) step = step_between(dim, outer, inner);
+      if (!steps) steps = steps_of(dim, outer, inner);
     });
-  return step;
+  return steps;
+}
+
+// nullopt where lines (or places) that one output line reads are none that those beside it read,
+// but for few.
+std::optional<WindowedRows::Axis> axis_of(const ir::ScalarProgram& program,
+                                          const ir::Iteration& output,
+                                          const ir::Iteration& window) {
+  const auto size = window.extent.constant();
+  const auto steps = steps_of(program, output.variable, window.variable);
+  if (!size || !steps || (steps->outer != 1 && steps->inner != 1) || steps->inner > most_dilation)
+    return std::nullopt;
+  return WindowedRows::Axis{.step = steps->outer, .dilation = steps->inner, .size = *size};
+}
+
+// `packed`, which is axis.step * output + axis.dilation * window, in place of one of the two.
+std::pair<ir::DimLeaf, Dim> in_place(const WindowedRows::Axis& axis, const ir::Iteration& packed,
+                                     const ir::Iteration& output, const ir::Iteration& window) {
+  if (axis.dilation == 1) return {window.variable, packed.index() - axis.step * output.index()};
+  return {output.variable, packed.index() - axis.dilation * window.index()};
+}
+
+std::vector<Dim> first_of(const std::vector<Dim>& dims, std::size_t most) {
+  return {dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(std::min(dims.size(), most))};
+}
+
+// The innermost digit is the first one from behind.
+const ir::Iteration& from_behind(const ir::Digits& digits, std::size_t number) {
+  return digits.digits[digits.digits.size() - number];
 }
 
 }  // namespace
 
 Dim WindowedRows::lines_for(const Dim& output) const {
   const Dim images = ir::floor_div(output - 1, output_lines) + 1;
-  return (output - 1) * line_step + window_lines +
-         images * std::max<std::int64_t>(window_lines - line_step, 0);
+  return (output - 1) * lines.step + lines.reach() +
+         images * std::max<std::int64_t>(lines.reach() - lines.step, 0);
+}
+
+std::vector<WindowedRows::Counter> WindowedRows::runs() const {
+  std::vector<Counter> counters{
+      {.count = planes ? channels() : window_slices(), .stride = slice_elements()},
+      {.count = lines.size, .stride = lines.dilation * line_elements()},
+      {.count = places_apart() ? places.size : 1,
+       .stride = Dim(places.dilation * place_elements())}};
+  std::erase_if(counters, [](const Counter& counter) { return counter.count == 1; });
+  return counters;
+}
+
+std::int64_t WindowedRows::run() const {
+  return (planes ? 1 : channels()) * (places_apart() ? 1 : places.size);
 }
 
 std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                                           const ir::Iteration& row, const ir::Iteration& depth,
                                           const std::function<ir::DimLeaf()>& fresh,
                                           ir::SymbolTable& symbols) {
-  const std::vector<Dim> rows = ir::digit_extents(program, row.variable, symbols),
-                         depths = ir::digit_extents(program, depth.variable, symbols);
-  if (rows.empty() || rows.size() > 2 || depths.size() != 2 || rows[0].constant() == 0 ||
-      !depth.extent.constant() || !depths[0].constant() || !depths[1].constant() ||
-      *depth.extent.constant() % *depths[1].constant() != 0 ||
+  const std::vector<Dim> rows = first_of(ir::digit_extents(program, row.variable, symbols), 2),
+                         depths = first_of(ir::digit_extents(program, depth.variable, symbols), 3);
+  if (rows.empty() || depths.size() < 2 || rows[0].constant() == 0 || !depth.extent.constant() ||
+      !std::ranges::all_of(depths,
+                           [&](const Dim& extent) {
+                             return extent.constant() &&
+                                    *depth.extent.constant() % *extent.constant() == 0;
+                           }) ||
       !ir::simplify(ir::mod(row.extent, rows.back()), symbols).is_constant(0))
     return std::nullopt;
-  const ir::Digits row_digits = ir::split(row, rows, fresh, symbols),
-                   depth_digits = ir::split(depth, depths, fresh, symbols);
-  const ir::ScalarProgram taken_apart =
-      ir::over_digits(ir::over_digits(program, row_digits, symbols), depth_digits, symbols);
+  const ir::Digits row_digits = ir::split(row, rows, fresh, symbols);
+  const ir::ScalarProgram rows_apart = ir::over_digits(program, row_digits, symbols);
   const ir::Iteration &place = row_digits.digits.back(),
                       &line = row_digits.digits[row_digits.digits.size() - 2];
+  ir::Digits depth_digits = ir::split(depth, depths, fresh, symbols);
+  ir::ScalarProgram taken_apart = ir::over_digits(rows_apart, depth_digits, symbols);
   const bool planes =
-      !step_between(taken_apart, line.variable, depth_digits.digits[0].variable).has_value();
-  const ir::Iteration &window_line = depth_digits.digits[planes ? 1 : 0],
-                      &window_place = depth_digits.digits[planes ? 2 : 1];
+      !steps_of(taken_apart, line.variable, from_behind(depth_digits, 3).variable).has_value();
+  if (planes && depths.size() > 2) {
+    depth_digits = ir::split(depth, first_of(depths, 2), fresh, symbols);
+    taken_apart = ir::over_digits(rows_apart, depth_digits, symbols);
+  }
+  const ir::Iteration &window_line = from_behind(depth_digits, planes ? 2 : 3),
+                      &window_place = from_behind(depth_digits, planes ? 1 : 2);
+  const auto lines = axis_of(taken_apart, line, window_line),
+             places = axis_of(taken_apart, place, window_place);
+  if (!lines || !places || (planes && places->dilation > 1) ||
+      lines->size * places->size <= lines->step * places->step)
+    return std::nullopt;
+  const auto one = [&] { return ir::declare_iteration(fresh(), Dim(1), symbols); };
   WindowedRows found{.program = taken_apart,
-                     .image = rows.size() == 2 ? row_digits.digits[0]
-                                               : ir::declare_iteration(fresh(), Dim(1), symbols),
+                     .image = rows.size() == 2 ? row_digits.digits[0] : one(),
                      .line = {},
+                     .slice = depth_digits.digits.size() > 3 ? depth_digits.digits[0] : one(),
                      .place = {},
-                     .channel = depth_digits.digits[planes ? 0 : 2],
+                     .channel = from_behind(depth_digits, planes ? 3 : 1),
                      .output_lines = ir::max(line.extent, 1),
                      .width = ir::max(rows[0], 1),
-                     .window_lines = window_line.extent.constant().value_or(0),
-                     .run = *depths[planes ? 0 : 1].constant(),
+                     .lines = *lines,
+                     .places = *places,
                      .planes = planes};
-  const std::int64_t window_places = window_place.extent.constant().value_or(0);
-  const auto line_step = step_between(found.program, line.variable, window_line.variable),
-             place_step = step_between(found.program, place.variable, window_place.variable);
-  if (!line_step || !place_step || !found.channel.extent.constant() ||
-      found.window_lines * window_places <= *line_step * *place_step)
-    return std::nullopt;
-  found.line_step = *line_step;
-  found.place_step = *place_step;
+  if (!found.channel.extent.constant() || !found.slice.extent.constant()) return std::nullopt;
   found.line = ir::declare_iteration(
-      fresh(), (found.output_lines - 1) * found.line_step + found.window_lines, symbols);
+      fresh(), (found.output_lines - 1) * lines->step + lines->reach(), symbols);
   found.place =
-      ir::declare_iteration(fresh(), (found.width - 1) * found.place_step + window_places, symbols);
-  const std::map<ir::DimLeaf, Dim> replacement{
-      {window_line.variable, found.line.index() - found.line_step * line.index()},
-      {window_place.variable, found.place.index() - found.place_step * place.index()}};
+      ir::declare_iteration(fresh(), (found.width - 1) * places->step + places->reach(), symbols);
+  const std::map<ir::DimLeaf, Dim> replacement{in_place(*lines, found.line, line, window_line),
+                                               in_place(*places, found.place, place, window_place)};
   bool alone = true;
   for (ir::ScalarStep& step : found.program.steps) {
     ir::for_each_dim(step, [&](Dim& dim) {
       dim = ir::simplify(dim.substitute(replacement), symbols);
-      alone = alone && !dim.mentions(line.variable) && !dim.mentions(place.variable);
+      for (const ir::Iteration& gone : {line, place, window_line, window_place})
+        alone = alone && !dim.mentions(gone.variable);
     });
   }
   return alone ? std::optional(std::move(found)) : std::nullopt;

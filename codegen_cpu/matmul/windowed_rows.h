@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "ir/loops/loop_form.h"
 
@@ -12,36 +13,54 @@ namespace anydim::codegen_cpu {
 
 // Rows and depth of a convolution, taken apart: a row is an image, a line of the output and a place
 // of the line, a depth a line of the window, a place of that line and a channel, or with `planes` a
-// channel, a line and a place. What is read depends on line `line_step * (output line) + (window's
-// line)` of the image as it is padded, and on place `place_step * (output place) + (window's
-// place)` of that line alone. Lines are packed place by place, with planes channel by channel. A
-// row thus is `window_lines` runs of `run` elements, a line apart, with planes that many of each
-// channel, and begins row_elements() behind the row before.
+// channel, a line and a place. What is read depends on line `lines.step * (output line) +
+// lines.dilation * (window's line)` of the image as it is padded, and on such a place of that line
+// alone. Where windows reach over several slices of a volume, an output slice counts as an image,
+// and a line of it has all its window's slices behind each other: `slice`, with planes a part of
+// `channel`. Lines are packed place by place, with planes channel by channel. A row thus is runs()
+// of run() elements and begins row_elements() behind the row before.
 struct WindowedRows {
-  ir::ScalarProgram program;  // the element over image, line, place and channel
-  ir::Iteration image, line, place, channel;
+  struct Axis {
+    std::int64_t step = 1, dilation = 1;  // one of them is 1
+    std::int64_t size = 0;                // of the window
+    std::int64_t reach() const { return (size - 1) * dilation + 1; }
+  };
+  ir::ScalarProgram program;  // the element over image, line, slice, place and channel
+  ir::Iteration image, line, slice, place, channel;
   ir::Dim output_lines;  // of an image, at least 1
   ir::Dim width;         // places of an output line, at least 1
-  std::int64_t line_step = 0, place_step = 0, window_lines = 0;
-  std::int64_t run = 0;
-  bool planes = false;      // channels are the outermost digit of the depth
+  Axis lines, places;
+  bool planes = false;      // channels are the outermost digit of the depth; places lie dense
   std::int64_t spread = 0;  // elements left free behind a place's channels; 0 with planes
 
   // Rows that read an element.
   double reuse() const {
-    return static_cast<double>(window_lines * run) /
-           static_cast<double>(line_step * place_step * (planes ? 1 : channels()));
+    return static_cast<double>(lines.size * places.size) /
+           static_cast<double>(lines.step * places.step);
   }
   std::int64_t channels() const { return channel.extent.constant().value(); }
-  ir::Dim places() const { return place.extent; }
-  std::int64_t place_elements() const { return channels() + spread; }
-  std::int64_t window_places() const { return planes ? run : run / channels(); }
-  ir::Dim line_elements() const { return places() * place_elements(); }
+  std::int64_t window_slices() const { return slice.extent.constant().value(); }
+  std::int64_t place_elements() const { return planes ? 1 : channels() + spread; }
+  // Of a plane, or of all channels.
+  ir::Dim slice_elements() const { return place.extent * place_elements(); }
+  ir::Dim line_elements() const {
+    return (planes ? channels() : window_slices()) * slice_elements();
+  }
   // From row to row.
-  std::int64_t row_elements() const { return planes ? place_step : place_step * place_elements(); }
+  std::int64_t row_elements() const { return places.step * place_elements(); }
+  // What tells a row's runs apart, the outermost first.
+  struct Counter {
+    std::int64_t count = 0;  // at least 2
+    ir::Dim stride;          // elements
+  };
+  std::vector<Counter> runs() const;
+  std::int64_t run() const;  // elements that lie dense
   // Lines that lie behind each other for so many lines of output, some more where these are of
   // several images.
   ir::Dim lines_for(const ir::Dim& output) const;
+
+ private:
+  bool places_apart() const { return places.dilation > 1 || spread != 0; }
 };
 
 // nullopt where rows are of another form, or share nothing. `fresh` gives variables that nothing
