@@ -42,4 +42,21 @@ void for_even_blocks(KernelBuilder& kernel, Scope& scope, Value* total, std::int
   });
 }
 
+void for_parts(KernelBuilder& kernel, Scope& scope, const Share& share, Value* length,
+               const BlockBody& body) {
+  auto& builder = kernel.at(scope);
+  Value* end = builder.CreateAdd(share.first, share.count);
+  Value* last = builder.CreateUDiv(builder.CreateSub(end, kernel.constant(1)), length);
+  kernel.loop(
+      scope, builder.CreateUDiv(share.first, length), builder.CreateAdd(last, kernel.constant(1)),
+      1, [&](Scope& part, Value* number) {
+        auto& at = kernel.at(part);
+        Value* start = at.CreateMul(number, length);
+        Value* first = at.CreateBinaryIntrinsic(llvm::Intrinsic::umax, start, share.first);
+        Value* behind =
+            at.CreateBinaryIntrinsic(llvm::Intrinsic::umin, at.CreateAdd(start, length), end);
+        body(part, {.first = first, .count = at.CreateSub(behind, first), .number = number});
+      });
+}
+
 }  // namespace anydim::codegen_cpu

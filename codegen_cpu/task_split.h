@@ -32,4 +32,9 @@ using BlockBody = std::function<void(Scope&, const Share&)>;
 void for_even_blocks(KernelBuilder& kernel, Scope& scope, llvm::Value* total, std::int64_t most,
                      const BlockBody& body);
 
+// Runs body over the parts of `share` that multiples of `length` (at least 1) cut it into: first
+// and count as the share counts them, the number that of the multiple. The share has at least one.
+void for_parts(KernelBuilder& kernel, Scope& scope, const Share& share, llvm::Value* length,
+               const BlockBody& body);
+
 }  // namespace anydim::codegen_cpu

@@ -41,7 +41,8 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
 void LeftOperand::spread_places() {
   if (!windows_->planes && windows_->channels() % operands_.product.depths() == 0 &&
       share_sets(windows_->row_elements(),
-                 std::min(schedule_.rows, kernel_.interval_of(unit()).high)))
+                 windows_->sequence ? schedule_.rows
+                                    : std::min(schedule_.rows, kernel_.interval_of(unit()).high)))
     windows_->spread = elements_of_line();
 }
 
@@ -52,13 +53,17 @@ Dim LeftOperand::units() const {
 Dim LeftOperand::blocks_of_line() const { return ir::ceil_div(unit(), schedule_.rows); }
 
 std::set<std::int64_t> LeftOperand::row_counts() const {
-  if (windows_)
+  if (windows_ && !windows_->sequence)
     return MatmulSchedule{.rows = schedule_.rows}.row_counts(kernel_.interval_of(unit()));
+  // A task may begin and end within sequences.
+  if (windows_ && !windows_->image.extent.is_constant(1))
+    return MatmulSchedule{.rows = schedule_.rows}.row_counts(
+        {1, kernel_.interval_of(windows_->output_lines).high});
   return schedule_.row_counts(kernel_.interval_of(form_.m.extent));
 }
 
 std::int64_t LeftOperand::fewest_blocks() const {
-  if (windows_) return kernel_.interval_of(blocks_of_line()).low;
+  if (windows_ && !windows_->sequence) return kernel_.interval_of(blocks_of_line()).low;
   return ceiling(schedule_.fewest_rows(kernel_.interval_of(form_.m.extent)), schedule_.rows);
 }
 
@@ -216,7 +221,7 @@ Value* LeftOperand::panel_of(Scope& scope, Value* number) {
 }
 
 Value* LeftOperand::blocks(Scope& scope, const Share& units) {
-  if (windows_) {
+  if (windows_ && !windows_->sequence) {
     Value* of_line = emit_index(kernel_, kernel_.root(), blocks_of_line());
     return kernel_.at(scope).CreateMul(units.count, of_line);
   }
@@ -225,8 +230,32 @@ Value* LeftOperand::blocks(Scope& scope, const Share& units) {
                             kernel_.constant(schedule_.rows));
 }
 
+// Of each sequence that a task has rows of.
+void LeftOperand::for_blocks_of_sequences(Scope& scope, const Share& units, const BlockBody& body) {
+  Value* begin = first_packed_line(kernel_, scope, *windows_, units.first);
+  Value* length = emit_index(kernel_, kernel_.root(), windows_->output_lines);
+  Value* elements = emit_index(kernel_, kernel_.root(), windows_->line_elements());
+  llvm::AllocaInst* number = kernel_.variable(kernel_.here().getInt64Ty(), "blocks_before");
+  kernel_.at(scope).CreateStore(kernel_.constant(0), number);
+  for_parts(kernel_, scope, units, length, [&](Scope& part, const Share& rows) {
+    Value* packed = first_packed_line(kernel_, part, *windows_, rows.first);
+    auto& builder = kernel_.at(part);
+    line_ = kernel_.element_pointer(memory_, operands_.product.left,
+                                    builder.CreateMul(builder.CreateSub(packed, begin), elements));
+    Value* before = builder.CreateSub(rows.first, units.first);
+    for_even_blocks(kernel_, part, rows.count, schedule_.rows, [&](Scope& block, const Share& own) {
+      auto& at = kernel_.at(block);
+      place_ = own.first;
+      Value* all = at.CreateLoad(at.getInt64Ty(), number);
+      at.CreateStore(at.CreateAdd(all, kernel_.constant(1)), number);
+      body(block, {.first = at.CreateAdd(before, own.first), .count = own.count, .number = all});
+    });
+  });
+}
+
 void LeftOperand::for_blocks(Scope& scope, const Share& units, const BlockBody& body) {
   if (!windows_) return for_even_blocks(kernel_, scope, units.count, schedule_.rows, body);
+  if (windows_->sequence) return for_blocks_of_sequences(scope, units, body);
   Value* begin = first_packed_line(kernel_, scope, *windows_, units.first);
   const auto known = [&](const Dim& dim) { return emit_index(kernel_, kernel_.root(), dim); };
   Value *width = known(unit()), *blocks = known(blocks_of_line()),

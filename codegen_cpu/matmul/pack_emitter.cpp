@@ -10,6 +10,7 @@
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
+#include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/loops/digits.h"
 
@@ -412,22 +413,29 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
                         .may_end_early = !known || *known % lanes != 0};
   const Dim place =
       windows.slice.index() * windows.slice_elements() + outer.index() * apart + inner.index();
-  kernel.loop(scope, begin, end, 1, [&](Scope& line, Value* number) {
-    auto& at = kernel.at(line);
-    line.define(windows.image.variable, at.CreateUDiv(number, lines));
-    line.define(windows.line.variable, at.CreateURem(number, lines));
-    Value* to = kernel.element_pointer(pack.to, pack.dtype,
-                                       at.CreateMul(at.CreateSub(number, begin), line_elements));
-    kernel.loop(line, kernel.constant(0), slices, 1, [&](Scope& slice, Value* index) {
-      slice.define(windows.slice.variable, index);
-      kernel.for_range(slice, kernel.constant(0), end_of_line, 1,
-                       [&](Scope& part, Value* position) {
-                         part.define(outer.variable, position);
-                         for_vectors(kernel, part, loop, [&](Scope& vectors, Value*) {
-                           Value* value = program.value(vectors, element);
-                           store_elements(kernel, vectors, to, pack.dtype, place, value);
+  const Share packed{.first = begin, .count = kernel.at(scope).CreateSub(end, begin)};
+  for_parts(kernel, scope, packed, lines, [&](Scope& image, const Share& part) {
+    image.define(windows.image.variable, part.number);
+    auto& outside = kernel.at(image);
+    Value* first = outside.CreateSub(part.first, outside.CreateMul(part.number, lines));
+    Value* memory = kernel.element_pointer(
+        pack.to, pack.dtype,
+        outside.CreateMul(outside.CreateSub(part.first, begin), line_elements));
+    kernel.loop(image, kernel.constant(0), part.count, 1, [&](Scope& line, Value* number) {
+      auto& at = kernel.at(line);
+      line.define(windows.line.variable, at.CreateAdd(first, number));
+      Value* to = kernel.element_pointer(memory, pack.dtype, at.CreateMul(number, line_elements));
+      kernel.loop(line, kernel.constant(0), slices, 1, [&](Scope& slice, Value* index) {
+        slice.define(windows.slice.variable, index);
+        kernel.for_range(slice, kernel.constant(0), end_of_line, 1,
+                         [&](Scope& part_of_line, Value* position) {
+                           part_of_line.define(outer.variable, position);
+                           for_vectors(kernel, part_of_line, loop, [&](Scope& vectors, Value*) {
+                             Value* value = program.value(vectors, element);
+                             store_elements(kernel, vectors, to, pack.dtype, place, value);
+                           });
                          });
-                       });
+      });
     });
   });
 }

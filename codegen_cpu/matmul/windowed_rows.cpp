@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace {
 
 using ir::Dim;
 
-// Wider windows read little of most images (window_taps.h).
-constexpr std::int64_t most_dilation = 4;
+// Wider windows read little of most images (window_taps.h); sequences are longer.
+constexpr std::int64_t most_dilation = 4, most_dilation_of_sequence = 64;
 
 // How far one step of each variable moves what both move, in the smallest whole numbers.
 struct Steps {
@@ -61,11 +62,11 @@ std::optional<Steps> steps_of(const ir::ScalarProgram& program, const ir::DimLea
 // nullopt where lines (or places) that one output line reads are none that those beside it read,
 // but for few.
 std::optional<WindowedRows::Axis> axis_of(const ir::ScalarProgram& program,
-                                          const ir::Iteration& output,
-                                          const ir::Iteration& window) {
+                                          const ir::Iteration& output, const ir::Iteration& window,
+                                          std::int64_t most) {
   const auto size = window.extent.constant();
   const auto steps = steps_of(program, output.variable, window.variable);
-  if (!size || !steps || (steps->outer != 1 && steps->inner != 1) || steps->inner > most_dilation)
+  if (!size || !steps || (steps->outer != 1 && steps->inner != 1) || steps->inner > most)
     return std::nullopt;
   return WindowedRows::Axis{.step = steps->outer, .dilation = steps->inner, .size = *size};
 }
@@ -97,7 +98,7 @@ Dim WindowedRows::lines_for(const Dim& output) const {
 std::vector<WindowedRows::Counter> WindowedRows::runs() const {
   std::vector<Counter> counters{
       {.count = planes ? channels() : window_slices(), .stride = slice_elements()},
-      {.count = lines.size, .stride = lines.dilation * line_elements()},
+      {.count = lines_dense() ? 1 : lines.size, .stride = lines.dilation * line_elements()},
       {.count = places_apart() ? places.size : 1,
        .stride = Dim(places.dilation * place_elements())}};
   std::erase_if(counters, [](const Counter& counter) { return counter.count == 1; });
@@ -105,70 +106,139 @@ std::vector<WindowedRows::Counter> WindowedRows::runs() const {
 }
 
 std::int64_t WindowedRows::run() const {
-  return (planes ? 1 : channels()) * (places_apart() ? 1 : places.size);
+  return (planes ? 1 : channels()) * (places_apart() ? 1 : places.size) *
+         (lines_dense() ? lines.size : 1);
 }
+
+namespace {
+
+// The program over lines and places of packed memory in place of those of output and window.
+// nullopt where it asks for more.
+std::optional<WindowedRows> over_packed(WindowedRows found,
+                                        const std::map<ir::DimLeaf, Dim>& replacement,
+                                        std::span<const ir::Iteration> gone,
+                                        const ir::SymbolTable& symbols) {
+  bool alone = true;
+  for (ir::ScalarStep& step : found.program.steps) {
+    ir::for_each_dim(step, [&](Dim& dim) {
+      dim = ir::simplify(dim.substitute(replacement), symbols);
+      for (const ir::Iteration& iteration : gone)
+        alone = alone && !dim.mentions(iteration.variable);
+    });
+  }
+  return alone ? std::optional(std::move(found)) : std::nullopt;
+}
+
+// What is taken apart, and what makes variables.
+struct Windows {
+  const ir::ScalarProgram& program;
+  const ir::Iteration &row, &depth;
+  std::vector<Dim> rows, depths;  // extents of their digits
+  const std::function<ir::DimLeaf()>& fresh;
+  ir::SymbolTable& symbols;
+
+  ir::Iteration declared(const Dim& extent) const {
+    return ir::declare_iteration(fresh(), extent, symbols);
+  }
+  ir::Iteration along(const WindowedRows::Axis& axis, const Dim& output) const {
+    return declared((output - 1) * axis.step + axis.reach());
+  }
+};
+
+std::optional<WindowedRows> windows_of_sequences(const Windows& in) {
+  const ir::Digits depth = ir::split(in.depth, in.depths, in.fresh, in.symbols);
+  const ir::Iteration &window = from_behind(depth, 2), &channel = from_behind(depth, 1);
+  ir::ScalarProgram program = ir::over_digits(in.program, depth, in.symbols);
+  ir::Iteration position = in.row, image = in.declared(Dim(1));
+  if (!in.rows.empty()) {
+    const ir::Digits row = ir::split(in.row, first_of(in.rows, 1), in.fresh, in.symbols);
+    program = ir::over_digits(program, row, in.symbols);
+    image = from_behind(row, 2);
+    position = from_behind(row, 1);
+  }
+  const auto axis = axis_of(program, position, window, most_dilation_of_sequence);
+  if (!axis || axis->size <= axis->step || !channel.extent.constant()) return std::nullopt;
+  WindowedRows found{.program = std::move(program),
+                     .image = image,
+                     .line = {},
+                     .slice = in.declared(Dim(1)),
+                     .place = in.declared(Dim(1)),
+                     .channel = channel,
+                     .output_lines = ir::max(position.extent, 1),
+                     .width = Dim(1),
+                     .lines = *axis,
+                     .places = {.size = 1},
+                     .sequence = true};
+  found.line = in.along(*axis, found.output_lines);
+  const ir::Iteration gone[] = {position, window};
+  return over_packed(found, {in_place(*axis, found.line, position, window)}, gone, in.symbols);
+}
+
+std::optional<WindowedRows> windows_of_images(const Windows& in) {
+  if (in.rows.empty() || in.depths.size() < 2) return std::nullopt;
+  const ir::Digits row_digits = ir::split(in.row, in.rows, in.fresh, in.symbols);
+  const ir::ScalarProgram rows_apart = ir::over_digits(in.program, row_digits, in.symbols);
+  const ir::Iteration &place = from_behind(row_digits, 1), &line = from_behind(row_digits, 2);
+  ir::Digits depth_digits = ir::split(in.depth, in.depths, in.fresh, in.symbols);
+  ir::ScalarProgram taken_apart = ir::over_digits(rows_apart, depth_digits, in.symbols);
+  const bool planes =
+      !steps_of(taken_apart, line.variable, from_behind(depth_digits, 3).variable).has_value();
+  if (planes && in.depths.size() > 2) {
+    depth_digits = ir::split(in.depth, first_of(in.depths, 2), in.fresh, in.symbols);
+    taken_apart = ir::over_digits(rows_apart, depth_digits, in.symbols);
+  }
+  const ir::Iteration &window_line = from_behind(depth_digits, planes ? 2 : 3),
+                      &window_place = from_behind(depth_digits, planes ? 1 : 2);
+  const auto lines = axis_of(taken_apart, line, window_line, most_dilation),
+             places = axis_of(taken_apart, place, window_place, most_dilation);
+  if (!lines || !places || (planes && places->dilation > 1) ||
+      lines->size * places->size <= lines->step * places->step)
+    return std::nullopt;
+  WindowedRows found{
+      .program = taken_apart,
+      .image = in.rows.size() == 2 ? row_digits.digits[0] : in.declared(Dim(1)),
+      .line = {},
+      .slice = depth_digits.digits.size() > 3 ? depth_digits.digits[0] : in.declared(Dim(1)),
+      .place = {},
+      .channel = from_behind(depth_digits, planes ? 3 : 1),
+      .output_lines = ir::max(line.extent, 1),
+      .width = ir::max(in.rows[0], 1),
+      .lines = *lines,
+      .places = *places,
+      .planes = planes};
+  if (!found.channel.extent.constant() || !found.slice.extent.constant()) return std::nullopt;
+  found.line = in.along(*lines, found.output_lines);
+  found.place = in.along(*places, found.width);
+  const ir::Iteration gone[] = {line, place, window_line, window_place};
+  return over_packed(found,
+                     {in_place(*lines, found.line, line, window_line),
+                      in_place(*places, found.place, place, window_place)},
+                     gone, in.symbols);
+}
+
+}  // namespace
 
 std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                                           const ir::Iteration& row, const ir::Iteration& depth,
                                           const std::function<ir::DimLeaf()>& fresh,
                                           ir::SymbolTable& symbols) {
-  const std::vector<Dim> rows = first_of(ir::digit_extents(program, row.variable, symbols), 2),
-                         depths = first_of(ir::digit_extents(program, depth.variable, symbols), 3);
-  if (rows.empty() || depths.size() < 2 || rows[0].constant() == 0 || !depth.extent.constant() ||
-      !std::ranges::all_of(depths,
-                           [&](const Dim& extent) {
-                             return extent.constant() &&
-                                    *depth.extent.constant() % *extent.constant() == 0;
-                           }) ||
-      !ir::simplify(ir::mod(row.extent, rows.back()), symbols).is_constant(0))
+  const Windows in{.program = program,
+                   .row = row,
+                   .depth = depth,
+                   .rows = first_of(ir::digit_extents(program, row.variable, symbols), 2),
+                   .depths = first_of(ir::digit_extents(program, depth.variable, symbols), 3),
+                   .fresh = fresh,
+                   .symbols = symbols};
+  if (in.depths.empty() || !depth.extent.constant() ||
+      !std::ranges::all_of(in.depths, [&](const Dim& extent) {
+        return extent.constant() && *depth.extent.constant() % *extent.constant() == 0;
+      }))
     return std::nullopt;
-  const ir::Digits row_digits = ir::split(row, rows, fresh, symbols);
-  const ir::ScalarProgram rows_apart = ir::over_digits(program, row_digits, symbols);
-  const ir::Iteration &place = row_digits.digits.back(),
-                      &line = row_digits.digits[row_digits.digits.size() - 2];
-  ir::Digits depth_digits = ir::split(depth, depths, fresh, symbols);
-  ir::ScalarProgram taken_apart = ir::over_digits(rows_apart, depth_digits, symbols);
-  const bool planes =
-      !steps_of(taken_apart, line.variable, from_behind(depth_digits, 3).variable).has_value();
-  if (planes && depths.size() > 2) {
-    depth_digits = ir::split(depth, first_of(depths, 2), fresh, symbols);
-    taken_apart = ir::over_digits(rows_apart, depth_digits, symbols);
-  }
-  const ir::Iteration &window_line = from_behind(depth_digits, planes ? 2 : 3),
-                      &window_place = from_behind(depth_digits, planes ? 1 : 2);
-  const auto lines = axis_of(taken_apart, line, window_line),
-             places = axis_of(taken_apart, place, window_place);
-  if (!lines || !places || (planes && places->dilation > 1) ||
-      lines->size * places->size <= lines->step * places->step)
+  if (!in.rows.empty() &&
+      (in.rows[0].constant() == 0 ||
+       !ir::simplify(ir::mod(row.extent, in.rows.back()), symbols).is_constant(0)))
     return std::nullopt;
-  const auto one = [&] { return ir::declare_iteration(fresh(), Dim(1), symbols); };
-  WindowedRows found{.program = taken_apart,
-                     .image = rows.size() == 2 ? row_digits.digits[0] : one(),
-                     .line = {},
-                     .slice = depth_digits.digits.size() > 3 ? depth_digits.digits[0] : one(),
-                     .place = {},
-                     .channel = from_behind(depth_digits, planes ? 3 : 1),
-                     .output_lines = ir::max(line.extent, 1),
-                     .width = ir::max(rows[0], 1),
-                     .lines = *lines,
-                     .places = *places,
-                     .planes = planes};
-  if (!found.channel.extent.constant() || !found.slice.extent.constant()) return std::nullopt;
-  found.line = ir::declare_iteration(
-      fresh(), (found.output_lines - 1) * lines->step + lines->reach(), symbols);
-  found.place =
-      ir::declare_iteration(fresh(), (found.width - 1) * places->step + places->reach(), symbols);
-  const std::map<ir::DimLeaf, Dim> replacement{in_place(*lines, found.line, line, window_line),
-                                               in_place(*places, found.place, place, window_place)};
-  bool alone = true;
-  for (ir::ScalarStep& step : found.program.steps) {
-    ir::for_each_dim(step, [&](Dim& dim) {
-      dim = ir::simplify(dim.substitute(replacement), symbols);
-      for (const ir::Iteration& gone : {line, place, window_line, window_place})
-        alone = alone && !dim.mentions(gone.variable);
-    });
-  }
-  return alone ? std::optional(std::move(found)) : std::nullopt;
+  return in.depths.size() == 1 ? windows_of_sequences(in) : windows_of_images(in);
 }
 
 double LeftReuse::of(const ir::MatmulForm& form, const ir::SymbolTable& symbols) {

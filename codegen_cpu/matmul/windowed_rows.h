@@ -19,6 +19,9 @@ namespace anydim::codegen_cpu {
 // and a line of it has all its window's slices behind each other: `slice`, with planes a part of
 // `channel`. Lines are packed place by place, with planes channel by channel. A row thus is runs()
 // of run() elements and begins row_elements() behind the row before.
+//
+// Windows along one dim alone are those of a `sequence`: a line is a single place, rows follow each
+// other from line to line, and what has a beginning and an end is an image.
 struct WindowedRows {
   struct Axis {
     std::int64_t step = 1, dilation = 1;  // one of them is 1
@@ -30,7 +33,8 @@ struct WindowedRows {
   ir::Dim output_lines;  // of an image, at least 1
   ir::Dim width;         // places of an output line, at least 1
   Axis lines, places;
-  bool planes = false;      // channels are the outermost digit of the depth; places lie dense
+  bool planes = false;  // channels are the outermost digit of the depth; places lie dense
+  bool sequence = false;
   std::int64_t spread = 0;  // elements left free behind a place's channels; 0 with planes
 
   // Rows that read an element.
@@ -47,7 +51,9 @@ struct WindowedRows {
     return (planes ? channels() : window_slices()) * slice_elements();
   }
   // From row to row.
-  std::int64_t row_elements() const { return places.step * place_elements(); }
+  std::int64_t row_elements() const {
+    return (sequence ? lines.step : places.step) * place_elements();
+  }
   // What tells a row's runs apart, the outermost first.
   struct Counter {
     std::int64_t count = 0;  // at least 2
@@ -60,7 +66,8 @@ struct WindowedRows {
   ir::Dim lines_for(const ir::Dim& output) const;
 
  private:
-  bool places_apart() const { return places.dilation > 1 || spread != 0; }
+  bool places_apart() const { return !sequence && (places.dilation > 1 || spread != 0); }
+  bool lines_dense() const { return sequence && lines.dilation == 1 && spread == 0; }
 };
 
 // nullopt where rows are of another form, or share nothing. `fresh` gives variables that nothing

@@ -2,6 +2,7 @@
 #include "codegen_cpu/matmul/windowed_rows.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using ir::Dim;
 
 struct Convolution {
   std::string name;
-  std::string height = "8", width = "8";
+  std::string height = "8", width = "8";  // height "": a sequence
   std::int64_t channels = 16, outputs = 20;
   std::int64_t lines = 3, places = 3;  // of a window
   std::int64_t line_stride = 1, place_stride = 1, line_dilation = 1, place_dilation = 1;
@@ -28,46 +29,69 @@ struct Convolution {
   bool planes = false;            // channels are outermost, in the image and in the depth
   std::string mode = "constant";  // of the border
   std::string slices = "";        // of a volume whose windows have 3, with borders of 1; "": images
+  std::string images = "n";
 
-  std::int64_t depth() const { return lines * places * channels * (slices.empty() ? 1 : 3); }
+  struct Axis {
+    std::string extent;
+    std::int64_t size = 3, stride = 1, dilation = 1, border = 1;
+  };
+  std::vector<Axis> axes() const {
+    std::vector<Axis> all{{slices},
+                          {height, lines, line_stride, line_dilation, border},
+                          {width, places, place_stride, place_dilation, border}};
+    std::erase_if(all, [](const Axis& axis) { return axis.extent.empty(); });
+    return all;
+  }
+  std::int64_t depth() const {
+    std::int64_t all = channels;
+    for (const Axis& axis : axes()) all *= axis.size;
+    return all;
+  }
+
   std::string text() const {
-    const bool volume = !slices.empty();
-    const auto with_slices = [&](std::string_view slice, std::string_view rest) {
-      return volume ? fmt::format("{}, {}", slice, rest) : std::string(rest);
+    const std::vector<Axis> along = axes();
+    const auto listed = [&](const auto& of) {
+      std::vector<std::string> items;
+      for (const Axis& axis : along) items.push_back(fmt::format("{}", of(axis)));
+      return fmt::format("{}", fmt::join(items, ", "));
     };
-    const std::string wide =
-                          tests::windows_along(width, border, places, place_dilation, place_stride),
-                      high =
-                          tests::windows_along(height, border, lines, line_dilation, line_stride);
-    const std::string image = with_slices(slices, fmt::format("{}, {}", height, width)),
-                      result = with_slices(slices, fmt::format("{}, {}", high, wide)),
-                      borders = with_slices("1", fmt::format("{0}, {0}", border));
-    const std::string_view orders[] = {"0, 1, 2, 4, 5, 3", "0, 1, 2, 3, 5, 6, 7, 4",
-                                       "0, 2, 3, 1, 4, 5", "0, 2, 3, 4, 1, 5, 6, 7"};
+    const std::string image = listed([](const Axis& axis) { return axis.extent; }),
+                      result = listed([](const Axis& axis) {
+                        return tests::windows_along(axis.extent, axis.border, axis.size,
+                                                    axis.dilation, axis.stride);
+                      });
+    // Images, outputs and windows along each axis, and channels.
+    const std::size_t rank = along.size(), first = planes ? 2 : 1;
+    std::vector<std::size_t> dims, order{0};
+    for (std::size_t i = 0; i < rank; ++i) dims.push_back(first + i);
+    for (std::size_t i = 0; i < rank; ++i) order.push_back(first + i);
+    if (planes) order.push_back(1);
+    for (std::size_t i = 0; i < rank; ++i) order.push_back(rank + 2 + i);
+    if (!planes) order.push_back(rank + 1);
     return fmt::format(
         R"(
-fn @main(%x: Tensor[{x}, {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[(n, {y}, {o}), {t}]) -> Tensor[(n, {y}, {o}), {t}]
+fn @main(%x: Tensor[({x}), {t}], %k: Tensor[({d}, {o}), {t}], %r: Tensor[({n}, {y}, {o}), {t}]) -> Tensor[({n}, {y}, {o}), {t}]
   where n in [0, 50]{limits} {{
   %p = pad(%x) {{before = ({b}), after = ({b}), axes = ({axes}), mode = "{mode}"}}
   %v = windows(%p) {{axes = ({axes}), sizes = ({sizes}), strides = ({strides}), dilations = ({dilations})}}
   %t = transpose(%v) {{perm = ({perm})}}
-  %s = shape(n, {y}, {d})
+  %s = shape({n}, {y}, {d})
   %a = dyn.reshape(%t, %s)
   %m = matmul(%a, %k)
   %z = add(%m, %r)
   %y = relu(%z)
   return %y
 }})",
-        fmt::arg("x", planes ? fmt::format("(n, {}, {})", channels, image)
-                             : fmt::format("(n, {}, {})", image, channels)),
-        fmt::arg("axes", planes ? (volume ? "2, 3, 4" : "2, 3") : (volume ? "1, 2, 3" : "1, 2")),
-        fmt::arg("perm", orders[(planes ? 2 : 0) + (volume ? 1 : 0)]),
-        fmt::arg("sizes", with_slices("3", fmt::format("{}, {}", lines, places))),
-        fmt::arg("strides", with_slices("1", fmt::format("{}, {}", line_stride, place_stride))),
-        fmt::arg("dilations",
-                 with_slices("1", fmt::format("{}, {}", line_dilation, place_dilation))),
+        fmt::arg("x", planes ? fmt::format("{}, {}, {}", images, channels, image)
+                             : fmt::format("{}, {}, {}", images, image, channels)),
+        fmt::arg("n", images), fmt::arg("axes", fmt::join(dims, ", ")),
+        fmt::arg("perm", fmt::join(order, ", ")),
+        fmt::arg("sizes", listed([](const Axis& axis) { return axis.size; })),
+        fmt::arg("strides", listed([](const Axis& axis) { return axis.stride; })),
+        fmt::arg("dilations", listed([](const Axis& axis) { return axis.dilation; })),
         fmt::arg("d", depth()), fmt::arg("o", outputs), fmt::arg("y", result),
-        fmt::arg("b", borders), fmt::arg("mode", mode), fmt::arg("t", dtype),
+        fmt::arg("b", listed([](const Axis& axis) { return axis.border; })), fmt::arg("mode", mode),
+        fmt::arg("t", dtype),
         fmt::arg("limits", std::string(height == "h" ? ", h in [4, 100]" : "") +
                                (width == "w" ? ", w in [4, 100]" : "") +
                                (slices == "s" ? ", s in [1, 100]" : "")));
@@ -96,13 +120,20 @@ TEST_P(WindowedRowsOf, AreFoundWhereTheyShareLines) {
       form.symbols);
   ASSERT_EQ(found.has_value(), one.shares_lines);
   if (!found) return;
-  EXPECT_EQ(found->lines.size, one.lines);
-  EXPECT_EQ(found->lines.step * one.line_dilation, found->lines.dilation * one.line_stride);
-  EXPECT_EQ(found->places.step * one.place_dilation, found->places.dilation * one.place_stride);
   EXPECT_EQ(found->planes, one.planes);
-  EXPECT_EQ(found->run(),
-            (found->places.dilation > 1 ? 1 : one.places) * (one.planes ? 1 : one.channels));
-  EXPECT_EQ(found->row_elements(), found->places.step * (one.planes ? 1 : one.channels));
+  EXPECT_EQ(found->sequence, one.height.empty());
+  const auto expect_axis = [](const WindowedRows::Axis& got, std::int64_t size, std::int64_t stride,
+                              std::int64_t dilation) {
+    EXPECT_EQ(got.size, size);
+    EXPECT_EQ(got.step * dilation, got.dilation * stride);
+  };
+  if (found->sequence)
+    return expect_axis(found->lines, one.places, one.place_stride, one.place_dilation);
+  expect_axis(found->lines, one.lines, one.line_stride, one.line_dilation);
+  expect_axis(found->places, one.places, one.place_stride, one.place_dilation);
+  const std::int64_t elements = one.planes ? 1 : one.channels;
+  EXPECT_EQ(found->run(), (found->places.dilation > 1 ? 1 : one.places) * elements);
+  EXPECT_EQ(found->row_elements(), found->places.step * elements);
 }
 
 TEST(WindowTaps, AreFoundWhereABorderMakesThemZero) {
@@ -281,6 +312,45 @@ INSTANTIATE_TEST_SUITE_P(
                     .place_dilation = 2,
                     .border = 2,
                     .slices = "3"},
+        Convolution{.name = "Sequences",
+                    .height = "",
+                    .width = "w",
+                    .shapes = {{{"n", 1}, {"w", 4}},
+                               {{"n", 3}, {"w", 31}},
+                               {{"n", 40}, {"w", 5}},
+                               {{"n", 0}, {"w", 9}}}},
+        Convolution{.name = "OneSequence",
+                    .height = "",
+                    .width = "w",
+                    .places = 7,
+                    .place_stride = 2,
+                    .border = 3,
+                    .shapes = {{{"n", 1}, {"w", 4}}, {{"n", 1}, {"w", 99}}},
+                    .images = "1"},
+        Convolution{.name = "SequencesOfPlacesApart",
+                    .height = "",
+                    .width = "50",
+                    .channels = 5,
+                    .place_dilation = 3,
+                    .border = 3},
+        Convolution{.name = "SequencesWhosePlacesShareSets",
+                    .height = "",
+                    .width = "30",
+                    .channels = 512,
+                    .place_stride = 2},
+        Convolution{.name = "SequencesSideBySide",
+                    .height = "",
+                    .width = "32",
+                    .places = 2,
+                    .place_stride = 2,
+                    .border = 0,
+                    .shares_lines = false},
+        Convolution{.name = "SequencesInHalfPrecision",
+                    .height = "",
+                    .width = "w",
+                    .channels = 6,
+                    .dtype = "bf16",
+                    .shapes = {{{"n", 4}, {"w", 23}}}},
         Convolution{.name = "VolumesOfOneChannel",
                     .height = "h",
                     .width = "30",
