@@ -1,7 +1,9 @@
 #include "passes/plan_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 namespace anydim::passes {
 
@@ -12,6 +14,29 @@ namespace {
 struct Slot {
   Dim bytes;
   std::int64_t last = 0;
+};
+
+// What is proved of two sizes is asked again for every value that has them, of which a model has
+// few.
+class Sizes {
+ public:
+  explicit Sizes(const SymbolTable& symbols) : symbols_(symbols) {}
+  bool less_equal(const Dim& a, const Dim& b) {
+    return a == b || proved(not_larger_, a, b, prove_less_equal);
+  }
+  bool less(const Dim& a, const Dim& b) { return a != b && proved(smaller_, a, b, prove_less); }
+
+ private:
+  using Proved = std::map<std::pair<Dim, Dim>, bool>;
+  bool proved(Proved& known, const Dim& a, const Dim& b,
+              Proof (*prove)(const Dim&, const Dim&, const SymbolTable&)) const {
+    const auto [found, fresh] = known.try_emplace({a, b});
+    if (fresh) found->second = prove(a, b, symbols_) == Proof::Yes;
+    return found->second;
+  }
+
+  const SymbolTable& symbols_;
+  Proved not_larger_, smaller_;
 };
 
 Dim aligned(const Dim& bytes, const SymbolTable& symbols) {
@@ -29,6 +54,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const SymbolTable
                                                     : a < b;
   });
 
+  Sizes sizes(symbols);
   std::vector<Slot> slots;
   std::vector<std::size_t> slot_of(lifetimes.size());
   // The slot of a value that ends where this one begins, and in whose place it may be written.
@@ -51,14 +77,10 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, const SymbolTable
     std::size_t fits = slots.size(), grows = slots.size();
     for (std::size_t s = 0; s < slots.size(); ++s) {
       if (slots[s].last >= value.first) continue;
-      if (prove_less_equal(value.bytes, slots[s].bytes, symbols) == Proof::Yes) {
-        if (fits == slots.size() ||
-            prove_less(slots[s].bytes, slots[fits].bytes, symbols) == Proof::Yes)
-          fits = s;
-      } else if (prove_less_equal(slots[s].bytes, value.bytes, symbols) == Proof::Yes) {
-        if (grows == slots.size() ||
-            prove_less(slots[grows].bytes, slots[s].bytes, symbols) == Proof::Yes)
-          grows = s;
+      if (sizes.less_equal(value.bytes, slots[s].bytes)) {
+        if (fits == slots.size() || sizes.less(slots[s].bytes, slots[fits].bytes)) fits = s;
+      } else if (sizes.less_equal(slots[s].bytes, value.bytes)) {
+        if (grows == slots.size() || sizes.less(slots[grows].bytes, slots[s].bytes)) grows = s;
       }
     }
     std::size_t chosen = fits != slots.size() ? fits : grows;

@@ -14,6 +14,13 @@ bool is_division(const Dim& atom) {
   return atom.kind() == Dim::Kind::FloorDiv || atom.kind() == Dim::Kind::Mod;
 }
 
+bool has_atom(const Polynomial& polynomial, Dim::Kind kind) {
+  return std::ranges::any_of(polynomial.terms, [&](const Dim::Term& term) {
+    return std::ranges::any_of(term.factors,
+                               [&](const Dim& factor) { return factor.kind() == kind; });
+  });
+}
+
 std::int64_t ratio_of(std::int64_t a, std::int64_t b) {
   return a == std::numeric_limits<std::int64_t>::min()
              ? 0
@@ -39,14 +46,16 @@ bool recombine_group(Polynomial& sum, const Dim& atom, const std::vector<Dim>& r
   const Dim& x = atom.operands()[0];
   const Dim& y = atom.operands()[1];
   const bool from_quotient = atom.kind() == Dim::Kind::FloorDiv;
+  const Polynomial third = multiply(to_polynomial(x), 1, rest);
+  const std::int64_t c = multiplicity(third, sum);
+  // Two of the three must be there; sizes have quotients alone.
+  if (c == 0 && from_quotient && !has_atom(sum, Dim::Kind::Mod)) return false;
   const Dim quotient = from_quotient ? atom : divide(x, y, facts);
   const Dim modulus = from_quotient ? remainder(x, y, facts) : atom;
-  const Polynomial third = multiply(to_polynomial(x), 1, rest);
   const Polynomial second = multiply(multiply(to_polynomial(y), to_polynomial(quotient)), 1, rest);
   const Polynomial first = multiply(to_polynomial(modulus), 1, rest);
   const std::int64_t a = multiplicity(first, sum);
   const std::int64_t b = multiplicity(second, sum);
-  const std::int64_t c = multiplicity(third, sum);
   const std::int64_t low = std::min(a, b);
   const std::int64_t high = std::max(a, b);
   const std::int64_t moved = std::clamp(-c, low, high);  // the median of a, b, -c
