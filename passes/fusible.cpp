@@ -51,4 +51,8 @@ bool repeats_elements(const Binding& binding) {
   return !std::ranges::equal(sizes, strides, std::less_equal());
 }
 
+bool borders_with_elements(const Binding& binding) {
+  return binding.op == Op::pad && string_attribute(binding, "mode") != "constant";
+}
+
 }  // namespace anydim::passes

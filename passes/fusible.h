@@ -25,4 +25,7 @@ bool mixes_elements(const ir::Binding& binding);
 // Has each element of its operand several times, as windows that lie over each other do.
 bool repeats_elements(const ir::Binding& binding);
 
+// A border of elements of its operand, whose places take longer to find than to read.
+bool borders_with_elements(const ir::Binding& binding);
+
 }  // namespace anydim::passes

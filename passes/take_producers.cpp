@@ -90,6 +90,8 @@ std::optional<std::size_t> ProducerTaker::next_producer(
 bool ProducerTaker::may_take(const Members& members, std::size_t source, bool feeds_product) const {
   const Binding& binding = block_.binding(source);
   if (groups_[source] >= 0 || stays_outside(binding)) return false;
+  // Products pack what windows lie over, reductions read it again for each place of a window.
+  if (!feeds_product && borders_with_elements(binding) && is_read_often(binding)) return false;
   if (is_free(block_.function(), binding)) return true;
   if (products_.makes_weight_real(block_.graph(), binding)) return true;
   if (feeds_product && is_rounded_when_read(members, binding)) return true;

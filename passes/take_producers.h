@@ -21,10 +21,11 @@ class NeededValues {
   std::unordered_set<ir::ValueId> read_;
 };
 
-// Views and widening conversions are always taken, as they never exist in memory; element-wise work
-// where no one else reads it and no resampling mixes it, and the cheap arithmetic of an attention
-// mask even where several layers read it. Operands of products stay in memory: they are read once
-// for every tile.
+// Views and widening conversions are always taken, as they never exist in memory, but for borders
+// of the image's own elements under windows that a reduction reads often; element-wise work where
+// no one else reads it and no resampling mixes it, and the cheap arithmetic of an attention mask
+// even where several layers read it. Operands of products stay in memory: they are read once for
+// every tile.
 class ProducerTaker {
  public:
   // All that it is given outlives it.

@@ -106,7 +106,8 @@ ValueId depthwise(Node& node, const Windows& windows, ValueId moved, ValueId wei
 ValueId convolved(Node& node, const Windows& windows, ValueId moved, ValueId weight,
                   std::int64_t groups) {
   const std::size_t count = windows.count();
-  if (groups > 1 && node.extent(weight, 1) == 1) return depthwise(node, windows, moved, weight);
+  if (node.extent(weight, 1) == 1 && (groups > 1 || node.extent(weight, 0) == 1))
+    return depthwise(node, windows, moved, weight);
   std::vector<std::int64_t> order{0, 1};
   for (const std::int64_t axis : windows.window_axes()) order.push_back(axis);
   for (std::size_t i = 0; i < count; ++i) order.push_back(static_cast<std::int64_t>(i) + 2);
