@@ -21,43 +21,63 @@ ValueId integer(Node& node, std::int64_t value) {
   return node.scalar(DType::I64, static_cast<double>(value));
 }
 
+// What is longer than the transform is cut; what is shorter counts as followed by zeros, which add
+// nothing. `x` is [.., sample, 1 or 2], `length` of rank 0.
+ValueId cut_to(Node& node, ValueId x, ValueId length) {
+  return node.emit(Op::dyn_strided_slice,
+                   {x, node.index_vector({0}), node.with_axes(length, {0}),
+                    node.index_vector({static_cast<std::int64_t>(node.rank(x)) - 2})});
+}
+
+ValueId one_sided_count(Node& node, ValueId length) {
+  return apply(node, Op::add, apply(node, Op::div, length, integer(node, 2)), integer(node, 1));
+}
+
+struct Turns {
+  ValueId cosine, sine;  // [rows, columns]
+};
+// Of the angles 2 pi row * column / length.
+Turns turns_of(Node& node, ValueId rows, ValueId columns, ValueId length, DType dtype) {
+  // A whole turn changes nothing: angles are exact for any length.
+  const ValueId product = apply(node, Op::mul, node.with_axes(rows, {1}), columns);
+  const ValueId turn = node.cast(apply(node, Op::mod, product, length), dtype);
+  const ValueId full = node.scalar(dtype, 2 * std::numbers::pi);
+  const ValueId angle =
+      apply(node, Op::div, apply(node, Op::mul, turn, full), node.cast(length, dtype));
+  return {node.emit(Op::cos, {angle}), node.emit(Op::sin, {angle})};
+}
+
+// Real (0) or imaginary (1) parts.
+ValueId parts_of(Node& node, ValueId x, std::int64_t which) {
+  return node.emit(Op::gather, {x, integer(node, which)},
+                   {{"axis", static_cast<std::int64_t>(node.rank(x)) - 1}});
+}
+
+std::int64_t known_parts(Node& node, ValueId x) {
+  const auto known = node.extent(x, -1);
+  if (!known || (*known != 1 && *known != 2))
+    node.unsupported("transforms a signal whose last dimension is not known to be 1 or 2");
+  return *known;
+}
+
 // The sums of x[.., j] times exp(-2 pi i j k / length), or with the other sign and divided by the
 // length: a product with the matrix of the angles' cosines and sines. `x` is [.., sample, 1 or 2],
 // `length` of rank 0; the result is [.., frequency, 2].
 ValueId transformed(Node& node, ValueId x, ValueId length, bool inverse, bool one_sided) {
   const DType dtype = node.dtype(x);
   const auto rank = static_cast<std::int64_t>(node.rank(x));
-  const std::vector<std::int64_t> samples_axis{rank - 2};
-  // What is longer than the transform is cut; what is shorter counts as followed by zeros, which
-  // add nothing.
-  const ValueId zero = node.index_vector({0}), end = node.with_axes(length, {0}),
-                axis = node.index_vector(samples_axis);
-  x = node.emit(Op::dyn_strided_slice, {x, zero, end, axis});
+  const std::int64_t parts = known_parts(node, x);
+  x = cut_to(node, x, length);
   const ValueId sample = node.positions(node.dim_of(x, rank - 2));
-  ValueId count = length;
-  if (one_sided)
-    count = apply(node, Op::add, apply(node, Op::div, length, integer(node, 2)), integer(node, 1));
-  const ValueId frequency = node.positions(node.with_axes(count, {0}));
-  // A whole turn changes nothing: angles are exact for any length.
-  const ValueId product = apply(node, Op::mul, node.with_axes(sample, {1}), frequency);
-  const ValueId turn = node.cast(apply(node, Op::mod, product, length), dtype);
-  const ValueId full = node.scalar(dtype, 2 * std::numbers::pi);
-  const ValueId angle =
-      apply(node, Op::div, apply(node, Op::mul, turn, full), node.cast(length, dtype));
-  const ValueId cosine = node.emit(Op::cos, {angle}), sine = node.emit(Op::sin, {angle});
-
-  const auto part = [&](std::int64_t which) {
-    return node.emit(Op::gather, {x, integer(node, which)}, {{"axis", rank - 1}});
-  };
-  const auto known = node.extent(x, -1);
-  if (!known || (*known != 1 && *known != 2))
-    node.unsupported("transforms a signal whose last dimension is not known to be 1 or 2");
-  const ValueId real = part(0);
+  const ValueId count = one_sided ? one_sided_count(node, length) : length;
+  const auto [cosine, sine] =
+      turns_of(node, sample, node.positions(node.with_axes(count, {0})), length, dtype);
+  const ValueId real = parts_of(node, x, 0);
   ValueId along_cosine = apply(node, Op::matmul, real, cosine),
           along_sine = apply(node, Op::matmul, real, sine);
   if (!inverse) along_sine = node.emit(Op::neg, {along_sine});
-  if (*known == 2) {
-    const ValueId imaginary = part(1);
+  if (parts == 2) {
+    const ValueId imaginary = parts_of(node, x, 1);
     const ValueId across = apply(node, Op::matmul, imaginary, sine);
     along_cosine = apply(node, inverse ? Op::sub : Op::add, along_cosine, across);
     along_sine = apply(node, Op::add, along_sine, apply(node, Op::matmul, imaginary, cosine));
@@ -68,6 +88,34 @@ ValueId transformed(Node& node, ValueId x, ValueId length, bool inverse, bool on
                 {{"axis", rank - 1}});
   if (inverse) both = apply(node, Op::div, both, node.cast(length, dtype));
   return both;
+}
+
+// The real signal [.., sample, 1] whose one-sided spectrum is `x`, [.., frequency, 2]. A frequency
+// stands for its mirror image too, but for the first, and for the last of an even length:
+//
+//   signal[n] = sum over k of weight[k] * (real[k] * cos - imaginary[k] * sin) / length
+ValueId real_signal(Node& node, ValueId x, ValueId length) {
+  const DType dtype = node.dtype(x);
+  const auto rank = static_cast<std::int64_t>(node.rank(x));
+  if (known_parts(node, x) != 2)
+    node.malformed(
+        "takes a spectrum of real numbers (a last dimension of 1) as input 0; a "
+        "one-sided inverse transform is of complex ones");
+  x = cut_to(node, x, one_sided_count(node, length));
+  const ValueId frequency = node.positions(node.dim_of(x, rank - 2));
+  const auto [cosine, sine] =
+      turns_of(node, frequency, node.positions(node.with_axes(length, {0})), length, dtype);
+  const ValueId mirrored =
+      node.emit(Op::logical_and,
+                {apply(node, Op::less, integer(node, 0), frequency),
+                 apply(node, Op::less, apply(node, Op::mul, frequency, integer(node, 2)), length)});
+  const ValueId weight = apply(
+      node, Op::div, node.emit(Op::where, {mirrored, node.scalar(dtype, 2), node.scalar(dtype, 1)}),
+      node.cast(length, dtype));
+  const auto product = [&](std::int64_t part, ValueId turns) {
+    return apply(node, Op::matmul, apply(node, Op::mul, parts_of(node, x, part), weight), turns);
+  };
+  return node.with_axes(apply(node, Op::sub, product(0, cosine), product(1, sine)), {rank - 1});
 }
 
 // The dims `from` and `to` change places.
@@ -97,12 +145,15 @@ void import_dft(Node& node) {
   if (axis + 1 == rank)
     node.malformed("transforms along the last dimension, which holds real and imaginary parts");
   const bool inverse = node.flag("inverse", false), one_sided = node.flag("onesided", false);
-  if (inverse && one_sided) node.unsupported("is a one-sided inverse transform");
-  const ValueId length =
-      node.rank_0(node.has_operand(1) ? node.index_operand(1)
-                                      : node.dim_of(x, static_cast<std::int64_t>(axis)));
-  const ValueId result =
-      transformed(node, swapped(node, x, axis, rank - 2), length, inverse, one_sided);
+  const auto dim = static_cast<std::int64_t>(axis);
+  const bool real = inverse && one_sided;
+  ValueId length = node.has_operand(1) ? node.index_operand(1) : node.dim_of(x, dim);
+  if (real && !node.has_operand(1))
+    length = apply(node, Op::mul, apply(node, Op::sub, length, integer(node, 1)), integer(node, 2));
+  length = node.rank_0(length);
+  const ValueId moved = swapped(node, x, axis, rank - 2);
+  const ValueId result = real ? real_signal(node, moved, length)
+                              : transformed(node, moved, length, inverse, one_sided);
   node.output(0, swapped(node, result, axis, rank - 2));
 }
 

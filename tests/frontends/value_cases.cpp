@@ -60,6 +60,20 @@ void add_signals(std::vector<ValueCase>& cases) {
                    integer("inverse", 1),
                    {reals({1, 4, 2}, {1, 0, 2, 0, 0, 0, -1, 0})}});
   const double third = 0.866025404;
+  const auto real_signal = [](NodeBuilder& node) {
+    node.integer("inverse", 1);
+    node.integer("onesided", 1);
+  };
+  cases.push_back({"DFT",
+                   17,
+                   {{reals({1, 3, 2}, {2, 0, 1, -3, 0, 0}), true}},
+                   real_signal,
+                   {reals({1, 4, 1}, {1, 2, 0, -1})}});
+  cases.push_back({"DFT",
+                   20,
+                   {{reals({1, 2, 2}, {6, 0, -1.5, third}), true}, {integers({}, {3})}},
+                   real_signal,
+                   {reals({1, 3, 1}, {1, 2, 3})}});
   cases.push_back({"STFT",
                    17,
                    {{signal, true}, {integers({}, {2})}, {reals({3}, {1, 0.5, 1})}},
