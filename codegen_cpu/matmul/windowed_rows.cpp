@@ -59,8 +59,8 @@ std::optional<Steps> steps_of(const ir::ScalarProgram& program, const ir::DimLea
   return steps;
 }
 
-// nullopt where lines (or places) that one output line reads are none that those beside it read,
-// but for few.
+// nullopt where windows of outputs side by side lie in no common lines (or places), reach further
+// than `most`, or over more than all outputs together would be packed.
 std::optional<WindowedRows::Axis> axis_of(const ir::ScalarProgram& program,
                                           const ir::Iteration& output, const ir::Iteration& window,
                                           std::int64_t most) {
@@ -68,7 +68,11 @@ std::optional<WindowedRows::Axis> axis_of(const ir::ScalarProgram& program,
   const auto steps = steps_of(program, output.variable, window.variable);
   if (!size || !steps || (steps->outer != 1 && steps->inner != 1) || steps->inner > most)
     return std::nullopt;
-  return WindowedRows::Axis{.step = steps->outer, .dilation = steps->inner, .size = *size};
+  const WindowedRows::Axis axis{.step = steps->outer, .dilation = steps->inner, .size = *size};
+  const auto outputs = output.extent.constant();
+  if (axis.dilation > 1 && outputs && *outputs - 1 + axis.reach() > *outputs * axis.size)
+    return std::nullopt;
+  return axis;
 }
 
 // `packed`, which is axis.step * output + axis.dilation * window, in place of one of the two.
