@@ -128,41 +128,30 @@ void for_digits(KernelBuilder& kernel, Scope& scope, std::span<const ir::Iterati
 // position of the first column).
 void for_runs(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, const PackedRun& packed,
               std::int64_t lanes, const KernelBuilder::LoopBody& body) {
-  auto& builder = kernel.at(scope);
-  const auto smaller = [&](Scope& at, Value* a, Value* b) {
-    return kernel.at(at).CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
-  };
-  const auto larger = [&](Scope& at, Value* a, Value* b) {
-    return kernel.at(at).CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
-  };
   Value* extent = emit_index(kernel, kernel.root(), packed.run.extent);
-  Value* end = kernel.at(scope).CreateAdd(pack.first_column, pack.columns);
-  Value* first_run = builder.CreateUDiv(pack.first_column, extent);
-  Value* last_run = builder.CreateUDiv(builder.CreateSub(end, kernel.constant(1)), extent);
-  kernel.loop(
-      scope, first_run, builder.CreateAdd(last_run, kernel.constant(1)), 1,
-      [&](Scope& run, Value* number) {
-        run.define(packed.rest->variable, number);
-        auto& at = kernel.at(run);
-        Value* start = at.CreateMul(number, extent);
-        Value* from = at.CreateSub(larger(run, start, pack.first_column), pack.first_column);
-        Value* to = at.CreateSub(smaller(run, at.CreateAdd(start, extent), end), pack.first_column);
-        Value* width = kernel.constant(lanes);
-        Value* last = at.CreateUDiv(at.CreateAdd(to, kernel.constant(lanes - 1)), width);
-        kernel.loop(run, at.CreateUDiv(from, width), last, 1, [&](Scope& piece, Value* index) {
-          auto& inner = kernel.at(piece);
-          Value* vector = inner.CreateMul(index, width);
-          Value* position = larger(piece, vector, from);
-          Value* count =
-              inner.CreateSub(smaller(piece, inner.CreateAdd(vector, width), to), position);
-          piece.define(packed.run.variable,
-                       inner.CreateSub(inner.CreateAdd(pack.first_column, position), start));
-          piece.set_lanes({.variable = packed.run.variable,
-                           .width = static_cast<unsigned>(lanes),
-                           .mask = lanes_below(kernel, piece, lanes, count)});
-          body(piece, position);
-        });
-      });
+  Value* width = kernel.constant(lanes);
+  const Share columns{.first = pack.first_column, .count = pack.columns};
+  for_parts(kernel, scope, columns, extent, [&](Scope& run, const Share& part) {
+    run.define(packed.rest->variable, part.number);
+    auto& at = kernel.at(run);
+    Value* start = at.CreateMul(part.number, extent);
+    Value* from = at.CreateSub(part.first, pack.first_column);
+    Value* to = at.CreateAdd(from, part.count);
+    Value* last = at.CreateUDiv(at.CreateAdd(to, kernel.constant(lanes - 1)), width);
+    kernel.loop(run, at.CreateUDiv(from, width), last, 1, [&](Scope& piece, Value* index) {
+      auto& inner = kernel.at(piece);
+      Value* vector = inner.CreateMul(index, width);
+      Value* position = inner.CreateBinaryIntrinsic(llvm::Intrinsic::umax, vector, from);
+      Value* end =
+          inner.CreateBinaryIntrinsic(llvm::Intrinsic::umin, inner.CreateAdd(vector, width), to);
+      piece.define(packed.run.variable,
+                   inner.CreateSub(inner.CreateAdd(pack.first_column, position), start));
+      piece.set_lanes({.variable = packed.run.variable,
+                       .width = static_cast<unsigned>(lanes),
+                       .mask = lanes_below(kernel, piece, lanes, inner.CreateSub(end, position))});
+      body(piece, position);
+    });
+  });
 }
 
 // One vector at a time along the columns.
