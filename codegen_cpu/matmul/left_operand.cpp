@@ -53,7 +53,7 @@ Dim LeftOperand::units() const {
 Dim LeftOperand::blocks_of_line() const { return ir::ceil_div(unit(), schedule_.rows); }
 
 std::set<std::int64_t> LeftOperand::row_counts() const {
-  if (windows_ && !windows_->sequence)
+  if (in_lines())
     return MatmulSchedule{.rows = schedule_.rows}.row_counts(kernel_.interval_of(unit()));
   // A task may begin and end within sequences.
   if (windows_ && !windows_->image.extent.is_constant(1))
@@ -63,7 +63,7 @@ std::set<std::int64_t> LeftOperand::row_counts() const {
 }
 
 std::int64_t LeftOperand::fewest_blocks() const {
-  if (windows_ && !windows_->sequence) return kernel_.interval_of(blocks_of_line()).low;
+  if (in_lines()) return kernel_.interval_of(blocks_of_line()).low;
   return ceiling(schedule_.fewest_rows(kernel_.interval_of(form_.m.extent)), schedule_.rows);
 }
 
@@ -221,7 +221,7 @@ Value* LeftOperand::panel_of(Scope& scope, Value* number) {
 }
 
 Value* LeftOperand::blocks(Scope& scope, const Share& units) {
-  if (windows_ && !windows_->sequence) {
+  if (in_lines()) {
     Value* of_line = emit_index(kernel_, kernel_.root(), blocks_of_line());
     return kernel_.at(scope).CreateMul(units.count, of_line);
   }
@@ -230,51 +230,40 @@ Value* LeftOperand::blocks(Scope& scope, const Share& units) {
                             kernel_.constant(schedule_.rows));
 }
 
-// Of each sequence that a task has rows of.
-void LeftOperand::for_blocks_of_sequences(Scope& scope, const Share& units, const BlockBody& body) {
+void LeftOperand::for_blocks(Scope& scope, const Share& units, const BlockBody& body) {
+  if (!windows_) return for_even_blocks(kernel_, scope, units.count, schedule_.rows, body);
   Value* begin = first_packed_line(kernel_, scope, *windows_, units.first);
-  Value* length = emit_index(kernel_, kernel_.root(), windows_->output_lines);
-  Value* elements = emit_index(kernel_, kernel_.root(), windows_->line_elements());
+  const auto known = [&](const Dim& dim) { return emit_index(kernel_, kernel_.root(), dim); };
+  Value *width = known(unit()), *length = known(windows_->output_lines),
+        *elements = known(windows_->line_elements());
   llvm::AllocaInst* number = kernel_.variable(kernel_.here().getInt64Ty(), "blocks_before");
   kernel_.at(scope).CreateStore(kernel_.constant(0), number);
-  for_parts(kernel_, scope, units, length, [&](Scope& part, const Share& rows) {
-    Value* packed = first_packed_line(kernel_, part, *windows_, rows.first);
+  // Rows that lie evenly from an output line on; the first has number `first_row` in the task.
+  const auto for_even_rows = [&](Scope& part, Value* line, Value* first_row, Value* rows) {
+    Value* packed = first_packed_line(kernel_, part, *windows_, line);
     auto& builder = kernel_.at(part);
     line_ = kernel_.element_pointer(memory_, operands_.product.left,
                                     builder.CreateMul(builder.CreateSub(packed, begin), elements));
-    Value* before = builder.CreateSub(rows.first, units.first);
-    for_even_blocks(kernel_, part, rows.count, schedule_.rows, [&](Scope& block, const Share& own) {
+    for_even_blocks(kernel_, part, rows, schedule_.rows, [&](Scope& block, const Share& own) {
       auto& at = kernel_.at(block);
       place_ = own.first;
-      Value* all = at.CreateLoad(at.getInt64Ty(), number);
-      at.CreateStore(at.CreateAdd(all, kernel_.constant(1)), number);
-      body(block, {.first = at.CreateAdd(before, own.first), .count = own.count, .number = all});
+      Value* before = at.CreateLoad(at.getInt64Ty(), number);
+      at.CreateStore(at.CreateAdd(before, kernel_.constant(1)), number);
+      body(block,
+           {.first = at.CreateAdd(first_row, own.first), .count = own.count, .number = before});
     });
-  });
-}
-
-void LeftOperand::for_blocks(Scope& scope, const Share& units, const BlockBody& body) {
-  if (!windows_) return for_even_blocks(kernel_, scope, units.count, schedule_.rows, body);
-  if (windows_->sequence) return for_blocks_of_sequences(scope, units, body);
-  Value* begin = first_packed_line(kernel_, scope, *windows_, units.first);
-  const auto known = [&](const Dim& dim) { return emit_index(kernel_, kernel_.root(), dim); };
-  Value *width = known(unit()), *blocks = known(blocks_of_line()),
-        *elements = known(windows_->line_elements());
-  kernel_.loop(scope, kernel_.constant(0), units.count, 1, [&](Scope& line, Value* index) {
-    Value* number = kernel_.at(line).CreateAdd(units.first, index);
-    Value* packed = first_packed_line(kernel_, line, *windows_, number);
-    auto& builder = kernel_.at(line);
-    line_ = kernel_.element_pointer(memory_, operands_.product.left,
-                                    builder.CreateMul(builder.CreateSub(packed, begin), elements));
-    Value* first_row = builder.CreateMul(index, width);
-    Value* first_block = builder.CreateMul(index, blocks);
-    for_even_blocks(kernel_, line, width, schedule_.rows, [&](Scope& block, const Share& rows) {
-      auto& at = kernel_.at(block);
-      place_ = rows.first;
-      body(block, {.first = at.CreateAdd(first_row, rows.first),
-                   .count = rows.count,
-                   .number = at.CreateAdd(first_block, rows.number)});
+  };
+  if (in_lines()) {
+    kernel_.loop(scope, kernel_.constant(0), units.count, 1, [&](Scope& line, Value* index) {
+      auto& builder = kernel_.at(line);
+      Value* first_row = builder.CreateMul(index, width);
+      for_even_rows(line, builder.CreateAdd(units.first, index), first_row, width);
     });
+    return;
+  }
+  for_parts(kernel_, scope, units, length, [&](Scope& sequence, const Share& rows) {
+    Value* first_row = kernel_.at(sequence).CreateSub(rows.first, units.first);
+    for_even_rows(sequence, rows.first, first_row, rows.count);
   });
 }
 

@@ -62,7 +62,8 @@ class LeftOperand {
   // Whether so many rows, elements apart, find no room in the first-level cache together.
   bool share_sets(std::int64_t stride, std::int64_t rows) const;
   ir::Dim blocks_of_line() const;
-  void for_blocks_of_sequences(Scope& scope, const Share& units, const BlockBody& body);
+  // Whether tasks are whole lines of windows.
+  bool in_lines() const { return windows_ && !windows_->sequence; }
   void pack(Scope& scope, const Share& units);
   void find_taps(Scope& scope, const Share& units);
   llvm::Value* panel_of(Scope& scope, llvm::Value* number);

@@ -161,7 +161,7 @@ std::optional<WindowedRows> windows_of_sequences(const Windows& in) {
     position = from_behind(row, 1);
   }
   const auto axis = axis_of(program, position, window, most_dilation_of_sequence);
-  if (!axis || axis->size <= axis->step || !channel.extent.constant()) return std::nullopt;
+  if (!axis) return std::nullopt;
   WindowedRows found{.program = std::move(program),
                      .image = image,
                      .line = {},
@@ -195,9 +195,7 @@ std::optional<WindowedRows> windows_of_images(const Windows& in) {
                       &window_place = from_behind(depth_digits, planes ? 1 : 2);
   const auto lines = axis_of(taken_apart, line, window_line, most_dilation),
              places = axis_of(taken_apart, place, window_place, most_dilation);
-  if (!lines || !places || (planes && places->dilation > 1) ||
-      lines->size * places->size <= lines->step * places->step)
-    return std::nullopt;
+  if (!lines || !places || (planes && places->dilation > 1)) return std::nullopt;
   WindowedRows found{
       .program = taken_apart,
       .image = in.rows.size() == 2 ? row_digits.digits[0] : in.declared(Dim(1)),
@@ -210,7 +208,6 @@ std::optional<WindowedRows> windows_of_images(const Windows& in) {
       .lines = *lines,
       .places = *places,
       .planes = planes};
-  if (!found.channel.extent.constant() || !found.slice.extent.constant()) return std::nullopt;
   found.line = in.along(*lines, found.output_lines);
   found.place = in.along(*places, found.width);
   const ir::Iteration gone[] = {line, place, window_line, window_place};
@@ -242,7 +239,11 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
       (in.rows[0].constant() == 0 ||
        !ir::simplify(ir::mod(row.extent, in.rows.back()), symbols).is_constant(0)))
     return std::nullopt;
-  return in.depths.size() == 1 ? windows_of_sequences(in) : windows_of_images(in);
+  auto found = in.depths.size() == 1 ? windows_of_sequences(in) : windows_of_images(in);
+  if (found &&
+      (found->reuse() <= 1 || !found->channel.extent.constant() || !found->slice.extent.constant()))
+    found.reset();
+  return found;
 }
 
 double LeftReuse::of(const ir::MatmulForm& form, const ir::SymbolTable& symbols) {

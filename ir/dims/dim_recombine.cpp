@@ -14,10 +14,11 @@ bool is_division(const Dim& atom) {
   return atom.kind() == Dim::Kind::FloorDiv || atom.kind() == Dim::Kind::Mod;
 }
 
-bool has_atom(const Polynomial& polynomial, Dim::Kind kind) {
+bool is_remainder(const Dim& atom) { return atom.kind() == Dim::Kind::Mod; }
+
+bool has_factor(const Polynomial& polynomial, bool (*of_kind)(const Dim&)) {
   return std::ranges::any_of(polynomial.terms, [&](const Dim::Term& term) {
-    return std::ranges::any_of(term.factors,
-                               [&](const Dim& factor) { return factor.kind() == kind; });
+    return std::ranges::any_of(term.factors, of_kind);
   });
 }
 
@@ -49,7 +50,7 @@ bool recombine_group(Polynomial& sum, const Dim& atom, const std::vector<Dim>& r
   const Polynomial third = multiply(to_polynomial(x), 1, rest);
   const std::int64_t c = multiplicity(third, sum);
   // Two of the three must be there; sizes have quotients alone.
-  if (c == 0 && from_quotient && !has_atom(sum, Dim::Kind::Mod)) return false;
+  if (c == 0 && from_quotient && !has_factor(sum, is_remainder)) return false;
   const Dim quotient = from_quotient ? atom : divide(x, y, facts);
   const Dim modulus = from_quotient ? remainder(x, y, facts) : atom;
   const Polynomial second = multiply(multiply(to_polynomial(y), to_polynomial(quotient)), 1, rest);
@@ -112,11 +113,7 @@ Polynomial recombine_divisions(Polynomial polynomial, Facts* facts) {
   constexpr std::size_t most_terms = 64;
   const bool small = polynomial.terms.size() <= most_terms &&
                      polynomial.terms.size() + (polynomial.constant != 0) >= 2;
-  if (!small || std::ranges::none_of(polynomial.terms, [](const Dim::Term& term) {
-        return std::ranges::any_of(term.factors, is_division);
-      })) {
-    return polynomial;
-  }
+  if (!small || !has_factor(polynomial, is_division)) return polynomial;
   for (int i = 0; i < most_groups && recombine_once(polynomial, facts); ++i) {
   }
   return polynomial;
