@@ -86,13 +86,37 @@ std::optional<std::string> SlotExpressions::overrun(const Code::Launch& launch) 
     extents.emplace(body.symbols.names()[i], value(launch.extents[i]));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const TensorType& type = body.tensor_type(values[i]);
-    const auto there = bytes_of(launch.buffers[i]);
-    const Dim touched = simplify(ir::bytes_of(type.dtype, type.dims).substitute(extents), symbols_);
-    if (there && prove_less_equal(touched, simplify(*there, symbols_), symbols_) != Proof::Yes)
-      return fmt::format("buffer b{} has {} bytes, of which the kernel touches {}",
-                         launch.buffers[i], there->to_string(), touched.to_string());
+    const Dim touched = ir::bytes_of(type.dtype, type.dims).substitute(extents);
+    if (auto flaw = overrun(launch.buffers[i], touched, "the kernel touches")) return flaw;
   }
   return std::nullopt;
+}
+
+std::optional<std::string> SlotExpressions::overrun(const Code::Output& output) const {
+  if (output.buffer < 0) return std::nullopt;
+  std::vector<Dim> dims;
+  for (const Code::Slot dim : output.dims) dims.push_back(value(dim));
+  return overrun(output.buffer, ir::bytes_of(output.dtype, dims), "the output holds");
+}
+
+std::optional<std::string> SlotExpressions::overrun(const Code::Fetch& fetch) const {
+  return overrun(fetch.buffer, ir::bytes_of(fetch.dtype, {Dim(fetch.element) + 1}),
+                 "the fetch reads");
+}
+
+std::optional<std::string> SlotExpressions::overrun(const Code::StoreScalar& store) const {
+  return overrun(store.buffer, ir::bytes_of(store.dtype, {}), "the store writes");
+}
+
+std::optional<std::string> SlotExpressions::overrun(std::int32_t buffer, const Dim& touched,
+                                                    std::string_view by) const {
+  const auto there = bytes_of(buffer);
+  if (!there) return std::nullopt;
+  const Dim needed = simplify(touched, symbols_);
+  if (prove_less_equal(needed, simplify(*there, symbols_), symbols_) == Proof::Yes)
+    return std::nullopt;
+  return fmt::format("buffer b{} has {} bytes, of which {} {}", buffer, there->to_string(), by,
+                     needed.to_string());
 }
 
 }  // namespace anydim::ir

@@ -1,9 +1,10 @@
-// Checks that buffers of a program hold what its launches touch.
+// Checks that buffers of a program hold what its instructions and outputs touch.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "ir/program.h"
 
@@ -16,15 +17,20 @@ class SlotExpressions {
   // The program's numbers are in range (ir/verify_program.h).
   SlotExpressions(const Program& program, const Code& code);
 
-  // Why the launch may reach behind the end of a buffer of a known size: that of an input, of a
-  // constant, or of what a stage has sized. Nothing where none is, whatever the slots hold, and of
+  // Why it may reach behind the end of a buffer of a known size: that of an input, of a constant,
+  // or of what a stage has sized. Nothing where it does not, whatever the slots hold, and of
   // objects and of buffers that grow or are moved, whose sizes only the run knows.
   std::optional<std::string> overrun(const Code::Launch& launch) const;
+  std::optional<std::string> overrun(const Code::Output& output) const;
+  std::optional<std::string> overrun(const Code::Fetch& fetch) const;
+  std::optional<std::string> overrun(const Code::StoreScalar& store) const;
 
  private:
   void add(const Program::Stage& stage);
   Dim value(Code::Slot slot) const;
   std::optional<Dim> bytes_of(std::int32_t buffer) const;
+  std::optional<std::string> overrun(std::int32_t buffer, const Dim& touched,
+                                     std::string_view by) const;
 
   const Program& program_;
   const Code& code_;

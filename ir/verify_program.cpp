@@ -74,12 +74,18 @@ class ProgramVerifier {
       at_.instruction = i;
       std::visit([this](const auto& one) { verify(one); }, code.instructions[i]);
     }
-    const SlotExpressions slots(program_, code);
+    const SlotExpressions sizes(program_, code);
     for (std::size_t i = 0; i < code.instructions.size(); ++i) {
       at_.instruction = i;
-      if (const auto* launch = std::get_if<Code::Launch>(&code.instructions[i]))
-        if (auto overrun = slots.overrun(*launch)) throw *std::move(overrun);
+      const auto within = [&](const auto& one) {
+        if constexpr (requires { sizes.overrun(one); })
+          if (auto overrun = sizes.overrun(one)) throw *std::move(overrun);
+      };
+      std::visit(within, code.instructions[i]);
     }
+    at_.instruction.reset();
+    for (const Code::Output& output : code.outputs)
+      if (auto overrun = sizes.overrun(output)) throw *std::move(overrun);
   }
 
   void place(const Code::Buffer& placed) const {
@@ -159,7 +165,10 @@ class ProgramVerifier {
     expect_count(launch.extents.size(), region.body.symbols.names().size(), "extents of a launch");
     expect_count(launch.keys.size(), region.keys.size(), "keys of a launch");
   }
-  void verify(const Code::Fetch& fetch) const { buffer(fetch.buffer), slot(fetch.slot); }
+  void verify(const Code::Fetch& fetch) const {
+    buffer(fetch.buffer), slot(fetch.slot);
+    if (fetch.element < 0) throw fmt::format("expected an element, got {}", fetch.element);
+  }
   void verify(const Code::Assert& check) const {
     slot(check.slot);
     for (const Code::Assert::Shown& shown : check.shown) {

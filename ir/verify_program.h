@@ -17,7 +17,8 @@ struct ProgramFlaw {
 // The first of: slots, buffers, functions, kernels, stages, constants, inputs, outputs and
 // instructions that are not there; launches that give a kernel another number of buffers, extents
 // or keys than its region has, or buckets of another number of keys; stages of another number of
-// leaves than their shapes; launches on buffers that are too small (ir/verify_buffers.h).
+// leaves than their shapes; buffers that are too small for what a launch, a fetch, a store of a
+// scalar or an output takes of them (ir/verify_buffers.h).
 std::optional<ProgramFlaw> verify_program(const Program& program);
 
 }  // namespace anydim::ir

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -82,14 +83,23 @@ std::vector<Case> cases_of(const Dim& atom) {
   return cases;
 }
 
-// The innermost atom with cases.
+// The innermost atom with cases that has a value wherever the dim has one: a choice before what it
+// chooses from.
 std::optional<Dim> find_atom(const Dim& dim) {
-  for (const Dim& operand : dim.operands())
+  const std::size_t certain = dim.kind() == Dim::Kind::Select ? 2 : dim.operands().size();
+  for (const Dim& operand : dim.operands() | std::views::take(certain))
     if (auto found = find_atom(operand)) return found;
   for (const Dim::Term& term : dim.terms())
     for (const Dim& factor : term.factors)
       if (auto found = find_atom(factor)) return found;
   return has_cases(dim) ? std::optional(dim) : std::nullopt;
+}
+
+void collect_remainders(const Dim& dim, std::set<Dim>& remainders) {
+  if (dim.kind() == Dim::Kind::Mod) remainders.insert(dim);
+  for (const Dim& operand : dim.operands()) collect_remainders(operand, remainders);
+  for (const Dim::Term& term : dim.terms())
+    for (const Dim& factor : term.factors) collect_remainders(factor, remainders);
 }
 
 Dim replaced(const Dim& dim, const Dim& atom, const Dim& value) {
@@ -120,8 +130,9 @@ class CaseProof {
  public:
   explicit CaseProof(const SymbolTable& symbols) : symbols_(symbols) {}
 
-  bool prove(const Dim& dim, const std::vector<Dim>& assumed, int depth) {
+  bool prove(const Dim& dim, std::vector<Dim> assumed, int depth) {
     if (budget_-- <= 0) return false;
+    add_remainders(dim, assumed);
     if (follows(dim, assumed) || contradict(assumed)) return true;
     if (depth == 0) return false;
     if (by_quotient(dim, assumed, depth)) return true;
@@ -146,12 +157,25 @@ class CaseProof {
     return prove_less_equal(0, dim, symbols_) == Proof::Yes;
   }
 
-  // From ranges, or as a sum of something that is not negative and one or two of `assumed`.
+  // 0 <= mod(x, y) < y where y is positive.
+  void add_remainders(const Dim& dim, std::vector<Dim>& assumed) const {
+    std::set<Dim> remainders;
+    collect_remainders(dim, remainders);
+    for (const Dim& remainder : remainders) {
+      const Dim& divisor = remainder.operands()[1];
+      if (divisor.constant() || !follows(divisor - 1, assumed)) continue;
+      for (const Dim& known : {remainder, divisor - remainder - 1})
+        if (std::ranges::find(assumed, known) == assumed.end()) assumed.push_back(known);
+    }
+  }
+
+  // From ranges, or as a sum of something that is not negative and one or two of `assumed`, or as
+  // half of one of them.
   bool follows(const Dim& dim, const std::vector<Dim>& assumed) const {
     if (not_negative(dim)) return true;
     for (std::size_t i = 0; i < assumed.size(); ++i) {
       const Dim rest = dim - assumed[i];
-      if (not_negative(rest)) return true;
+      if (not_negative(rest) || not_negative(rest + dim + 1)) return true;
       for (std::size_t j = i; j < assumed.size(); ++j)
         if (not_negative(rest - assumed[j])) return true;
     }

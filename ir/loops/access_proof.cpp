@@ -53,14 +53,26 @@ AccessProof::AccessProof(const SymbolTable& symbols, std::span<const Iteration> 
   }
 }
 
+// A checked index is 0 in an empty dim, which is not below its extent.
+bool AccessProof::is_below(const DimLeaf& index) const {
+  const SymbolInfo* known = symbols_.find(index);
+  return known != nullptr && known->below && proven_less(0, *known->below, assumed_, symbols_);
+}
+
 std::vector<Dim> AccessProof::assumed(std::span<const Dim> dims,
                                       std::span<const ScalarStep::Condition> conditions) const {
   std::vector<Dim> all = assumed_;
   std::set<DimLeaf> leaves;
   for (const Dim& dim : dims) dim.collect_leaves(leaves);
   for (const auto& [comparison, left, right] : conditions) {
-    left.collect_leaves(leaves);
-    right.collect_leaves(leaves);
+    std::set<DimLeaf> mentioned;
+    left.collect_leaves(mentioned);
+    right.collect_leaves(mentioned);
+    if (std::ranges::any_of(mentioned, [&](const DimLeaf& leaf) {
+          return leaf.is_step() && !leaves.contains(leaf) && !is_below(leaf);
+        }))
+      continue;
+    leaves.merge(mentioned);
     if (comparison == Comparison::Less) add_difference(all, right, left, 1);
     if (comparison == Comparison::LessEqual || comparison == Comparison::Equal)
       add_difference(all, right, left, 0);

@@ -18,15 +18,17 @@ class AccessProof {
   AccessProof(const SymbolTable& symbols, std::span<const Iteration> around);
 
   // What is not proven of the access, which `what` names ("load 0"), of a buffer of that type and
-  // as many dims as `index` has, where all of `conditions` hold; nothing where it is inside.
+  // as many dims as `index` has, where all of `conditions` hold and the checked indices that it
+  // mentions have an element to name; nothing where it is inside.
   std::optional<std::string> flaw(std::string_view what, const std::vector<Dim>& index,
                                   const TensorType& type,
                                   std::span<const ScalarStep::Condition> conditions) const;
 
-  // Whether a < b where all of `conditions` hold.
+  // Whether a < b where all of `conditions` hold, and likewise.
   bool proven(const Dim& a, const Dim& b, std::span<const ScalarStep::Condition> conditions) const;
 
  private:
+  bool is_below(const DimLeaf& index) const;
   std::vector<Dim> assumed(std::span<const Dim> dims,
                            std::span<const ScalarStep::Condition> conditions) const;
 

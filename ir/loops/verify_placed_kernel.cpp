@@ -22,6 +22,23 @@ namespace {
 using Section = KernelSection::Kind;
 using Conditions = std::vector<ScalarStep::Condition>;
 using Slots = std::map<std::int32_t, DType>;
+// A slot of scratch has an element for each point of the loops that it is kept in: `around`.
+struct ScratchSlot {
+  DType dtype{};
+  std::vector<Iteration> around;
+};
+// What stages of a row leave to the statements behind them in the row's block, and what the
+// statement that is being looked at adds to that.
+struct Row {
+  Slots accumulated, reduced;
+  std::map<std::int32_t, ScratchSlot> scratch, kept;
+};
+
+bool is_stage(const KernelStatement& statement) {
+  const auto* section = std::get_if<KernelSection>(&statement.kind);
+  return section != nullptr &&
+         (section->kind == Section::Stage || section->kind == Section::RowResult);
+}
 
 class KernelVerifier {
  public:
@@ -54,11 +71,21 @@ class KernelVerifier {
   void block(const KernelBlock& statements) {
     const std::size_t before = running_.size();
     add_loops(statements);
+    const bool row = std::ranges::any_of(statements, is_stage);
+    const std::optional<Row> outside = row ? std::exchange(row_, Row()) : std::nullopt;
     for (const KernelStatement& statement : statements) {
       ++next_;
       std::visit([this](const auto& one) { verify(one); }, statement.kind);
+      if (row) end_of_stage();
     }
+    if (row) row_ = outside;
     running_.resize(before);
+  }
+
+  // Results and scratch are whole once what writes them has run.
+  void end_of_stage() {
+    row_->accumulated.merge(std::exchange(row_->reduced, {}));
+    row_->scratch.merge(std::exchange(row_->kept, {}));
   }
 
   // Not of the sections, which happen by themselves.
@@ -83,11 +110,7 @@ class KernelVerifier {
   void verify(const KernelLoop& loop) {
     count(loop.loop);
     around_.push_back(loop.loop);
-    const Slots outside = std::exchange(kept_, {});
     inner(loop.body);
-    // Whole once the loop has run.
-    scratch_.insert(kept_.begin(), kept_.end());
-    kept_ = outside;
     around_.pop_back();
   }
 
@@ -115,17 +138,13 @@ class KernelVerifier {
         verify_leaves(dim, header_.symbols, around_, nullptr);
     const std::size_t outer = conditions_.size();
     conditions_.insert(conditions_.end(), section.conditions.begin(), section.conditions.end());
-    const Slots before = accumulated_;
-    const Slots reduced = std::exchange(reduced_, {});
+    const Slots carried = carried_;
     const bool has_product = has_product_;
     has_product_ =
         kernel_.product && (section.kind == Section::Score || section.kind == Section::Epilogue);
     if (section.kind == Section::InOrder) carries(section.body);
     inner(section.body);
-    if (section.kind == Section::InOrder) accumulated_ = before;
-    // A stage's results are whole once it has run.
-    accumulated_.insert(reduced_.begin(), reduced_.end());
-    reduced_ = reduced;
+    carried_ = carried;
     has_product_ = has_product;
     conditions_.resize(outer);
   }
@@ -136,14 +155,16 @@ class KernelVerifier {
       if (const auto* loop = std::get_if<KernelLoop>(&statement.kind)) carries(loop->body);
       if (const auto* keep = std::get_if<PlacedKeep>(&statement.kind);
           keep != nullptr && keep->kind == PlacedKeep::Kind::Carry)
-        accumulated_[keep->slot] = keep->dtype.value_or(DType::F32);
+        carried_[keep->slot] = keep->dtype.value_or(DType::F32);
     }
   }
 
   DType dtype(const KernelValue& value) const {
     if (value.kind == KernelValue::Kind::Accumulated) {
-      const auto slot = accumulated_.find(value.number);
-      if (slot != accumulated_.end()) return slot->second;
+      for (const Slots* slots : {&carried_, row_ ? &row_->accumulated : nullptr})
+        if (slots != nullptr)
+          if (const auto slot = slots->find(value.number); slot != slots->end())
+            return slot->second;
       expect(has_product_ && value.number == 0, [&] {
         return fmt::format("accumulated {}: nothing has been written there", value.number);
       });
@@ -185,13 +206,7 @@ class KernelVerifier {
           verify_check(header_, index.check, KernelCheck::Kind::Index, index.extent);
           declared(step_leaf(placed.number, placed.program), index.extent);
         },
-        [&](const step::Scratch& element) {
-          const auto slot = scratch_.find(element.slot);
-          expect(slot != scratch_.end() && slot->second == step.dtype, [&] {
-            return fmt::format("expected a slot of scratch of {} that is whole, got {}",
-                               name_of(step.dtype), element.slot);
-          });
-        },
+        [&](const step::Scratch& element) { scratch(element.slot, step.dtype); },
         [](const step::Accumulated&) {
           throw Flaw{"expected 'accumulated' among operands alone, got a step", false};
         },
@@ -203,6 +218,20 @@ class KernelVerifier {
     const auto key = std::pair(placed.program, placed.number);
     expect(steps_.emplace(key, &step).second, [&] {
       return fmt::format("{} is there twice", to_string(step_leaf(key.second, key.first)));
+    });
+  }
+
+  void scratch(std::int32_t number, DType dtype) const {
+    const ScratchSlot* slot = nullptr;
+    if (row_)
+      if (const auto found = row_->scratch.find(number); found != row_->scratch.end())
+        slot = &found->second;
+    expect(slot != nullptr && slot->dtype == dtype, [&] {
+      return fmt::format("expected a slot of scratch of {} that is whole, got {}", name_of(dtype),
+                         number);
+    });
+    expect(slot->around == around_, [&] {
+      return fmt::format("expected scratch {} to be read in the loops that it is kept in", number);
     });
   }
 
@@ -278,8 +307,17 @@ class KernelVerifier {
   void verify(const PlacedKeep& keep) {
     const DType got = dtype(keep.value);
     if (keep.dtype) expect_dtype(keep.value, *keep.dtype);
-    if (keep.kind == PlacedKeep::Kind::Scratch) kept_.emplace(keep.slot, got);
-    if (keep.kind == PlacedKeep::Kind::Accumulated) reduced_.emplace(keep.slot, got);
+    const bool kept = keep.kind == PlacedKeep::Kind::Scratch;
+    if (!kept && keep.kind != PlacedKeep::Kind::Accumulated) return;
+    expect(row_.has_value(), [&] {
+      return fmt::format("{} {} outlives its point: expected it in a row, a block of stages",
+                         kept ? "scratch" : "accumulated", keep.slot);
+    });
+    const bool first = kept ? row_->kept.emplace(keep.slot, ScratchSlot{got, around_}).second
+                            : row_->reduced.emplace(keep.slot, got).second;
+    expect(first &&
+               !(kept ? row_->scratch.contains(keep.slot) : row_->accumulated.contains(keep.slot)),
+           [&] { return fmt::format("slot {} is written twice", keep.slot); });
   }
 
   void verify(const PlacedSelection& selection) {
@@ -307,8 +345,8 @@ class KernelVerifier {
   Conditions conditions_;           // of the sections around
   std::map<std::pair<std::uint32_t, std::int32_t>, const ScalarStep*> steps_;
   std::set<std::pair<std::uint32_t, std::int32_t>> inverses_;
-  Slots accumulated_, scratch_;  // that may be read
-  Slots reduced_, kept_;         // that are being written
+  Slots carried_;           // from the point before, in an ordered stage
+  std::optional<Row> row_;  // around
   bool has_product_ = false;
   std::size_t next_ = 0;  // statement
 };

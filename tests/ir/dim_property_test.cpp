@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "ir/dims/case_proof.h"
 #include "ir/dims/symbols.h"
 #include "ir/error.h"
 #include "ir/text/parse_dim.h"
@@ -341,6 +342,37 @@ TEST(DimProperty, ProofsAreNeverWrong) {
       if (equal != Proof::Unknown) RC_ASSERT((*a == *b) == (equal == Proof::Yes));
       if (less != Proof::Unknown) RC_ASSERT((*a < *b) == (less == Proof::Yes));
       if (at_most != Proof::Unknown) RC_ASSERT((*a <= *b) == (at_most == Proof::Yes));
+    }
+  });
+}
+
+// Under conditions that hold somewhere: those of two other random expressions.
+TEST(DimProperty, ProofsByCasesAreNeverWrong) {
+  check("proofs by cases", [] {
+    const Bytes chosen = *bytes(100);
+    Choices choices(chosen);
+    const SymbolTable symbols = random_symbols(choices);
+    std::vector<Tree> trees;
+    std::vector<Dim> dims;
+    for (int i = 0; i < 4; ++i) {
+      trees.push_back(random_tree(choices, names, i < 2 ? 3 : 2));
+      const auto dim = built(trees.back());
+      if (!dim) return;
+      dims.push_back(*dim);
+    }
+    const std::vector<Dim> assumed(dims.begin() + 2, dims.end());
+    const bool less = proven_less(dims[0], dims[1], assumed, symbols),
+               at_most = proven_less_equal(dims[0], dims[1], assumed, symbols);
+    RC_LOG() << show(symbols) << "\n";
+    for (const Tree& tree : trees) RC_LOG() << show(tree) << "\n";
+    RC_LOG() << "less " << less << " at most " << at_most << "\n";
+    for (const Assignment& assignment : assignments_of(symbols)) {
+      std::vector<std::int64_t> values;
+      for (const Tree& tree : trees)
+        if (const auto value = evaluate(tree, assignment)) values.push_back(*value);
+      if (values.size() < trees.size() || values[2] < 0 || values[3] < 0) continue;
+      if (less) RC_ASSERT(values[0] < values[1]);
+      if (at_most) RC_ASSERT(values[0] <= values[1]);
     }
   });
 }

@@ -109,9 +109,37 @@ TEST(PlacedKernelErrors, WhatMayReachOutsideOfABufferIsRefused) {
       {"store 0[$r0, $c0]", "store 0[$r0, $c0 - 1]",
        "text:32:9: store 0 of Tensor[(s, n), f32]: dim 1 is accessed at $c0 - 1, in [-1, 510], "
        "which is not proven to be inside [0, n)"},
+      // In an empty dim the index is 0, which is not below its extent.
+      {"load 0[#1, $c0] if 0 < t", "load 0[t - 1, $c0] if #1 <= 5",
+       "text:12:9: load 0 of Tensor[(t, n), f32]: dim 0 is accessed at t - 1, in [-1, 511], which "
+       "is not proven to be inside [0, t)"},
       {"store 0[$r0, $c0]", "store 0[$r0]",
        "text:32:9: store 0 of Tensor[(s, n), f32]: expected 2 indices, got 1"},
   });
+}
+
+// What outlives its point does not outlive its row, and scratch has a place for each of its points.
+TEST(PlacedKernelErrors, RowsKeepTheirStagesResults) {
+  expect_refused({
+      {"    stage {\n      for $c0 < n {\n        #2.0: f32",
+       "  }\n  for $r0 < s {\n    stage {\n      for $c0 < n {\n        #2.0: f32",
+       "text:32:9: expected a slot of scratch of f32 that is whole, got 0"},
+      {"#2.0: f32 = scratch 0", "for $c1 < n {\n #2.0: f32 = scratch 0 }",
+       "text:31:2: expected scratch 0 to be read in the loops that it is kept in"},
+      {"accumulated 1: f32", "accumulated 0: f32", "text:24:9: slot 0 is written twice"},
+  });
+  tests::expect_refused(R"(rows
+  parameter 0: Tensor[(n), f32]
+  where n in [0, 512]
+  for $c0 < n {
+    #0: f32 = load 0[$c0]
+    scratch 0 = #0
+  }
+)",
+                        {{"where n", "where n",
+                          "text:6:5: scratch 0 outlives its point: expected it in a row, a block "
+                          "of stages"}},
+                        reread);
 }
 
 }  // namespace

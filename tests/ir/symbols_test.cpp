@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/dims/assumed_extents.h"
+#include "ir/dims/case_proof.h"
 #include "ir/error.h"
 #include "tests/ir/symbol_range.h"
 
@@ -270,6 +271,24 @@ TEST(Simplify, LoopsOverQuotientsAreNotEmpty) {
   EXPECT_EQ(simplify(max(t, 2) + j, symbols), max(t, 2) + j);
   // Nothing where no loop is mentioned.
   EXPECT_EQ(simplify(max(rows, 1), symbols), max(rows, 1));
+}
+
+// An index that is reflected at the ends of n elements, as pad does it.
+TEST(CaseProof, KnowsRemaindersAndMeans) {
+  SymbolTable symbols;
+  symbols.declare("n", range(0, 1000));
+  symbols.declare("i", range(-50, 5000));
+  const Dim turn = max(1, 2 * n - 2), within = mod(i, turn);
+  const Dim reflected = min(within, 2 * n - 2 - within);
+  EXPECT_TRUE(proven_less(reflected, n, {n - 1}, symbols));
+  EXPECT_TRUE(proven_less_equal(0, reflected, {n - 1}, symbols));
+  EXPECT_FALSE(proven_less(reflected, n - 1, {n - 1}, symbols));
+  EXPECT_FALSE(proven_less_equal(0, reflected, {}, symbols));
+  EXPECT_TRUE(proven_less(mod(i, n * n + 1), n * n + 1, {}, symbols));
+  EXPECT_FALSE(proven_less(mod(i, n), n, {}, symbols));
+  EXPECT_TRUE(proven_less(mod(i, n), n, {n - 1}, symbols));
+  EXPECT_TRUE(proven_less_equal(i, n, {2 * n - 2 * i + 1}, symbols));
+  EXPECT_FALSE(proven_less_equal(i, n, {2 * n - 2 * i + 2}, symbols));
 }
 
 }  // namespace

@@ -557,7 +557,9 @@ fn @main(%x: Tensor[(n, 3), f32], %y: Tensor[(m), f32]) {
        {"f32 (3) [1, 2, 3]", "f32 (2) [1, 2]",
         place + "b2 has 8 bytes, of which the kernel touches 12"},
        {"extents (s0)", "extents (s1)",
-        place + "b0 has 12*s0 bytes, of which the kernel touches 12*s1"}},
+        place + "b0 has 12*s0 bytes, of which the kernel touches 12*s1"},
+       {"\"r\": f32 (s0, ", "\"r\": f32 (s0, s0, ",
+        "text:29:10: buffer b3 has 12*s0 bytes, of which the output holds 12*s0*s0"}},
       reread);
 }
 
