@@ -17,6 +17,7 @@
 #include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/error.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -252,7 +253,7 @@ class AttentionEmitter {
                                      .to = value_panel_});
                       });
     }
-    ProgramEmitter score(kernel_, form_.score, block);
+    ProgramEmitter score(kernel_, form_.score, block, {ir::last_step(form_.score)});
     for_even_blocks(kernel_, block, task_rows_, schedule_.rows,
                     [&](Scope& rows, const Share& share) {
                       if (tile_registers_) tile_registers_->set(rows, share.count);
@@ -361,8 +362,7 @@ class AttentionEmitter {
             Value* place =
                 builder.CreateAdd(builder.CreateMul(r, kernel_.constant(schedule_.block_keys)), j);
             score.set_accumulated(0, vectors_.load(scores_, place), point);
-            Value* value =
-                score.value(point, static_cast<std::int32_t>(form_.score.steps.size()) - 1);
+            Value* value = score.value(point, ir::last_step(form_.score));
             auto& b = kernel_.at(point);
             value = vectors_.splat(value);
             if (Value* mask = point.lanes().mask)
@@ -523,7 +523,7 @@ class AttentionEmitter {
   }
 
   void finish_rows(Scope& task, Value* no_keys) {
-    ProgramEmitter epilogue(kernel_, form_.epilogue, task);
+    ProgramEmitter epilogue(kernel_, form_.epilogue, task, ir::roots_of(form_));
     Value* width = emit_index(kernel_, kernel_.root(), form_.width.extent);
     kernel_.loop(task, kernel_.constant(0), task_rows_, 1, [&](Scope& row, Value* r) {
       auto& builder = kernel_.at(row);

@@ -6,6 +6,7 @@
 #include "codegen_cpu/scalars/math_f32.h"
 #include "codegen_cpu/scalars/scalar_emitter.h"
 #include "codegen_cpu/vector_loop.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -45,7 +46,7 @@ llvm::Value* emit_weight(KernelBuilder& kernel, Scope& scope, ir::DType dtype,
 
 void emit_zero_weights(KernelBuilder& kernel, Scope& scope, ElementVectors& vectors,
                        const ir::AttentionForm& form, llvm::Value* keys, llvm::Value* to) {
-  ProgramEmitter value(kernel, form.v, scope);
+  ProgramEmitter value(kernel, form.v, scope, {ir::last_step(form.v)});
   llvm::Value* zero = llvm::Constant::getNullValue(vectors.type());
   auto* sum = kernel.variable(vectors.type(), "zeros");
   const VectorLoop columns{.variable = form.width.variable,
@@ -56,8 +57,7 @@ void emit_zero_weights(KernelBuilder& kernel, Scope& scope, ElementVectors& vect
     kernel.at(column).CreateStore(zero, sum);
     kernel.for_range(column, kernel.constant(0), keys, 1, [&](Scope& key, llvm::Value* j) {
       key.define(form.key.variable, j);
-      llvm::Value* element =
-          vectors.splat(value.value(key, static_cast<std::int32_t>(form.v.steps.size()) - 1));
+      llvm::Value* element = vectors.splat(value.value(key, ir::last_step(form.v)));
       auto& builder = kernel.at(key);
       llvm::Value* before = builder.CreateLoad(vectors.type(), sum);
       builder.CreateStore(builder.CreateFAdd(before, builder.CreateFMul(element, zero)), sum);

@@ -49,8 +49,7 @@ class PartEmitter {
   const Dim& tasks() const { return plan_.tasks; }
 
   void emit(Scope& tasks, llvm::Value* begin, llvm::Value* end) {
-    std::vector<std::int32_t> roots;
-    for (const ir::Store& store : part_.stores) roots.push_back(store.step);
+    const std::vector<std::int32_t> roots = ir::roots_of(part_);
     ProgramEmitter program(kernel_, part_.program, tasks, roots);
     if (tile_) {
       emit_tasks(kernel_, tasks, outer_, plan_, begin, end,

@@ -29,10 +29,8 @@ bool reads_plainly(const ir::KernelProgram& program, std::int32_t position) {
 std::optional<MapTile> tile_of(const ir::MapPart& part, const ir::LoopForm& form) {
   const std::vector<ScalarStep>& steps = part.program.steps;
   if (part.space.size() < 2 || steps.size() > most_steps) return std::nullopt;
-  std::vector<std::int32_t> roots;
-  for (const ir::Store& store : part.stores) roots.push_back(store.step);
   ir::SymbolTable own = form.symbols;
-  const ir::KernelProgram program(part.program, roots, 0, own);
+  const ir::KernelProgram program(part.program, ir::roots_of(part), 0, own);
   const std::size_t last = part.space.size() - 1;
   std::vector<MapTile> tiles(last);
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -13,21 +13,14 @@ using ir::Dim;
 class StageEmitter {
  public:
   StageEmitter(KernelBuilder& kernel, const ir::OrderedStage& stage)
-      : kernel_(kernel), stage_(stage) {
-    for (const auto& update : stage.updates) roots_.push_back(update.store.step);
-    for (const auto& carry : stage.carries) roots_.push_back(carry.next);
-  }
+      : kernel_(kernel), stage_(stage) {}
 
   // The rows of a turn's lanes, point after point.
   void emit(Scope& rows, const VectorTurn& turn) {
-    llvm::Value* all = nullptr;
+    if (stage_.conditions.empty()) return pass(rows, turn);
     Scope conditions(rows);
     turn.enter(conditions, 0);
-    for (const ir::ScalarStep::Condition& condition : stage_.conditions) {
-      llvm::Value* holds = emit_condition(kernel_, conditions, condition);
-      all = all ? kernel_.at(conditions).CreateAnd(all, holds) : holds;
-    }
-    if (all == nullptr) return pass(rows, turn);
+    llvm::Value* all = emit_all_of(kernel_, conditions, stage_.conditions);
     kernel_.guarded(rows, all, [&](Scope& inside) { pass(inside, turn); });
   }
 
@@ -47,7 +40,7 @@ class StageEmitter {
     // Everything of a point stays in it: what it reads may differ from what the point before it
     // read.
     emit_points(kernel_, scope, stage_.inner, [&](Scope& point) {
-      ProgramEmitter program(kernel_, stage_.program, point, roots_);
+      ProgramEmitter program(kernel_, stage_.program, point, ir::roots_of(stage_));
       for (std::size_t i = 0; i < carried.size(); ++i) {
         Scope one(point);
         turn.enter(one, i);
@@ -72,7 +65,6 @@ class StageEmitter {
 
   KernelBuilder& kernel_;
   const ir::OrderedStage& stage_;
-  std::vector<std::int32_t> roots_;
 };
 
 }  // namespace

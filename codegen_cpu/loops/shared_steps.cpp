@@ -92,8 +92,7 @@ SharedSteps shared_steps(const ir::MapPart& part, const ir::SymbolTable& symbols
   double all = 0;
   for (const ScalarStep& step : steps) all += own_cycles(step);
   if (part.space.size() < 2 || all < worth_keeping) return shared;
-  std::vector<std::int32_t> roots;
-  for (const ir::Store& store : part.stores) roots.push_back(store.step);
+  const std::vector<std::int32_t> roots = ir::roots_of(part);
   ir::SymbolTable own = symbols;
   const ir::KernelProgram program(part.program, roots, 0, own);
   const RowSteps rows(program, part);

@@ -239,7 +239,7 @@ class MatmulEmitter {
           builder.CreateAdd(all, builder.CreateSub(times, kernel_.constant(1))), times);
     }
     if (tile_registers_) tile_registers_->set(task, task_rows_);
-    ProgramEmitter program(kernel_, form_.epilogue, task);
+    ProgramEmitter program(kernel_, form_.epilogue, task, ir::roots_of(form_));
     const auto for_groups = [&](Scope& scope, const auto& body) {
       kernel_.loop(scope, kernel_.constant(0), groups, 1, [&](Scope& group, Value* index) {
         body(group, group_at(group, index, wide, wide_columns, narrow));

@@ -13,6 +13,7 @@
 #include "codegen_cpu/task_split.h"
 #include "codegen_cpu/vector_loop.h"
 #include "ir/loops/digits.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -51,8 +52,9 @@ Value* stored_vector(KernelBuilder& kernel, Scope& scope, ir::DType dtype, bool 
 
 // The element of the program's last step at the scope's point.
 Value* element(KernelBuilder& kernel, Scope& scope, const ir::ScalarProgram& steps) {
-  ProgramEmitter program(kernel, steps, scope);
-  return program.value(scope, static_cast<std::int32_t>(steps.steps.size()) - 1);
+  const std::int32_t last = ir::last_step(steps);
+  ProgramEmitter program(kernel, steps, scope, {last});
+  return program.value(scope, last);
 }
 
 // A step of several depths is as large as an i32.
@@ -384,8 +386,8 @@ void emit_pack_lines(KernelBuilder& kernel, Scope& scope, const PackLines& pack)
       builder.CreateAdd(pack.first_line, builder.CreateSub(pack.lines, kernel.constant(1)));
   Value* end = kernel.at(scope).CreateAdd(first_packed_line(kernel, scope, windows, last),
                                           kernel.constant(windows.lines.reach()));
-  ProgramEmitter program(kernel, windows.program, scope);
-  const auto element = static_cast<std::int32_t>(windows.program.steps.size()) - 1;
+  const std::int32_t element = ir::last_step(windows.program);
+  ProgramEmitter program(kernel, windows.program, scope, {element});
   const std::int64_t lanes = lanes_of(kernel, pack.dtype);
   const ir::Iteration &outer = windows.planes ? windows.channel : windows.place,
                       &inner = windows.planes ? windows.place : windows.channel;

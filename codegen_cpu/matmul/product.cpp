@@ -1,6 +1,7 @@
 #include "codegen_cpu/matmul/product.h"
 
 #include "codegen_cpu/matmul/matmul_schedule.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cpu {
 
@@ -75,7 +76,7 @@ DType compute_dtype(DType accumulate) { return ir::is_half(accumulate) ? DType::
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, DType dtype) {
   ir::ScalarProgram result = program;
   if (program.steps.back().dtype == dtype) return result;
-  const auto last = static_cast<std::int32_t>(program.steps.size()) - 1;
+  const std::int32_t last = ir::last_step(program);
   result.steps.push_back({dtype, ir::step::Apply{Op::cast}, {last}});
   return result;
 }

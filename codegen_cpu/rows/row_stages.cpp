@@ -158,14 +158,6 @@ class StageEmitter {
   }
 
  private:
-  std::vector<std::int32_t> roots(const ir::RowStage& stage) const {
-    std::vector<std::int32_t> roots;
-    for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
-    for (const auto& keep : stage.keeps) roots.push_back(keep.step);
-    for (const ir::Store& store : stage.stores) roots.push_back(store.step);
-    return roots;
-  }
-
   void prepare(ProgramEmitter& program) {
     for (std::size_t slot = 0; slot < values_.size(); ++slot) {
       if (values_[slot])
@@ -178,7 +170,7 @@ class StageEmitter {
   }
 
   void emit_per_row(const ir::RowStage& stage) {
-    ProgramEmitter program(kernel_, stage.program, row_, roots(stage));
+    ProgramEmitter program(kernel_, stage.program, row_, ir::roots_of(stage));
     prepare(program);
     for (const ir::Store& store : stage.stores) program.store(row_, store);
     for (const auto& reduction : stage.reductions)
@@ -197,7 +189,7 @@ class StageEmitter {
       accumulators.emplace_back(kernel_, row_, reduction, from, width, copies);
     }
     const auto pass = [&](Scope& scope) {
-      ProgramEmitter program(kernel_, stage.program, scope, roots(stage));
+      ProgramEmitter program(kernel_, stage.program, scope, ir::roots_of(stage));
       prepare(program);
       emit_loops(scope, 0, [&](Scope& point, unsigned copy) {
         for (std::size_t i = 0; i < accumulators.size(); ++i)

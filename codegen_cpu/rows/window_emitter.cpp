@@ -19,13 +19,6 @@ namespace {
 using ir::Dim;
 using llvm::Value;
 
-std::vector<std::int32_t> roots(const ir::RowStage& stage) {
-  std::vector<std::int32_t> roots;
-  for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
-  for (const ir::Store& store : stage.stores) roots.push_back(store.step);
-  return roots;
-}
-
 // Whether what lies beside an image in a row of lanes can be left out by masks.
 bool masks_lanes(const Target& target, const std::vector<ir::RowStage>& stages) {
   if (target.level != Level::Avx2) return target.level == Level::Avx512;
@@ -167,7 +160,7 @@ class WindowEmitter {
   void emit_group(Scope& scope, Value* first_row, std::int64_t rows,
                   const std::vector<ir::RowStage>& stages) {
     const ir::RowStage& pass = stages.front();
-    ProgramEmitter program(kernel_, pass.program, scope, roots(pass));
+    ProgramEmitter program(kernel_, pass.program, scope, ir::roots_of(pass));
     Group group{.scope = scope, .first_row = first_row, .stage = pass, .program = program};
     std::vector<std::vector<Value*>> reduced(static_cast<std::size_t>(rows));
     if (window_.whole) reduce_lines(group, reduced);
@@ -269,7 +262,7 @@ class WindowEmitter {
     for (std::size_t i = 0; i < reduced.size(); ++i)
       accumulated[stages.front().reductions[i].slot] = reduced[i];
     for (const ir::RowStage& stage : std::span(stages).subspan(1)) {
-      ProgramEmitter program(kernel_, stage.program, row, roots(stage));
+      ProgramEmitter program(kernel_, stage.program, row, ir::roots_of(stage));
       for (const auto& [slot, value] : accumulated) program.set_accumulated(slot, value, row);
       for (const ir::Store& store : stage.stores) program.store(row, store);
       for (const auto& reduction : stage.reductions)

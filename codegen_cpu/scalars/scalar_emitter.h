@@ -20,7 +20,7 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   // Copies what it needs of `program`. `roots` and `floor` as KernelProgram and StepPlacer take
   // them.
   ProgramEmitter(KernelBuilder& kernel, const ir::ScalarProgram& program, Scope& floor,
-                 const std::vector<std::int32_t>& roots = {});
+                 const std::vector<std::int32_t>& roots);
 
   // Scratch slot `slot` is a vector of `dtype` at `base`, read at element `index`.
   void set_scratch(std::int32_t slot, llvm::Value* base, ir::DType dtype, const ir::Dim& index);

@@ -5,6 +5,7 @@
 #include "codegen_cuda/device_struct.h"
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/work.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -150,11 +151,10 @@ void write_element_function(KernelWriter& kernel, CodeScope& scope, const Elemen
       [&](CodeScope& body) {
         for (const ElementParameter& parameter : function.parameters)
           body.define(parameter.leaf, {parameter.name, function.wide});
-        ScalarWriter writer(kernel, program, body);
+        const std::int32_t element = ir::last_step(program);
+        ScalarWriter writer(kernel, program, body, {element});
         if (!function.product.empty()) writer.set_accumulated(0, function.product, body);
-        const std::string value =
-            writer.value(body, static_cast<std::int32_t>(program.steps.size()) - 1);
-        body.line(fmt::format("return {};", value));
+        body.line(fmt::format("return {};", writer.value(body, element)));
       },
       function.type);
 }
@@ -166,9 +166,7 @@ void write_store_function(KernelWriter& kernel, CodeScope& scope, const std::str
                [&](CodeScope& body) {
                  body.define(form.row.variable, {"row", wide});
                  body.define(form.width.variable, {"column", wide});
-                 std::vector<std::int32_t> roots;
-                 for (const ir::Store& store : form.stores) roots.push_back(store.step);
-                 ScalarWriter writer(kernel, form.epilogue, body, roots);
+                 ScalarWriter writer(kernel, form.epilogue, body, ir::roots_of(form));
                  writer.set_accumulated(0, "value", body);
                  for (const ir::Store& store : form.stores) writer.store(body, store);
                });

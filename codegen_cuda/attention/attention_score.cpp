@@ -23,10 +23,6 @@ using ir::ScalarStep;
 const ScalarStep& at(const ScalarProgram& program, std::int32_t step) {
   return program.steps[static_cast<std::size_t>(step)];
 }
-std::int32_t last_step(const ScalarProgram& program) {
-  return static_cast<std::int32_t>(program.steps.size()) - 1;
-}
-
 bool reads_product(const ScalarProgram& program, std::int32_t step) {
   const ScalarStep& here = at(program, step);
   if (here.is<ir::step::Accumulated>()) return true;
@@ -83,7 +79,7 @@ std::optional<Sum> as_sum(const ScalarProgram& program, std::int32_t step) {
 
 std::int32_t push(ScalarProgram& program, ScalarStep step) {
   program.steps.push_back(std::move(step));
-  return last_step(program);
+  return ir::last_step(program);
 }
 
 ScalarProgram added_program(const ScalarProgram& score, const std::vector<Sum::Term>& added) {
@@ -300,7 +296,7 @@ std::optional<Bound> bound_of(const Condition& condition, const ir::AttentionFor
 
 AttentionScore attention_score(const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
   const ScalarProgram program = with_choice_added(form.score);
-  const auto sum = as_sum(program, last_step(program));
+  const auto sum = as_sum(program, ir::last_step(program));
   if (!sum || !(sum->scale > 0))
     return {.form = ScoreForm::Plain, .scale = 1, .program = form.score};
   if (sum->added.empty()) return {.form = ScoreForm::Scaled, .scale = sum->scale, .program = {}};
@@ -313,14 +309,14 @@ AttentionScore attention_score(const ir::AttentionForm& form, const ir::SymbolTa
         return bound_of(condition, form).has_value();
       }))
     score.form = ScoreForm::Masked;
-  else if (ir::varies(score.program.steps, last_step(score.program), form.row.variable))
+  else if (ir::varies(score.program.steps, ir::last_step(score.program), form.row.variable))
     score.form = ScoreForm::Element;
   return score;
 }
 
 KeyRange key_range(const ir::AttentionForm& form, const ir::SymbolTable& symbols) {
   const ScalarProgram program = with_choice_added(form.score);
-  const auto sum = as_sum(program, last_step(program));
+  const auto sum = as_sum(program, ir::last_step(program));
   if (!sum) return {};
   const auto seen = visibility(program, *sum, form, symbols);
   if (!seen) return {};

@@ -12,12 +12,6 @@ namespace {
 
 using ir::Dim;
 
-std::vector<std::int32_t> roots_of(const ir::MapPart& part) {
-  std::vector<std::int32_t> roots;
-  for (const ir::Store& store : part.stores) roots.push_back(store.step);
-  return roots;
-}
-
 // Blocks that the part keeps busy, each with a vector a thread.
 Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& part,
                   std::int64_t wanted_width, int threads) {
@@ -38,7 +32,7 @@ Dim write_vectors(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& par
       first = name_index(kernel, at, Dim::of(vector_leaf) * width, to_string(run.variable));
     at.define(run.variable, first);
     const auto points = [&](CodeScope& scope, std::int64_t lanes, const IndexVariable& start) {
-      ScalarWriter program(kernel, part.program, scope, roots_of(part));
+      ScalarWriter program(kernel, part.program, scope, ir::roots_of(part));
       VectorLanes range(kernel, scope,
                         {.variable = run.variable,
                          .extent = run.extent,

@@ -102,14 +102,8 @@ class ScanWriter {
     parts_ = row_parts(kernel_, form_.outer, stage_.inner, fields_.split,
                        std::int64_t{threads_} * items_);
     write_row_parts(kernel_, scope, parts_, [&](CodeScope& part) {
-      std::string holds;
-      for (const ir::ScalarStep::Condition& condition : stage_.conditions) {
-        holds += (holds.empty() ? "" : " && ") + write_condition(kernel_, part, condition);
-      }
-      if (holds.empty()) body(scope, part);
-      else
-        kernel_.block(part, fmt::format("if ({})", holds),
-                      [&](CodeScope& inside) { body(scope, inside); });
+      write_where(kernel_, part, stage_.conditions,
+                  [&](CodeScope& inside) { body(scope, inside); });
     });
     kernel_.end_entry();
     return {.entry = name,

@@ -83,13 +83,6 @@ bool is_owned(const OrderedStage& stage) {
   return std::any_of(place.begin(), place.end(), mentions_step);
 }
 
-std::vector<std::int32_t> roots_of(const OrderedStage& stage) {
-  std::vector<std::int32_t> roots;
-  for (const OrderedStage::Update& update : stage.updates) roots.push_back(update.store.step);
-  for (const OrderedStage::Carry& carry : stage.carries) roots.push_back(carry.next);
-  return roots;
-}
-
 class RowWriter {
  public:
   RowWriter(KernelWriter& kernel, const OrderedForm& form, const OrderedStage& stage,
@@ -107,12 +100,9 @@ class RowWriter {
     if (owners > 1) loops.insert(slices_lie_along_the_rows() ? loops.begin() : loops.end(), owner);
     const LinearSpace space = linear_space(kernel_, loops);
     write_grid_stride(kernel_, entry, space, threads, [&](CodeScope& row) {
-      const std::string holds = conditions_of(row);
-      const auto body = [&](CodeScope& at) {
+      write_where(kernel_, row, stage_.conditions, [&](CodeScope& at) {
         owners > 1 ? owned_updates(at, *at.find(owner.variable)) : serial(at);
-      };
-      if (holds.empty()) body(row);
-      else kernel_.block(row, fmt::format("if ({})", holds), body);
+      });
     });
     kernel_.end_entry();
     const Dim most((2048 / fields_.threads) * kernel_.target().multiprocessors);
@@ -132,14 +122,6 @@ class RowWriter {
         [&](const OrderedStage::Update& update) { return update.store.index.back() == inner; });
   }
 
-  std::string conditions_of(CodeScope& row) {
-    std::string all;
-    for (const ir::ScalarStep::Condition& condition : stage_.conditions) {
-      all += (all.empty() ? "" : " && ") + write_condition(kernel_, row, condition);
-    }
-    return all;
-  }
-
   // Points one after the other, what each leaves for the next in variables.
   void serial(CodeScope& row) {
     std::vector<std::string> carried;
@@ -156,7 +138,7 @@ class RowWriter {
         row, fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", index_type(wide), point, points),
         [&](CodeScope& at) {
           define_point(kernel_, at, inner, {point, wide});
-          ScalarWriter program(kernel_, stage_.program, at, roots_of(stage_));
+          ScalarWriter program(kernel_, stage_.program, at, ir::roots_of(stage_));
           for (std::size_t i = 0; i < carried.size(); ++i)
             program.set_accumulated(stage_.carries[i].slot, carried[i], at);
           for (const OrderedStage::Update& update : stage_.updates)
@@ -209,7 +191,7 @@ class RowWriter {
                 look.line(fmt::format("{}[{}] = false;", mine, next));
                 kernel_.block(look, fmt::format("if ({} < {})", point, points), [&](CodeScope& at) {
                   define_point(kernel_, at, inner, {point, wide});
-                  ScalarWriter program(kernel_, stage_.program, at, roots_of(stage_));
+                  ScalarWriter program(kernel_, stage_.program, at, ir::roots_of(stage_));
                   program.place_store(at, update.store);
                   const std::string place =
                       bare(write_index(kernel_, at, place_of(program, update.store)));
@@ -225,7 +207,7 @@ class RowWriter {
                   at.line(
                       fmt::format("const {} {} = {} + {};", index_type(wide), point, first, next));
                   define_point(kernel_, at, inner, {point, wide});
-                  ScalarWriter program(kernel_, stage_.program, at, roots_of(stage_));
+                  ScalarWriter program(kernel_, stage_.program, at, ir::roots_of(stage_));
                   program.store(at, update.store, update.combine);
                 });
               });

@@ -27,12 +27,6 @@ bool strides_along(const Dim& offset, const ir::DimLeaf& variable) {
   return offset.mentions(variable) && !runs_along(offset, variable);
 }
 
-std::vector<std::int32_t> roots_of(const ir::MapPart& part) {
-  std::vector<std::int32_t> roots;
-  for (const ir::Store& store : part.stores) roots.push_back(store.step);
-  return roots;
-}
-
 }  // namespace
 
 std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapPart& part,
@@ -44,7 +38,7 @@ std::optional<TileTranspose> find_transpose(KernelWriter& kernel, const ir::MapP
   const ir::Iteration& run = part.space.back();
   if (!long_enough(run)) return std::nullopt;
   CodeScope nowhere;
-  ScalarWriter program(kernel, part.program, nowhere, roots_of(part));
+  ScalarWriter program(kernel, part.program, nowhere, ir::roots_of(part));
   for (const ir::Store& store : part.stores) {
     if (!runs_along(program.store_offset(store), run.variable)) return std::nullopt;
   }
@@ -136,7 +130,7 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
         const std::string step = kernel.fresh("step");
         at.line("__syncthreads();  // the tile before has been used");
         pass(column, step, step, [&](CodeScope& point) {
-          ScalarWriter program(kernel, part.program, point, roots_of(part));
+          ScalarWriter program(kernel, part.program, point, ir::roots_of(part));
           for (std::size_t i = 0; i < names.size(); ++i) {
             point.line(fmt::format("{}[{}][{}] = *({});", names[i], step, column,
                                    program.address(point, transpose.loads[i])));
@@ -144,7 +138,7 @@ Dim write_transpose(KernelWriter& kernel, CodeScope& entry, const ir::MapPart& p
         });
         at.line("__syncthreads();");
         pass(step, column, step, [&](CodeScope& point) {
-          ScalarWriter program(kernel, part.program, point, roots_of(part));
+          ScalarWriter program(kernel, part.program, point, ir::roots_of(part));
           for (std::size_t i = 0; i < names.size(); ++i) {
             const std::int32_t load = transpose.loads[i];
             const std::string name = kernel.fresh_numbered("element");

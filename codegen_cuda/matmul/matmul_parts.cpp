@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codegen_cuda/matmul/matmul_operands.h"
+#include "ir/loops/scalar_program.h"
 
 namespace anydim::codegen_cuda {
 
@@ -107,7 +108,7 @@ void write_operand_chunk(
                               .width = chunk.width,
                               .first = chunk.along_rows ? row : depth,
                               .may_end = true};
-        const auto last = static_cast<std::int32_t>(chunk.program.steps.size()) - 1;
+        const std::int32_t last = ir::last_step(chunk.program);
         write_lanes(
             kernel, inside, range,
             {.program = chunk.program,

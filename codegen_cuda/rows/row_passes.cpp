@@ -27,7 +27,7 @@ class Copier {
     for (std::int32_t& operand : step.operands) operand = copy(operand);
     ir::for_each_dim(step, [&](Dim& dim) { dim = renamed(dim); });
     to_.steps.push_back(std::move(step));
-    return place(position, static_cast<std::int32_t>(to_.steps.size()) - 1);
+    return place(position, ir::last_step(to_));
   }
   // From now on `position` stands for a step of the new program.
   std::int32_t place(std::int32_t position, std::int32_t copy) {

@@ -52,14 +52,6 @@ class StageWriter {
   std::vector<std::string> take() { return std::move(values_); }
 
  private:
-  static std::vector<std::int32_t> roots(const ir::RowStage& stage) {
-    std::vector<std::int32_t> roots;
-    for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
-    for (const auto& keep : stage.keeps) roots.push_back(keep.step);
-    for (const ir::Store& store : stage.stores) roots.push_back(store.step);
-    return roots;
-  }
-
   void provide(ScalarWriter& program) {
     for (std::size_t slot = 0; slot < values_.size(); ++slot) {
       if (!values_[slot].empty())
@@ -69,7 +61,7 @@ class StageWriter {
 
   void write_per_row(const ir::RowStage& stage) {
     const auto write = [&](CodeScope& scope) {
-      ScalarWriter program(kernel_, stage.program, scope, roots(stage));
+      ScalarWriter program(kernel_, stage.program, scope, ir::roots_of(stage));
       provide(program);
       for (const ir::Store& store : stage.stores) program.store(scope, store);
       for (const auto& reduction : stage.reductions)
@@ -156,7 +148,7 @@ class StageWriter {
     IndexVariable first = *at.find(vector_);
     if (plan_.vector > 1)
       first = name_index(kernel_, at, Dim::of(vector_) * plan_.vector, to_string(run_.variable));
-    ScalarWriter program(kernel_, stage.program, floor, roots(stage));
+    ScalarWriter program(kernel_, stage.program, floor, ir::roots_of(stage));
     provide(program);
     VectorLanes lanes(
         kernel_, at,

@@ -236,4 +236,22 @@ std::string write_condition(KernelWriter& kernel, CodeScope& scope,
   return Emission(kernel, scope).compare(condition);
 }
 
+std::string write_all_of(KernelWriter& kernel, CodeScope& scope,
+                         std::span<const ir::ScalarStep::Condition> conditions) {
+  std::string all;
+  for (const ir::ScalarStep::Condition& condition : conditions) {
+    const std::string one = write_condition(kernel, scope, condition);
+    all = all.empty() ? one : "(" + all + " && " + one + ")";
+  }
+  return all.empty() ? "true" : all;
+}
+
+void write_where(KernelWriter& kernel, CodeScope& scope,
+                 std::span<const ir::ScalarStep::Condition> conditions,
+                 const std::function<void(CodeScope&)>& body) {
+  if (conditions.empty()) return body(scope);
+  const std::string holds = write_all_of(kernel, scope, conditions);
+  kernel.block(scope, fmt::format("if ({})", bare(holds)), body);
+}
+
 }  // namespace anydim::codegen_cuda

@@ -2,6 +2,8 @@
 // suffice.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 
 #include "codegen_cuda/kernel_writer.h"
@@ -25,6 +27,13 @@ IndexVariable name_index(KernelWriter& kernel, CodeScope& scope, const ir::Dim& 
 // lhs COMPARISON rhs, in parentheses.
 std::string write_condition(KernelWriter& kernel, CodeScope& scope,
                             const ir::ScalarStep::Condition& condition);
+// Whether all of the conditions hold: in parentheses where compound, "true" of none.
+std::string write_all_of(KernelWriter& kernel, CodeScope& scope,
+                         std::span<const ir::ScalarStep::Condition> conditions);
+// What `body` writes, where all of the conditions hold.
+void write_where(KernelWriter& kernel, CodeScope& scope,
+                 std::span<const ir::ScalarStep::Condition> conditions,
+                 const std::function<void(CodeScope&)>& body);
 
 // The deepest scope that defines a symbol of `dim`; the outermost for constants.
 CodeScope& home_of(CodeScope& scope, const ir::Dim& dim);

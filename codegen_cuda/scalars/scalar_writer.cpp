@@ -63,20 +63,10 @@ std::string ScalarWriter::address(CodeScope& scope, std::int32_t load) {
       write_offset(kernel_, scope, load_offset(load), kernel_.buffer_type(buffer).dims));
 }
 
-std::string ScalarWriter::all_of(CodeScope& scope,
-                                 const std::vector<ScalarStep::Condition>& conditions) {
-  std::string all;
-  for (const ScalarStep::Condition& condition : conditions) {
-    const std::string one = write_condition(kernel_, scope, condition);
-    all = all.empty() ? one : "(" + all + " && " + one + ")";
-  }
-  return all.empty() ? "true" : all;
-}
-
 std::string ScalarWriter::mask(CodeScope& scope, const ir::KernelMask& mask) {
   std::string any;
   for (const auto& conditions : mask.alternatives) {
-    const std::string one = all_of(scope, conditions);
+    const std::string one = write_all_of(kernel_, scope, conditions);
     any = any.empty() ? one : "(" + any + " || " + one + ")";
   }
   return any;
@@ -108,7 +98,7 @@ std::string ScalarWriter::write(CodeScope& home, const ir::PlacedStep& placed) {
       [&](const ir::step::CheckedIndex& index) { return checked_index(home, placed, index); },
       [&](const ir::step::Guarded& guarded) {
         return named(home, dtype, "guarded",
-                     fmt::format("{} ? {} : {}", all_of(home, guarded.conditions),
+                     fmt::format("{} ? {} : {}", write_all_of(kernel_, home, guarded.conditions),
                                  value_of(home, placed.operands.at(0)),
                                  value_of(home, placed.operands.at(1))));
       },

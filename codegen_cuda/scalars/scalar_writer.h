@@ -23,7 +23,7 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   // Copies what it needs of `program`. `roots` and `floor` as ir::KernelProgram and ir::StepPlacer
   // take them.
   ScalarWriter(KernelWriter& kernel, const ir::ScalarProgram& program, CodeScope& floor,
-               const std::vector<std::int32_t>& roots = {});
+               const std::vector<std::int32_t>& roots);
 
   // What stands for a slot or a step is an expression of value_type, evaluated each time it is
   // used: best a name.
@@ -68,7 +68,6 @@ class ScalarWriter : public ir::StepPlacer<CodeScope, std::string> {
   std::string load(CodeScope& home, const ir::PlacedStep& placed, const ir::step::Load& read);
   std::string checked_index(CodeScope& home, const ir::PlacedStep& placed,
                             const ir::step::CheckedIndex& checked);
-  std::string all_of(CodeScope& scope, const std::vector<ir::ScalarStep::Condition>& conditions);
   std::string mask(CodeScope& scope, const ir::KernelMask& mask);  // empty: everywhere
 
   KernelWriter& kernel_;

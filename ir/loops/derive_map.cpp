@@ -39,9 +39,7 @@ MapPart part_of(AccessContext& context, std::span<const Piece> pieces, std::size
     part.stores.push_back({output, index, step});
   }
   part.program = builder.take();
-  std::vector<std::int32_t*> roots;
-  for (Store& store : part.stores) roots.push_back(&store.step);
-  prune(part.program, roots);
+  prune(part);
   return part;
 }
 
@@ -145,9 +143,7 @@ MapForm derive_map(AccessContext& context, std::span<const ValueId> outputs) {
           {static_cast<std::int32_t>(i), index, builder.element(outputs[i], index)});
     }
     part.program = builder.take();
-    std::vector<std::int32_t*> roots;
-    for (Store& store : part.stores) roots.push_back(&store.step);
-    prune(part.program, roots);
+    prune(part);
     form.parts.push_back(std::move(part));
   }
   auto buffers = buffer_dims(context), results = output_dims(context, outputs);

@@ -141,9 +141,7 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
     form.epilogue_step = builder.element(whole_rows, placements.find(whole_rows)->index);
   else form.epilogue_step = form.stores.front().step;
   form.epilogue = builder.take();
-  std::vector<std::int32_t*> roots{&form.epilogue_step};
-  for (Store& store : form.stores) roots.push_back(&store.step);
-  prune(form.epilogue, roots);
+  prune(form);
 
   if (whole_rows != no_value) {
     // Level-0 stores stay in the epilogue; rows start from the kept value.
@@ -256,9 +254,7 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
                            builder.element(outputs[i], placement->index)});
   }
   form.epilogue = builder.take();
-  std::vector<std::int32_t*> roots;
-  for (Store& store : form.stores) roots.push_back(&store.step);
-  prune(form.epilogue, roots);
+  prune(form);
   return form;
 }
 

@@ -10,10 +10,7 @@ namespace {
 
 void finish(OrderedStage& stage, ProgramBuilder& builder) {
   stage.program = builder.take();
-  std::vector<std::int32_t*> roots;
-  for (auto& carry : stage.carries) roots.push_back(&carry.next);
-  for (auto& update : stage.updates) roots.push_back(&update.store.step);
-  prune(stage.program, roots);
+  prune(stage);
 }
 
 OrderedForm running_sum(AccessContext& context, const Binding& binding,

@@ -247,11 +247,7 @@ class RowPlanner {
 
   void finish(RowStage& stage, ProgramBuilder& builder) {
     stage.program = builder.take();
-    std::vector<std::int32_t*> roots;
-    for (auto& reduction : stage.reductions) roots.push_back(&reduction.step);
-    for (auto& keep : stage.keeps) roots.push_back(&keep.step);
-    for (auto& store : stage.stores) roots.push_back(&store.step);
-    prune(stage.program, roots);
+    prune(stage);
     plan_.stages.push_back(std::move(stage));
   }
 

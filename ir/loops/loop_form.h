@@ -293,6 +293,27 @@ struct OrderedStage {
   bool operator==(const OrderedStage&) const = default;
 };
 
+// The steps that a part of a form (a MapPart, a stage; of a MatmulForm and an AttentionForm what
+// follows the product) asks its program for.
+void for_each_root(auto& part, const auto& use) {
+  if constexpr (requires { part.reductions; })
+    for (auto& reduction : part.reductions) use(reduction.step);
+  if constexpr (requires { part.keeps; })
+    for (auto& keep : part.keeps) use(keep.step);
+  if constexpr (requires { part.carries; })
+    for (auto& carry : part.carries) use(carry.next);
+  if constexpr (requires { part.updates; })
+    for (auto& update : part.updates) use(update.store.step);
+  if constexpr (requires { part.stores; })
+    for (auto& store : part.stores) use(store.step);
+  if constexpr (requires { part.epilogue_step; }) use(part.epilogue_step);
+}
+std::vector<std::int32_t> roots_of(const auto& part) {
+  std::vector<std::int32_t> roots;
+  for_each_root(part, [&](std::int32_t step) { roots.push_back(step); });
+  return roots;
+}
+
 // Ordered: for each point of `outer` (in any order, also at once) the stages in order, each over
 // its own inner space in order. Points of `outer` write disjoint elements. Running sums (a carry),
 // scatters (a copy, then updates).

@@ -93,12 +93,6 @@ class BlockProgram : public StepPlacer<BlockScope, KernelValue> {
   BlockScope* point_ = nullptr;
 };
 
-std::vector<std::int32_t> steps_of(const std::vector<Store>& stores) {
-  std::vector<std::int32_t> steps;
-  for (const Store& store : stores) steps.push_back(store.step);
-  return steps;
-}
-
 class KernelMaker {
  public:
   PlacedKernel make(const LoopForm& form) {
@@ -119,8 +113,7 @@ class KernelMaker {
   void write(const MapForm& form) {
     for (const MapPart& part : form.parts) {
       const auto write = [&](BlockScope& floor) {
-        BlockProgram program(made_.symbols, part.program, programs_++, floor,
-                             steps_of(part.stores));
+        BlockProgram program(made_.symbols, part.program, programs_++, floor, roots_of(part));
         floor.loops(part.space, [&](BlockScope& point) {
           for (const Store& store : part.stores) program.store(point, store);
         });
@@ -140,11 +133,8 @@ class KernelMaker {
   void write(BlockScope& row, Space inner, const std::vector<RowStage>& stages,
              std::int32_t accumulators) {
     for (const RowStage& stage : stages) {
-      std::vector<std::int32_t> roots = steps_of(stage.stores);
-      for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
-      for (const auto& keep : stage.keeps) roots.push_back(keep.step);
       section(row, stage.per_row ? Section::RowResult : Section::Stage, [&](BlockScope& floor) {
-        BlockProgram program(made_.symbols, stage.program, programs_++, floor, roots);
+        BlockProgram program(made_.symbols, stage.program, programs_++, floor, roots_of(stage));
         for (std::int32_t slot = 0; slot < accumulators; ++slot) program.define_slot(slot, row);
         floor.loops(stage.per_row ? Space() : inner, [&](BlockScope& point) {
           program.set_point(point);
@@ -168,9 +158,7 @@ class KernelMaker {
     element(Section::Right, form.right, loops(form.batch, {form.k, form.n}));
     const std::vector<Iteration> rows = loops(form.batch, {form.m});
     section(root_, Section::Epilogue, [&](BlockScope& floor) {
-      std::vector<std::int32_t> roots = steps_of(form.stores);
-      roots.push_back(form.epilogue_step);
-      BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, roots);
+      BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, roots_of(form));
       floor.loops(rows, [&](BlockScope& row) {
         row.loops({&form.n, 1}, [&](BlockScope& point) {
           program.define_slot(0, point);
@@ -193,7 +181,7 @@ class KernelMaker {
     element(Section::Value, form.v, loops(form.batch, {form.key, form.width}));
     element(Section::Score, form.score, loops(form.batch, {form.row, form.key}));
     section(root_, Section::Epilogue, [&](BlockScope& floor) {
-      BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, steps_of(form.stores));
+      BlockProgram program(made_.symbols, form.epilogue, programs_++, floor, roots_of(form));
       floor.loops(loops(form.batch, {form.row, form.width}), [&](BlockScope& point) {
         program.define_slot(0, point);
         for (const Store& store : form.stores) program.store(point, store);
@@ -207,10 +195,7 @@ class KernelMaker {
       for (const OrderedStage& stage : form.stages) {
         row.inner(KernelSection{Section::InOrder, stage.conditions, {}}, [&](BlockScope& floor) {
           floor.loops(stage.inner, [&](BlockScope& point) {
-            std::vector<std::int32_t> roots;
-            for (const auto& update : stage.updates) roots.push_back(update.store.step);
-            for (const auto& carry : stage.carries) roots.push_back(carry.next);
-            BlockProgram program(made_.symbols, stage.program, programs_++, point, roots);
+            BlockProgram program(made_.symbols, stage.program, programs_++, point, roots_of(stage));
             for (const auto& carry : stage.carries) program.define_slot(carry.slot, point);
             for (const auto& update : stage.updates)
               program.store(point, update.store, update.combine);
@@ -248,7 +233,7 @@ class KernelMaker {
   // A program whose last step is an element that the kernel's own loops read.
   void element(Section kind, const ScalarProgram& steps, const std::vector<Iteration>& space) {
     section(root_, kind, [&](BlockScope& floor) {
-      const auto last = static_cast<std::int32_t>(steps.steps.size()) - 1;
+      const std::int32_t last = last_step(steps);
       BlockProgram program(made_.symbols, steps, programs_++, floor, {last});
       floor.loops(space, [&](BlockScope& point) {
         program.define_slot(0, point);

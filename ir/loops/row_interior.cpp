@@ -82,10 +82,6 @@ class Interior {
   void drop_conditions(RowStage& stage) {
     bool any = false;
     std::vector<ScalarStep>& steps = stage.program.steps;
-    std::vector<std::int32_t*> roots;
-    for (auto& reduction : stage.reductions) roots.push_back(&reduction.step);
-    for (auto& keep : stage.keeps) roots.push_back(&keep.step);
-    for (Store& store : stage.stores) roots.push_back(&store.step);
     std::vector<std::int32_t> same(steps.size());  // the step that has a step's value
     for (std::size_t i = 0; i < steps.size(); ++i) {
       for (std::int32_t& operand : steps[i].operands)
@@ -97,8 +93,8 @@ class Interior {
                            [&](const step::Condition& one) { return holds(one); }) != 0;
       if (guarded->conditions.empty()) same[i] = steps[i].operands[0];
     }
-    for (std::int32_t* root : roots) *root = same[static_cast<std::size_t>(*root)];
-    if (any) prune(stage.program, roots);
+    for_each_root(stage, [&](std::int32_t& root) { root = same[static_cast<std::size_t>(root)]; });
+    if (any) prune(stage);
     any_ = any_ || any;
   }
 

@@ -22,6 +22,10 @@ std::int32_t check_of(const ScalarStep& step) {
   return index ? index->check : -1;
 }
 
+std::int32_t last_step(const ScalarProgram& program) {
+  return static_cast<std::int32_t>(program.steps.size()) - 1;
+}
+
 void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
   std::vector<bool> needed(program.steps.size());
   for (std::int32_t* root : roots) needed[static_cast<std::size_t>(*root)] = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ir/loops/loop_form.h"
@@ -12,8 +13,18 @@ namespace anydim::ir {
 // The checked indices of its own program that a dim mentions.
 std::vector<std::int32_t> steps_mentioned(const Dim& dim);
 
+// The step that is the element of a program that has one.
+std::int32_t last_step(const ScalarProgram& program);
+
 // Drops steps that `roots` do not need; roots are renumbered in place.
 void prune(ScalarProgram& program, std::vector<std::int32_t*> roots);
+// The same of the program that a part of a form has roots in (for_each_root).
+void prune(auto& part) {
+  std::vector<std::int32_t*> roots;
+  for_each_root(part, [&](std::int32_t& step) { roots.push_back(&step); });
+  if constexpr (requires { part.program; }) prune(part.program, std::move(roots));
+  else prune(part.epilogue, std::move(roots));
+}
 
 // The op of an Apply step, with its flags.
 ScalarOp scalar_op(const ScalarStep& step);

@@ -11,6 +11,7 @@
 
 #include "ir/loops/access_proof.h"
 #include "ir/loops/loop_form_text.h"
+#include "ir/loops/scalar_program.h"
 #include "ir/loops/verify_steps.h"
 #include "ir/text/print.h"
 
@@ -94,17 +95,11 @@ class LoopFormVerifier {
     }
   }
 
-  static std::vector<std::int32_t> steps_of(const std::vector<Store>& stores) {
-    std::vector<std::int32_t> steps;
-    for (const Store& store : stores) steps.push_back(store.step);
-    return steps;
-  }
-
   void verify(const MapForm& map) {
     for (const MapPart& part : map.parts) {
       statement();
       loops(part.space);
-      stores(part.stores, steps(part.program, place(part.space), steps_of(part.stores)));
+      stores(part.stores, steps(part.program, place(part.space), roots_of(part)));
     }
   }
 
@@ -130,9 +125,7 @@ class LoopFormVerifier {
     element(matmul.right, joined(matmul.batch, {matmul.k, matmul.n}));
     StepPlace point = place(joined(matmul.batch, {matmul.m, matmul.n}));
     point.accumulated = {{0, matmul.accumulate}};
-    std::vector<std::int32_t> roots = steps_of(matmul.stores);
-    roots.push_back(matmul.epilogue_step);
-    const ProgramVerifier epilogue = steps(matmul.epilogue, point, roots);
+    const ProgramVerifier epilogue = steps(matmul.epilogue, point, roots_of(matmul));
     statement();
     stores(matmul.stores, epilogue);
     std::map<std::int32_t, DType> scratch;
@@ -165,7 +158,7 @@ class LoopFormVerifier {
            [&] { return fmt::format("expected a score of f32 or f64, got {}", name_of(dtype)); });
     StepPlace point = place(joined(attention.batch, {attention.row, attention.width}));
     point.accumulated = {{0, dtype}};
-    stores(attention.stores, steps(attention.epilogue, point, steps_of(attention.stores)));
+    stores(attention.stores, steps(attention.epilogue, point, roots_of(attention)));
   }
 
   void verify(const OrderedForm& ordered) {
@@ -180,13 +173,8 @@ class LoopFormVerifier {
       }
       StepPlace point = place(joined(ordered.outer, stage.inner));
       point.conditions = stage.conditions;
-      std::vector<std::int32_t> roots;
-      for (const auto& carry : stage.carries) {
-        roots.push_back(carry.next);
-        point.accumulated[carry.slot] = carry.dtype;
-      }
-      for (const auto& update : stage.updates) roots.push_back(update.store.step);
-      const ProgramVerifier verifier = steps(stage.program, point, roots);
+      for (const auto& carry : stage.carries) point.accumulated[carry.slot] = carry.dtype;
+      const ProgramVerifier verifier = steps(stage.program, point, roots_of(stage));
       for (const auto& carry : stage.carries) {
         statement();
         verifier.expect_dtype(carry.next, carry.dtype);
@@ -231,7 +219,7 @@ class LoopFormVerifier {
   }
   void element(const ScalarProgram& program, const StepPlace& place) {
     expect(!program.steps.empty(), [] { return "expected an element, got no step"; });
-    steps(program, place, {static_cast<std::int32_t>(program.steps.size()) - 1});
+    steps(program, place, {last_step(program)});
   }
 
   // `scratch`: the slots that are there before the first stage.
@@ -243,10 +231,7 @@ class LoopFormVerifier {
       StepPlace point = place(stage.per_row ? outer : joined(outer, inner));
       point.accumulated = accumulated;
       if (!stage.per_row) point.scratch = scratch;
-      std::vector<std::int32_t> roots = steps_of(stage.stores);
-      for (const auto& keep : stage.keeps) roots.push_back(keep.step);
-      for (const auto& reduction : stage.reductions) roots.push_back(reduction.step);
-      const ProgramVerifier verifier = steps(stage.program, point, roots);
+      const ProgramVerifier verifier = steps(stage.program, point, roots_of(stage));
       for (const auto& keep : stage.keeps) {
         statement();
         keeps_nothing(stage);
