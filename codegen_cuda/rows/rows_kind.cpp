@@ -92,8 +92,8 @@ class RowsKind : public KernelKind {
       if (form.segments || longest > threads * registers_of_row) return std::int64_t{0};
       const std::int64_t count = (longest + threads * width - 1) / (threads * width);
       // 1024 threads have 64 registers each.
-      const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
-      return count * width * kept <= room ? std::max<std::int64_t>(count, 1) : 0;
+      const std::int64_t budget = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
+      return count * width * kept <= budget ? std::max<std::int64_t>(count, 1) : 0;
     };
     if (lie_side_by_side(inputs, form)) {
       add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
