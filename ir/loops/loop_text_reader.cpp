@@ -310,7 +310,7 @@ void LoopTextReader::attributes(ScalarStep& step) {
     } while (tokens_.accept(","));
     tokens_.expect("}");
   }
-  applied.flags = step_flags(binding);
+  applied.flags = step_flags(scalar_op(binding));
 }
 
 Reduce LoopTextReader::reduce() {

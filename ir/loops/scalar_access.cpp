@@ -94,7 +94,7 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
     operands.push_back(element(
         operand, broadcast_index(index, dims, subgraph.tensor(operand).dims, context_.symbols)));
   DType dtype = subgraph.tensor(binding.results[0]).dtype;
-  std::uint8_t flags = step_flags(binding);
+  const std::uint8_t flags = step_flags(scalar_op(binding));
   if (flags == 0) {
     std::vector<const ScalarStep*> steps;
     for (std::int32_t operand : operands)
