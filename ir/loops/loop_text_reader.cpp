@@ -333,6 +333,10 @@ std::pair<std::int32_t, std::int32_t> LoopTextReader::compaction() {
   return results;
 }
 
+void LoopTextReader::expect_end(const char* word, const char* line) const {
+  if (tokens_.peek().kind != TokenKind::End && !tokens_.at(word)) tokens_.expected(line);
+}
+
 Segments LoopTextReader::segments() {
   Segments segments{.count = dim()};
   tokens_.expect("by");
