@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "api/word_table.h"
 #include "ir/error.h"
 
 namespace anydim {
@@ -82,12 +83,6 @@ constexpr WordRow<CompileOptions> rows[] = {
 
 void set_option(CompileOptions& options, std::string_view name, std::string_view value) {
   set_word(std::span(rows), "option", options, name, value);
-}
-
-std::vector<OptionInfo> option_infos() {
-  std::vector<OptionInfo> infos;
-  for (const WordRow<CompileOptions>& row : rows) infos.push_back(row.info);
-  return infos;
 }
 
 OptionWords option_words(const CompileOptions& options) {

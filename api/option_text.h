@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "api/options.h"
-#include "api/word_table.h"
 #include "tuner/measure.h"
 
 namespace anydim {
@@ -17,8 +16,6 @@ namespace anydim {
 // Error{CommandLine} that names the options there are, or what the option takes; then nothing
 // changes.
 void set_option(CompileOptions& options, std::string_view name, std::string_view value);
-
-std::vector<OptionInfo> option_infos();  // by name
 
 // Words of which set_option makes the same compilation, by the cost model alone: databases, skipped
 // passes, warnings and cancellation are not among them.

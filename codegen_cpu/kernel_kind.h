@@ -94,8 +94,7 @@ ir::LoopForm prepared(const Target& target, const ir::Region& region, ir::LoopFo
 // ir::known_at of an extent of a product or of attention, which always is a constant or a key.
 std::int64_t extent_at(const PlanInputs& inputs, const ir::Dim& extent,
                        std::span<const std::int64_t> keys);
-// Value of a product of extents (of a loop form's iteration space, in order): constants are
-// themselves, the others the region's keys, and a middling size where the region has no keys.
+// ir::estimated_at of the points of a loop form's iteration space.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys);
 

@@ -163,9 +163,7 @@ double shared_seconds(const PlanInputs& inputs, double busiest) {
 
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys) {
-  // A region that was not cut into buckets has no keys: a middling size.
-  return static_cast<double>(
-      ir::known_at(inputs.region, ir::points_of(space), keys).value_or(4096));
+  return ir::estimated_at(inputs.region, ir::points_of(space), keys);
 }
 
 }  // namespace anydim::codegen_cpu

@@ -42,7 +42,6 @@ struct CudaTarget {
   bool has_wgmma() const {
     return architecture == "sm_90a";
   }  // warpgroup matrix products, register reallocation
-  bool has_tensor_memory_access() const { return capability() >= 90; }
   bool has_dependent_launch() const { return capability() >= 90; }
   bool operator==(const CudaTarget&) const = default;
 };

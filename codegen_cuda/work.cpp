@@ -31,27 +31,9 @@ double operation_clocks(const ScalarStep& step) {
   internal_error("an op has one of the costs");
 }
 
-double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
-                 std::span<const std::int64_t> keys, double middling) {
-  if (const auto known = ir::known_at(inputs.region, extent, keys))
-    return static_cast<double>(*known);
-  const std::size_t count = std::min(inputs.region.keys.size(), keys.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    // Keys leave constants out: an extent may be a multiple of one. Or a key a multiple of it.
-    const ir::Dim& key = inputs.region.keys[i];
-    const ir::Dim rest = ir::simplify(ir::floor_div(extent, key), inputs.form.symbols);
-    if (const auto factor = rest.constant(); factor && rest * key == extent)
-      return static_cast<double>(*factor) * static_cast<double>(keys[i]);
-    const ir::Dim times = ir::simplify(ir::floor_div(key, extent), inputs.form.symbols);
-    if (const auto factor = times.constant(); factor && times * extent == key && *factor > 0)
-      return static_cast<double>(keys[i]) / static_cast<double>(*factor);
-  }
-  return middling;
-}
-
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys) {
-  return extent_at(inputs, ir::points_of(space), keys);
+  return ir::estimated_at(inputs.region, ir::points_of(space), keys);
 }
 
 double traffic_bytes(const PlanInputs& inputs, double points) {
@@ -101,7 +83,7 @@ std::vector<double> extents_at(const PlanInputs& inputs, std::span<const ir::Ite
   std::vector<double> extents;
   double rest = points_at(inputs, space, keys);
   for (const ir::Iteration& loop : space) {
-    extents.push_back(extent_at(inputs, loop.extent, keys, unknown));
+    extents.push_back(ir::estimated_at(inputs.region, loop.extent, keys, unknown));
     if (extents.back() > 0) rest /= extents.back();
   }
   const std::size_t outermost =

@@ -10,11 +10,7 @@
 
 namespace anydim::codegen_cuda {
 
-// Value of an extent of a loop form, or of a product of them: a constant is itself, else the
-// region's keys give it; `middling` where they do not.
-double extent_at(const PlanInputs& inputs, const ir::Dim& extent,
-                 std::span<const std::int64_t> keys, double middling = 4096);
-// The value of ir::points_of(space) at these keys.
+// ir::estimated_at of the points of a loop form's iteration space.
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,
                  std::span<const std::int64_t> keys);
 // ir::traffic_bytes() without values of the keys.

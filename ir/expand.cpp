@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/scalar_access.h"
+#include "ir/reduction.h"
 
 namespace anydim::ir {
 
@@ -61,23 +62,17 @@ class Expander {
 
   void add(const Binding& binding) {
     source_ = binding.source;
+    if (const auto found = reduction_op(binding.op)) {
+      switch (found->over) {
+        case ReducedOver::Axes: return reduction(binding);
+        case ReducedOver::RunTimeAxes: return run_time_reduction(binding);
+        case ReducedOver::Segments: return segment_reduction(binding);
+      }
+    }
     switch (binding.op) {
       case Op::softmax: return softmax(binding);
       case Op::log_softmax: return log_softmax(binding);
       case Op::layer_norm: return layer_norm(binding);
-      case Op::reduce_mean:
-      case Op::reduce_sum:
-      case Op::reduce_prod:
-      case Op::reduce_max:
-      case Op::reduce_min: return reduction(binding);
-      case Op::segment_sum:
-      case Op::segment_max:
-      case Op::segment_min: return segment_reduction(binding);
-      case Op::dyn_reduce_mean:
-      case Op::dyn_reduce_sum:
-      case Op::dyn_reduce_prod:
-      case Op::dyn_reduce_max:
-      case Op::dyn_reduce_min: return run_time_reduction(binding);
       case Op::dyn_cumulative_sum: return run_time_cumulative_sum(binding);
       case Op::arg_max:
       case Op::arg_min: return arg(binding);

@@ -37,6 +37,22 @@ std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
   return std::nullopt;
 }
 
+double estimated_at(const Region& region, const Dim& dim, std::span<const std::int64_t> keys,
+                    double middling) {
+  if (const auto known = known_at(region, dim, keys)) return static_cast<double>(*known);
+  const SymbolTable& symbols = region.body.symbols;
+  for (std::size_t i = 0; i < std::min(region.keys.size(), keys.size()); ++i) {
+    const Dim& key = region.keys[i];
+    const Dim rest = simplify(floor_div(dim, key), symbols);
+    if (const auto factor = rest.constant(); factor && rest * key == dim)
+      return static_cast<double>(*factor) * static_cast<double>(keys[i]);
+    const Dim times = simplify(floor_div(key, dim), symbols);
+    if (const auto factor = times.constant(); factor && times * dim == key && *factor > 0)
+      return static_cast<double>(keys[i]) / static_cast<double>(*factor);
+  }
+  return middling;
+}
+
 double traffic_bytes(const Region& region, double points, std::span<const std::int64_t> keys) {
   double bytes = 0;
   const auto add = [&](ValueId value) {

@@ -33,6 +33,11 @@ ShapeProgram shapes_over(const Region& region, std::vector<Dim> expressions);
 std::optional<std::int64_t> known_at(const Region& region, const Dim& dim,
                                      std::span<const std::int64_t> keys);
 
+// What an estimate takes a dim for: known_at, or by the key that it is a multiple of or that is a
+// multiple of it, as keys leave constants out; else `middling`.
+double estimated_at(const Region& region, const Dim& dim, std::span<const std::int64_t> keys,
+                    double middling = 4096);
+
 // Bytes that one launch must read and write at least: every buffer once, but no more than `points`
 // elements of it, which a buffer of unknown size is taken to have.
 double traffic_bytes(const Region& region, double points, std::span<const std::int64_t> keys);

@@ -15,40 +15,11 @@ using namespace ir;
 
 namespace {
 
-// Values whose elements ProgramBuilder makes of their operands' elements without looking into more.
-bool is_scalar_form(const Binding& binding) {
-  const OpInfo& op = info(binding.op);
-  if (op.has(traits::elementwise) || op.has(traits::reshapes)) return true;
-  switch (binding.op) {  // NOLINT: the others are buffers
-    case Op::constant: return tensor_attribute(binding, "value").elements() == 1;
-    case Op::shape:
-    case Op::dim:
-    case Op::shape_of:
-    case Op::full:
-    case Op::dyn_full:
-    case Op::zeros:
-    case Op::dyn_zeros:
-    case Op::ones:
-    case Op::dyn_ones:
-    case Op::arange:
-    case Op::dyn_arange:
-    case Op::concat:
-    case Op::broadcast_to:
-    case Op::dyn_broadcast_to:
-    case Op::transpose: return true;
-    default: return false;
-  }
-}
-
-void add_buffer(ElementProgram& element, ValueId value) {
-  element.context.buffers.emplace(value, static_cast<std::int32_t>(element.context.buffers.size()));
-}
-
 void begin(ElementProgram& element, const Function& function, const Block& block) {
   element.subgraph = expand_subgraph(function, block.bindings);
   element.context.subgraph = &element.subgraph;
   element.context.symbols = function.symbols;
-  for (const ValueId parameter : function.body.parameters) add_buffer(element, parameter);
+  for (const ValueId parameter : function.body.parameters) element.context.add_buffer(parameter);
 }
 
 void finish(ElementProgram& element, ValueId value, const std::vector<Dim>& index) {
@@ -210,14 +181,13 @@ void build_bias(ElementProgram& bias, const Function& function, const Block& blo
   for (const Binding& binding : bias.subgraph.bindings) {
     if (binding.op != Op::constant || tensor_attribute(binding, "value").elements() < 2) continue;
     bias.constants.push_back(binding.results[0]);
-    add_buffer(bias, binding.results[0]);
+    bias.context.add_buffer(binding.results[0]);
   }
   std::map<std::int32_t, std::int32_t> sums;
   for (const Binding& binding : bias.subgraph.bindings) {
     const auto parameter = summed_parameter(bias, binding);
     if (!parameter) continue;
-    add_buffer(bias, binding.results[0]);
-    sums.emplace(bias.context.buffers.at(binding.results[0]), bias.context.buffers.at(*parameter));
+    sums.emplace(bias.context.add_buffer(binding.results[0]), bias.context.buffers.at(*parameter));
   }
   const std::vector<Dim>& dims = function.tensor_type(attention.results[0]).dims;
   const std::vector<Dim>& keys = function.tensor_type(attention.operands[1]).dims;
@@ -264,11 +234,7 @@ void build_element(ElementProgram& element, const Function& function, const Bloc
                    const std::vector<Iteration>& space) {
   begin(element, function, block);
   element.finite = true;
-  for (const Binding& binding : element.subgraph.bindings) {
-    if (is_scalar_form(binding)) continue;
-    for (const ValueId result : binding.results)
-      if (element.subgraph.type(result).is_tensor()) add_buffer(element, result);
-  }
+  element.context.others_are_buffers = true;
   for (const Iteration& iteration : space)
     element.context.declare(iteration.variable, iteration.extent);
   finish(element, value, index);

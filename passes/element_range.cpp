@@ -5,6 +5,7 @@
 
 #include "ir/expand.h"
 #include "ir/loops/scalar_access.h"
+#include "ir/loops/scalar_program.h"
 #include "ir/scalar.h"
 
 namespace anydim::passes {
@@ -216,10 +217,9 @@ ElementRange ElementRanges::of_layer_norm(const Binding& binding) const {
 
 ElementRange ElementRanges::of_elementwise(const Binding& binding) const {
   const TensorType& result = type(binding.results[0]);
-  const ScalarOp scalar = scalar_op(binding);
-  ScalarStep step{result.dtype, step::Apply{binding.op}};
-  if (binding.op == Op::mod) step.as<step::Apply>().flags = scalar.truncate ? 1 : 0;
   if (binding.op == Op::is_inf) return {{0, 1, false}};
+  const step::Apply apply{.op = binding.op, .flags = step_flags(scalar_op(binding))};
+  const ScalarStep step{result.dtype, apply};
   std::vector<OperandRange> operands;
   for (const ValueId operand : binding.operands)
     operands.push_back({known(operand).range, type(operand).dtype});

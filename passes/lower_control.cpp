@@ -121,138 +121,157 @@ void FunctionLowering::add_scalar(ValueId value, Id slot, DType dtype) {
   emit(Code::StoreScalar{index, dtype, slot});
 }
 
-void FunctionLowering::add_loop(const Binding& binding) {
-  const Block& body = binding.blocks[0];
-  const std::size_t carried = binding.operands.size() - 2;
-  const std::size_t scanned = binding.results.size() - carried;
-  Id trips = binding.operands[0] == no_value ? -1 : condition(binding.operands[0]);
-  Id first_condition =
-      binding.operands[1] == no_value ? size(Dim(1)) : condition(binding.operands[1]);
-  for (std::size_t i = 0; i < carried; ++i)
-    if (const Type& type = function_.values[binding.operands[i + 2]].type; type.is_tensor())
-      make_known(type.tensor.dims);
-  Id zero = size(Dim(0));
-  Id counter = slots_.add_variable(), going_on = slots_.add_variable();
+SlotTable::Id FunctionLowering::Loop::opened_at(std::size_t result, std::size_t axis) const {
+  for (const Code::Opened& extent : opened)
+    if (extent.result == static_cast<std::int32_t>(result) &&
+        extent.axis == static_cast<std::int32_t>(axis))
+      return extent.slot;
+  return -1;
+}
 
-  // Carried values: a parameter of the body and the result of the loop are one reference.
-  std::vector<Code::Opened> opened = open_results(binding);
-  const auto opened_at = [&](std::size_t result, std::size_t axis) -> Id {
-    for (const Code::Opened& extent : opened)
-      if (extent.result == static_cast<std::int32_t>(result) &&
-          extent.axis == static_cast<std::int32_t>(axis))
-        return extent.slot;
-    return -1;
-  };
-  Code::SetSlots start{{{counter, zero}, {going_on, first_condition}}};
-  Code::MoveBuffers enter;
-  // carried value, axis, symbol inside, slot
-  std::vector<std::tuple<std::size_t, std::size_t, DimLeaf, Id>> varying;
-  for (std::size_t i = 0; i < carried; ++i) {
-    ValueId initial = binding.operands[i + 2], parameter = body.parameters[i + 2];
+// A parameter of the body and the result of the loop are one reference.
+void FunctionLowering::begin_carried(Loop& loop, Code::MoveBuffers& enter) {
+  for (std::size_t i = 0; i < loop.carried; ++i) {
+    ValueId initial = loop.binding.operands[i + 2], parameter = loop.body().parameters[i + 2];
     std::int32_t from = buffer_of(initial);
     touch(from);
-    std::int32_t buffer = add_pool_buffer(binding.results[i]);
-    define(binding.results[i], buffer);
+    std::int32_t buffer = add_pool_buffer(loop.binding.results[i]);
+    define(loop.binding.results[i], buffer);
     enter.copies.emplace_back(buffer, from);
     const Type& type = function_.values[parameter].type;
     for (std::size_t axis = 0; type.is_tensor() && axis < type.tensor.rank(); ++axis) {
       const Dim& dim = type.tensor.dims[axis];
       if (dim.kind() != Dim::Kind::Symbol || slots_.knows(dim.leaf()) || is_pending(dim.leaf()))
         continue;
-      if (std::any_of(varying.begin(), varying.end(),
-                      [&](const auto& known) { return std::get<2>(known) == dim.leaf(); }))
+      if (std::ranges::find(loop.varying, dim.leaf(), &Loop::Varying::leaf) != loop.varying.end())
         continue;
-      Id id = opened_at(i, axis);
+      Id id = loop.opened_at(i, axis);
       if (id < 0) id = slots_.add_variable();
-      varying.emplace_back(i, axis, dim.leaf(), id);
-      unknown_because_.emplace(dim.leaf().symbol, describe(function_, binding));
-      start.copies.emplace_back(id, slots_.add(function_.tensor_type(initial).dims[axis]));
+      loop.varying.push_back({i, axis, dim.leaf(), id});
+      unknown_because_.emplace(dim.leaf().symbol, describe(function_, loop.binding));
+      loop.start.copies.emplace_back(id, slots_.add(function_.tensor_type(initial).dims[axis]));
     }
   }
-  // Scanned values grow by an element each time; without any their other extents are as far known
-  // as their type says.
-  std::vector<std::vector<Id>> first(scanned);
-  std::vector<Id> expected(scanned, -1);
-  for (std::size_t j = 0; j < scanned; ++j) {
-    ValueId result = binding.results[carried + j];
+}
+
+// Scanned values grow by an element each time; without any their other extents are as far known as
+// their type says.
+void FunctionLowering::begin_scanned(Loop& loop) {
+  for (std::size_t j = 0; j < loop.scanned; ++j) {
+    ValueId result = loop.binding.results[loop.carried + j];
     const TensorType& type = function_.tensor_type(result);
+    std::vector<Id>& extents = loop.element_extents.emplace_back();
     for (std::size_t axis = 1; axis < type.rank(); ++axis) {
-      Id id = opened_at(carried + j, axis);
-      Id known = id < 0 ? size(type.dims[axis]) : zero;
+      Id id = loop.opened_at(loop.carried + j, axis);
+      Id known = id < 0 ? size(type.dims[axis]) : loop.zero;
       if (id < 0) id = slots_.add_variable();
-      start.copies.emplace_back(id, known);
-      first[j].push_back(id);
+      loop.start.copies.emplace_back(id, known);
+      extents.push_back(id);
     }
-    if (opened_at(carried + j, 0) < 0) expected[j] = size(type.dims[0]);
+    const bool is_known = loop.opened_at(loop.carried + j, 0) < 0;
+    loop.length.push_back(is_known ? size(type.dims[0]) : -1);
     std::int32_t buffer = add_pool_buffer(result);
     define(result, buffer);
-    Id none = zero;
-    byte_ids_.emplace(buffer, none);
+    byte_ids_.emplace(buffer, loop.zero);
     emit(Code::Allocate{buffer});
   }
-  emit(std::move(start));
-  if (!enter.copies.empty()) emit(std::move(enter));
+}
 
-  std::int64_t begin = position();
-  auto head = static_cast<std::int32_t>(emit(Code::Iterate{counter, trips, going_on, 0}));
-  open_block();
-  for (const auto& [value, axis, leaf, id] : varying) admit(leaf, id);
+void FunctionLowering::begin_iteration(const Loop& loop) {
+  const std::vector<ValueId>& parameters = loop.body().parameters;
+  for (const Loop::Varying& one : loop.varying) admit(one.leaf, one.slot);
   emit(Code::RunStage{stage_});
-  slots_.alias_leaf(element_leaf(body.parameters[0], 0), counter, stage_);
-  slots_.alias_leaf(element_leaf(body.parameters[1], 0), going_on, stage_);
-  add_scalar(body.parameters[0], counter, DType::I64);
-  add_scalar(body.parameters[1], going_on, DType::Bool);
-  for (std::size_t i = 0; i < carried; ++i)
-    define(body.parameters[i + 2], buffer_of_[binding.results[i]]);
-  add_bindings(body);
+  slots_.alias_leaf(element_leaf(parameters[0], 0), loop.counter, stage_);
+  slots_.alias_leaf(element_leaf(parameters[1], 0), loop.going_on, stage_);
+  add_scalar(parameters[0], loop.counter, DType::I64);
+  add_scalar(parameters[1], loop.going_on, DType::Bool);
+  for (std::size_t i = 0; i < loop.carried; ++i)
+    define(parameters[i + 2], buffer_of_[loop.binding.results[i]]);
+}
 
+void FunctionLowering::end_iteration(const Loop& loop) {
+  const std::vector<ValueId>& results = loop.body().results;
   Code::SetSlots next;
   Code::MoveBuffers move;
-  next.copies.emplace_back(going_on, condition(body.results[0]));
-  for (const auto& [value, axis, leaf, id] : varying)
-    next.copies.emplace_back(id, size(function_.tensor_type(body.results[value + 1]).dims[axis]));
-  for (std::size_t j = 0; j < scanned; ++j) {
-    ValueId element = body.results[carried + 1 + j];
+  next.copies.emplace_back(loop.going_on, condition(results[0]));
+  for (const Loop::Varying& one : loop.varying)
+    next.copies.emplace_back(one.slot,
+                             size(function_.tensor_type(results[one.value + 1]).dims[one.axis]));
+  for (std::size_t j = 0; j < loop.scanned; ++j) {
+    ValueId element = results[loop.carried + 1 + j];
     const TensorType& type = function_.tensor_type(element);
     std::vector<Id> dims = sizes(type.dims);
     Id bytes = size(product(type.dims) * static_cast<std::int64_t>(size_of(type.dtype)));
     std::int32_t from = buffer_of(element);
     touch(from);
-    emit(Code::Append{buffer_of_[binding.results[carried + j]], from, counter, expected[j], bytes,
-                      dims, first[j], describe(function_, binding)});
+    emit(Code::Append{buffer_of_[loop.binding.results[loop.carried + j]], from, loop.counter,
+                      loop.length[j], bytes, dims, loop.element_extents[j],
+                      describe(function_, loop.binding)});
   }
-  for (std::size_t i = 0; i < carried; ++i) {
-    std::int32_t from = buffer_of(body.results[i + 1]);
+  for (std::size_t i = 0; i < loop.carried; ++i) {
+    std::int32_t from = buffer_of(results[i + 1]);
     touch(from);
-    move.copies.emplace_back(buffer_of_[binding.results[i]], from);
+    move.copies.emplace_back(buffer_of_[loop.binding.results[i]], from);
   }
   emit(std::move(next));
   if (!move.copies.empty()) emit(std::move(move));
-  close_block();
-  emit(Code::Next{counter, head});
-  keep_through(begin);
-  std::get<Code::Iterate>(code_.instructions[static_cast<std::size_t>(head)]).target =
-      static_cast<std::int32_t>(position());
+}
 
-  // The extents that results open, where they have no slot in common with a parameter's.
+// The extents that results open, where they have no slot in common with a parameter's.
+void FunctionLowering::set_opened(const Loop& loop) {
   Code::SetSlots end;
-  for (const Code::Opened& extent : opened) {
+  for (const Code::Opened& extent : loop.opened) {
     auto result = static_cast<std::size_t>(extent.result);
-    if (result >= carried) {
-      if (extent.axis == 0) end.copies.emplace_back(extent.slot, counter);
+    if (result >= loop.carried) {
+      if (extent.axis == 0) end.copies.emplace_back(extent.slot, loop.counter);
       continue;
     }
-    const Dim& inside = function_.tensor_type(body.parameters[result + 2])
+    const Dim& inside = function_.tensor_type(loop.body().parameters[result + 2])
                             .dims[static_cast<std::size_t>(extent.axis)];
     Id from = -1;
-    for (const auto& [value, axis, leaf, id] : varying)
-      if (inside.kind() == Dim::Kind::Symbol && inside.leaf() == leaf) from = id;
+    for (const Loop::Varying& one : loop.varying)
+      if (inside.kind() == Dim::Kind::Symbol && inside.leaf() == one.leaf) from = one.slot;
     if (from == extent.slot) continue;
     end.copies.emplace_back(extent.slot, from >= 0 ? from : size(inside));
   }
   if (!end.copies.empty()) emit(std::move(end));
-  if (scanned > 0 && unbounded_.empty() &&
-      std::any_of(expected.begin(), expected.end(), [](Id id) { return id < 0; }))
+}
+
+void FunctionLowering::add_loop(const Binding& binding) {
+  const std::size_t carried = binding.operands.size() - 2;
+  Id trips = binding.operands[0] == no_value ? -1 : condition(binding.operands[0]);
+  Id first_condition =
+      binding.operands[1] == no_value ? size(Dim(1)) : condition(binding.operands[1]);
+  for (std::size_t i = 0; i < carried; ++i)
+    if (const Type& type = function_.values[binding.operands[i + 2]].type; type.is_tensor())
+      make_known(type.tensor.dims);
+  Loop loop{.binding = binding,
+            .carried = carried,
+            .scanned = binding.results.size() - carried,
+            .zero = size(Dim(0)),
+            .counter = slots_.add_variable(),
+            .going_on = slots_.add_variable()};
+  loop.opened = open_results(binding);
+  loop.start.copies = {{loop.counter, loop.zero}, {loop.going_on, first_condition}};
+  Code::MoveBuffers enter;
+  begin_carried(loop, enter);
+  begin_scanned(loop);
+  emit(std::move(loop.start));
+  if (!enter.copies.empty()) emit(std::move(enter));
+
+  std::int64_t begin = position();
+  auto head = static_cast<std::int32_t>(emit(Code::Iterate{loop.counter, trips, loop.going_on, 0}));
+  open_block();
+  begin_iteration(loop);
+  add_bindings(loop.body());
+  end_iteration(loop);
+  close_block();
+  emit(Code::Next{loop.counter, head});
+  keep_through(begin);
+  std::get<Code::Iterate>(code_.instructions[static_cast<std::size_t>(head)]).target =
+      static_cast<std::int32_t>(position());
+  set_opened(loop);
+  if (unbounded_.empty() && std::ranges::any_of(loop.length, [](Id id) { return id < 0; }))
     has_no_bound(describe(function_, binding));
 }
 

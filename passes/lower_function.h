@@ -62,6 +62,27 @@ class FunctionLowering {
     std::vector<std::pair<ir::DimLeaf, Id>> pending;
   };
 
+  // A loop while it is lowered.
+  struct Loop {
+    const ir::Binding& binding;
+    std::size_t carried, scanned;  // its results: values that iterations hand on, then collections
+    Id zero, counter, going_on;
+    std::vector<ir::Code::Opened> opened{};
+    ir::Code::SetSlots start{};
+    // A symbol inside that a carried value's extent is.
+    struct Varying {
+      std::size_t value, axis;
+      ir::DimLeaf leaf;
+      Id slot;
+    };
+    std::vector<Varying> varying{};
+    std::vector<std::vector<Id>> element_extents{};  // by scanned value
+    std::vector<Id> length{};                        // by scanned value, where it is known; else -1
+
+    const ir::Block& body() const { return binding.blocks[0]; }
+    Id opened_at(std::size_t result, std::size_t axis) const;  // -1: nowhere
+  };
+
   // ---- lower_function.cpp: sizes, buffers, launches
   void find_wanted_elements();
   void find_wanted_elements(const ir::Block& block);
@@ -113,6 +134,11 @@ class FunctionLowering {
   void add_branch_block(const ir::Block& block, const ir::Binding& binding,
                         const std::vector<ir::Code::Opened>& opened);
   void add_loop(const ir::Binding& binding);
+  void begin_carried(Loop& loop, ir::Code::MoveBuffers& enter);
+  void begin_scanned(Loop& loop);
+  void begin_iteration(const Loop& loop);
+  void end_iteration(const Loop& loop);
+  void set_opened(const Loop& loop);
   void add_scalar(
       ir::ValueId value, Id slot,
       ir::DType dtype);  // a slot as a tensor of rank 0, where something reads it as one

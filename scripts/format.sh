@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: format.sh [--check] [FILE...]
-# Formats the C and C++ files named, or every one of the tree, in place; with --check only names
-# those that differ, and fails.
+# Formats the C, C++ and CUDA files named, or every one of the tree, in place; with --check only
+# names those that differ, and fails. What a generator must write stays as it writes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 check=
@@ -11,8 +11,8 @@ files() {
   if [ $# -gt 0 ]; then
     printf '%s\0' "$@"
   else
-    find . -name '.?*' -prune -o -path './build*' -prune -o \
-      -regex '.*\.\(h\|hpp\|cpp\|c\|cuh\|def\)' -printf '%P\0'
+    find . -name '.?*' -prune -o -path './build*' -prune -o -name golden -prune -o \
+      -regex '.*\.\(h\|hpp\|cpp\|c\|cu\|cuh\|def\)' -printf '%P\0'
   fi
 }
 if [ -z "$check" ]; then

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -200,33 +199,6 @@ std::size_t entry_at(std::span<const ir::TunedEntry> entries, std::span<const st
       std::ranges::find_if(entries,
                            [&](const ir::TunedEntry& row) { return row.bucket.contains(keys); }) -
       entries.begin());
-}
-
-Capacities choose_capacities(std::span<const double> seconds, std::span<const double> weights,
-                             std::size_t most) {
-  internal_check(seconds.size() == weights.size() && !seconds.empty() && most > 0,
-                 "every size has a time and a weight, and one capacity is allowed");
-  const std::size_t sizes = seconds.size();
-  most = std::min(most, sizes);
-  std::vector<double> weight_before(sizes + 1);
-  std::partial_sum(weights.begin(), weights.end(), weight_before.begin() + 1);
-  // least[k][end]: of the first `end` sizes with at most k capacities, the last of them at end - 1.
-  std::vector least(most + 1, std::vector(sizes + 1, infinity));
-  std::vector from(most + 1, std::vector<std::size_t>(sizes + 1, 0));
-  for (auto& row : least) row[0] = 0;
-  for (std::size_t k = 1; k <= most; ++k)
-    for (std::size_t end = 1; end <= sizes; ++end)
-      for (std::size_t begin = 0; begin < end; ++begin) {
-        const double cost =
-            least[k - 1][begin] + (weight_before[end] - weight_before[begin]) * seconds[end - 1];
-        if (cost < least[k][end]) least[k][end] = cost, from[k][end] = begin;
-      }
-  Capacities capacities{.chosen = {}, .expected_seconds = least[most][sizes]};
-  for (std::size_t k = most, end = sizes; end > 0; --k) {
-    capacities.chosen.insert(capacities.chosen.begin(), end - 1);
-    end = from[k][end];
-  }
-  return capacities;
 }
 
 }  // namespace anydim::tuner

@@ -82,13 +82,4 @@ double tail_slowdown(std::span<const RegionLatencies> regions, const Partition& 
 // The row that a table picks at a point; entries.size() where none contains it.
 std::size_t entry_at(std::span<const ir::TunedEntry> entries, std::span<const std::int64_t> keys);
 
-// Capacities of captured graphs: at most `most` of the sizes (ascending), the largest always among
-// them; each size runs at the next capacity and pays seconds[capacity]. Exact.
-struct Capacities {
-  std::vector<std::size_t> chosen;  // positions, ascending
-  double expected_seconds = 0;      // sum of weights times what each size pays
-};
-Capacities choose_capacities(std::span<const double> seconds, std::span<const double> weights,
-                             std::size_t most);
-
 }  // namespace anydim::tuner

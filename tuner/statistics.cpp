@@ -46,10 +46,4 @@ std::vector<double> ratios(std::span<const double> values, std::span<const doubl
   return result;
 }
 
-double spread_of(std::span<const double> ratios_with_itself) {
-  const Interval95 interval =
-      median_interval({ratios_with_itself.begin(), ratios_with_itself.end()});
-  return std::max(interval.high - 1, 1 - interval.low);
-}
-
 }  // namespace anydim::tuner

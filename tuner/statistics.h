@@ -27,8 +27,4 @@ double weighted_percentile_99(std::vector<std::pair<double, double>> values);
 // values[i] / other[i], for pairs taken in turn.
 std::vector<double> ratios(std::span<const double> values, std::span<const double> other);
 
-// How far an estimate by `ratios` of a thing against itself strays from 1: half the width of the 95
-// % interval of its median.
-double spread_of(std::span<const double> ratios_with_itself);
-
 }  // namespace anydim::tuner

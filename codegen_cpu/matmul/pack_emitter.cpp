@@ -156,30 +156,109 @@ void for_runs(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, const
   });
 }
 
+// Where a column's first step lies, in steps.
+Value* first_step(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, Value* column) {
+  auto& builder = kernel.at(scope);
+  Value* within = builder.CreateURem(column, kernel.constant(panel_of(pack)));
+  return builder.CreateAdd(builder.CreateMul(builder.CreateSub(column, within), pack.steps),
+                           within);
+}
+
+// A vector of a step, `base` where its columns' first steps lie.
+void store_step(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, Value* base,
+                Value* value, Value* step) {
+  auto& builder = kernel.at(scope);
+  Value* place = step_pointer(
+      kernel, pack,
+      builder.CreateAdd(base, builder.CreateMul(step, kernel.constant(panel_of(pack)))));
+  builder.CreateAlignedStore(value, place, vector_align(kernel));
+}
+
+llvm::FixedVectorType* joined_type(KernelBuilder& kernel, const PackPanels& pack) {
+  return llvm::FixedVectorType::get(kernel.here().getInt32Ty(),
+                                    static_cast<unsigned>(step_lanes(kernel, pack)));
+}
+
+// Zeros from this step on.
+void store_zeros(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, Value* base,
+                 Value* begin) {
+  kernel.for_range(scope, begin, pack.steps, 1, [&](Scope& point, Value* step) {
+    store_step(kernel, point, pack, base, llvm::Constant::getNullValue(joined_type(kernel, pack)),
+               step);
+  });
+}
+
+// The elements at a depth.
+Value* depth_vector(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, Value* depth) {
+  Scope inner(scope);
+  inner.define(pack.depth.variable, kernel.at(scope).CreateAdd(pack.first_depth, depth));
+  return stored_vector(kernel, inner, pack.dtype, pack.depths_of_step != 1,
+                       element(kernel, inner, pack.program), step_lanes(kernel, pack));
+}
+
+// The elements of a step of several depths, the first in the lowest bits. `exist`: how many there
+// are; null: all.
+Value* joined_step(KernelBuilder& kernel, Scope& scope, const PackPanels& pack, Value* depth,
+                   Value* exist) {
+  auto* type = joined_type(kernel, pack);
+  const std::int64_t bits = 32 / pack.depths_of_step;
+  Value* joined = nullptr;
+  for (std::int64_t i = 0; i < pack.depths_of_step; ++i) {
+    Value* number = kernel.constant(i);
+    if (exist != nullptr)
+      number = kernel.at(scope).CreateBinaryIntrinsic(
+          llvm::Intrinsic::umin, number, kernel.at(scope).CreateSub(exist, kernel.constant(1)));
+    Value* one = depth_vector(kernel, scope, pack, kernel.at(scope).CreateAdd(depth, number));
+    auto& builder = kernel.at(scope);
+    one = builder.CreateShl(builder.CreateZExt(one, type), static_cast<std::uint64_t>(bits * i));
+    if (exist != nullptr)
+      one = builder.CreateSelect(builder.CreateICmpULT(kernel.constant(i), exist), one,
+                                 llvm::Constant::getNullValue(type));
+    joined = joined == nullptr ? one : builder.CreateOr(joined, one);
+  }
+  return joined;
+}
+
+// Steps of several depths each: whole ones, one that the depth ends within, zeros.
+void pack_joined(KernelBuilder& kernel, Scope& vectors, const PackPanels& pack, Value* base) {
+  Value* together = kernel.constant(pack.depths_of_step);
+  const auto store = [&](Scope& point, Value* step, Value* exist) {
+    Value* depth = kernel.at(point).CreateMul(step, together);
+    store_step(kernel, point, pack, base, joined_step(kernel, point, pack, depth, exist), step);
+  };
+  Value* whole = kernel.at(vectors).CreateUDiv(pack.depths, together);
+  kernel.for_range(vectors, kernel.constant(0), whole, 1,
+                   [&](Scope& point, Value* step) { store(point, step, nullptr); });
+  auto& after = kernel.at(vectors);
+  Value* exist = after.CreateURem(pack.depths, together);
+  Value* ends_within = after.CreateICmpNE(exist, kernel.constant(0));
+  kernel.guarded(vectors, ends_within, [&](Scope& point) { store(point, whole, exist); });
+  auto& behind = kernel.at(vectors);
+  store_zeros(kernel, vectors, pack, base,
+              behind.CreateAdd(whole, behind.CreateZExt(ends_within, behind.getInt64Ty())));
+}
+
+void pack_runs(KernelBuilder& kernel, Scope& scope, const PackPanels& pack,
+               const PackedRun& packed) {
+  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack);
+  for_runs(kernel, scope, pack, packed, lanes, [&](Scope& vectors, Value* c) {
+    Value* base = first_step(kernel, vectors, pack, c);
+    for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
+      Value* value = element(kernel, point, packed.program);
+      value = narrow(kernel, pack.dtype, kernel.splat(value, static_cast<unsigned>(lanes)));
+      Value* step = emit_index(kernel, point, packed.depth * panel);
+      auto& inner = kernel.at(point);
+      inner.CreateMaskedStore(value, step_pointer(kernel, pack, inner.CreateAdd(base, step)),
+                              llvm::Align(ir::size_of(pack.dtype)), vectors.lanes().mask);
+    });
+  });
+}
+
 // One vector at a time along the columns.
 void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
-  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack),
-                     together = pack.depths_of_step;
   const PackedRun packed = packed_run(kernel, pack);
-  const auto place_of = [&](Scope& vectors, Value* c) {
-    auto& builder = kernel.at(vectors);
-    Value* within = builder.CreateURem(c, kernel.constant(panel));
-    return builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
-  };
-  if (packed.rest) {
-    for_runs(kernel, scope, pack, packed, lanes, [&](Scope& vectors, Value* c) {
-      Value* base = place_of(vectors, c);
-      for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
-        Value* value = element(kernel, point, packed.program);
-        value = narrow(kernel, pack.dtype, kernel.splat(value, static_cast<unsigned>(lanes)));
-        Value* step = emit_index(kernel, point, packed.depth * panel);
-        auto& inner = kernel.at(point);
-        inner.CreateMaskedStore(value, step_pointer(kernel, pack, inner.CreateAdd(base, step)),
-                                llvm::Align(ir::size_of(pack.dtype)), vectors.lanes().mask);
-      });
-    });
-    return;
-  }
+  if (packed.rest) return pack_runs(kernel, scope, pack, packed);
+  const std::int64_t lanes = step_lanes(kernel, pack);
   const auto columns = pack.column.extent.constant();
   const VectorLoop loop{.variable = pack.column.variable,
                         .first = pack.first_column,
@@ -187,72 +266,20 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
                         .width = lanes,
                         .may_end_early = pack.any_columns || !columns || *columns % lanes != 0};
   for_vectors(kernel, scope, loop, [&](Scope& vectors, Value* c) {
-    auto& builder = kernel.at(vectors);
-    Value* base = place_of(vectors, c);
-    const auto at_depth = [&](Scope& point, Value* k) {
-      Scope depth(point);
-      depth.define(pack.depth.variable, kernel.at(point).CreateAdd(pack.first_depth, k));
-      return stored_vector(kernel, depth, pack.dtype, together != 1,
-                           element(kernel, depth, pack.program), lanes);
-    };
-    const auto store = [&](Scope& point, Value* value, Value* step) {
-      auto& inner = kernel.at(point);
-      Value* place = step_pointer(
-          kernel, pack, inner.CreateAdd(base, inner.CreateMul(step, kernel.constant(panel))));
-      inner.CreateAlignedStore(value, place, vector_align(kernel));
-    };
+    Value* base = first_step(kernel, vectors, pack, c);
     if (packed.depths.size() > 1) {
       for_digits(kernel, vectors, packed.depths, [&](Scope& point) {
-        Value* value = stored_vector(kernel, point, pack.dtype, together != 1,
+        Value* value = stored_vector(kernel, point, pack.dtype, pack.depths_of_step != 1,
                                      element(kernel, point, packed.program), lanes);
-        store(point, value, emit_index(kernel, point, packed.depth));
+        store_step(kernel, point, pack, base, value, emit_index(kernel, point, packed.depth));
       });
-      return;
+    } else if (pack.depths_of_step == 1) {
+      kernel.for_range(vectors, kernel.constant(0), pack.depths, 1, [&](Scope& point, Value* k) {
+        store_step(kernel, point, pack, base, depth_vector(kernel, point, pack, k), k);
+      });
+    } else {
+      pack_joined(kernel, vectors, pack, base);
     }
-    if (together == 1) {
-      kernel.for_range(vectors, kernel.constant(0), pack.depths, 1,
-                       [&](Scope& point, Value* k) { store(point, at_depth(point, k), k); });
-      return;
-    }
-    auto* type = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
-    // The elements of a step, the first in the lowest bits. `exist`: how many there are; null: all.
-    const auto step_of = [&](Scope& point, Value* k, Value* exist) {
-      const std::int64_t bits = 32 / together;
-      Value* joined = nullptr;
-      for (std::int64_t i = 0; i < together; ++i) {
-        Value* number = kernel.constant(i);
-        if (exist != nullptr)
-          number = kernel.at(point).CreateBinaryIntrinsic(
-              llvm::Intrinsic::umin, number, kernel.at(point).CreateSub(exist, kernel.constant(1)));
-        Value* one = at_depth(point, kernel.at(point).CreateAdd(k, number));
-        auto& inner = kernel.at(point);
-        one = inner.CreateShl(inner.CreateZExt(one, type), static_cast<std::uint64_t>(bits * i));
-        if (exist != nullptr)
-          one = inner.CreateSelect(inner.CreateICmpULT(kernel.constant(i), exist), one,
-                                   llvm::Constant::getNullValue(type));
-        joined = joined == nullptr ? one : inner.CreateOr(joined, one);
-      }
-      return joined;
-    };
-    Value* whole = kernel.at(vectors).CreateUDiv(pack.depths, kernel.constant(together));
-    kernel.for_range(vectors, kernel.constant(0), whole, 1, [&](Scope& point, Value* step) {
-      store(point,
-            step_of(point, kernel.at(point).CreateMul(step, kernel.constant(together)), nullptr),
-            step);
-    });
-    auto& after = kernel.at(vectors);
-    Value* exist = after.CreateURem(pack.depths, kernel.constant(together));
-    Value* ends_within = after.CreateICmpNE(exist, kernel.constant(0));
-    kernel.guarded(vectors, ends_within, [&](Scope& point) {
-      store(point,
-            step_of(point, kernel.at(point).CreateMul(whole, kernel.constant(together)), exist),
-            whole);
-    });
-    auto& behind = kernel.at(vectors);
-    Value* begin = behind.CreateAdd(whole, behind.CreateZExt(ends_within, behind.getInt64Ty()));
-    kernel.for_range(vectors, begin, pack.steps, 1, [&](Scope& point, Value* step) {
-      store(point, llvm::Constant::getNullValue(type), step);
-    });
   });
 }
 
@@ -260,27 +287,17 @@ void pack_columns(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
 // last repeat it; steps beyond the last are written as zeros where the next panel, or the slack
 // behind the last one, comes after.
 void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack) {
-  const std::int64_t lanes = step_lanes(kernel, pack), panel = panel_of(pack),
-                     together = pack.depths_of_step;
+  const std::int64_t lanes = step_lanes(kernel, pack), together = pack.depths_of_step;
   Value* last = kernel.at(scope).CreateSub(pack.columns, kernel.constant(1));
   kernel.loop(scope, kernel.constant(0), pack.columns, lanes, [&](Scope& group, Value* c) {
     auto& builder = kernel.at(group);
-    Value* within = builder.CreateURem(c, kernel.constant(panel));
-    Value* base =
-        builder.CreateAdd(builder.CreateMul(builder.CreateSub(c, within), pack.steps), within);
+    Value* base = first_step(kernel, group, pack, c);
     std::vector<Value*> columns;
     for (std::int64_t i = 0; i < lanes; ++i) {
       Value* column = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
                                                     builder.CreateAdd(c, kernel.constant(i)), last);
       columns.push_back(builder.CreateAdd(pack.first_column, column));
     }
-    const auto store = [&](Scope& point, Value* value, Value* step) {
-      Value* place =
-          step_pointer(kernel, pack,
-                       kernel.at(point).CreateAdd(
-                           base, kernel.at(point).CreateMul(step, kernel.constant(panel))));
-      kernel.at(point).CreateAlignedStore(value, place, vector_align(kernel));
-    };
     const auto depth = pack.depth.extent.constant();
     const VectorLoop loop{.variable = pack.depth.variable,
                           .first = pack.first_depth,
@@ -295,9 +312,7 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
         Value* row = stored_vector(kernel, one, pack.dtype, together != 1,
                                    element(kernel, one, pack.program), lanes * together);
         if (together != 1) {
-          auto& inner = kernel.at(one);
-          row = inner.CreateBitCast(
-              row, llvm::FixedVectorType::get(inner.getInt32Ty(), static_cast<unsigned>(lanes)));
+          row = kernel.at(one).CreateBitCast(row, joined_type(kernel, pack));
         }
         rows.push_back(row);
       }
@@ -305,20 +320,17 @@ void pack_transposed(KernelBuilder& kernel, Scope& scope, const PackPanels& pack
       transpose(kernel, rows);
       Value* step = inner.CreateUDiv(k, kernel.constant(together));
       for (std::int64_t i = 0; i < lanes; ++i)
-        store(vectors, rows[static_cast<std::size_t>(i)],
-              inner.CreateAdd(step, kernel.constant(i)));
+        store_step(kernel, vectors, pack, base, rows[static_cast<std::size_t>(i)],
+                   inner.CreateAdd(step, kernel.constant(i)));
     });
     if (together == 1) return;
-    auto* type = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
     auto& after = kernel.at(group);
     Value* width = kernel.constant(lanes * together);
     Value* begin = after.CreateMul(
         after.CreateUDiv(after.CreateAdd(pack.depths, after.CreateSub(width, kernel.constant(1))),
                          width),
         kernel.constant(lanes));
-    kernel.for_range(group, begin, pack.steps, 1, [&](Scope& point, Value* step) {
-      store(point, llvm::Constant::getNullValue(type), step);
-    });
+    store_zeros(kernel, group, pack, base, begin);
   });
 }
 

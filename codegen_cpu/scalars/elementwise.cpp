@@ -99,7 +99,7 @@ class Elementwise {
   Value function(ir::LibraryFunction function, std::span<const Value> operands) {
     using enum ir::LibraryFunction;
     if (doubles()) return host(scope_, function, operands);
-    switch (function) {
+    switch (function) {  // NOLINT: the others have nothing faster
       case exp: return exp_f32(kernel_, operands[0]);
       case log: return log_f32(kernel_, operands[0]);
       case tanh: return tanh_f32(kernel_, operands[0]);
@@ -117,9 +117,8 @@ class Elementwise {
       case atanh:
       case erfc:
       case pow: return wide_f32(kernel_, function, operands);
-      case fmod: return host(scope_, function, operands);
+      default: return host(scope_, function, operands);
     }
-    internal_error("a library function is one of these");
   }
   Value with(Value value, auto body) { return body(value); }
 

@@ -6,6 +6,7 @@
 #include "codegen_cuda/form_facts.h"
 #include "codegen_cuda/occupancy.h"
 #include "codegen_cuda/work.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cuda {
 
@@ -136,16 +137,18 @@ double launch_time(const CudaTarget& target, const BlockTiles& block, double res
 
 AttentionSizes attention_sizes(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::AttentionForm& form = attention_form(inputs);
-  constexpr double middling = 128;
-  AttentionSizes sizes{.points = extent_at(inputs, inputs.facts->points, keys, middling),
-                       .rows = extent_at(inputs, form.row.extent, keys, middling),
-                       .keys = extent_at(inputs, form.key.extent, keys, middling),
-                       .depth = extent_at(inputs, form.depth.extent, keys, middling),
-                       .width = extent_at(inputs, form.width.extent, keys, middling)};
+  const auto at = [&](const ir::Dim& extent) {
+    constexpr double middling = 128;
+    return ir::estimated_at(inputs.region, extent, keys, middling);
+  };
+  AttentionSizes sizes{.points = at(inputs.facts->points),
+                       .rows = at(form.row.extent),
+                       .keys = at(form.key.extent),
+                       .depth = at(form.depth.extent),
+                       .width = at(form.width.extent)};
   if (form.segments) {
     // Cells of buckets may have a mean that their rows do not reach.
-    const double length =
-        std::min(extent_at(inputs, inputs.facts->sequence_rows, keys, middling), sizes.rows);
+    const double length = std::min(at(inputs.facts->sequence_rows), sizes.rows);
     sizes.ragged = true;
     sizes.sequences = length > 0 ? sizes.rows / length : 0;
     sizes.rows = sizes.keys = length;

@@ -7,6 +7,7 @@
 #include "codegen_cuda/matmul/matmul_kinds.h"
 #include "codegen_cuda/matmul/matmul_operands.h"
 #include "codegen_cuda/work.h"
+#include "ir/region.h"
 
 namespace anydim::codegen_cuda {
 
@@ -27,7 +28,7 @@ double ceiling(double a, double b) { return std::ceil(a / b); }
 MatmulExtents matmul_extents(const PlanInputs& inputs, std::span<const std::int64_t> keys) {
   const ir::MatmulForm& form = form_of(inputs);
   const auto size = [&](const ir::Dim& extent) {
-    return static_cast<std::int64_t>(extent_at(inputs, extent, keys));
+    return static_cast<std::int64_t>(ir::estimated_at(inputs.region, extent, keys));
   };
   return {.batch = size(inputs.facts->points),
           .rows = size(form.m.extent),

@@ -262,8 +262,8 @@ RowFetches fetch_rows(KernelWriter& kernel, CodeScope& scope, const ir::MatmulFo
     registers += (bytes + 3) / 4;
   }
   if (registers == 0 || 2 * registers > most_registers) return {};
-  const std::int64_t vectors = piece.vectors_of_thread(), room = most_registers / registers,
-                     rounds = (vectors + room - 1) / room;
+  const std::int64_t vectors = piece.vectors_of_thread(), fitting = most_registers / registers,
+                     rounds = (vectors + fitting - 1) / fitting;
   fetches.together = (vectors + rounds - 1) / rounds;
   if (fetches.together < 2) return {};
   for (const FetchedLoad& load : fetches.loads)

@@ -91,12 +91,12 @@ class WgmmaKind final : public KernelKind {
     const auto add = [&](WgmmaSchedule schedule) {
       // As many stages as memory has room for; more than the depth has tiles are never used.
       const std::int64_t tiles = (typical.depth + schedule.block_depth - 1) / schedule.block_depth;
-      const std::int64_t room =
+      const std::int64_t budget =
           std::min(inputs.target.shared_per_block,
                    inputs.target.shared_per_multiprocessor / schedule.blocks - reserved);
       constexpr std::int64_t barriers = 16;  // bytes of a stage
       schedule.stages = 0;
-      const std::int64_t fitting = (room - schedule.shared_bytes() -
+      const std::int64_t fitting = (budget - schedule.shared_bytes() -
                                     (schedule.tma_store != 0 ? schedule.box_alignment() : 0)) /
                                    (schedule.stage_bytes() + barriers);
       schedule.stages = std::min({std::int64_t{12}, std::max<std::int64_t>(2, tiles), fitting});

@@ -92,8 +92,8 @@ class RowsKind : public KernelKind {
       if (form.segments || longest > threads * registers_of_row) return std::int64_t{0};
       const std::int64_t count = (longest + threads * width - 1) / (threads * width);
       // 1024 threads have 64 registers each.
-      const std::int64_t room = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
-      return count * width * kept <= room ? std::max<std::int64_t>(count, 1) : 0;
+      const std::int64_t budget = threads >= 1024 ? registers_of_row / 2 : registers_of_row;
+      return count * width * kept <= budget ? std::max<std::int64_t>(count, 1) : 0;
     };
     if (lie_side_by_side(inputs, form)) {
       add({.threads = longest >= 64 ? 8 : 1, .across = 1, .vector = 1, .items = 0, .split = 1});
@@ -338,129 +338,147 @@ class RowsKind : public KernelKind {
   // Several blocks a row; their parts lie in the workspace, 8 bytes each, and a warp a row puts
   // them together.
   static void write_split(Emission& emission) {
+    write_parts(emission);
+    write_whole(emission);
+    emission.workspace =
+        ir::points_of(emission.form.outer) * (emission.fields.split * slots_of(emission) * 8);
+  }
+
+  static std::int64_t slots_of(const Emission& emission) {
+    return static_cast<std::int64_t>(emission.form.stages.front().reductions.size());
+  }
+
+  // A part of a row's reduction in the workspace.
+  static std::string partial_of(const Emission& emission, std::size_t reduction,
+                                const std::string& row, const std::string& part) {
+    return fmt::format("*({}*)((char*)workspace + 8 * (({} * {}ll + {}) * {} + {}))",
+                       value_type(emission.form.stages.front().reductions[reduction].dtype), row,
+                       emission.fields.split, part, slots_of(emission), reduction);
+  }
+
+  // Begins an entry whose blocks have a row, or a part of one, at a time.
+  struct SplitEntry {
+    CodeScope& entry;
+    RowGroup group;
+    LinearSpace rows;
+    std::string count;  // of rows
+  };
+  static SplitEntry begin_split(Emission& emission, const char* name, RowGroup group) {
+    KernelWriter& kernel = emission.kernel;
+    LinearSpace rows = linear_space(kernel, emission.form.outer);
+    CodeScope& entry =
+        kernel.begin_entry({.name = name, .threads = group.threads, .dependent = true});
+    group.thread = kernel.fresh("thread");
+    entry.line(fmt::format("const int {} = threadIdx.x;", group.thread));
+    std::string count = kernel.fresh("rows");
+    entry.line(fmt::format("const long long {} = {};", count,
+                           bare(write_index(kernel, entry, rows.points))));
+    return {entry, std::move(group), std::move(rows), std::move(count)};
+  }
+
+  static void write_parts(Emission& emission) {
     KernelWriter& kernel = emission.kernel;
     const RowForm& form = emission.form;
-    const auto threads = static_cast<int>(emission.fields.threads);
-    const std::int64_t split = emission.fields.split;
     const auto& reductions = form.stages.front().reductions;
-    const LinearSpace rows = linear_space(kernel, form.outer);
-    const auto slots = static_cast<std::int64_t>(reductions.size());
-    const RowStagePlan base{.form = form,
-                            .group = {},
+    const std::int64_t split = emission.fields.split;
+    const auto threads = static_cast<int>(emission.fields.threads);
+    const auto [entry, group, rows, count] =
+        begin_split(emission, "parts", {.kind = RowGroup::Kind::Block, .threads = threads});
+    const std::string work = kernel.fresh("work"), part = kernel.fresh("part"),
+                      row = kernel.fresh("row");
+    kernel.block(
+        entry,
+        fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work,
+                    count, split),
+        [&](CodeScope& at) {
+          at.line(fmt::format("const long long {} = {} / {}, {} = {} % {};", row, work, split, part,
+                              work, split));
+          define_point(kernel, at, rows, {row, true});
+          RowForm passes = form;
+          std::erase_if(passes.stages, [](const ir::RowStage& stage) { return stage.per_row; });
+          RowStagePlan plan{.form = passes,
+                            .group = group,
                             .vector = static_cast<int>(emission.fields.vector),
                             .items = 0,
                             .first = {},
                             .last = {}};
-
-    const auto place = [&](const std::string& row, const std::string& part, std::size_t slot) {
-      return fmt::format("(({} * {}ll + {}) * {} + {})", row, split, part, slots, slot);
-    };
-    const auto part_of = [&](const ir::RowStage::Reduction& reduction, const std::string& at) {
-      return fmt::format("*({}*)((char*)workspace + 8 * {})", value_type(reduction.dtype), at);
-    };
-
-    {
-      CodeScope& entry =
-          kernel.begin_entry({.name = "parts", .threads = threads, .dependent = true});
-      RowStagePlan plan = base;
-      plan.group = {.kind = RowGroup::Kind::Block,
-                    .threads = threads,
-                    .thread = kernel.fresh("thread"),
-                    .stores_row = {},
-                    .stores_point = {}};
-      entry.line(fmt::format("const int {} = threadIdx.x;", plan.group.thread));
-      const std::string count = kernel.fresh("rows"), work = kernel.fresh("work"),
-                        part = kernel.fresh("part"), row = kernel.fresh("row");
-      entry.line(fmt::format("const long long {} = {};", count,
-                             bare(write_index(kernel, entry, rows.points))));
-      kernel.block(
-          entry,
-          fmt::format("for (long long {0} = blockIdx.x; {0} < {1} * {2}; {0} += gridDim.x)", work,
-                      count, split),
-          [&](CodeScope& at) {
-            at.line(fmt::format("const long long {} = {} / {}, {} = {} % {};", row, work, split,
-                                part, work, split));
-            define_point(kernel, at, rows, {row, true});
-            const Dim vectors = ir::simplify(ir::floor_div(ir::points_of(form.inner), plan.vector),
-                                             kernel.symbols());
-            const std::string share = kernel.fresh("share"), all = kernel.fresh("all");
-            plan.first = kernel.fresh("first");
-            plan.last = kernel.fresh("last");
-            at.line(fmt::format("const long long {} = {}, {} = ({} + {}) / {};", all,
-                                write_index(kernel, at, vectors), share, all, split - 1, split));
-            at.line(fmt::format("const long long {} = {} * {}, {} = {} + {} < {} ? {} + {} : {};",
-                                plan.first, part, share, plan.last, plan.first, share, all,
-                                plan.first, share, all));
-            RowForm passes = form;
-            std::erase_if(passes.stages, [](const ir::RowStage& stage) { return stage.per_row; });
-            const RowStagePlan only{.form = passes,
-                                    .group = plan.group,
-                                    .vector = plan.vector,
-                                    .items = 0,
-                                    .first = plan.first,
-                                    .last = plan.last};
-            const std::vector<std::string> values = write_row_stages(kernel, entry, at, only);
-            kernel.block(at, fmt::format("if ({} == 0)", plan.group.thread), [&](CodeScope& one) {
-              for (std::size_t i = 0; i < reductions.size(); ++i) {
-                one.line(fmt::format("{} = {};", part_of(reductions[i], place(row, part, i)),
-                                     values.at(static_cast<std::size_t>(reductions[i].slot))));
-              }
-            });
-            at.line("__syncthreads();  // shared sums are free for the next part");
-          });
-      kernel.end_entry();
-      emission.launches.push_back(
-          {.entry = "parts",
-           .grid = {limited(kernel, rows.points * split, most_blocks(emission.fields)), Dim(1),
-                    Dim(1)},
-           .block = {threads, 1, 1}});
-    }
-    {
-      CodeScope& entry = kernel.begin_entry({.name = "whole", .threads = 32, .dependent = true});
-      RowStagePlan plan = base;
-      plan.group = {.kind = RowGroup::Kind::Warp,
-                    .threads = 32,
-                    .thread = kernel.fresh("thread"),
-                    .stores_row = {},
-                    .stores_point = {}};
-      plan.group.stores_row = plan.group.thread + " == 0";
-      entry.line(fmt::format("const int {} = threadIdx.x;", plan.group.thread));
-      const std::string count = kernel.fresh("rows"), row = kernel.fresh("row");
-      entry.line(fmt::format("const long long {} = {};", count,
-                             bare(write_index(kernel, entry, rows.points))));
-      kernel.block(
-          entry,
-          fmt::format("for (long long {0} = blockIdx.x; {0} < {1}; {0} += gridDim.x)", row, count),
-          [&](CodeScope& at) {
-            define_point(kernel, at, rows, {row, true});
-            std::vector<std::string> values(static_cast<std::size_t>(form.accumulators));
+          write_share(kernel, at, plan, split, part);
+          const std::vector<std::string> values = write_row_stages(kernel, entry, at, plan);
+          kernel.block(at, fmt::format("if ({} == 0)", group.thread), [&](CodeScope& one) {
             for (std::size_t i = 0; i < reductions.size(); ++i) {
-              const auto& reduction = reductions[i];
-              const std::string partial = kernel.fresh("partial"), part = kernel.fresh("part"),
-                                value = kernel.fresh("reduced");
-              at.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial,
-                                  neutral(reduction)));
-              kernel.block(
-                  at,
-                  fmt::format("for (int {0} = {1}; {0} < {2}; {0} += 32)", part, plan.group.thread,
-                              split),
-                  [&](CodeScope& turn) {
-                    turn.line(fmt::format("{} = {};", partial,
-                                          combined(kernel, reduction, partial,
-                                                   part_of(reduction, place(row, part, i)))));
-                  });
-              at.line(fmt::format("const {} {} = {};", value_type(reduction.dtype), value,
-                                  reduced(kernel, entry, plan.group, reduction, partial)));
-              values.at(static_cast<std::size_t>(reduction.slot)) = value;
+              one.line(fmt::format("{} = {};", partial_of(emission, i, row, part),
+                                   values.at(static_cast<std::size_t>(reductions[i].slot))));
             }
-            write_row_results(kernel, at, plan, values);
           });
-      kernel.end_entry();
-      emission.launches.push_back({.entry = "whole",
-                                   .grid = {limited(kernel, rows.points, 16), Dim(1), Dim(1)},
-                                   .block = {32, 1, 1}});
-    }
-    emission.workspace = rows.points * (split * slots * 8);
+          at.line("__syncthreads();  // shared sums are free for the next part");
+        });
+    kernel.end_entry();
+    emission.launches.push_back(
+        {.entry = "parts",
+         .grid = {limited(kernel, rows.points * split, most_blocks(emission.fields)), Dim(1),
+                  Dim(1)},
+         .block = {threads, 1, 1}});
+  }
+
+  // The vectors of a row that a part has.
+  static void write_share(KernelWriter& kernel, CodeScope& at, RowStagePlan& plan,
+                          std::int64_t split, const std::string& part) {
+    const Dim vectors =
+        ir::simplify(ir::floor_div(ir::points_of(plan.form.inner), plan.vector), kernel.symbols());
+    const std::string share = kernel.fresh("share"), all = kernel.fresh("all");
+    plan.first = kernel.fresh("first");
+    plan.last = kernel.fresh("last");
+    at.line(fmt::format("const long long {} = {}, {} = ({} + {}) / {};", all,
+                        write_index(kernel, at, vectors), share, all, split - 1, split));
+    at.line(fmt::format("const long long {} = {} * {}, {} = {} + {} < {} ? {} + {} : {};",
+                        plan.first, part, share, plan.last, plan.first, share, all, plan.first,
+                        share, all));
+  }
+
+  static void write_whole(Emission& emission) {
+    KernelWriter& kernel = emission.kernel;
+    const RowForm& form = emission.form;
+    const auto& reductions = form.stages.front().reductions;
+    auto [entry, group, rows, count] =
+        begin_split(emission, "whole", {.kind = RowGroup::Kind::Warp, .threads = 32});
+    group.stores_row = group.thread + " == 0";
+    const std::string row = kernel.fresh("row");
+    kernel.block(
+        entry,
+        fmt::format("for (long long {0} = blockIdx.x; {0} < {1}; {0} += gridDim.x)", row, count),
+        [&](CodeScope& at) {
+          define_point(kernel, at, rows, {row, true});
+          std::vector<std::string> values(static_cast<std::size_t>(form.accumulators));
+          for (std::size_t i = 0; i < reductions.size(); ++i) {
+            const auto& reduction = reductions[i];
+            const std::string partial = kernel.fresh("partial"), part = kernel.fresh("part"),
+                              value = kernel.fresh("reduced");
+            at.line(fmt::format("{} {} = {};", value_type(reduction.dtype), partial,
+                                neutral(reduction)));
+            kernel.block(at,
+                         fmt::format("for (int {0} = {1}; {0} < {2}; {0} += 32)", part,
+                                     group.thread, emission.fields.split),
+                         [&](CodeScope& turn) {
+                           turn.line(fmt::format("{} = {};", partial,
+                                                 combined(kernel, reduction, partial,
+                                                          partial_of(emission, i, row, part))));
+                         });
+            at.line(fmt::format("const {} {} = {};", value_type(reduction.dtype), value,
+                                reduced(kernel, entry, group, reduction, partial)));
+            values.at(static_cast<std::size_t>(reduction.slot)) = value;
+          }
+          const RowStagePlan plan{.form = form,
+                                  .group = group,
+                                  .vector = static_cast<int>(emission.fields.vector),
+                                  .items = 0,
+                                  .first = {},
+                                  .last = {}};
+          write_row_results(kernel, at, plan, values);
+        });
+    kernel.end_entry();
+    emission.launches.push_back({.entry = "whole",
+                                 .grid = {limited(kernel, rows.points, 16), Dim(1), Dim(1)},
+                                 .block = {32, 1, 1}});
   }
 };
 

@@ -66,7 +66,6 @@ class Windows {
   const Sizes& after() const { return after_; }  // without what round_up adds
   const Sizes& extra() const { return extra_; }  // what round_up adds
   bool pads() const { return !(before_.all(0) && after_.all(0) && extra_.all(0)); }
-  bool is_one_element() const { return kernel_.all(1) && Sizes(strides_).all(1); }
   // What a window spans: (kernel - 1) dilation + 1.
   Sizes reach() const;
 

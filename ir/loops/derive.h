@@ -52,7 +52,7 @@ class Placements {
   std::unordered_map<ValueId, Placement> placed_;
 };
 
-bool is_reduction(Op op);  // after expansion: sum, prod, max, min, over axes or segments
+bool is_reduction(Op op);  // after expansion, which leaves no mean: over axes or segments
 bool is_segment_reduction(Op op);
 // Segments of `rows` rows whose offsets are `offsets`; throws NoLoopForm, naming the binding, where
 // they are computed in the kernel itself.

@@ -112,12 +112,13 @@ std::vector<Dim> Placements::moved(const Binding& binding) const {
 }
 
 bool is_segment_reduction(Op op) {
-  return op == Op::segment_sum || op == Op::segment_max || op == Op::segment_min;
+  const auto found = reduction_op(op);
+  return found && found->over == ReducedOver::Segments;
 }
 
 bool is_reduction(Op op) {
-  return op == Op::reduce_sum || op == Op::reduce_prod || op == Op::reduce_max ||
-         op == Op::reduce_min || is_segment_reduction(op);
+  const auto found = reduction_op(op);
+  return found && found->over != ReducedOver::RunTimeAxes;
 }
 
 namespace {

@@ -15,6 +15,9 @@ namespace anydim::ir {
 
 namespace {
 
+constexpr const char* heading = "loops";
+constexpr const char* line = "another line of the loop form or the end of the text";
+
 class LoopFormParser {
  public:
   explicit LoopFormParser(TokenStream& tokens) : tokens_(tokens), reader_(tokens, form_) {}
@@ -22,6 +25,7 @@ class LoopFormParser {
   LoopForm parse() {
     const std::size_t begin = tokens_.peek().offset;
     read_kind();
+    reader_.expect_end(heading, line);
     reader_.declare_iterations();
     if (const auto flaw = verify_loop_form(form_))
       tokens_.fail(flaw->statement < statements_.size() ? statements_[flaw->statement] : begin,
@@ -299,8 +303,6 @@ class LoopFormParser {
   std::vector<std::size_t> statements_;
 };
 
-constexpr const char* line = "another line of the loop form or the end of the text";
-
 }  // namespace
 
 LoopForm parse_loop_form(std::string_view text, const std::string& source_name) {
@@ -309,7 +311,7 @@ LoopForm parse_loop_form(std::string_view text, const std::string& source_name) 
 }
 
 std::string reread_loop_forms(std::string_view text, const std::string& source_name) {
-  return reread_regions(text, source_name, "loops", line, [](TokenStream& tokens) {
+  return reread_regions(text, source_name, heading, line, [](TokenStream& tokens) {
     return to_string(LoopFormParser(tokens).parse());
   });
 }

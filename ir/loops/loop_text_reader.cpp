@@ -310,7 +310,7 @@ void LoopTextReader::attributes(ScalarStep& step) {
     } while (tokens_.accept(","));
     tokens_.expect("}");
   }
-  applied.flags = step_flags(binding);
+  applied.flags = step_flags(scalar_op(binding));
 }
 
 Reduce LoopTextReader::reduce() {
@@ -331,6 +331,10 @@ std::pair<std::int32_t, std::int32_t> LoopTextReader::compaction() {
   if (!tokens_.accept("count")) tokens_.expected(positions ? "'count'" : "'positions' or 'count'");
   results.second = behind_to();
   return results;
+}
+
+void LoopTextReader::expect_end(const char* word, const char* line) const {
+  if (tokens_.peek().kind != TokenKind::End && !tokens_.at(word)) tokens_.expected(line);
 }
 
 Segments LoopTextReader::segments() {

@@ -49,6 +49,9 @@ class LoopTextReader {
   DType dtype();
   Reduce reduce();      // sum, product, max or min
   Segments segments();  // behind the word
+  // Refuses what is neither the end of the text nor `word`, which begins the next heading; `line`:
+  // what was expected. Asked for before verification, which what was not read would mislead.
+  void expect_end(const char* word, const char* line) const;
   // The results for positions and count, -1 where not wanted.
   std::pair<std::int32_t, std::int32_t> compaction();
 

@@ -18,6 +18,9 @@ namespace {
 
 using Section = KernelSection::Kind;
 
+constexpr const char* heading = "kernel";
+constexpr const char* line = "another line of the kernel or the end of the text";
+
 class KernelParser {
  public:
   explicit KernelParser(TokenStream& tokens) : tokens_(tokens), reader_(tokens, header_) {
@@ -35,6 +38,7 @@ class KernelParser {
     reader_.header();
     if (tokens_.accept("segments")) kernel.segments = reader_.segments();
     while (at_statement()) kernel.body.push_back(statement());
+    reader_.expect_end(heading, line);
     reader_.declare_iterations();
     kernel.parameters = std::move(header_.parameters);
     kernel.results = std::move(header_.results);
@@ -210,8 +214,6 @@ class KernelParser {
   std::vector<std::size_t> statements_;           // where each begins
 };
 
-constexpr const char* line = "a statement of the kernel or the end of the text";
-
 }  // namespace
 
 PlacedKernel parse_kernel(std::string_view text, const std::string& source_name) {
@@ -220,7 +222,7 @@ PlacedKernel parse_kernel(std::string_view text, const std::string& source_name)
 }
 
 std::string reread_kernels(std::string_view text, const std::string& source_name) {
-  return reread_regions(text, source_name, "kernel", line, [](TokenStream& tokens) {
+  return reread_regions(text, source_name, heading, line, [](TokenStream& tokens) {
     return to_string(KernelParser(tokens).parse());
   });
 }

@@ -28,6 +28,12 @@ std::size_t axis_from_front(const Binding& binding, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 
+std::int32_t AccessContext::add_buffer(ValueId value) {
+  const auto position = static_cast<std::int32_t>(buffers.size());
+  buffers.emplace(value, position);
+  return position;
+}
+
 Iteration AccessContext::iterate(LoopRole role, const Dim& extent) {
   return declare(loop_leaf(role, iterations[role]++), extent);
 }
@@ -88,7 +94,7 @@ std::int32_t ProgramBuilder::elementwise(const Binding& binding, const Index& in
     operands.push_back(element(
         operand, broadcast_index(index, dims, subgraph.tensor(operand).dims, context_.symbols)));
   DType dtype = subgraph.tensor(binding.results[0]).dtype;
-  std::uint8_t flags = step_flags(binding);
+  const std::uint8_t flags = step_flags(scalar_op(binding));
   if (flags == 0) {
     std::vector<const ScalarStep*> steps;
     for (std::int32_t operand : operands)
@@ -127,8 +133,6 @@ std::int32_t ProgramBuilder::literal_element(const std::vector<Dim>& dims, const
 }
 
 std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) {
-  auto literal = [&](std::int64_t position) { return push(element_step(tensor, position)); };
-  if (tensor.elements() == 1) return literal(0);
   std::int64_t position = 0;
   for (std::size_t i = 0; i < index.size(); ++i) {
     auto at = index[i].constant();
@@ -137,7 +141,7 @@ std::int32_t ProgramBuilder::constant(const Tensor& tensor, const Index& index) 
       return zero(tensor.dtype());  // in a loop that never runs
     position = position * tensor.dims()[i] + *at;
   }
-  return literal(position);
+  return push(element_step(tensor, position));
 }
 
 std::int32_t ProgramBuilder::number(DType dtype, double value) {
@@ -306,23 +310,27 @@ std::int32_t ProgramBuilder::gathered(const Binding& binding, const Index& index
   return element(data, at);
 }
 
-std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
-                                     const Index& index) {
+std::optional<std::int32_t> ProgramBuilder::direct(const Binding& binding, const Index& index) {
   const Subgraph& subgraph = *context_.subgraph;
   const OpInfo& row = info(binding.op);
   if (row.has(traits::elementwise)) return elementwise(binding, index);
-  auto operand_dims = [&](std::size_t i) -> const std::vector<Dim>& {
-    return subgraph.tensor(binding.operands[i]).dims;
+  const auto operand_dims = [&]() -> const std::vector<Dim>& {
+    return subgraph.tensor(binding.operands[0]).dims;
   };
-  const std::vector<Dim>& dims = subgraph.tensor(binding.results[result]).dims;
+  const auto dims = [&]() -> const std::vector<Dim>& {
+    return subgraph.tensor(binding.results[0]).dims;
+  };
   if (row.has(traits::reshapes))
     return element(binding.operands[0],
-                   reshape_index(index, dims, operand_dims(0), context_.symbols));
-  switch (binding.op) {
-    case Op::constant: return constant(tensor_attribute(binding, "value"), index);
+                   reshape_index(index, dims(), operand_dims(), context_.symbols));
+  switch (binding.op) {  // NOLINT: the others are not direct
+    case Op::constant: {
+      const Tensor& tensor = tensor_attribute(binding, "value");
+      return tensor.elements() == 1 ? std::optional(push(element_step(tensor, 0))) : std::nullopt;
+    }
     case Op::shape:
     case Op::dim: return literal_element(binding.dims, index);
-    case Op::shape_of: return literal_element(operand_dims(0), index);
+    case Op::shape_of: return literal_element(operand_dims(), index);
     case Op::full:
     case Op::dyn_full: return element(binding.operands[0], {});
     case Op::zeros:
@@ -331,17 +339,32 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::dyn_ones: return number(dtype_attribute(binding, "dtype"), 1);
     case Op::arange:
     case Op::dyn_arange: return arange(binding, index);
-    case Op::check_shape: return element(binding.operands[0], index);
+    case Op::concat: return concatenated(binding, index);
     case Op::broadcast_to:
     case Op::dyn_broadcast_to:
       return element(binding.operands[0],
-                     broadcast_index(index, dims, operand_dims(0), context_.symbols));
+                     broadcast_index(index, dims(), operand_dims(), context_.symbols));
     case Op::transpose: {
       std::vector<std::size_t> perm = permutation(binding, index.size());
       Index at(index.size(), Dim(0));
       for (std::size_t i = 0; i < perm.size(); ++i) at[perm[i]] = index[i];
       return element(binding.operands[0], at);
     }
+    default: return std::nullopt;
+  }
+}
+
+std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
+                                     const Index& index) {
+  if (const auto step = direct(binding, index)) return *step;
+  const Subgraph& subgraph = *context_.subgraph;
+  if (context_.others_are_buffers) {
+    const ValueId value = binding.results[result];
+    return push({subgraph.tensor(value).dtype, step::Load{context_.add_buffer(value), index}});
+  }
+  switch (binding.op) {
+    case Op::constant: return constant(tensor_attribute(binding, "value"), index);
+    case Op::check_shape: return element(binding.operands[0], index);
     case Op::strided_slice:
     case Op::dyn_strided_slice: {
       auto starts = slice_starts(subgraph, binding, context_.symbols);
@@ -355,7 +378,7 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
       return element(binding.operands[0], windows_index(binding, index, context_.symbols));
     case Op::split:
     case Op::dyn_split: {
-      std::size_t axis = axis_from_front(binding, dims.size());
+      std::size_t axis = axis_from_front(binding, index.size());
       Index at = index;
       std::vector<Dim> before{at[axis]};
       for (std::size_t i = 0; i < result; ++i)
@@ -365,9 +388,10 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     }
     case Op::tile:
     case Op::dyn_tile: {
+      const std::vector<Dim>& dims = subgraph.tensor(binding.operands[0]).dims;
       Index at;
       for (std::size_t i = 0; i < index.size(); ++i)
-        at.push_back(simplify(mod(index[i], operand_dims(0)[i]), context_.symbols));
+        at.push_back(simplify(mod(index[i], dims[i]), context_.symbols));
       return element(binding.operands[0], at);
     }
     case Op::repeat:
@@ -384,7 +408,6 @@ std::int32_t ProgramBuilder::defined(const Binding& binding, std::size_t result,
     case Op::dyn_one_hot: return hot(binding, index);
     case Op::resize:
     case Op::dyn_resize: return resized(binding, index);
-    case Op::concat: return concatenated(binding, index);
     case Op::overwrite:
     case Op::dyn_overwrite: return overwritten(binding, index);
     case Op::trilu:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -26,6 +27,11 @@ struct AccessContext {
   SymbolTable symbols{};  // the function's and the iterations'
   std::vector<KernelCheck> checks{};
   std::map<LoopRole, std::int64_t> iterations{};  // how many of each role
+  // Values that ProgramBuilder::direct does not make become buffers when they are first read.
+  bool others_are_buffers = false;
+
+  // The position of a new buffer.
+  std::int32_t add_buffer(ValueId value);
 
   // Position of an equal check, added where there is none.
   std::int32_t check_position(const KernelCheck& check);
@@ -64,6 +70,8 @@ class ProgramBuilder {
   using Index = std::vector<Dim>;
   std::int32_t compute(ValueId value, const Index& index);
   std::int32_t defined(const Binding& binding, std::size_t result, const Index& index);
+  // The element, where dims alone tell which elements of the operands make it.
+  std::optional<std::int32_t> direct(const Binding& binding, const Index& index);
   std::int32_t elementwise(const Binding& binding, const Index& index);
   std::int32_t literal_element(const std::vector<Dim>& dims, const Index& index);
   std::int32_t constant(const Tensor& tensor, const Index& index);

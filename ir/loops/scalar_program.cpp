@@ -58,15 +58,29 @@ void prune(ScalarProgram& program, std::vector<std::int32_t*> roots) {
   for (std::int32_t* root : roots) *root = renumbered[static_cast<std::size_t>(*root)];
 }
 
+namespace {
+
+// step::Apply::flags
+constexpr std::uint8_t truncates = 1;                           // mod
+constexpr std::uint8_t finds_negative = 1, finds_positive = 2;  // is_inf
+
+}  // namespace
+
 ScalarOp scalar_op(const ScalarStep& step) {
-  const auto& [applied, check, flags] = step.as<step::Apply>();
-  ScalarOp op{.op = applied};
-  if (applied == Op::mod) op.truncate = (flags & 1) != 0;
-  if (applied == Op::is_inf) {
-    op.negative = (flags & 1) != 0;
-    op.positive = (flags & 2) != 0;
+  const step::Apply& apply = step.as<step::Apply>();
+  ScalarOp op{.op = apply.op};
+  if (op.op == Op::mod) op.truncate = (apply.flags & truncates) != 0;
+  if (op.op == Op::is_inf) {
+    op.negative = (apply.flags & finds_negative) != 0;
+    op.positive = (apply.flags & finds_positive) != 0;
   }
   return op;
+}
+
+std::uint8_t step_flags(const ScalarOp& op) {
+  if (op.op == Op::mod) return op.truncate ? truncates : 0;
+  if (op.op != Op::is_inf) return 0;
+  return (op.negative ? finds_negative : 0) | (op.positive ? finds_positive : 0);
 }
 
 Attributes step_attributes(const ScalarStep& step) {
@@ -77,16 +91,6 @@ Attributes step_attributes(const ScalarStep& step) {
     case Op::mod: return {{"truncate", flag(op.truncate)}};
     case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
     default: return {};
-  }
-}
-
-std::uint8_t step_flags(const Binding& binding) {
-  switch (binding.op) {
-    case Op::mod: return integer_attribute(binding, "truncate") != 0 ? 1 : 0;
-    case Op::is_inf:
-      return static_cast<std::uint8_t>((integer_attribute(binding, "negative") != 0 ? 1 : 0) |
-                                       (integer_attribute(binding, "positive") != 0 ? 2 : 0));
-    default: return 0;
   }
 }
 

@@ -26,16 +26,14 @@ void prune(auto& part) {
   else prune(part.epilogue, std::move(roots));
 }
 
-// The op of an Apply step, with its flags.
+// The op of an Apply step, with its flags, and step::Apply::flags of an op.
 ScalarOp scalar_op(const ScalarStep& step);
+std::uint8_t step_flags(const ScalarOp& op);
 // Attributes that make a binding of it.
 Attributes step_attributes(const ScalarStep& step);
 
 // Into LoopForm::checks, of steps that may fail; -1: none.
 std::int32_t check_of(const ScalarStep& step);
-
-// step::Apply::flags of a binding.
-std::uint8_t step_flags(const Binding& binding);
 
 // A Constant step: a number that the dtype has, or an element of a tensor.
 ScalarStep number_step(DType dtype, double value);

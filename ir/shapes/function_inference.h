@@ -120,6 +120,10 @@ class FunctionInferrer {
 
   // ---- infer_values.cpp: lists, tuples, function values
   void infer_value(Binding& binding);
+  void infer_apply(const Binding& binding);
+  Type list_result(const Binding& binding);  // of the ops on lists
+  Type concatenation(const Binding& binding, const Type& list);
+  const Type& type_of(const Binding& binding, std::size_t operand) const;
   Type sealed(const Type& type, const Scope& scope)
       const;  // as it is seen outside of the scope, in a list, tuple or function value
   Type taken(const Type& type,

@@ -53,9 +53,13 @@ Type FunctionInferrer::taken(const Type& type, ValueId result) {
   return own;
 }
 
+const Type& FunctionInferrer::type_of(const Binding& binding, std::size_t operand) const {
+  return function_.values[binding.operands[operand]].type;
+}
+
 const Type& FunctionInferrer::operand_type(const Binding& binding, std::size_t operand,
                                            Type::Kind kind, std::string_view what) const {
-  const Type& type = function_.values[binding.operands[operand]].type;
+  const Type& type = type_of(binding, operand);
   if (type.kind != kind)
     malformed(binding,
               fmt::format("operand {} must be {}, got {}", operand, what, print(function_, type)));
@@ -105,48 +109,83 @@ Type FunctionInferrer::signature(const Binding& closure, const Function& callee)
   return type;
 }
 
+void FunctionInferrer::infer_apply(const Binding& binding) {
+  const Type called = operand_type(binding, 0, Type::Kind::Function, "a function value");
+  if (called.elements.size() + 1 != binding.operands.size() ||
+      called.results.size() != binding.results.size()) {
+    malformed(binding, fmt::format("%{} takes {} values and gives {}, got {} and {}",
+                                   function_.values[binding.operands[0]].name,
+                                   called.elements.size(), called.results.size(),
+                                   binding.operands.size() - 1, binding.results.size()));
+  }
+  for (std::size_t i = 0; i < called.elements.size(); ++i) {
+    const Type &wanted = called.elements[i], &given = type_of(binding, i + 1);
+    bool fits = same_form(wanted, given);
+    for (std::size_t axis = 0; fits && wanted.is_tensor() && axis < wanted.tensor.rank(); ++axis) {
+      const Dim& dim = wanted.tensor.dims[axis];
+      fits = is_any_extent(dim) ||
+             prove_equal(dim, given.tensor.dims[axis], function_.symbols) != Proof::No;
+    }
+    if (!fits)
+      malformed(binding, fmt::format("operand {} must be {}, got {}", i + 1,
+                                     print(function_, wanted), print(function_, given)));
+  }
+  for (std::size_t i = 0; i < binding.results.size(); ++i)
+    set(binding.results[i], taken(called.results[i], binding.results[i]));
+}
+
+Type FunctionInferrer::concatenation(const Binding& binding, const Type& list) {
+  if (!list.elements[0].is_tensor())
+    malformed(binding, fmt::format("takes a list of tensors, got {}", print(function_, list)));
+  TensorType type = list.elements[0].tensor;
+  const bool new_axis = integer_attribute(binding, "new_axis") != 0;
+  const auto rank = static_cast<std::int64_t>(type.rank() + (new_axis ? 1 : 0));
+  std::int64_t axis = integer_attribute(binding, "axis");
+  if (axis < -rank || axis >= rank)
+    malformed(binding, fmt::format("axis {} is out of range for rank {}", axis, rank));
+  if (axis < 0) axis += rank;
+  if (new_axis) type.dims.insert(type.dims.begin() + axis, any_extent());
+  else type.dims[static_cast<std::size_t>(axis)] = any_extent();
+  return taken(type, binding.results[0]);
+}
+
+Type FunctionInferrer::list_result(const Binding& binding) {
+  Type list = operand_type(binding, 0, Type::Kind::List, "a list");
+  Type& element = list.elements[0];
+  switch (binding.op) {  // NOLINT: the ops on lists
+    case Op::list_length: return TensorType{DType::I64, {}};
+    case Op::list_at:
+      expect_scalar(binding, 1, DType::I64, "the position");
+      if (element.kind == Type::Kind::Unknown)
+        malformed(binding, "takes an element of a list that nothing was put into");
+      return taken(element, binding.results[0]);
+    case Op::list_insert:
+      if (binding.operands.size() > 2) expect_scalar(binding, 2, DType::I64, "the position");
+      expect_alike(binding, element, type_of(binding, 1), "the elements of a list");
+      element = joined(element, type_of(binding, 1));
+      return list;
+    case Op::list_erase:
+      if (binding.operands.size() > 1) expect_scalar(binding, 1, DType::I64, "the position");
+      return list;
+    case Op::list_concat: return concatenation(binding, list);
+    default: internal_error("infer_value knows every op on lists, tuples and function values");
+  }
+}
+
 void FunctionInferrer::infer_value(Binding& binding) {
-  const auto type_of = [&](std::size_t operand) -> const Type& {
-    return function_.values[binding.operands[operand]].type;
-  };
-  const ValueId result = binding.results.empty() ? no_value : binding.results[0];
+  if (binding.op == Op::apply) return infer_apply(binding);
+  const ValueId result = binding.results[0];
   if (binding.op == Op::closure) {
     if (binding.callee >= owner_.module.functions.size())
       malformed(binding, fmt::format("there is no function {}", binding.callee));
     owner_.infer_callee(binding.callee);
     return set(result, signature(binding, owner_.module.functions[binding.callee]));
   }
-  if (binding.op == Op::apply) {
-    const Type called = operand_type(binding, 0, Type::Kind::Function, "a function value");
-    if (called.elements.size() + 1 != binding.operands.size() ||
-        called.results.size() != binding.results.size()) {
-      malformed(binding, fmt::format("%{} takes {} values and gives {}, got {} and {}",
-                                     function_.values[binding.operands[0]].name,
-                                     called.elements.size(), called.results.size(),
-                                     binding.operands.size() - 1, binding.results.size()));
-    }
-    for (std::size_t i = 0; i < called.elements.size(); ++i) {
-      bool fits = same_form(called.elements[i], type_of(i + 1));
-      for (std::size_t axis = 0;
-           fits && called.elements[i].is_tensor() && axis < called.elements[i].tensor.rank();
-           ++axis) {
-        const Dim& wanted = called.elements[i].tensor.dims[axis];
-        fits = is_any_extent(wanted) || prove_equal(wanted, type_of(i + 1).tensor.dims[axis],
-                                                    function_.symbols) != Proof::No;
-      }
-      if (!fits)
-        malformed(binding, fmt::format("operand {} must be {}, got {}", i + 1,
-                                       print(function_, called.elements[i]),
-                                       print(function_, type_of(i + 1))));
-    }
-    for (std::size_t i = 0; i < binding.results.size(); ++i)
-      set(binding.results[i], taken(called.results[i], binding.results[i]));
-    return;
-  }
   if (binding.op == Op::tuple) {
     Type type;
     type.kind = Type::Kind::Tuple;
-    for (std::size_t i = 0; i < binding.operands.size(); ++i) type.elements.push_back(type_of(i));
+    for (const ValueId operand : binding.operands)
+      type.elements.push_back(function_.values[operand].type);
     return set(result, std::move(type));
   }
   if (binding.op == Op::tuple_get) {
@@ -162,44 +201,12 @@ void FunctionInferrer::infer_value(Binding& binding) {
     type.kind = Type::Kind::List;
     type.elements.emplace_back();
     for (std::size_t i = 0; i < binding.operands.size(); ++i) {
-      expect_alike(binding, type.elements[0], type_of(i), "the elements of a list");
-      type.elements[0] = joined(type.elements[0], type_of(i));
+      expect_alike(binding, type.elements[0], type_of(binding, i), "the elements of a list");
+      type.elements[0] = joined(type.elements[0], type_of(binding, i));
     }
     return set(result, std::move(type));
   }
-  Type list = operand_type(binding, 0, Type::Kind::List, "a list");
-  switch (binding.op) {  // NOLINT: the ops on lists
-    case Op::list_length: return set(result, TensorType{DType::I64, {}});
-    case Op::list_at:
-      expect_scalar(binding, 1, DType::I64, "the position");
-      if (list.elements[0].kind == Type::Kind::Unknown)
-        malformed(binding, "takes an element of a list that nothing was put into");
-      return set(result, taken(list.elements[0], result));
-    case Op::list_insert:
-      if (binding.operands.size() > 2) expect_scalar(binding, 2, DType::I64, "the position");
-      expect_alike(binding, list.elements[0], type_of(1), "the elements of a list");
-      list.elements[0] = joined(list.elements[0], type_of(1));
-      return set(result, std::move(list));
-    case Op::list_erase:
-      if (binding.operands.size() > 1) expect_scalar(binding, 1, DType::I64, "the position");
-      return set(result, std::move(list));
-    case Op::list_concat: {
-      if (!list.elements[0].is_tensor())
-        malformed(binding, fmt::format("takes a list of tensors, got {}", print(function_, list)));
-      TensorType type = list.elements[0].tensor;
-      const bool new_axis = integer_attribute(binding, "new_axis") != 0;
-      const auto rank = static_cast<std::int64_t>(type.rank() + (new_axis ? 1 : 0));
-      std::int64_t axis = integer_attribute(binding, "axis");
-      if (axis < -rank || axis >= rank)
-        malformed(binding, fmt::format("axis {} is out of range for rank {}", axis, rank));
-      if (axis < 0) axis += rank;
-      if (new_axis) type.dims.insert(type.dims.begin() + axis, any_extent());
-      else type.dims[static_cast<std::size_t>(axis)] = any_extent();
-      return set(result, taken(type, result));
-    }
-    default: break;
-  }
-  internal_error("infer_value knows every op on lists, tuples and function values");
+  set(result, list_result(binding));
 }
 
 }  // namespace anydim::ir

@@ -71,7 +71,6 @@ TokenStream::Nesting::Nesting(TokenStream& stream) : stream_(stream) {
 
 Token TokenStream::take() {
   Token token = std::move(next_);
-  taken_end_ = token.offset + token.length;
   next_ = lex();
   return token;
 }

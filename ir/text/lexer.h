@@ -52,10 +52,6 @@ class TokenStream {
   [[noreturn]] void expected(std::string_view what) const;
 
   std::string_view text() const { return text_; }
-  // What stands in the text from `begin` to the end of the last token taken.
-  std::string_view taken_since(std::size_t begin) const {
-    return text_.substr(begin, taken_end_ - begin);
-  }
 
   // Counts nesting while it lives; past the limit the text is refused, so that hostile nesting
   // cannot exhaust the stack.
@@ -81,7 +77,6 @@ class TokenStream {
   std::string_view text_;
   std::string source_name_;
   std::size_t position_ = 0;
-  std::size_t taken_end_ = 0;
   Token next_;
   int depth_ = 0;
 };

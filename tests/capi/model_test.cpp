@@ -115,6 +115,7 @@ TEST(CModel, FilesAndMemoryGiveTheSameModel) {
   ASSERT_OK(api().options_create(&options));
   ASSERT_OK(api().options_set(options, "cache_folder", "none"));
   ASSERT_OK(api().options_set(options, "background", "off"));
+  ASSERT_OK(api().options_set(options, "threads", "1"));
   anydim_model *file = nullptr, *memory = nullptr;
   ASSERT_OK(api().model_load_file(tiny_bert.c_str(), options, nullptr, &file));
   ASSERT_OK(
@@ -169,6 +170,7 @@ TEST(COptions, TheUsersOwnDatabaseIsReadUnlessAnotherOneOrNoneIsNamed) {
     EXPECT_OK(api().options_create(&options));
     EXPECT_OK(api().options_set(options, "cache_folder", folder.c_str()));
     EXPECT_OK(api().options_set(options, "background", "off"));
+    EXPECT_OK(api().options_set(options, "threads", "1"));
     for (const auto& [name, value] : more)
       EXPECT_OK(api().options_set(options, name, value.c_str()));
     std::vector<std::string> warnings;

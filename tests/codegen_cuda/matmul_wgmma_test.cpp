@@ -31,7 +31,7 @@ TEST(MatmulWgmma, TilesOfEveryWidth) {
   }
 }
 
-TEST(MatmulWgmma, SwappedForFewRows) {
+TEST(MatmulWgmma, SwapAbForFewRows) {
   for (const int columns : {16, 64}) {
     expect_right(
         {.part = "h200",

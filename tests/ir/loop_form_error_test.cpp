@@ -61,6 +61,12 @@ TEST(LoopFormErrors, SayWhereAndWhatWasExpected) {
           {"#1, $p1", "#1.2.3, $p1",
            "text:10:22: expected a step, # and its number, found '#1.2.3'"},
           {"= #4", "= 4", "text:13:25: expected a step, # and its number, found '4'"},
+          {"where $p1", "wher $p1",
+           "text:12:31: expected another line of the loop form or the end of the text, found "
+           "'wher'"},
+          {"    store", "    stoer",
+           "text:13:5: expected another line of the loop form or the end of the text, found "
+           "'stoer'"},
           {"= #4", "= #4 $p0",
            "text:13:28: expected another line of the loop form or the end of the text, found "
            "'$p0'"},

@@ -25,7 +25,7 @@ for line in sys.stdin:
     if fate == "crash":
         os.abort()
     if fate == "slow":
-        time.sleep(0.1)
+        time.sleep(0.1)  # a kill at a random moment should fall into a case
         fate = "right"
     if fate == "chatter":
         print("a library says something\n{not json", flush=True)

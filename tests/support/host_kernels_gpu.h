@@ -1,6 +1,6 @@
 // A fake GPU whose kernels are CPU code: any backend for the CPU then serves the CUDA side of
-// runtime, so that whole programs run through its streams, plan blocks and graphs without a CUDA
-// compiler.
+// runtime, so that whole programs run through its streams, argument buffers and graphs without a
+// CUDA compiler.
 #pragma once
 
 #include <memory>

@@ -255,38 +255,5 @@ TEST(Partition, ARegionThatNothingServesIsSaid) {
   }
 }
 
-double tried_all_capacities(const std::vector<double>& seconds, const std::vector<double>& weights,
-                            int most) {
-  double best = infinity;
-  const std::size_t sizes = seconds.size();
-  for (std::uint32_t set = 1; set < (1U << sizes); ++set) {
-    if ((set >> (sizes - 1) & 1) == 0 || __builtin_popcount(set) > most) continue;
-    double sum = 0;
-    for (std::size_t i = 0; i < sizes; ++i) {
-      std::size_t next = i;
-      while ((set >> next & 1) == 0) ++next;
-      sum += weights[i] * seconds[next];
-    }
-    best = std::min(best, sum);
-  }
-  return best;
-}
-
-TEST(Capacities, AreTheBestThereAre) {
-  std::mt19937 random(11);
-  for (int turn = 0; turn < 200; ++turn) {
-    std::vector<double> seconds(1 + random() % 10), weights(seconds.size());
-    double level = 0;
-    for (double& value : seconds) value = level += static_cast<double>(random() % 5);
-    for (double& weight : weights) weight = static_cast<double>(random() % 6);
-    const int most = 1 + static_cast<int>(random() % 4);
-    const Capacities capacities =
-        choose_capacities(seconds, weights, static_cast<std::size_t>(most));
-    ASSERT_NEAR(capacities.expected_seconds, tried_all_capacities(seconds, weights, most), 1e-9);
-    ASSERT_LE(capacities.chosen.size(), static_cast<std::size_t>(most));
-    ASSERT_EQ(capacities.chosen.back(), seconds.size() - 1);
-  }
-}
-
 }  // namespace
 }  // namespace anydim::tuner
