@@ -21,8 +21,10 @@ void for_vectors(KernelBuilder& kernel, Scope& scope, const VectorLoop& loop,
                  const KernelBuilder::LoopBody& body) {
   const auto run = [&](Scope& inner, llvm::Value* position, llvm::Value* mask) {
     inner.define(loop.variable, kernel.at(inner).CreateAdd(loop.first, position));
-    inner.set_lanes(
-        {.variable = loop.variable, .width = static_cast<unsigned>(loop.width), .mask = mask});
+    inner.set_lanes({.variable = loop.variable,
+                     .width = static_cast<unsigned>(loop.width),
+                     .mask = mask,
+                     .aligned = loop.aligned});
     body(inner, position);
   };
   auto& builder = kernel.at(scope);

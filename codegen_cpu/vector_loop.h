@@ -13,6 +13,7 @@ struct VectorLoop {
   llvm::Value* count = nullptr;  // positions
   std::int64_t width = 1;        // lanes
   bool may_end_early = true;     // count may not be a multiple of width
+  bool aligned = false;          // `first` is a multiple of width
 };
 
 // Runs body at positions 0, width, ...; the last time under a mask where the count ends within a

@@ -336,7 +336,10 @@ class Layout {
     std::vector<std::pair<std::size_t, std::size_t>> begins;  // of groups, as they lie
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const auto axes = lie_together(from, x.order, groups[i].from_begin, groups[i].from_end);
-      if (!axes || !is_in_place(*axes)) return std::nullopt;
+      if (!axes || !is_in_place(*axes)) {
+        const auto together = put_together(from, x, groups, writer);
+        return together ? reshaped(binding, *together, writer) : std::nullopt;
+      }
       const auto place = axes->empty() ? x.order.end() : std::ranges::find(x.order, axes->front());
       begins.emplace_back(place - x.order.begin(), i);
     }
@@ -347,6 +350,37 @@ class Layout {
         order.push_back(axis);
     order = with_ones_placed(to, order);
     return Laid{writer.reshaped(x.value, in_order(to, order)), order, x.starts};
+  }
+
+  // The same with what is put together lying together, where channels stay innermost: places that
+  // were channels (the phases of a transposed convolution, pixels of a shuffle) move outwards, and
+  // channels are still read and written whole.
+  std::optional<Laid> put_together(const Dims& dims, const Laid& x,
+                                   const std::vector<DimGroup>& groups,
+                                   BindingWriter& writer) const {
+    const std::size_t channels = x.order.back();
+    if (dims[channels].constant().value_or(0) < fewest_channels) return std::nullopt;
+    const Axes places = inverse(x.order);
+    std::vector<std::pair<std::size_t, const DimGroup*>> begins;
+    for (const DimGroup& group : groups) {
+      if (group.from_begin == group.from_end) continue;
+      Axes longer;
+      for (std::size_t axis = group.from_begin; axis < group.from_end; ++axis)
+        if (!dims[axis].is_constant(1)) longer.push_back(axis);
+      if (longer.size() > 1 && std::ranges::find(longer, channels) != longer.end())
+        return std::nullopt;
+      std::size_t first = places[group.from_begin];
+      for (const std::size_t axis : longer) first = std::min(first, places[axis]);
+      begins.emplace_back(longer.empty() ? 0 : first, &group);
+    }
+    std::ranges::sort(begins);
+    Axes order;
+    for (const auto& [place, group] : begins)
+      for (std::size_t axis = group->from_begin; axis < group->from_end; ++axis)
+        order.push_back(axis);
+    Axes perm;
+    for (const std::size_t axis : order) perm.push_back(places[axis]);
+    return Laid{writer.emit(Op::transpose, {x.value}, {{"perm", integers(perm)}}), order, x.starts};
   }
 
   // An operand of an op over dims in `order`.

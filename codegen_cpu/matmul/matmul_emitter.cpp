@@ -359,7 +359,8 @@ class MatmulEmitter {
          .first = first,
          .count = group.columns,
          .width = lanes_,
-         .may_end_early = masks},
+         .may_end_early = masks,
+         .aligned = true},
         [&](Scope& vectors, Value* c) {
           Value* first_row = share.done ? share.done : kernel_.constant(0);
           kernel_.loop(vectors, first_row, rows, 1, [&](Scope& point, Value* r) {

@@ -220,6 +220,25 @@ bool differs_between_lanes(Scope& scope, const Dim& dim) {
   return false;
 }
 
+namespace {
+
+// Change of at(place) from a place to the next among `width` that begin with a multiple of it: a
+// remainder by a multiple of `width` grows with the place then.
+std::optional<Dim> stride_within(unsigned width, const auto& at, const ir::SymbolTable& symbols) {
+  const Dim block = Dim::symbol("block of lanes"), lane = Dim::symbol("lane of a block");
+  ir::SymbolTable known = symbols;
+  known.declare("block of lanes");
+  ir::SymbolInfo within;
+  within.high = width - 2;
+  known.declare("lane of a block", within);
+  const Dim place = width * block + lane;
+  const Dim stride = ir::simplify(at(place + 1) - at(place), known);
+  if (stride.mentions(lane.leaf()) || stride.mentions(block.leaf())) return std::nullopt;
+  return stride;
+}
+
+}  // namespace
+
 std::optional<Dim> lane_stride(Scope& scope, const Dim& dim, const ir::SymbolTable& symbols) {
   if (!differs_between_lanes(scope, dim)) return Dim(0);
   const ir::DimLeaf& lane = scope.lanes().variable;
@@ -228,10 +247,12 @@ std::optional<Dim> lane_stride(Scope& scope, const Dim& dim, const ir::SymbolTab
     if (llvm::Value* value = scope.find(leaf); value && value->getType()->isVectorTy())
       return std::nullopt;
   }
-  const Dim next = dim.substitute(std::map<ir::DimLeaf, Dim>{{lane, Dim::of(lane) + 1}});
-  Dim stride = ir::simplify(next - dim, symbols);
-  if (stride.mentions(lane)) return std::nullopt;
-  return stride;
+  const auto at = [&](const Dim& place) {
+    return dim.substitute(std::map<ir::DimLeaf, Dim>{{lane, place}});
+  };
+  const Dim stride = ir::simplify(at(Dim::of(lane) + 1) - dim, symbols);
+  if (!stride.mentions(lane)) return stride;
+  return scope.lanes().aligned ? stride_within(scope.lanes().width, at, symbols) : std::nullopt;
 }
 
 llvm::Value* emit_index(KernelBuilder& kernel, Scope& scope, const Dim& dim) {

@@ -20,6 +20,7 @@ struct Lanes {
   ir::DimLeaf variable{};  // of no name: no vectors
   unsigned width = 1;
   llvm::Value* mask = nullptr;  // <width x i1>: lanes that exist (a loop's tail); null: all
+  bool aligned = false;         // the variable is a multiple of width in lane 0
 };
 
 // A scope is a loop body, a guarded block or the kernel's entry. Code always goes before the

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <optional>
+#include <vector>
+
 #include "codegen_cpu/emitters.h"
+#include "codegen_cpu/scalars/index_emitter.h"
 #include "ir/error.h"
 #include "tests/codegen_cpu/expect_right.h"
 
@@ -101,6 +105,37 @@ TEST(IndexEmitter, DivisorsThatAreZeroInSomeLanes) {
     // 0 only in lanes behind the loop's end.
     EXPECT_EQ(difference_at(floor_div(dividend, j - columns), 0), "");
     EXPECT_EQ(difference_at(mod(dividend, j - columns) * max(s, j), 0), "");
+  }
+}
+
+// Lanes that begin with a multiple of their number do not leave a remainder's period amid a vector.
+TEST(LaneStride, OfRemaindersWhereLanesAreAligned) {
+  ir::SymbolTable symbols;
+  symbols.declare("n");
+  symbols.declare("s");
+  const Dim n = Dim::symbol("n"), s = Dim::symbol("s");
+  struct Case {
+    Dim dim;
+    std::optional<Dim> anywhere, aligned;
+  };
+  const std::vector<Case> cases{
+      {n, 1, 1},
+      {2 * n + mod(s, 64), 2, 2},
+      {mod(n, 64), std::nullopt, 1},
+      {floor_div(n, 16), std::nullopt, 0},
+      {3 * s * floor_div(n, 32) + 2 * mod(n, 32), std::nullopt, 2},
+      {s * mod(n, 48), std::nullopt, s},
+      {mod(n, 24), std::nullopt, std::nullopt},
+      {mod(n, s), std::nullopt, std::nullopt},
+      {mod(n + 1, 64), std::nullopt, std::nullopt},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.dim.to_string());
+    for (const bool aligned : {false, true}) {
+      Scope scope(nullptr, nullptr);
+      scope.set_lanes({.variable = n.leaf(), .width = 16, .aligned = aligned});
+      EXPECT_EQ(lane_stride(scope, one.dim, symbols), aligned ? one.aligned : one.anywhere);
+    }
   }
 }
 
