@@ -31,9 +31,11 @@ LIBRARIES = {library for _, libraries in LAYERS.values()
 SYSTEM = ("fmt/", "sys/", "linux/", "asm/", "arpa/", "net/", "netinet/")
 
 MAXIMUM_LINES = 600
-# It holds for scripts; .clang-format sees to C++, and prose in Markdown has no limit.
+# It holds for scripts and comments; .clang-format sees to the rest of C++, and Markdown has no
+# limit.
 MAXIMUM_COLUMNS = 100
 SCRIPTS = {".py", ".sh", ".cmake"}
+CPP = {".h", ".cpp", ".cu", ".cuh"}
 TEXT = {".h", ".hpp", ".cpp", ".c", ".def", ".py", ".sh", ".cmake", ".md", ".txt", ".json", ".test"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 NOTE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -101,12 +103,17 @@ def check_text(path, text, allowed_large):
 
 
 def check_columns(path, text):
-    """Lines of scripts that are too long; in code a literal counts as if it were empty."""
-    if path.suffix not in SCRIPTS and path.name != "CMakeLists.txt":
+    """Lines of scripts and comments that are too long; in code a literal counts as if it were
+    empty."""
+    script = path.suffix in SCRIPTS or path.name == "CMakeLists.txt"
+    if not script and path.suffix not in CPP:
         return
+    comment = "#" if script else "//"
     for number, line in enumerate(text.splitlines(), 1):
+        if not script and not line.lstrip().startswith(comment):
+            continue
         rest = URL.sub("", line)
-        if not line.lstrip().startswith("#"):
+        if not line.lstrip().startswith(comment):
             rest = LITERAL.sub('""', rest)
         if len(rest) > MAXIMUM_COLUMNS:
             yield number, f"{len(line)} columns, over {MAXIMUM_COLUMNS}"

@@ -125,12 +125,14 @@ class CheckTree(unittest.TestCase):
     def test_long_lines(self):
         words = "a " * 51
         for file, line in (("scripts/a.py", f"x = [{words}]"), ("scripts/a.sh", f"# '{words}'"),
-                           ("ir/CMakeLists.txt", f"set(dim.cpp {words})")):
+                           ("ir/CMakeLists.txt", f"set(dim.cpp {words})"),
+                           ("ir/a.h", f"  // '{words}'")):
             self.assertEqual(check({file: f"{line}\n"}),
                              [f"{file}:1: {len(line)} columns, over 100"])
         self.assertEqual(
             check({
                 "scripts/a.py": f"x = '{words}'\n# https://x.org/{'a' * 100}\n",
+                "ir/a.h": f"f({words});\n// https://x.org/{'a' * 100}\n",
                 "scripts/README.md": words}), [])
 
 
