@@ -1,5 +1,8 @@
 #include "passes/binding_writer.h"
 
+#include "ir/shapes/infer.h"
+#include "ir/shapes/shape_rules.h"
+
 namespace anydim::passes {
 
 using namespace ir;
@@ -62,6 +65,7 @@ ValueId BindingWriter::counted(const Dim& extent) {
 }
 
 ValueId BindingWriter::reshaped(ValueId value, std::vector<Dim> dims) {
+  if (all_constant(dims)) return emit(Op::reshape, {value}, {{"shape", constant_extents(dims)}});
   const ValueId target = shape(std::move(dims));
   return emit(Op::dyn_reshape, {value, target}, {{"zero_copies", std::int64_t{0}}});
 }

@@ -114,7 +114,8 @@ class Layout {
     std::set<ValueId> images;
     for (const Binding& binding : function_.body.bindings) {
       for (const ValueId result : binding.results) definitions.emplace(result, &binding);
-      if (binding.op != Op::matmul) continue;
+      if (binding.op != Op::matmul || function_.tensor_type(binding.results[0]).dtype != DType::I32)
+        continue;
       bool windows = false;
       ValueId value = binding.operands[1];
       for (auto found = definitions.find(value); found != definitions.end();
@@ -161,14 +162,21 @@ class Layout {
     return found == constants_.end() ? nullptr : &found->second;
   }
 
-  // Constants and reshapes of them, whose bytes are the same.
+  // Constants and reshapes of them, whose bytes are the same; and what is only converted of those.
   void note_constant(const Binding& binding) {
-    if (binding.op == Op::constant)
-      constants_.emplace(binding.results[0], tensor_attribute(binding, "value"));
-    else if (info(binding.op).has(traits::reshapes) && constant(binding.operands[0]) != nullptr)
-      constants_.emplace(binding.results[0], *constant(binding.operands[0]));
-    else if (is_widening(function_, binding) && constant(binding.operands[0]) != nullptr)
-      widened_.emplace(binding.results[0], binding.operands[0]);
+    if (!has_one_tensor(function_, binding)) return;
+    const ValueId result = binding.results[0];
+    if (binding.op == Op::constant) {
+      constants_.emplace(result, tensor_attribute(binding, "value"));
+    } else if (info(binding.op).has(traits::reshapes)) {
+      const auto narrow = narrow_.find(binding.operands[0]);
+      if (narrow != narrow_.end()) narrow_.emplace(result, Tensor(narrow->second));
+      else if (constant(binding.operands[0]) != nullptr)
+        constants_.emplace(result, Tensor(*constant(binding.operands[0])));
+    } else if (is_widening(function_, binding) && constant(binding.operands[0]) != nullptr) {
+      widened_.emplace(result, binding.operands[0]);
+      narrow_.emplace(result, *constant(binding.operands[0]));
+    }
   }
 
   // The value itself is a view from here on, or what is laid out where that is the model's order.
@@ -393,9 +401,13 @@ class Layout {
     const auto longer =
         std::ranges::count_if(whole, [](const Dim& dim) { return !dim.is_constant(1); });
     if (longer <= 1) return writer.reshaped(operand, ordered);
-    if (const Tensor* tensor = constant(operand); tensor != nullptr)
+    const auto turned = [&](const Tensor& tensor) {
       return writer.constant(
-          reordered(*tensor, constant_extents(whole), order, constant_extents(ordered)));
+          reordered(tensor, constant_extents(whole), order, constant_extents(ordered)));
+    };
+    if (const Tensor* tensor = constant(operand); tensor != nullptr) return turned(*tensor);
+    if (const auto narrow = narrow_.find(operand); narrow != narrow_.end())
+      return writer.cast(turned(narrow->second), function_.tensor_type(operand).dtype);
     const ValueId same_rank =
         whole.size() == dims(operand).size() ? operand : writer.reshaped(operand, whole);
     return writer.emit(Op::transpose, {same_rank}, {{"perm", integers(order)}});
@@ -541,7 +553,8 @@ class Layout {
   Replacements replacements_{function_};
   bool changed_ = false;
   std::map<ValueId, Tensor> constants_;
-  std::map<ValueId, ValueId> widened_;  // constants that are only converted
+  std::map<ValueId, ValueId> widened_;  // conversions of constants, and those
+  std::map<ValueId, Tensor> narrow_;    // what is converted, in the shape of the key
   std::map<ValueId, Laid> laid_;        // otherwise than in the model's order
   std::map<ValueId, Binding> moves_;    // that are as they were
   // Starts that turn what lies in the model's order, and those whose layout products, windows,

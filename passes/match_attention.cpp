@@ -15,9 +15,9 @@ namespace {
 ValueId without_cast(const PatternGraph& graph, ValueId value) {
   const Binding* found = graph.definition(value);
   if (found == nullptr) return value;
-  return is_widening(graph.function(), *found) || is_narrowing(graph.function(), *found)
-             ? found->operands[0]
-             : value;
+  const bool widens = is_widening(graph.function(), *found) &&
+                      is_float(graph.function().tensor_type(found->operands[0]).dtype);
+  return widens || is_narrowing(graph.function(), *found) ? found->operands[0] : value;
 }
 
 // A value without the numbers that it is multiplied and divided by; without conversions where

@@ -1,9 +1,11 @@
 #include "passes/separate_zero_points.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
 
+#include "ir/expand.h"
 #include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/rewrite.h"
@@ -26,6 +28,30 @@ struct Centred {
   ValueId zero = no_value;      // i32; no_value: none
   DType dtype{};
 };
+
+// What an operand has with more channels: its dims, and how many are added behind those of axis 1
+// of its integers.
+struct MoreChannels {
+  std::vector<Dim> dims;  // empty: there are no more
+  std::int64_t added = 0;
+};
+
+// A weight [M, C, ...] with channels of zeros behind its own.
+Tensor with_more_channels(const Tensor& weight, std::int64_t added) {
+  std::vector<std::int64_t> dims = weight.dims();
+  const std::int64_t rows = dims[0], width = weight.elements() / rows,
+                     wider = width / dims[1] * (dims[1] + added);
+  dims[1] += added;
+  Tensor result(weight.dtype(), dims);
+  const Tensor opened = weight.opened();
+  const auto from = opened.bytes();
+  const auto to = result.mutable_bytes();
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::ranges::copy(
+        from.subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width)),
+        to.begin() + row * wider);
+  return result;
+}
 
 bool is_pad(Op op) { return op == Op::pad || op == Op::dyn_pad; }
 bool is_window(const Binding& binding) {
@@ -139,17 +165,69 @@ class FunctionSeparation {
   static void scale_sums(BindingWriter& writer, ValueId sums, ValueId left, ValueId right,
                          ValueId result) {
     const ValueId scale = writer.emit(Op::mul, {left, right});
-    writer.emit(Op::mul, {writer.cast(sums, DType::F32), scale}, {}, result);
+    writer.emit(Op::mul, {sums, scale}, {}, result);
+  }
+
+  // A binding of which operands are made, with its type.
+  ValueId define(Binding binding, DType dtype, std::vector<Dim> dims, std::vector<Binding>& into) {
+    const ValueId value = function_.add_value(
+        function_.values[binding.operands[0]].name + "_turned", TensorType{dtype, std::move(dims)});
+    binding.results = {value};
+    definitions_.emplace(value, binding);
+    into.push_back(std::move(binding));
+    return value;
+  }
+
+  // A real operand behind a transpose as one that is made of turned integers; the value itself
+  // where it is none.
+  ValueId turned_before_real(ValueId value, std::vector<Binding>& into) {
+    const Binding* found = definition(value, Op::transpose);
+    if (found == nullptr) return value;
+    const Binding turn = *found;
+    const auto real = made_real(turn.operands[0]);
+    if (!real) return value;
+    const Centred made = *centred(real->centred);
+    const std::size_t rank = function_.tensor_type(value).rank();
+    for (const ValueId parameter : {made.zero, real->scale})
+      if (parameter != no_value && function_.tensor_type(parameter).rank() != rank &&
+          function_.tensor_type(parameter).rank() != 0)
+        return value;
+    const auto turned = [&](ValueId of) {
+      const TensorType type = function_.tensor_type(of);
+      if (type.rank() == 0) return of;
+      std::vector<Dim> dims;
+      for (const std::int64_t axis : integers_attribute(turn, "perm"))
+        dims.push_back(type.dims[static_cast<std::size_t>(axis)]);
+      Binding copy = turn;
+      copy.operands = {of};
+      return define(std::move(copy), type.dtype, std::move(dims), into);
+    };
+    const std::vector<Dim> dims = function_.tensor_type(value).dims;
+    const auto emit = [&](Op op, std::vector<ValueId> operands, Attributes attributes,
+                          DType dtype) {
+      return define({.op = op,
+                     .operands = std::move(operands),
+                     .attributes = std::move(attributes),
+                     .source = turn.source},
+                    dtype, dims, into);
+    };
+    ValueId integers = emit(Op::cast, {turned(made.integers)}, {{"to", DType::I32}}, DType::I32);
+    if (made.zero != no_value)
+      integers = emit(Op::sub, {integers, turned(made.zero)}, {}, DType::I32);
+    const ValueId exact = emit(Op::cast, {integers}, {{"to", DType::F32}}, DType::F32);
+    return emit(Op::mul, {exact, turned(real->scale)}, {}, DType::F32);
   }
 
   // A product of real operands as one of integers, times both scales; sums must fit i32.
-  bool make_integer(const Binding& product, std::vector<Binding>& into) {
-    const auto left = made_real(product.operands[0]), right = made_real(product.operands[1]);
-    if (!left || !right || !is_same_along(left->scale, 1) || !is_same_along(right->scale, 2))
-      return false;
+  bool make_integer(Binding product, std::vector<Binding>& into) {
     if (bounds(function_.tensor_type(product.operands[0]).dims.back(), function_.symbols).high >
         most_terms)
       return false;
+    const auto left = made_real(product.operands[0]);
+    if (!left || !is_same_along(left->scale, 1)) return false;
+    product.operands[1] = turned_before_real(product.operands[1], into);
+    const auto right = made_real(product.operands[1]);
+    if (!right || !is_same_along(right->scale, 2)) return false;
     BindingWriter writer(function_, into, product.source,
                          function_.values[product.results[0]].name);
     Binding integers{
@@ -157,7 +235,8 @@ class FunctionSeparation {
     integers.results = {writer.new_value()};
     const ValueId sums = integers.results[0];
     if (!separate(integers, into)) writer.push(std::move(integers));
-    scale_sums(writer, sums, left->scale, right->scale, product.results[0]);
+    scale_sums(writer, writer.cast(sums, DType::F32), left->scale, right->scale,
+               product.results[0]);
     changed_ = true;
     return true;
   }
@@ -206,14 +285,17 @@ class FunctionSeparation {
     return true;
   }
 
+  bool is_one_number(ValueId parameter) const {
+    return std::ranges::all_of(function_.tensor_type(parameter).dims,
+                               [](const Dim& dim) { return dim.is_constant(1); });
+  }
+
   // The number that all elements share; nullopt where they may differ.
   std::optional<ValueId> shared(ValueId parameter, BindingWriter& writer) const {
     if (parameter == no_value) return parameter;
-    const std::vector<Dim>& dims = function_.tensor_type(parameter).dims;
-    if (dims.empty()) return parameter;
-    for (const Dim& dim : dims)
-      if (!dim.is_constant(1)) return std::nullopt;
-    return writer.reshaped(parameter, {});
+    if (!is_one_number(parameter)) return std::nullopt;
+    return function_.tensor_type(parameter).rank() == 0 ? parameter
+                                                        : writer.reshaped(parameter, {});
   }
 
   // One number for each row of a weight, [M, 1], or for all; nullopt where others differ.
@@ -228,12 +310,20 @@ class FunctionSeparation {
   // The operand with its borders and views around the integers themselves, as `to`; what lies
   // behind a border is the zero point then.
   Centred made_first(const Moved& operand, ValueId zero, DType to, DType computed,
-                     BindingWriter& writer) const {
+                     BindingWriter& writer, const MoreChannels& more = {}) const {
     Centred first = operand.centred;
     first.zero = zero;
     shift(writer, first, to, to == DType::U8 ? offset : -offset);
     zero = first.zero;
     ValueId value = first.integers;
+    if (more.added > 0) {
+      std::vector<ValueId> operands{value};
+      if (zero != no_value) operands.push_back(writer.cast(zero, to));
+      value = writer.emit(Op::pad, std::move(operands),
+                          {{"before", std::vector<std::int64_t>{0}},
+                           {"after", std::vector<std::int64_t>{more.added}},
+                           {"axes", std::vector<std::int64_t>{1}}});
+    }
     // Windows are of the widened image, as those of other convolutions are of theirs.
     Centred made{.integers = no_value, .wide = no_value, .zero = zero, .dtype = to};
     if (zero != no_value) made.zero = writer.cast(zero, computed);
@@ -244,6 +334,10 @@ class FunctionSeparation {
     const auto widened = std::find_if(behind_borders, moves.end(), is_window);
     for (auto move = moves.begin(); move != moves.end(); ++move) {
       if (move == widened) made.wide = value = writer.cast(value, computed);
+      if (!more.dims.empty() && std::next(move) == moves.end()) {
+        value = writer.reshaped(value, more.dims);
+        break;
+      }
       move->operands[0] = value;
       if (is_pad(move->op) && zero != no_value) {
         move->operands.resize(std::max<std::size_t>(move->operands.size(), 2), no_value);
@@ -256,14 +350,33 @@ class FunctionSeparation {
     return made;
   }
 
+  // Whether the image [N, C, ...] becomes [N, K, P] by windows, with C outermost in K.
+  bool keeps_channels_outermost(const Moved& image, const Dim& channels) const {
+    const std::vector<Dim>& dims = function_.tensor_type(image.centred.integers).dims;
+    if (image.moves.size() < 2 || dims.size() < 3 || !(dims[1] == channels)) return false;
+    const Binding& last = image.moves.front();
+    return info(last.op).has(traits::reshapes) &&
+           function_.tensor_type(last.results[0]).rank() == 3 &&
+           function_.tensor_type(last.results[0]).dims[0] == dims[0] &&
+           std::all_of(image.moves.begin() + 1, image.moves.end(), [](const Binding& move) {
+             if (move.op == Op::transpose)
+               return integers_attribute(move, "perm")[0] == 0 &&
+                      integers_attribute(move, "perm")[1] == 1;
+             return (move.op == Op::pad || move.op == Op::windows) &&
+                    std::ranges::all_of(integers_attribute(move, "axes"),
+                                        [](std::int64_t axis) { return axis >= 2; });
+           });
+  }
+
   // A product of a weight [M, K] and an image [..., K, P], in i32 or of real numbers: a
   // convolution. The weight becomes i8 and the image u8, as processors multiply them once the
   // image's rows stand on the left (channels_last).
   bool make_integer_convolution(const Binding& product, std::vector<Binding>& into) {
-    const auto weight = moved(product.operands[0]), image = moved(product.operands[1]);
+    auto weight = moved(product.operands[0]);
+    const auto image = moved(product.operands[1]);
     if (!weight || !image || (weight->scale == no_value) != (image->scale == no_value))
       return false;
-    const std::vector<Dim>& rows = function_.tensor_type(product.operands[0]).dims;
+    const std::vector<Dim> rows = function_.tensor_type(product.operands[0]).dims;
     const std::size_t rank = function_.tensor_type(product.operands[1]).rank();
     if (rows.size() != 2 || rank < 3 || !is_among_them(weight->centred) ||
         !is_among_them(image->centred) ||
@@ -273,37 +386,124 @@ class FunctionSeparation {
         !(function_.tensor_type(weight->centred.integers).dims[0] == rows[0]) ||
         bounds(rows[1], function_.symbols).high > most_terms)
       return false;
-    // Four neighbours in the depth are multiplied at once. Where channels are no fours, as of an
-    // image's colours, sums that f32 holds exactly are f32's.
-    constexpr std::int64_t exact_terms = (std::int64_t{1} << 24) / (255 * 255);
-    const bool real = image->scale != no_value;
-    const std::vector<Dim>& weight_dims = function_.tensor_type(weight->centred.integers).dims;
-    DType computed = DType::I32;
-    if (divisor(weight_dims[1], function_.symbols) % 4 != 0) {
-      if (real) return false;
-      if (bounds(rows[1], function_.symbols).high <= exact_terms) computed = DType::F32;
-    }
     std::vector<Binding> made;
     BindingWriter writer(function_, made, product.source,
                          function_.values[product.results[0]].name);
+    // Four neighbours in the depth are multiplied at once, which of windows have to be channels:
+    // there are more of them, or sums are f32's, exact where the model's are integers.
+    constexpr std::int64_t exact_terms = (std::int64_t{1} << 24) / (255 * 255);
+    const bool real = image->scale != no_value;
+    const Dim channels = function_.tensor_type(weight->centred.integers).dims[1];
+    const std::int64_t count = channels.constant().value_or(0), missing = (4 - count % 4) % 4;
+    MoreChannels of_weight, of_image;
+    DType computed = DType::I32;
+    if (std::ranges::any_of(image->moves, is_window) &&
+        divisor(channels, function_.symbols) % 4 != 0) {
+      const Binding* stored = definition(weight->centred.integers, Op::constant);
+      if (count > 1 && stored != nullptr && tensor_attribute(*stored, "value").elements() > 0 &&
+          weight->moves.size() == 1 && keeps_channels_outermost(*image, channels)) {
+        // The image's are its zero point, so that nothing comes of the weight's.
+        const Tensor wider = with_more_channels(tensor_attribute(*stored, "value"), missing);
+        const Dim depth(wider.elements() / wider.dims()[0]);
+        weight->centred.integers = writer.constant(wider);
+        weight->centred.wide = writer.cast(weight->centred.integers, DType::I32);
+        of_weight.dims = {rows[0], depth};
+        of_image = {function_.tensor_type(product.operands[1]).dims, missing};
+        of_image.dims[1] = depth;
+      } else if (real || bounds(rows[1], function_.symbols).high <= exact_terms) {
+        computed = DType::F32;
+      }
+    }
     const auto weight_zero = by_rows(weight->centred.zero, rows[0], writer),
                weight_scale = by_rows(weight->scale, rows[0], writer),
                image_zero = shared(image->centred.zero, writer),
                image_scale = shared(image->scale, writer);
     if (!weight_zero || !weight_scale || !image_zero || !image_scale) return false;
-    const Centred left = made_first(*weight, *weight_zero, DType::I8, computed, writer),
-                  right = made_first(*image, *image_zero, DType::U8, computed, writer);
+    const Centred left = made_first(*weight, *weight_zero, DType::I8, computed, writer, of_weight),
+                  right = made_first(*image, *image_zero, DType::U8, computed, writer, of_image);
     const ValueId result = product.results[0];
     const bool sums_are_result = !real && computed == DType::I32;
     const ValueId sums = multiply(writer, left, right, rank, sums_are_result ? result : no_value);
-    if (real) scale_sums(writer, sums, *weight_scale, *image_scale, result);
+    if (real)
+      scale_sums(writer, computed == DType::F32 ? sums : writer.cast(sums, DType::F32),
+                 *weight_scale, *image_scale, result);
     else if (!sums_are_result) writer.emit(Op::cast, {sums}, {{"to", DType::I32}}, result);
     for (Binding& binding : made) into.push_back(std::move(binding));
     changed_ = true;
     return true;
   }
 
+  // The moves of the weight, done to a parameter of its channels; nullopt where that is no matter
+  // of dims of 1.
+  std::optional<ValueId> moved_with(const Moved& weight, ValueId parameter,
+                                    BindingWriter& writer) const {
+    if (const auto all = shared(parameter, writer)) return all;
+    if (function_.tensor_type(parameter).rank() !=
+        function_.tensor_type(weight.centred.integers).rank())
+      return std::nullopt;
+    for (auto move = weight.moves.rbegin(); move != weight.moves.rend(); ++move) {
+      if (move->op != Op::expand_dims) return std::nullopt;
+      parameter = writer.emit(Op::expand_dims, {parameter}, move->attributes);
+    }
+    return parameter;
+  }
+
+  // A sum over windows of real numbers, each times a weight: a convolution of channels each by
+  // itself (depthwise). Sums of the integers are f32's, which holds them exactly but for windows of
+  // more than 258 places.
+  bool make_integer_windows(const Binding& sum, std::vector<Binding>& into) {
+    const Binding* products = definition(sum.operands[0], Op::mul);
+    if (products == nullptr) return false;
+    for (const std::size_t side : {0U, 1U}) {
+      const auto image = moved(products->operands[side]),
+                 weight = moved(products->operands[1 - side]);
+      if (!image || !weight || image->scale == no_value || weight->scale == no_value ||
+          weight->centred.zero != no_value || !is_among_them(image->centred) ||
+          !std::ranges::any_of(image->moves, is_window))
+        continue;
+      const std::vector<Dim> all = function_.tensor_type(products->results[0]).dims;
+      const std::vector<Dim> of_weight = function_.tensor_type(products->operands[1 - side]).dims;
+      const std::vector<std::size_t> axes = normalised_axes(sum, all.size());
+      // What is summed of the weight is all that its windows multiply.
+      const std::size_t missing = all.size() - of_weight.size();
+      if (!std::ranges::all_of(axes, [&](std::size_t axis) {
+            return axis >= missing && of_weight[axis - missing] == all[axis];
+          }))
+        continue;
+      std::vector<Binding> made;
+      BindingWriter writer(function_, made, sum.source, function_.values[sum.results[0]].name);
+      const auto image_zero = shared(image->centred.zero, writer),
+                 image_scale = shared(image->scale, writer),
+                 weight_scale = moved_with(*weight, weight->scale, writer);
+      if (!image_zero || !image_scale || !weight_scale) continue;
+      const Centred integers =
+                        made_first(*image, *image_zero, image->centred.dtype, DType::I32, writer),
+                    factors =
+                        made_first(*weight, no_value, weight->centred.dtype, DType::I32, writer);
+      const std::int64_t keep = integer_attribute(sum, "keepdims");
+      std::vector<std::int64_t> from_end;
+      for (const std::size_t axis : axes)
+        from_end.push_back(static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(all.size()));
+      const Attributes summed{{"axes", from_end}, {"keepdims", keep}};
+      ValueId sums = writer.emit(Op::reduce_sum,
+                                 {writer.emit(Op::mul, {integers.wide, factors.wide})}, summed);
+      if (integers.zero != no_value) {
+        const ValueId of_factors = writer.emit(Op::reduce_sum, {factors.wide}, summed);
+        sums = writer.emit(Op::sub, {sums, writer.emit(Op::mul, {integers.zero, of_factors})});
+      }
+      ValueId scale = *weight_scale;
+      if (!is_one_number(weight->scale) && keep == 0)
+        scale = writer.emit(Op::squeeze, {scale}, {{"axes", from_end}});
+      scale_sums(writer, writer.cast(sums, DType::F32), *image_scale, scale, sum.results[0]);
+      for (Binding& binding : made) into.push_back(std::move(binding));
+      changed_ = true;
+      return true;
+    }
+    return false;
+  }
+
   bool separate(const Binding& product, std::vector<Binding>& into) {
+    if (product.op == Op::reduce_sum) return make_integer_windows(product, into);
     if (product.op != Op::matmul) return false;
     if (make_integer_convolution(product, into) || make_integer(product, into)) return true;
     std::optional<Centred> left = centred(product.operands[0]),

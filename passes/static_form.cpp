@@ -249,10 +249,23 @@ std::vector<Binding> as_progression(const RuleFacts& facts, const Binding& bindi
   return {arange, reshape};
 }
 
+// A conversion of a small quantised weight. Such weights stay as they are, which
+// separate_zero_points multiplies.
+bool widens_quantised(const RuleFacts& facts, const Binding& binding) {
+  if (binding.op != Op::cast) return false;
+  const Tensor* weight = facts.constants[binding.operands[0]];
+  if (weight == nullptr || !is_integer(weight->dtype()) || size_of(weight->dtype()) != 1 ||
+      weight->rank() < 2 || weight->elements() > folding_limit)
+    return false;
+  for (std::int64_t i = 1; i < weight->elements(); ++i)
+    if (weight->integer_at(i) != weight->integer_at(0)) return true;
+  return false;  // a zero point
+}
+
 std::optional<Binding> folded(const RuleFacts& facts, const Binding& binding) {
   const OpInfo& row = info(binding.op);
   if (binding.results.size() != 1 || binding.operands.empty() || row.has(traits::control) ||
-      binding.op == Op::check_shape || binding.op == Op::bind)
+      binding.op == Op::check_shape || binding.op == Op::bind || widens_quantised(facts, binding))
     return std::nullopt;
   const TensorType* type = tensor_of(facts, binding.results[0]);
   if (type == nullptr || !all_constant(type->dims) ||

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/expand.h"
 #include "passes/fusible.h"
 #include "passes/views.h"
 
@@ -92,6 +93,7 @@ bool ProducerTaker::may_take(const Members& members, std::size_t source, bool fe
   if (groups_[source] >= 0 || stays_outside(binding)) return false;
   // Products pack what windows lie over, reductions read it again for each place of a window.
   if (!feeds_product && borders_with_elements(binding) && is_read_often(binding)) return false;
+  if (binding.op == Op::pad && slide_elsewhere(binding)) return false;
   if (is_free(block_.function(), binding)) return true;
   if (products_.makes_weight_real(block_.graph(), binding)) return true;
   if (feeds_product && is_rounded_when_read(members, binding)) return true;
@@ -110,6 +112,27 @@ bool ProducerTaker::is_read_often(const Binding& binding) const {
       return is_free(block_.function(), reader) && is_read_often(reader);
     });
   });
+}
+
+// Whether windows lie over the padded tensor that slide along other axes alone: each has the border
+// inside, so that no place of it would be read without a question.
+bool ProducerTaker::slide_elsewhere(const Binding& pad) const {
+  const std::size_t rank = block_.function().tensor_type(pad.results[0]).rank();
+  const std::vector<std::size_t> padded = normalised_axes(pad, rank);
+  std::vector<std::size_t> open = block_.graph().users(pad.results[0]);
+  while (!open.empty()) {
+    const Binding& user = block_.binding(open.back());
+    open.pop_back();
+    if (user.op == Op::windows)
+      return std::ranges::none_of(normalised_axes(user, rank), [&](std::size_t axis) {
+        return std::ranges::find(padded, axis) != padded.end();
+      });
+    if (user.op == Op::pad || is_widening(block_.function(), user)) {
+      const auto& users = block_.graph().users(user.results[0]);
+      open.insert(open.end(), users.begin(), users.end());
+    }
+  }
+  return false;
 }
 
 // A conversion of what lies in memory anyway (a decoder's keys of earlier tokens) costs attention

@@ -163,6 +163,7 @@ void import_relative_position_bias(Node& node);
 void import_quantised_attention(Node& node);
 template <ir::Op op>
 void import_quantised_binary(Node& node);
+void import_quantised_average_pool(Node& node);
 void import_quantised_concat(Node& node);
 void import_quantised_gemm(Node& node);
 void import_quantised_global_average_pool(Node& node);

@@ -101,16 +101,18 @@ void import_max_pool(Node& node) {
     node.output(1, positions_of_largest(node, windows, x, moved, column_major));
 }
 
-void import_average_pool(Node& node) {
-  const Windows windows = pooling_windows(node, 10);
-  const bool padding_counts = node.opset() >= 7 && node.flag("count_include_pad", false);
-  const ValueId moved = windows.over(windows.padded(node.operand(0)));
-  if (!windows.pads() || (padding_counts && windows.extra().all(0))) {
-    node.output(0, reduced(node, Op::reduce_mean, moved, windows.window_axes()));
-    return;
-  }
+ValueId means_of_windows(Node& node, ValueId x, const Windows& windows, bool padding_counts) {
+  const ValueId moved = windows.over(windows.padded(x));
+  if (!windows.pads() || (padding_counts && windows.extra().all(0)))
+    return reduced(node, Op::reduce_mean, moved, windows.window_axes());
   const ValueId sum = reduced(node, Op::reduce_sum, moved, windows.window_axes());
-  node.output(0, node.emit(Op::div, {sum, windows.elements(node.dtype(), padding_counts)}));
+  return node.emit(Op::div, {sum, windows.elements(node.dtype(x), padding_counts)});
+}
+
+void import_average_pool(Node& node) {
+  const bool padding_counts = node.opset() >= 7 && node.flag("count_include_pad", false);
+  node.output(0,
+              means_of_windows(node, node.operand(0), pooling_windows(node, 10), padding_counts));
 }
 
 namespace {

@@ -2,8 +2,12 @@
 // computed, quantised again.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/quantisation.h"
+#include "frontends/onnx/window.h"
 
 namespace anydim::frontends {
 
@@ -75,6 +79,24 @@ void import_quantised_concat(Node& node) {
 void import_quantised_where(Node& node) {
   quantise(node, node.emit(Op::where, {node.operand(0), made_real(node, 1), made_real(node, 4)}), 7,
            node.dtype(node.operand(1)));
+}
+
+void import_quantised_average_pool(Node& node) {
+  ValueId x = made_real(node, 0);
+  const bool last = node.flag("channels_last", false);
+  std::vector<std::int64_t> order(node.rank(x));
+  std::iota(order.begin(), order.end(), 0);
+  if (last && order.size() > 2) {
+    std::rotate(order.begin() + 1, order.end() - 1, order.end());
+    x = node.emit(Op::transpose, {x}, {{"perm", order}});
+    std::iota(order.begin(), order.end(), 0);
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  }
+  Windows windows(node, x, Windows::kernel_attribute(node, x));
+  if (node.flag("ceil_mode", false)) windows.round_up();
+  ValueId mean = means_of_windows(node, x, windows, node.flag("count_include_pad", false));
+  if (last) mean = node.emit(Op::transpose, {mean}, {{"perm", order}});
+  quantise(node, mean, 3, node.dtype());
 }
 
 void import_quantised_global_average_pool(Node& node) {

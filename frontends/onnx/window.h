@@ -98,4 +98,9 @@ class Windows {
   Sizes before_, after_, extra_;
 };
 
+// The mean of each window over x [N, C, ...]: [N, C, places of windows...]. What lies in its
+// padding is left out, or a 0 where padding counts.
+ir::ValueId means_of_windows(Node& node, ir::ValueId x, const Windows& windows,
+                             bool padding_counts);
+
 }  // namespace anydim::frontends

@@ -67,6 +67,28 @@ void add_quantised_cases(std::vector<ValueCase>& cases) {
       bytes({2, 3}, {0, 110, 20, 62, 0, 98}));
   std::vector<std::int64_t> picture;
   for (std::int64_t i = 0; i < 12; ++i) picture.push_back((i * 37 + 11) % 256);
+  add("QLinearAveragePool",
+      {{bytes({1, 1, 3, 4}, picture)}, scale(0.5), zero(120), scale(0.25), zero(100)},
+      bytes({1, 1, 3, 2}, {0, 67, 104, 87, 144, 127}), [](NodeBuilder& node) {
+        node.integers("kernel_shape", {2, 3})
+            .integers("pads", {1, 0, 0, 1})
+            .integers("strides", {1, 2});
+      });
+  add("QLinearAveragePool",
+      {{bytes({1, 1, 3, 4}, picture)}, scale(0.5), zero(120), scale(0.25), zero(100)},
+      bytes({1, 1, 2, 3}, {46, 46, 101, 85, 181, 68}), [](NodeBuilder& node) {
+        node.integers("kernel_shape", {2, 2}).integers("pads", {1, 1, 1, 1});
+        node.integers("strides", {2, 2}).integer("count_include_pad", 1);
+      });
+  add("QLinearAveragePool",
+      {{bytes({1, 3, 2, 2}, picture)}, scale(0.5), zero(120), scale(0.25), zero(100)},
+      bytes({1, 2, 2, 2}, {30, 104, 178, 0, 70, 144, 218, 36}),
+      [](NodeBuilder& node) { node.integers("kernel_shape", {2, 1}).integer("channels_last", 1); });
+  add("QLinearAveragePool",
+      {{bytes({1, 1, 3, 4}, picture)}, scale(0.5), zero(120), scale(0.25), zero(100)},
+      bytes({1, 1, 2, 2}, {67, 87, 0, 147}), [](NodeBuilder& node) {
+        node.integers("kernel_shape", {2, 2}).integers("strides", {2, 2}).integer("ceil_mode", 1);
+      });
   add("QLinearGlobalAveragePool",
       {{bytes({1, 2, 2, 3}, picture)}, scale(0.5), zero(120), scale(0.25), zero(100)},
       bytes({1, 2, 1, 1}, {67, 84}));
