@@ -18,6 +18,7 @@
 #include "passes/hide_rows.h"
 #include "passes/infer_types.h"
 #include "passes/insert_checks.h"
+#include "passes/keep_quantised.h"
 #include "passes/literal_shapes.h"
 #include "passes/lower_precision.h"
 #include "passes/merge_products.h"

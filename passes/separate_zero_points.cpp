@@ -1,13 +1,13 @@
 #include "passes/separate_zero_points.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <vector>
 
 #include "ir/expand.h"
 #include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
+#include "passes/quantised_values.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
 
@@ -21,13 +21,8 @@ constexpr std::int64_t offset = 128;  // between u8 and i8
 // A sum of more terms may not fit i32.
 constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
 
-// An operand: integers, as i32, less a zero point.
-struct Centred {
-  ValueId integers = no_value;  // u8 or i8
-  ValueId wide = no_value;      // the same as i32
-  ValueId zero = no_value;      // i32; no_value: none
-  DType dtype{};
-};
+using Centred = QuantisedValues::Centred;
+using Real = QuantisedValues::Real;
 
 // What an operand has with more channels: its dims, and how many are added behind those of axis 1
 // of its integers.
@@ -60,7 +55,7 @@ bool is_window(const Binding& binding) {
 
 class FunctionSeparation {
  public:
-  explicit FunctionSeparation(Function& function) : function_(function) {}
+  explicit FunctionSeparation(Function& function) : function_(function), values_(function) {}
 
   bool run() {
     separate(function_.body);
@@ -72,37 +67,10 @@ class FunctionSeparation {
     std::vector<Binding> result;
     for (Binding& binding : block.bindings) {
       for (Block& nested : binding.blocks) separate(nested);
-      if (binding.op == Op::constant || binding.op == Op::cast || binding.op == Op::sub ||
-          binding.op == Op::mul || is_view(binding.op) || is_pad(binding.op))
-        for (const ValueId made : binding.results) definitions_.emplace(made, binding);
+      values_.note(binding);
       if (!separate(binding, result)) result.push_back(std::move(binding));
     }
     block.bindings = std::move(result);
-  }
-
-  const Binding* definition(ValueId value, Op op) const {
-    const auto found = definitions_.find(value);
-    return found != definitions_.end() && found->second.op == op ? &found->second : nullptr;
-  }
-
-  std::optional<Centred> centred(ValueId value) const {
-    if (function_.tensor_type(value).dtype != DType::I32 || function_.tensor_type(value).rank() < 2)
-      return std::nullopt;
-    Centred result;
-    result.wide = value;
-    if (const Binding* difference = definition(value, Op::sub)) {
-      result.wide = difference->operands[0];
-      result.zero = difference->operands[1];
-      // The difference may be larger than either side.
-      if (function_.tensor_type(result.wide).dims != function_.tensor_type(value).dims)
-        return std::nullopt;
-    }
-    const Binding* widening = definition(result.wide, Op::cast);
-    if (widening == nullptr) return std::nullopt;
-    result.integers = widening->operands[0];
-    result.dtype = function_.tensor_type(result.integers).dtype;
-    if (result.dtype != DType::U8 && result.dtype != DType::I8) return std::nullopt;
-    return result;
   }
 
   // Whether the zero point is one number along the axis, counted from the end.
@@ -112,54 +80,18 @@ class FunctionSeparation {
     return dims.size() < from_end || dims[dims.size() - from_end].is_constant(1);
   }
 
-  // Whether all elements are known to be `number`.
-  bool is_constant(ValueId value, std::int64_t number) const {
-    const auto found = definitions_.find(value);
-    if (found == definitions_.end()) return false;
-    const Binding& binding = found->second;
-    if (binding.op == Op::sub || binding.op == Op::mul) return false;
-    if (binding.op != Op::constant) {
-      const DType from = function_.tensor_type(binding.operands[0]).dtype,
-                  to = function_.tensor_type(value).dtype;
-      return is_integer(from) && (from == to || size_of(from) < size_of(to)) &&
-             is_constant(binding.operands[0], number);
-    }
-    const Tensor& tensor = tensor_attribute(binding, "value");
-    for (std::int64_t i = 0; i < tensor.elements(); ++i)
-      if (tensor.real_at(i) != static_cast<double>(number)) return false;
-    return true;
-  }
-
   // The operand as integers of `to`, the other 8-bit dtype, `by` more than they were.
   void shift(BindingWriter& writer, Centred& operand, DType to, std::int64_t by) const {
     if (operand.dtype == to) {
-      if (operand.zero != no_value && is_constant(operand.zero, 0)) operand.zero = no_value;
+      if (operand.zero != no_value && values_.number(operand.zero) == 0) operand.zero = no_value;
       return;
     }
     const ValueId number = writer.number(DType::I32, static_cast<double>(by));
     operand.integers = writer.cast(writer.emit(Op::add, {operand.wide, number}), to);
     operand.wide = writer.cast(operand.integers, DType::I32);
     if (operand.zero == no_value) operand.zero = number;
-    else if (is_constant(operand.zero, -by)) operand.zero = no_value;
+    else if (values_.number(operand.zero) == -by) operand.zero = no_value;
     else operand.zero = writer.emit(Op::add, {operand.zero, number});
-  }
-
-  // An operand made real: integers less a zero point, as f32, times a scale.
-  struct Real {
-    ValueId centred = no_value;
-    ValueId scale = no_value;
-  };
-  std::optional<Real> made_real(ValueId value) const {
-    const Binding* scaled = definition(value, Op::mul);
-    if (scaled == nullptr || function_.tensor_type(value).dtype != DType::F32) return std::nullopt;
-    for (const std::size_t side : {0U, 1U}) {
-      const Binding* real = definition(scaled->operands[side], Op::cast);
-      if (real == nullptr ||
-          function_.tensor_type(real->results[0]).dims != function_.tensor_type(value).dims)
-        continue;
-      if (centred(real->operands[0])) return Real{real->operands[0], scaled->operands[1 - side]};
-    }
-    return std::nullopt;
   }
 
   static void scale_sums(BindingWriter& writer, ValueId sums, ValueId left, ValueId right,
@@ -173,7 +105,7 @@ class FunctionSeparation {
     const ValueId value = function_.add_value(
         function_.values[binding.operands[0]].name + "_turned", TensorType{dtype, std::move(dims)});
     binding.results = {value};
-    definitions_.emplace(value, binding);
+    values_.note(binding);
     into.push_back(std::move(binding));
     return value;
   }
@@ -181,12 +113,12 @@ class FunctionSeparation {
   // A real operand behind a transpose as one that is made of turned integers; the value itself
   // where it is none.
   ValueId turned_before_real(ValueId value, std::vector<Binding>& into) {
-    const Binding* found = definition(value, Op::transpose);
+    const Binding* found = values_.definition(value, Op::transpose);
     if (found == nullptr) return value;
     const Binding turn = *found;
-    const auto real = made_real(turn.operands[0]);
+    const auto real = values_.made_real(turn.operands[0]);
     if (!real) return value;
-    const Centred made = *centred(real->centred);
+    const Centred made = *values_.centred(real->centred);
     const std::size_t rank = function_.tensor_type(value).rank();
     for (const ValueId parameter : {made.zero, real->scale})
       if (parameter != no_value && function_.tensor_type(parameter).rank() != rank &&
@@ -223,10 +155,10 @@ class FunctionSeparation {
     if (bounds(function_.tensor_type(product.operands[0]).dims.back(), function_.symbols).high >
         most_terms)
       return false;
-    const auto left = made_real(product.operands[0]);
+    const auto left = values_.made_real(product.operands[0]);
     if (!left || !is_same_along(left->scale, 1)) return false;
     product.operands[1] = turned_before_real(product.operands[1], into);
-    const auto right = made_real(product.operands[1]);
+    const auto right = values_.made_real(product.operands[1]);
     if (!right || !is_same_along(right->scale, 2)) return false;
     BindingWriter writer(function_, into, product.source,
                          function_.values[product.results[0]].name);
@@ -251,20 +183,20 @@ class FunctionSeparation {
   std::optional<Moved> moved(ValueId value) const {
     Moved found;
     for (;; value = found.moves.back().operands[0]) {
-      const auto move = definitions_.find(value);
-      if (move == definitions_.end()) return std::nullopt;
-      const Binding& binding = move->second;
+      const Binding* move = values_.definition(value);
+      if (move == nullptr) return std::nullopt;
+      const Binding& binding = *move;
       const bool border =
           is_pad(binding.op) && (binding.operands.size() < 2 || binding.operands[1] == no_value ||
-                                 is_constant(binding.operands[1], 0));
+                                 values_.number(binding.operands[1]) == 0);
       if (!border && (!is_view(binding.op) || binding.results.size() != 1)) break;
       found.moves.push_back(binding);
     }
-    if (const auto real = made_real(value)) {
+    if (const auto real = values_.made_real(value)) {
       found.scale = real->scale;
       value = real->centred;
     }
-    const auto centre = centred(value);
+    const auto centre = values_.centred(value);
     if (!centre) return std::nullopt;
     found.centred = *centre;
     return found;
@@ -273,12 +205,12 @@ class FunctionSeparation {
   // Whether the zero point is one of the numbers that the integers may be.
   bool is_among_them(const Centred& operand) const {
     if (operand.zero == no_value) return true;
-    const auto found = definitions_.find(operand.zero);
-    if (found == definitions_.end()) return false;
-    if (found->second.op == Op::cast)
-      return function_.tensor_type(found->second.operands[0]).dtype == operand.dtype;
-    if (found->second.op != Op::constant) return false;
-    const Tensor& tensor = tensor_attribute(found->second, "value");
+    const Binding* found = values_.definition(operand.zero);
+    if (found == nullptr) return false;
+    if (found->op == Op::cast)
+      return function_.tensor_type(found->operands[0]).dtype == operand.dtype;
+    if (found->op != Op::constant) return false;
+    const Tensor& tensor = tensor_attribute(*found, "value");
     const std::int64_t least = operand.dtype == DType::U8 ? 0 : -offset;
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
       if (tensor.integer_at(i) < least || tensor.integer_at(i) > least + 255) return false;
@@ -399,7 +331,7 @@ class FunctionSeparation {
     DType computed = DType::I32;
     if (std::ranges::any_of(image->moves, is_window) &&
         divisor(channels, function_.symbols) % 4 != 0) {
-      const Binding* stored = definition(weight->centred.integers, Op::constant);
+      const Binding* stored = values_.definition(weight->centred.integers, Op::constant);
       if (count > 1 && stored != nullptr && tensor_attribute(*stored, "value").elements() > 0 &&
           weight->moves.size() == 1 && keeps_channels_outermost(*image, channels)) {
         // The image's are its zero point, so that nothing comes of the weight's.
@@ -452,7 +384,7 @@ class FunctionSeparation {
   // itself (depthwise). Sums of the integers are f32's, which holds them exactly but for windows of
   // more than 258 places.
   bool make_integer_windows(const Binding& sum, std::vector<Binding>& into) {
-    const Binding* products = definition(sum.operands[0], Op::mul);
+    const Binding* products = values_.definition(sum.operands[0], Op::mul);
     if (products == nullptr) return false;
     for (const std::size_t side : {0U, 1U}) {
       const auto image = moved(products->operands[side]),
@@ -506,8 +438,8 @@ class FunctionSeparation {
     if (product.op == Op::reduce_sum) return make_integer_windows(product, into);
     if (product.op != Op::matmul) return false;
     if (make_integer_convolution(product, into) || make_integer(product, into)) return true;
-    std::optional<Centred> left = centred(product.operands[0]),
-                           right = centred(product.operands[1]);
+    std::optional<Centred> left = values_.centred(product.operands[0]),
+                           right = values_.centred(product.operands[1]);
     if (!left || !right || !is_same_along(left->zero, 1) || !is_same_along(right->zero, 2))
       return false;
     const bool plain = left->zero == no_value && right->zero == no_value;
@@ -551,7 +483,7 @@ class FunctionSeparation {
   }
 
   Function& function_;
-  std::map<ValueId, Binding> definitions_;  // of what operands and zero points are made with
+  QuantisedValues values_;
   bool changed_ = false;
 };
 

@@ -1,0 +1,234 @@
+#include "passes/keep_quantised.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "ir/expand.h"
+#include "ir/shapes/infer.h"
+#include "passes/binding_writer.h"
+#include "passes/quantised_values.h"
+#include "passes/rewrite.h"
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+class FunctionKeeping {
+ public:
+  explicit FunctionKeeping(Function& function)
+      : function_(function), values_(function), replacements_(function) {}
+
+  bool run() {
+    keep(function_.body);
+    replacements_.apply(function_);
+    return changed_;
+  }
+
+ private:
+  void keep(Block& block) {
+    std::vector<Binding> result;
+    for (Binding& binding : block.bindings) {
+      for (Block& nested : binding.blocks) keep(nested);
+      if (keep(binding, result)) continue;
+      values_.note(binding);
+      result.push_back(std::move(binding));
+    }
+    block.bindings = std::move(result);
+  }
+
+  bool keep(const Binding& binding, std::vector<Binding>& into) {
+    if (binding.op == Op::reduce_max) return choose_integers(binding, into);
+    return binding.op == Op::cast && is_quantised_again(binding, into);
+  }
+
+  // Integers of one scale and zero point, made real and moved.
+  struct Moved {
+    std::vector<Binding> moves;  // the last that is done first
+    QuantisedValues::Centred made;
+    ValueId centred = no_value, scale = no_value;
+  };
+
+  // `borders`: constant ones are moves too.
+  std::optional<Moved> moved(ValueId value, bool borders) const {
+    Moved found;
+    for (;; value = found.moves.back().operands[0]) {
+      const Binding* move = values_.definition(value);
+      if (move == nullptr) return std::nullopt;
+      const bool border = borders && move->op == Op::pad;
+      if (!border && (!is_view(move->op) || move->results.size() != 1)) break;
+      found.moves.push_back(*move);
+    }
+    const auto real = values_.made_real(value);
+    if (!real) return std::nullopt;
+    found.made = *values_.centred(real->centred);
+    found.centred = real->centred;
+    found.scale = real->scale;
+    if (!is_one_number(found.scale) ||
+        (found.made.zero != no_value && !is_one_number(found.made.zero)))
+      return std::nullopt;
+    return found;
+  }
+
+  bool is_one_number(ValueId value) const {
+    return std::ranges::all_of(function_.tensor_type(value).dims,
+                               [](const Dim& dim) { return dim.is_constant(1); });
+  }
+
+  bool are_same(ValueId a, ValueId b) const {
+    if (a == b) return true;
+    const auto number = values_.number(a);
+    return number && number == values_.number(b);
+  }
+
+  // The moves done to the integers; the last gives `result` where that names a value.
+  ValueId done(const Moved& of, ValueId fill, ValueId result, BindingWriter& writer) const {
+    ValueId value = of.made.integers;
+    for (auto move = of.moves.rbegin(); move != of.moves.rend(); ++move) {
+      Binding copy = *move;
+      copy.operands[0] = value;
+      if (copy.op == Op::pad) {
+        copy.operands.resize(1);
+        copy.operands.push_back(fill);
+      }
+      const bool last = std::next(move) == of.moves.rend();
+      copy.results = {value = last && result != no_value ? result : writer.new_value()};
+      writer.push(std::move(copy));
+    }
+    return value;
+  }
+
+  // Whether every window over a border of the least number has an element beside it.
+  bool border_is_never_chosen(const std::vector<Binding>& moves) const {
+    for (auto move = moves.begin(); move != moves.end(); ++move) {
+      if (move->op != Op::pad) continue;
+      if (string_attribute(*move, "mode") != "constant" || move->operands.size() < 2 ||
+          values_.number(move->operands[1]) != -std::numeric_limits<double>::infinity() ||
+          move == moves.begin() || std::prev(move)->op != Op::windows)
+        return false;
+      const Binding& windows = *std::prev(move);
+      const std::vector<Dim>& dims = function_.tensor_type(move->operands[0]).dims;
+      const auto& before = integers_attribute(*move, "before");
+      const auto& after = integers_attribute(*move, "after");
+      const auto& sizes = integers_attribute(windows, "sizes");
+      const auto dilations = integers_or_ones(windows, "dilations", sizes.size());
+      const std::vector<std::size_t> padded = normalised_axes(*move, dims.size()),
+                                     slid = normalised_axes(windows, dims.size());
+      for (std::size_t i = 0; i < padded.size(); ++i) {
+        if (before[i] == 0 && after[i] == 0) continue;
+        const auto at = std::ranges::find(slid, padded[i]);
+        if (at == slid.end()) return false;
+        const auto w = static_cast<std::size_t>(at - slid.begin());
+        const bool some = bounds(dims[padded[i]], function_.symbols).low >= 1;
+        if (dilations[w] != 1 || before[i] < 0 || after[i] < 0 || before[i] >= sizes[w] ||
+            after[i] >= sizes[w] || (!some && before[i] + after[i] >= sizes[w]))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  // A largest element of real numbers is that of the largest integer, as its scale is above 0.
+  bool choose_integers(const Binding& largest, std::vector<Binding>& into) {
+    const auto from = moved(largest.operands[0], true);
+    if (!from) return false;
+    const auto scale = values_.number(from->scale);
+    if (!scale || !(*scale > 0) || !std::isfinite(*scale) || !border_is_never_chosen(from->moves))
+      return false;
+    BindingWriter writer(function_, into, largest.source,
+                         function_.values[largest.results[0]].name);
+    const ValueId lowest =
+        writer.number(from->made.dtype, from->made.dtype == DType::U8 ? 0 : -128);
+    const std::vector<Dim> dims = function_.tensor_type(largest.results[0]).dims;
+    // Of a type, as what is made of the result reads how it is made.
+    const auto emit = [&](Op op, std::vector<ValueId> operands, const Attributes& attributes,
+                          DType dtype, ValueId result = no_value) {
+      if (result == no_value) {
+        result = writer.new_value();
+        function_.values[result].type = TensorType{dtype, dims};
+      }
+      Binding binding{.op = op,
+                      .operands = std::move(operands),
+                      .results = {result},
+                      .attributes = attributes,
+                      .source = largest.source};
+      values_.note(binding);
+      writer.push(std::move(binding));
+      return result;
+    };
+    ValueId value = emit(Op::reduce_max, {done(*from, lowest, no_value, writer)},
+                         largest.attributes, from->made.dtype);
+    value = emit(Op::cast, {value}, {{"to", DType::I32}}, DType::I32);
+    if (from->made.zero != no_value)
+      value = emit(Op::sub, {value, from->made.zero}, {}, DType::I32);
+    value = emit(Op::cast, {value}, {{"to", DType::F32}}, DType::F32);
+    emit(Op::mul, {value, from->scale}, {}, DType::F32, largest.results[0]);
+    changed_ = true;
+    return true;
+  }
+
+  // x / scale, rounded, and the zero point, as 8 bits: of integers times that scale, moved, they
+  // are those integers.
+  bool is_quantised_again(const Binding& rounded, std::vector<Binding>& into) {
+    const DType to = function_.tensor_type(rounded.results[0]).dtype;
+    ValueId zero = no_value, value = rounded.operands[0];
+    if (const Binding* shifted = values_.definition(value, Op::add)) {
+      value = shifted->operands[0];
+      zero = shifted->operands[1];
+    }
+    const Binding* round = values_.definition(value, Op::round);
+    if (round == nullptr) return false;
+    const Binding* scaled = values_.definition(round->operands[0], Op::div);
+    if (scaled == nullptr || function_.tensor_type(scaled->results[0]).dims !=
+                                 function_.tensor_type(scaled->operands[0]).dims)
+      return false;
+    const auto from = moved(scaled->operands[0], false);
+    if (!from || from->made.dtype != to || !are_same(from->scale, scaled->operands[1]) ||
+        !is_same_zero(from->made.zero, zero))
+      return false;
+    const auto scale = values_.number(from->scale);
+    if (!scale || !std::isnormal(*scale) || !std::isnormal(static_cast<float>(*scale * 255)))
+      return false;
+    if (from->moves.empty()) {
+      replacements_.replace(rounded.results[0], from->made.integers);
+    } else {
+      BindingWriter writer(function_, into, rounded.source,
+                           function_.values[rounded.results[0]].name);
+      done(*from, no_value, rounded.results[0], writer);
+    }
+    changed_ = true;
+    return true;
+  }
+
+  // A zero point that is subtracted, i32, and one that is added, f32.
+  bool is_same_zero(ValueId subtracted, ValueId added) const {
+    const auto number = [&](ValueId zero) {
+      return zero == no_value ? std::optional<double>(0) : values_.number(zero);
+    };
+    return number(subtracted) && number(subtracted) == number(added);
+  }
+
+  Function& function_;
+  QuantisedValues values_;
+  Replacements replacements_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void keep_quantised(Module& module, PassContext&) {
+  bool changed = false;
+  for (Function& function : module.functions) {
+    if (!FunctionKeeping(function).run()) continue;
+    drop_dead(function);
+    changed = true;
+  }
+  if (changed) infer_types(module);
+}
+
+}  // namespace anydim::passes
