@@ -22,15 +22,26 @@ namespace {
 class FunctionKeeping {
  public:
   explicit FunctionKeeping(Function& function)
-      : function_(function), values_(function), replacements_(function) {}
+      : function_(function), values_(function), replacements_(function),
+        readers_(function.values.size()) {}
 
   bool run() {
+    count_readers(function_.body);
     keep(function_.body);
     replacements_.apply(function_);
     return changed_;
   }
 
  private:
+  void count_readers(const Block& block) {
+    for (const Binding& binding : block.bindings) {
+      for (const ValueId operand : binding.operands)
+        if (operand != no_value) ++readers_[operand];
+      for (const Block& nested : binding.blocks) count_readers(nested);
+    }
+    for (const ValueId result : block.results) ++readers_[result];
+  }
+
   void keep(Block& block) {
     std::vector<Binding> result;
     for (Binding& binding : block.bindings) {
@@ -44,7 +55,7 @@ class FunctionKeeping {
 
   bool keep(const Binding& binding, std::vector<Binding>& into) {
     if (binding.op == Op::reduce_max) return choose_integers(binding, into);
-    return binding.op == Op::cast && is_quantised_again(binding, into);
+    return binding.op == Op::cast && quantise(binding, into);
   }
 
   // Integers of one scale and zero point, made real and moved.
@@ -172,37 +183,74 @@ class FunctionKeeping {
     return true;
   }
 
-  // x / scale, rounded, and the zero point, as 8 bits: of integers times that scale, moved, they
-  // are those integers.
-  bool is_quantised_again(const Binding& rounded, std::vector<Binding>& into) {
-    const DType to = function_.tensor_type(rounded.results[0]).dtype;
-    ValueId zero = no_value, value = rounded.operands[0];
+  // x / scale, rounded, and the zero point where there is one, as 8 bits.
+  struct Quantisation {
+    ValueId x = no_value, scale = no_value;
+    ValueId zero = no_value;  // f32
+    DType to{};
+  };
+  std::optional<Quantisation> quantisation(const Binding& rounded) const {
+    Quantisation found{.to = function_.tensor_type(rounded.results[0]).dtype};
+    if (found.to != DType::U8 && found.to != DType::I8) return std::nullopt;
+    ValueId value = rounded.operands[0];
     if (const Binding* shifted = values_.definition(value, Op::add)) {
       value = shifted->operands[0];
-      zero = shifted->operands[1];
+      found.zero = shifted->operands[1];
     }
     const Binding* round = values_.definition(value, Op::round);
-    if (round == nullptr) return false;
-    const Binding* scaled = values_.definition(round->operands[0], Op::div);
-    if (scaled == nullptr || function_.tensor_type(scaled->results[0]).dims !=
-                                 function_.tensor_type(scaled->operands[0]).dims)
-      return false;
-    const auto from = moved(scaled->operands[0], false);
-    if (!from || from->made.dtype != to || !are_same(from->scale, scaled->operands[1]) ||
-        !is_same_zero(from->made.zero, zero))
-      return false;
-    const auto scale = values_.number(from->scale);
-    if (!scale || !std::isnormal(*scale) || !std::isnormal(static_cast<float>(*scale * 255)))
-      return false;
-    if (from->moves.empty()) {
-      replacements_.replace(rounded.results[0], from->made.integers);
-    } else {
-      BindingWriter writer(function_, into, rounded.source,
-                           function_.values[rounded.results[0]].name);
-      done(*from, no_value, rounded.results[0], writer);
+    const Binding* scaled =
+        round == nullptr ? nullptr : values_.definition(round->operands[0], Op::div);
+    if (scaled == nullptr) return std::nullopt;
+    found.x = scaled->operands[0];
+    found.scale = scaled->operands[1];
+    if (!is_one_number(found.scale) || (found.zero != no_value && !is_one_number(found.zero)) ||
+        function_.tensor_type(rounded.results[0]).dims != function_.tensor_type(found.x).dims)
+      return std::nullopt;
+    return found;
+  }
+
+  // What is quantised as it was, moved, is the integers that it was; parts that are concatenated
+  // are quantised before that, each in the kernel that computes it.
+  bool quantise(const Binding& rounded, std::vector<Binding>& into) {
+    const auto found = quantisation(rounded);
+    if (!found) return false;
+    BindingWriter writer(function_, into, rounded.source,
+                         function_.values[rounded.results[0]].name);
+    if (const auto from = quantised_before(*found)) {
+      if (from->moves.empty()) replacements_.replace(rounded.results[0], from->made.integers);
+      else done(*from, no_value, rounded.results[0], writer);
+      return changed_ = true;
     }
-    changed_ = true;
-    return true;
+    const Binding* parts = values_.definition(found->x, Op::concat);
+    if (parts == nullptr || readers_[found->x] != 1) return false;
+    Binding joined = *parts;
+    for (ValueId& part : joined.operands) part = quantised_part(part, *found, writer);
+    joined.results = rounded.results;
+    writer.push(std::move(joined));
+    return changed_ = true;
+  }
+
+  ValueId quantised_part(ValueId part, Quantisation as, BindingWriter& writer) const {
+    as.x = part;
+    if (const auto from = quantised_before(as); from && from->moves.empty())
+      return from->made.integers;
+    ValueId value = writer.emit(Op::round, {writer.emit(Op::div, {part, as.scale})});
+    if (as.zero != no_value) value = writer.emit(Op::add, {value, as.zero});
+    return writer.cast(value, as.to);
+  }
+
+  // The integers that x was made real of, moved, where it is quantised as they were.
+  std::optional<Moved> quantised_before(const Quantisation& now) const {
+    auto from = moved(now.x, false);
+    if (!from || from->made.dtype != now.to || !are_same(from->scale, now.scale) ||
+        !is_same_zero(from->made.zero, now.zero))
+      return std::nullopt;
+    // x / scale is the integer but for two roundings, unless one of them has no normal number.
+    const auto scale = values_.number(from->scale);
+    if (!scale || !std::isnormal(static_cast<float>(*scale)) ||
+        !std::isnormal(static_cast<float>(*scale * 255)))
+      return std::nullopt;
+    return from;
   }
 
   // A zero point that is subtracted, i32, and one that is added, f32.
@@ -216,6 +264,7 @@ class FunctionKeeping {
   Function& function_;
   QuantisedValues values_;
   Replacements replacements_;
+  std::vector<std::size_t> readers_;  // by value, of those that were there
   bool changed_ = false;
 };
 
