@@ -80,10 +80,14 @@ class FunctionSeparation {
     return dims.size() < from_end || dims[dims.size() - from_end].is_constant(1);
   }
 
+  bool is_without_zero(const Centred& operand) const {
+    return operand.zero == no_value || values_.number(operand.zero) == 0;
+  }
+
   // The operand as integers of `to`, the other 8-bit dtype, `by` more than they were.
   void shift(BindingWriter& writer, Centred& operand, DType to, std::int64_t by) const {
     if (operand.dtype == to) {
-      if (operand.zero != no_value && values_.number(operand.zero) == 0) operand.zero = no_value;
+      if (is_without_zero(operand)) operand.zero = no_value;
       return;
     }
     const ValueId number = writer.number(DType::I32, static_cast<double>(by));
@@ -390,7 +394,7 @@ class FunctionSeparation {
       const auto image = moved(products->operands[side]),
                  weight = moved(products->operands[1 - side]);
       if (!image || !weight || image->scale == no_value || weight->scale == no_value ||
-          weight->centred.zero != no_value || !is_among_them(image->centred) ||
+          !is_without_zero(weight->centred) || !is_among_them(image->centred) ||
           !std::ranges::any_of(image->moves, is_window))
         continue;
       const std::vector<Dim> all = function_.tensor_type(products->results[0]).dims;
