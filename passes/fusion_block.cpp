@@ -1,5 +1,6 @@
 #include "passes/fusion_block.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/loops/loop_form.h"
@@ -63,6 +64,53 @@ void FusionBlock::add_literals(Members& members) const {
     }
   }
   members.merge(found);
+}
+
+bool FusionBlock::is_read_often(ValueId value) const {
+  return std::ranges::any_of(graph_->users(value), [&](std::size_t user) {
+    const Binding& reader = binding(user);
+    if (reader.operands[0] == value && (mixes_elements(reader) || repeats_elements(reader)))
+      return true;
+    return is_free(function_, reader) && std::ranges::any_of(reader.results, [&](ValueId result) {
+             return is_read_often(result);
+           });
+  });
+}
+
+std::vector<std::size_t> FusionBlock::made_real_by(ValueId value) const {
+  const auto is_number = [&](ValueId operand) {
+    return std::ranges::all_of(function_.tensor_type(operand).dims,
+                               [](const Dim& dim) { return dim.is_constant(1); });
+  };
+  const auto dtype = [&](ValueId id) { return function_.tensor_type(id).dtype; };
+  if (!function_.values[value].type.is_tensor() || dtype(value) != DType::F32) return {};
+  std::vector<std::size_t> chain;
+  const auto step = [&]() -> const Binding* {
+    const std::ptrdiff_t source = graph_->producer(value);
+    if (source < 0) return nullptr;
+    chain.push_back(static_cast<std::size_t>(source));
+    return &binding(chain.back());
+  };
+  const Binding* scaled = step();
+  if (scaled == nullptr || scaled->op != Op::mul || !is_number(scaled->operands[1])) return {};
+  value = scaled->operands[0];
+  // As f32, less a zero point, as i32; of 8 bits to f32 at once where there is none.
+  for (bool centred = false;;) {
+    const Binding* found = step();
+    if (found == nullptr) return {};
+    const ValueId from = found->operands[0];
+    if (found->op == Op::sub && !centred && dtype(value) == DType::I32 &&
+        is_number(found->operands[1])) {
+      centred = true;
+    } else if (found->op != Op::cast || !is_integer(dtype(from))) {
+      return {};
+    } else if (size_of(dtype(from)) == 1) {
+      return chain;
+    } else if (dtype(value) != DType::F32 || dtype(from) != DType::I32) {
+      return {};
+    }
+    value = from;
+  }
 }
 
 void FusionBlock::put_together(Groups& groups) {

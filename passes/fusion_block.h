@@ -61,6 +61,13 @@ class FusionBlock {
   // only together with all of them.
   void add_literals(Members& members) const;
 
+  // Whether others read its elements several times each, directly or through views.
+  bool is_read_often(ir::ValueId value) const;
+  // Where the value is made real of 8-bit integers, centred and scaled by single numbers: the
+  // bindings that do so, the last first. It takes less time to do again than to read four times the
+  // bytes.
+  std::vector<std::size_t> made_real_by(ir::ValueId value) const;
+
   // Puts each group's members side by side, with the groups.
   void put_together(Groups& groups);
   void replace(std::vector<ir::Binding> bindings) { block_.bindings = std::move(bindings); }

@@ -40,9 +40,29 @@ class Grower {
       members.insert(next->begin(), next->end());
       frontier = block_.binding(*next->rbegin()).results[0];
     }
+    frontier = leave_real(members, frontier);
     add_narrowings(members, frontier);
     add_extremes(members, frontier);
     return members;
+  }
+
+  // Integers of 8 bits are kept, and not what is made real of them, where readers may do that
+  // themselves. The last of what the members give.
+  ValueId leave_real(Members& members, ValueId frontier) const {
+    const std::vector<std::size_t> chain = block_.made_real_by(frontier);
+    if (chain.empty() || block_.is_read_often(frontier) || feeds_product(frontier)) return frontier;
+    const ValueId integers = block_.binding(chain.back()).operands[0];
+    const bool inside =
+        block_.graph().producer(integers) >= 0 &&
+        members.contains(static_cast<std::size_t>(block_.graph().producer(integers)));
+    const auto leaves = [&](std::size_t step) {
+      const ValueId made = block_.binding(step).results[0];
+      return members.contains(step) && !block_.graph().escapes(made) &&
+             (made == frontier || block_.graph().users(made).size() == 1);
+    };
+    if (!inside || !std::ranges::all_of(chain, leaves)) return frontier;
+    for (const std::size_t step : chain) members.erase(step);
+    return integers;
   }
 
   bool multiplies(const Members& members) const {

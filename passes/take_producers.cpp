@@ -91,27 +91,20 @@ std::optional<std::size_t> ProducerTaker::next_producer(
 bool ProducerTaker::may_take(const Members& members, std::size_t source, bool feeds_product) const {
   const Binding& binding = block_.binding(source);
   if (groups_[source] >= 0 || stays_outside(binding)) return false;
+  const auto is_read_often = [&] {
+    return std::ranges::any_of(binding.results,
+                               [&](ValueId result) { return block_.is_read_often(result); });
+  };
   // Products pack what windows lie over, reductions read it again for each place of a window.
-  if (!feeds_product && borders_with_elements(binding) && is_read_often(binding)) return false;
+  if (!feeds_product && borders_with_elements(binding) && is_read_often()) return false;
   if (binding.op == Op::pad && slide_elsewhere(binding)) return false;
   if (is_free(block_.function(), binding)) return true;
   if (products_.makes_weight_real(block_.graph(), binding)) return true;
   if (feeds_product && is_rounded_when_read(members, binding)) return true;
   if (feeds_product || !is_pointwise(binding) || binding.op == Op::concat) return false;
-  if (is_read_often(binding)) return false;
+  if (is_read_often()) return false;
+  if (binding.op == Op::mul && !block_.made_real_by(binding.results[0]).empty()) return true;
   return is_read_only_in(members, binding) || is_mask_arithmetic(members, binding);
-}
-
-// Read several times each, directly or through views, the elements are computed once.
-bool ProducerTaker::is_read_often(const Binding& binding) const {
-  return std::ranges::any_of(binding.results, [&](ValueId result) {
-    return std::ranges::any_of(block_.graph().users(result), [&](std::size_t user) {
-      const Binding& reader = block_.binding(user);
-      if (reader.operands[0] == result && (mixes_elements(reader) || repeats_elements(reader)))
-        return true;
-      return is_free(block_.function(), reader) && is_read_often(reader);
-    });
-  });
 }
 
 // Whether windows lie over the padded tensor that slide along other axes alone: each has the border

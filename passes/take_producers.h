@@ -44,7 +44,6 @@ class ProducerTaker {
   std::optional<std::size_t> next_producer(Growth& grown, const Members& refused,
                                            const std::set<ir::ValueId>& product_operands) const;
   bool may_take(const Members& members, std::size_t source, bool feeds_product) const;
-  bool is_read_often(const ir::Binding& binding) const;
   bool slide_elsewhere(const ir::Binding& pad) const;
   bool is_rounded_when_read(const Members& members, const ir::Binding& binding) const;
   bool lies_in_memory(ir::ValueId value) const;
