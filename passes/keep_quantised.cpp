@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "ir/expand.h"
 #include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
@@ -114,6 +113,19 @@ class FunctionKeeping {
     return value;
   }
 
+  // Where the attribute `axes`, all where there is none, names the axis.
+  static std::optional<std::size_t> place_of(const Binding& binding, std::size_t axis,
+                                             std::size_t rank) {
+    if (!has_attribute(binding, "axes")) return axis;
+    const auto& axes = integers_attribute(binding, "axes");
+    const auto found = std::ranges::find_if(axes, [&](std::int64_t named) {
+      return named == static_cast<std::int64_t>(axis) ||
+             named + static_cast<std::int64_t>(rank) == static_cast<std::int64_t>(axis);
+    });
+    if (found == axes.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - axes.begin());
+  }
+
   // Whether every window over a border of the least number has an element beside it.
   bool border_is_never_chosen(const std::vector<Binding>& moves) const {
     for (auto move = moves.begin(); move != moves.end(); ++move) {
@@ -128,16 +140,15 @@ class FunctionKeeping {
       const auto& after = integers_attribute(*move, "after");
       const auto& sizes = integers_attribute(windows, "sizes");
       const auto dilations = integers_or_ones(windows, "dilations", sizes.size());
-      const std::vector<std::size_t> padded = normalised_axes(*move, dims.size()),
-                                     slid = normalised_axes(windows, dims.size());
-      for (std::size_t i = 0; i < padded.size(); ++i) {
-        if (before[i] == 0 && after[i] == 0) continue;
-        const auto at = std::ranges::find(slid, padded[i]);
-        if (at == slid.end()) return false;
-        const auto w = static_cast<std::size_t>(at - slid.begin());
-        const bool some = bounds(dims[padded[i]], function_.symbols).low >= 1;
-        if (dilations[w] != 1 || before[i] < 0 || after[i] < 0 || before[i] >= sizes[w] ||
-            after[i] >= sizes[w] || (!some && before[i] + after[i] >= sizes[w]))
+      for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+        const auto at = place_of(*move, axis, dims.size());
+        if (!at || (before[*at] == 0 && after[*at] == 0)) continue;
+        const auto slid = place_of(windows, axis, dims.size());
+        if (!slid || dilations[*slid] != 1) return false;
+        const std::int64_t size = sizes[*slid];
+        const bool some = bounds(dims[axis], function_.symbols).low >= 1;
+        if (before[*at] < 0 || after[*at] < 0 || before[*at] >= size || after[*at] >= size ||
+            (!some && before[*at] >= size - after[*at]))
           return false;
       }
     }

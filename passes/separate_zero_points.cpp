@@ -294,13 +294,14 @@ class FunctionSeparation {
     return info(last.op).has(traits::reshapes) &&
            function_.tensor_type(last.results[0]).rank() == 3 &&
            function_.tensor_type(last.results[0]).dims[0] == dims[0] &&
-           std::all_of(image.moves.begin() + 1, image.moves.end(), [](const Binding& move) {
+           std::all_of(image.moves.begin() + 1, image.moves.end(), [&](const Binding& move) {
              if (move.op == Op::transpose)
                return integers_attribute(move, "perm")[0] == 0 &&
                       integers_attribute(move, "perm")[1] == 1;
+             const std::size_t from = function_.tensor_type(move.operands[0]).rank();
              return (move.op == Op::pad || move.op == Op::windows) &&
-                    std::ranges::all_of(integers_attribute(move, "axes"),
-                                        [](std::int64_t axis) { return axis >= 2; });
+                    std::ranges::all_of(normalised_axes(move, from),
+                                        [](std::size_t axis) { return axis >= 2; });
            });
   }
 
