@@ -97,7 +97,7 @@ std::vector<std::size_t> FusionBlock::made_real_by(ValueId value) const {
   // As f32, less a zero point, as i32; of 8 bits to f32 at once where there is none.
   for (bool centred = false;;) {
     const Binding* found = step();
-    if (found == nullptr) return {};
+    if (found == nullptr || found->operands.empty()) return {};
     const ValueId from = found->operands[0];
     if (found->op == Op::sub && !centred && dtype(value) == DType::I32 &&
         is_number(found->operands[1])) {

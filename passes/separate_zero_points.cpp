@@ -305,6 +305,34 @@ class FunctionSeparation {
            });
   }
 
+  // [N, 1, P], the sums of the columns of an image [N, K, P] less its zero point, as `computed`:
+  // of its channels first, which all windows over a place share. no_value where K is none of
+  // channels and windows.
+  ValueId sums_of_windows(const Moved& image, ValueId zero, std::vector<Dim> dims, DType computed,
+                          BindingWriter& writer) const {
+    const Dim& channels = function_.tensor_type(image.centred.integers).dims[1];
+    const std::int64_t count = channels.constant().value_or(0),
+                       depth = dims[1].constant().value_or(0);
+    if (count == 0 || depth % count != 0 || !std::ranges::any_of(image.moves, is_window) ||
+        !keeps_channels_outermost(image, channels))
+      return no_value;
+    ValueId value = image.centred.wide;
+    if (zero != no_value) value = writer.emit(Op::sub, {value, zero});
+    value = writer.emit(Op::reduce_sum, {value},
+                        {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}});
+    for (std::size_t i = image.moves.size(); i-- > 1;) {
+      Binding move = image.moves[i];
+      // Borders are of zeros.
+      move.operands = {value};
+      move.results = {value = writer.new_value()};
+      writer.push(std::move(move));
+    }
+    dims[1] = Dim(depth / count);
+    value = writer.emit(Op::reduce_sum, {writer.reshaped(value, std::move(dims))},
+                        {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}});
+    return computed == DType::I32 ? value : writer.cast(value, computed);
+  }
+
   // A product of a weight [M, K] and an image [..., K, P], in i32 or of real numbers: a
   // convolution. The weight becomes i8 and the image u8, as processors multiply them once the
   // image's rows stand on the left (channels_last).
@@ -360,7 +388,13 @@ class FunctionSeparation {
                   right = made_first(*image, *image_zero, DType::U8, computed, writer, of_image);
     const ValueId result = product.results[0];
     const bool sums_are_result = !real && computed == DType::I32;
-    const ValueId sums = multiply(writer, left, right, rank, sums_are_result ? result : no_value);
+    const ValueId columns =
+        left.zero == no_value
+            ? no_value
+            : sums_of_windows(*image, *image_zero, function_.tensor_type(product.operands[1]).dims,
+                              computed, writer);
+    const ValueId sums =
+        multiply(writer, left, right, rank, sums_are_result ? result : no_value, columns);
     if (real)
       scale_sums(writer, computed == DType::F32 ? sums : writer.cast(sums, DType::F32),
                  *weight_scale, *image_scale, result);
@@ -460,18 +494,20 @@ class FunctionSeparation {
   }
 
   // The product of both less their zero points, which is `result` where that names a value.
+  // `columns`: the sums of the right operand's columns, less its zero points, where they are known.
   static ValueId multiply(BindingWriter& writer, const Centred& left, const Centred& right,
-                          std::size_t right_rank, ValueId result) {
+                          std::size_t right_rank, ValueId result, ValueId columns = no_value) {
     std::vector<ValueId> terms;
     if (left.zero != no_value) {
-      const ValueId distances =
-          right.zero == no_value ? right.wide : writer.emit(Op::sub, {right.wide, right.zero});
-      // a vector of columns says all of one matrix
-      const std::int64_t keep = right_rank > 2 ? 1 : 0;
-      const ValueId sums =
-          writer.emit(Op::reduce_sum, {distances},
-                      {{"axes", std::vector<std::int64_t>{-2}}, {"keepdims", keep}});
-      terms.push_back(writer.emit(Op::mul, {left.zero, sums}));
+      if (columns == no_value) {
+        const ValueId distances =
+            right.zero == no_value ? right.wide : writer.emit(Op::sub, {right.wide, right.zero});
+        // a vector of columns says all of one matrix
+        const std::int64_t keep = right_rank > 2 ? 1 : 0;
+        columns = writer.emit(Op::reduce_sum, {distances},
+                              {{"axes", std::vector<std::int64_t>{-2}}, {"keepdims", keep}});
+      }
+      terms.push_back(writer.emit(Op::mul, {left.zero, columns}));
     }
     if (right.zero != no_value) {
       const ValueId sums =
