@@ -7,6 +7,7 @@
 #include "passes/fusible.h"
 #include "passes/fusion_limits.h"
 #include "passes/outline.h"
+#include "passes/quantised_values.h"
 
 namespace anydim::passes {
 
@@ -78,10 +79,6 @@ bool FusionBlock::is_read_often(ValueId value) const {
 }
 
 std::vector<std::size_t> FusionBlock::made_real_by(ValueId value) const {
-  const auto is_number = [&](ValueId operand) {
-    return std::ranges::all_of(function_.tensor_type(operand).dims,
-                               [](const Dim& dim) { return dim.is_constant(1); });
-  };
   const auto dtype = [&](ValueId id) { return function_.tensor_type(id).dtype; };
   if (!function_.values[value].type.is_tensor() || dtype(value) != DType::F32) return {};
   std::vector<std::size_t> chain;
@@ -92,7 +89,8 @@ std::vector<std::size_t> FusionBlock::made_real_by(ValueId value) const {
     return &binding(chain.back());
   };
   const Binding* scaled = step();
-  if (scaled == nullptr || scaled->op != Op::mul || !is_number(scaled->operands[1])) return {};
+  if (scaled == nullptr || scaled->op != Op::mul || !is_one_number(function_, scaled->operands[1]))
+    return {};
   value = scaled->operands[0];
   // As f32, less a zero point, as i32; of 8 bits to f32 at once where there is none.
   for (bool centred = false;;) {
@@ -100,7 +98,7 @@ std::vector<std::size_t> FusionBlock::made_real_by(ValueId value) const {
     if (found == nullptr || found->operands.empty()) return {};
     const ValueId from = found->operands[0];
     if (found->op == Op::sub && !centred && dtype(value) == DType::I32 &&
-        is_number(found->operands[1])) {
+        is_one_number(function_, found->operands[1])) {
       centred = true;
     } else if (found->op != Op::cast || !is_integer(dtype(from))) {
       return {};

@@ -79,15 +79,10 @@ class FunctionKeeping {
     found.made = *values_.centred(real->centred);
     found.centred = real->centred;
     found.scale = real->scale;
-    if (!is_one_number(found.scale) ||
-        (found.made.zero != no_value && !is_one_number(found.made.zero)))
+    if (!is_one_number(function_, found.scale) ||
+        (found.made.zero != no_value && !is_one_number(function_, found.made.zero)))
       return std::nullopt;
     return found;
-  }
-
-  bool is_one_number(ValueId value) const {
-    return std::ranges::all_of(function_.tensor_type(value).dims,
-                               [](const Dim& dim) { return dim.is_constant(1); });
   }
 
   bool are_same(ValueId a, ValueId b) const {
@@ -214,7 +209,8 @@ class FunctionKeeping {
     if (scaled == nullptr) return std::nullopt;
     found.x = scaled->operands[0];
     found.scale = scaled->operands[1];
-    if (!is_one_number(found.scale) || (found.zero != no_value && !is_one_number(found.zero)) ||
+    if (!is_one_number(function_, found.scale) ||
+        (found.zero != no_value && !is_one_number(function_, found.zero)) ||
         function_.tensor_type(rounded.results[0]).dims != function_.tensor_type(found.x).dims)
       return std::nullopt;
     return found;

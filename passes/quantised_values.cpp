@@ -1,8 +1,15 @@
 #include "passes/quantised_values.h"
 
+#include <algorithm>
+
 namespace anydim::passes {
 
 using namespace ir;
+
+bool is_one_number(const Function& function, ValueId value) {
+  return std::ranges::all_of(function.tensor_type(value).dims,
+                             [](const Dim& dim) { return dim.is_constant(1); });
+}
 
 void QuantisedValues::note(const Binding& binding) {
   if (!binding.blocks.empty()) return;

@@ -11,6 +11,9 @@
 
 namespace anydim::passes {
 
+// Whether all dims are 1.
+bool is_one_number(const ir::Function& function, ir::ValueId value);
+
 // Reads what bindings in front of a value make it of. Types must be inferred.
 class QuantisedValues {
  public:

@@ -221,15 +221,10 @@ class FunctionSeparation {
     return true;
   }
 
-  bool is_one_number(ValueId parameter) const {
-    return std::ranges::all_of(function_.tensor_type(parameter).dims,
-                               [](const Dim& dim) { return dim.is_constant(1); });
-  }
-
   // The number that all elements share; nullopt where they may differ.
   std::optional<ValueId> shared(ValueId parameter, BindingWriter& writer) const {
     if (parameter == no_value) return parameter;
-    if (!is_one_number(parameter)) return std::nullopt;
+    if (!is_one_number(function_, parameter)) return std::nullopt;
     return function_.tensor_type(parameter).rank() == 0 ? parameter
                                                         : writer.reshaped(parameter, {});
   }
@@ -463,7 +458,7 @@ class FunctionSeparation {
         sums = writer.emit(Op::sub, {sums, writer.emit(Op::mul, {integers.zero, of_factors})});
       }
       ValueId scale = *weight_scale;
-      if (!is_one_number(weight->scale) && keep == 0)
+      if (!is_one_number(function_, weight->scale) && keep == 0)
         scale = writer.emit(Op::squeeze, {scale}, {{"axes", from_end}});
       scale_sums(writer, writer.cast(sums, DType::F32), *image_scale, scale, sum.results[0]);
       for (Binding& binding : made) into.push_back(std::move(binding));
