@@ -11,6 +11,7 @@
 
 #include "ir/dims/symbols.h"
 #include "ir/loops/scalar_access.h"
+#include "ir/reduction.h"
 #include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
@@ -293,7 +294,15 @@ class Layout {
 
   std::optional<Laid> reduced(const Binding& binding, const Laid& x, BindingWriter& writer) {
     used_.insert(x.starts.begin(), x.starts.end());
-    if (binding.operands.size() != 1 || !has_attribute(binding, "axes")) return std::nullopt;
+    if (binding.operands.size() != 1) return std::nullopt;
+    if (!has_attribute(binding, "axes")) {
+      // Of all elements, in whatever order they lie.
+      if (!reduction_op(binding.op)) return std::nullopt;
+      Axes same(dims(binding.results[0]).size());
+      std::iota(same.begin(), same.end(), 0);
+      return Laid{writer.emit(binding.op, {x.value}, binding.attributes), std::move(same),
+                  x.starts};
+    }
     const auto rank = static_cast<std::int64_t>(x.order.size());
     std::vector<bool> gone(x.order.size());
     Dim reduced(1);
