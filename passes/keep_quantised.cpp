@@ -61,7 +61,7 @@ class FunctionKeeping {
   struct Moved {
     std::vector<Binding> moves;  // the last that is done first
     QuantisedValues::Centred made;
-    ValueId centred = no_value, scale = no_value;
+    ValueId scale = no_value;
   };
 
   // `borders`: constant ones are moves too.
@@ -77,7 +77,6 @@ class FunctionKeeping {
     const auto real = values_.made_real(value);
     if (!real) return std::nullopt;
     found.made = *values_.centred(real->centred);
-    found.centred = real->centred;
     found.scale = real->scale;
     if (!is_one_number(function_, found.scale) ||
         (found.made.zero != no_value && !is_one_number(function_, found.made.zero)))

@@ -29,14 +29,13 @@ const Binding* QuantisedValues::definition(ValueId value, Op op) const {
 std::optional<double> QuantisedValues::number(ValueId value) const {
   const Binding* found = definition(value);
   if (found == nullptr) return std::nullopt;
-  const auto keeps = [&] {
+  if (info(found->op).has(traits::reshapes)) return number(found->operands[0]);
+  if (found->op == Op::cast) {
     const DType from = function_.tensor_type(found->operands[0]).dtype,
                 to = function_.tensor_type(value).dtype;
-    return info(found->op).has(traits::reshapes) || from == to ||
-           (found->op == Op::cast && is_integer(from) && size_of(from) < size_of(to));
-  };
-  if (found->op == Op::cast || info(found->op).has(traits::reshapes))
-    return keeps() ? number(found->operands[0]) : std::nullopt;
+    const bool keeps = from == to || (is_integer(from) && size_of(from) < size_of(to));
+    return keeps ? number(found->operands[0]) : std::nullopt;
+  }
   if (found->op != Op::constant) return std::nullopt;
   const Tensor& tensor = tensor_attribute(*found, "value");
   if (tensor.elements() == 0) return std::nullopt;

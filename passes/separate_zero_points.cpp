@@ -415,8 +415,7 @@ class FunctionSeparation {
   }
 
   // A sum over windows of real numbers, each times a weight: a convolution of channels each by
-  // itself (depthwise). Sums of the integers are f32's, which holds them exactly but for windows of
-  // more than 258 places.
+  // itself (depthwise). Sums must fit i32.
   bool make_integer_windows(const Binding& sum, std::vector<Binding>& into) {
     const Binding* products = values_.definition(sum.operands[0], Op::mul);
     if (products == nullptr) return false;
@@ -430,6 +429,9 @@ class FunctionSeparation {
       const std::vector<Dim> all = function_.tensor_type(products->results[0]).dims;
       const std::vector<Dim> of_weight = function_.tensor_type(products->operands[1 - side]).dims;
       const std::vector<std::size_t> axes = normalised_axes(sum, all.size());
+      Dim terms(1);
+      for (const std::size_t axis : axes) terms = terms * all[axis];
+      if (bounds(terms, function_.symbols).high > most_terms) continue;
       // What is summed of the weight is all that its windows multiply.
       const std::size_t missing = all.size() - of_weight.size();
       if (!std::ranges::all_of(axes, [&](std::size_t axis) {
