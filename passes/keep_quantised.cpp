@@ -10,7 +10,6 @@
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
-#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -67,14 +66,9 @@ class FunctionKeeping {
   // `borders`: constant ones are moves too.
   std::optional<Moved> moved(ValueId value, bool borders) const {
     Moved found;
-    for (;; value = found.moves.back().operands[0]) {
-      const Binding* move = values_.definition(value);
-      if (move == nullptr) return std::nullopt;
-      const bool border = borders && move->op == Op::pad;
-      if (!border && (!is_view(move->op) || move->results.size() != 1)) break;
-      found.moves.push_back(*move);
-    }
-    const auto real = values_.made_real(value);
+    const auto is_border = [&](const Binding& move) { return borders && move.op == Op::pad; };
+    const auto source = values_.before_moves(value, is_border, found.moves);
+    const auto real = source ? values_.made_real(*source) : std::nullopt;
     if (!real) return std::nullopt;
     found.made = *values_.centred(real->centred);
     found.scale = real->scale;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/views.h"
+
 namespace anydim::passes {
 
 using namespace ir;
@@ -42,6 +44,17 @@ std::optional<double> QuantisedValues::number(ValueId value) const {
   for (std::int64_t i = 1; i < tensor.elements(); ++i)
     if (tensor.real_at(i) != tensor.real_at(0)) return std::nullopt;
   return tensor.real_at(0);
+}
+
+std::optional<ValueId> QuantisedValues::before_moves(
+    ValueId value, const std::function<bool(const Binding&)>& is_border,
+    std::vector<Binding>& moves) const {
+  for (;; value = moves.back().operands[0]) {
+    const Binding* move = definition(value);
+    if (move == nullptr) return std::nullopt;
+    if (!is_border(*move) && (!is_view(move->op) || move->results.size() != 1)) return value;
+    moves.push_back(*move);
+  }
 }
 
 std::optional<QuantisedValues::Centred> QuantisedValues::centred(ValueId value) const {

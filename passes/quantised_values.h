@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "ir/module.h"
 
@@ -26,6 +28,12 @@ class QuantisedValues {
   const ir::Binding* definition(ir::ValueId value, ir::Op op) const;
   // The number that all elements are known to be, also behind conversions that keep integers.
   std::optional<double> number(ir::ValueId value) const;
+
+  // What was moved to the value by views and by borders that are counted among the moves, which are
+  // added, the last that is done first; nullopt where that is nothing that was noted.
+  std::optional<ir::ValueId> before_moves(ir::ValueId value,
+                                          const std::function<bool(const ir::Binding&)>& is_border,
+                                          std::vector<ir::Binding>& moves) const;
 
   // Integers, as i32, less a zero point.
   struct Centred {

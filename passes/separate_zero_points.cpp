@@ -9,7 +9,6 @@
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
-#include "passes/views.h"
 
 namespace anydim::passes {
 
@@ -22,7 +21,6 @@ constexpr std::int64_t offset = 128;  // between u8 and i8
 constexpr std::int64_t most_terms = (std::int64_t{1} << 31) / (255 * 255) - 1;
 
 using Centred = QuantisedValues::Centred;
-using Real = QuantisedValues::Real;
 
 // What an operand has with more channels: its dims, and how many are added behind those of axis 1
 // of its integers.
@@ -186,21 +184,15 @@ class FunctionSeparation {
   };
   std::optional<Moved> moved(ValueId value) const {
     Moved found;
-    for (;; value = found.moves.back().operands[0]) {
-      const Binding* move = values_.definition(value);
-      if (move == nullptr) return std::nullopt;
-      const Binding& binding = *move;
-      const bool border =
-          is_pad(binding.op) && (binding.operands.size() < 2 || binding.operands[1] == no_value ||
-                                 values_.number(binding.operands[1]) == 0);
-      if (!border && (!is_view(binding.op) || binding.results.size() != 1)) break;
-      found.moves.push_back(binding);
-    }
-    if (const auto real = values_.made_real(value)) {
-      found.scale = real->scale;
-      value = real->centred;
-    }
-    const auto centre = values_.centred(value);
+    const auto is_zero_border = [&](const Binding& move) {
+      return is_pad(move.op) && (move.operands.size() < 2 || move.operands[1] == no_value ||
+                                 values_.number(move.operands[1]) == 0);
+    };
+    const auto source = values_.before_moves(value, is_zero_border, found.moves);
+    if (!source) return std::nullopt;
+    const auto real = values_.made_real(*source);
+    if (real) found.scale = real->scale;
+    const auto centre = values_.centred(real ? real->centred : *source);
     if (!centre) return std::nullopt;
     found.centred = *centre;
     return found;
