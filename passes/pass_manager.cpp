@@ -7,6 +7,7 @@
 #include "ir/text/print.h"
 #include "ir/verify.h"
 #include "passes/append_in_place.h"
+#include "passes/centre_weights.h"
 #include "passes/channels_last.h"
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"

@@ -130,6 +130,40 @@ std::optional<PackedWeight> packed_weight(const Target& target, const Product& p
                          : std::nullopt;
 }
 
+// Scales that lie at `place` for column n and depth k < depth; nullopt where they are neither of
+// blocks of the depth, as long as a power of two, nor one for all of it.
+std::optional<BlockScales> block_scales(const Dim& place, const ir::MatmulForm& form,
+                                        std::int64_t depth, const ir::SymbolTable& symbols) {
+  const auto column = ir::affine_in(place, form.n.variable);
+  if (!column || !column->stride.constant()) return std::nullopt;
+  const auto at_depth = [&](std::int64_t k) {
+    return column->base.substitute(std::map<ir::DimLeaf, Dim>{{form.k.variable, Dim(k)}})
+        .constant();
+  };
+  const auto base = at_depth(0);
+  if (!base) return std::nullopt;
+  BlockScales scales{.base = *base, .column_stride = *column->stride.constant()};
+  constexpr std::int64_t shortest = 8, longest = 4096;
+  const auto blocks_of = [&](std::int64_t block) { return (depth + block - 1) / block; };
+  if (!column->base.mentions(form.k.variable)) {
+    // Long sums round less in pieces.
+    constexpr std::int64_t piece = 512;
+    scales.block = piece;
+    scales.blocks = blocks_of(piece);
+    return scales;
+  }
+  for (scales.block = shortest; scales.block <= longest; scales.block *= 2) {
+    const auto next = at_depth(scales.block);
+    if (!next) return std::nullopt;
+    scales.blocks = blocks_of(scales.block);
+    scales.block_stride = *next - *base;
+    const Dim here = Dim(*base) + Dim(scales.block_stride) *
+                                      ir::floor_div(Dim::of(form.k.variable), scales.block);
+    if (ir::prove_equal(column->base, here, symbols) == ir::Proof::Yes) return scales;
+  }
+  return std::nullopt;
+}
+
 // The weight and its scales, where these stand for blocks of the depth.
 bool place_scaled(const Target& target, const ir::Region& region, const ir::MatmulForm& form,
                   const ir::SymbolTable& symbols, MatmulOperands& operands) {
@@ -138,21 +172,14 @@ bool place_scaled(const Target& target, const ir::Region& region, const ir::Matm
     return false;
   const Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
   auto weight = placed_weight(target, product, region, form, *loads->integers, symbols);
-  const auto along = ir::affine_in(offset_of(region, *loads->scale, symbols), form.n.variable);
-  if (!weight || !weight->batch.empty() || !along || !along->stride.constant()) return false;
-  for (std::int64_t block = 8; block <= 4096; block *= 2) {
-    const std::int64_t blocks = (weight->depth + block - 1) / block;
-    if (*along->stride.constant() != blocks) continue;
-    const Dim place =
-        weight->depth <= block ? Dim(0) : ir::floor_div(Dim::of(form.k.variable), block);
-    if (ir::prove_equal(along->base, place, symbols) != ir::Proof::Yes) continue;
-    operands.product = product;
-    operands.weight = std::move(weight);
-    operands.scales = BlockScales{
-        .buffer = loads->scale->as<ir::step::Load>().buffer, .block = block, .blocks = blocks};
-    return true;
-  }
-  return false;
+  if (!weight || !weight->batch.empty()) return false;
+  operands.scales =
+      block_scales(offset_of(region, *loads->scale, symbols), form, weight->depth, symbols);
+  if (!operands.scales) return false;
+  operands.scales->buffer = loads->scale->as<ir::step::Load>().buffer;
+  operands.product = product;
+  operands.weight = std::move(weight);
+  return true;
 }
 
 // The packed layout's fields in order: depth, columns, base, depth stride, column stride, packed
@@ -320,9 +347,11 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
 PackedWeight weight_of(const BlockScales& scales, std::int64_t columns) {
   PackedWeight weight;
   weight.buffer = scales.buffer;
-  weight.packed_steps = weight.depth = weight.column_stride = scales.blocks;
+  weight.packed_steps = weight.depth = scales.blocks;
   weight.columns = columns;
-  weight.depth_stride = 1;
+  weight.base = scales.base;
+  weight.depth_stride = scales.block_stride;
+  weight.column_stride = scales.column_stride;
   return weight;
 }
 

@@ -32,11 +32,12 @@ struct PackedWeight {
   std::vector<std::int64_t> batch_extents, batch_strides;
 };
 
-// Scales of a weight of i8: of column n and depth k at n * blocks + k / block. Packed, panels of a
-// weight of f32 of `blocks` steps.
+// Scales of a weight of i8: of column n and depth k at base + n * column_stride + k / block *
+// block_stride. Packed, panels of a weight of f32 of `blocks` steps.
 struct BlockScales {
   std::int32_t buffer = 0;
   std::int64_t block = 0, blocks = 0;  // depths of a block; their number
+  std::int64_t base = 0, block_stride = 0, column_stride = 0;
 };
 
 struct MatmulOperands {

@@ -11,6 +11,43 @@ using ir::no_value;
 using ir::Op;
 using ir::ValueId;
 
+namespace {
+
+// The dims as numbers; nullopt where one is not known yet.
+std::optional<std::vector<std::int64_t>> known_extents(const Node& node, ValueId value) {
+  const std::vector<ir::Dim>* dims = node.dims(value);
+  if (dims == nullptr) return std::nullopt;
+  std::vector<std::int64_t> extents;
+  for (const ir::Dim& dim : *dims) {
+    if (!dim.constant()) return std::nullopt;
+    extents.push_back(*dim.constant());
+  }
+  return extents;
+}
+
+// A parameter of every block along an axis as one of every element of x.
+ValueId of_elements(Node& node, ValueId parameter, std::int64_t axis, std::int64_t block,
+                    ValueId x) {
+  const auto blocks = known_extents(node, parameter);
+  const auto extent = node.extent(x, axis);
+  if (!blocks || !extent) {
+    const ValueId each = node.emit(Op::repeat, {parameter}, {{"repeats", block}, {"axis", axis}});
+    return node.emit(Op::dyn_strided_slice, {each, node.index_vector({0}), node.dim_of(x, axis),
+                                             node.index_vector({axis})});
+  }
+  // Views, which the kernels that read weights see through.
+  std::vector<std::int64_t> apart = *blocks, joined = *blocks;
+  apart.insert(apart.begin() + axis + 1, block);
+  joined[static_cast<std::size_t>(axis)] *= block;
+  const ValueId each =
+      node.emit(Op::broadcast_to, {node.with_axes(parameter, {axis + 1})}, {{"shape", apart}});
+  const ValueId all = node.emit(Op::reshape, {each}, {{"shape", joined}});
+  return joined[static_cast<std::size_t>(axis)] == *extent ? all
+                                                           : node.slice(all, axis, 0, *extent);
+}
+
+}  // namespace
+
 ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& granularity) {
   if (node.rank(parameter) == 0) return parameter;
   const std::size_t rank = node.rank(x);
@@ -27,10 +64,7 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& 
                       granularity.block, *extent,
                       (*extent + granularity.block - 1) / granularity.block, *blocks));
     }
-    const ValueId each =
-        node.emit(Op::repeat, {parameter}, {{"repeats", granularity.block}, {"axis", here}});
-    return node.emit(Op::dyn_strided_slice, {each, node.index_vector({0}), node.dim_of(x, here),
-                                             node.index_vector({here})});
+    return of_elements(node, parameter, here, granularity.block, x);
   }
   if (node.rank(parameter) != 1)
     node.malformed("has scales of more than one dim and no block_size");

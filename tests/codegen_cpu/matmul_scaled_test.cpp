@@ -30,6 +30,48 @@ TestRegion scaled_region(int depth, int columns, int block) {
   return make_region(text, {1, 2});
 }
 
+// x [n, depth] times weights [depth, columns], with a scale for each `block` of the depth of each
+// column, [blocks, columns], as DequantizeLinear has them.
+TestRegion region_of_columns(int depth, int columns, int block) {
+  const int blocks = (depth + block - 1) / block;
+  const std::string k = std::to_string(depth), n = std::to_string(columns),
+                    whole = std::to_string(blocks * block), b = std::to_string(blocks);
+  const std::string text =
+      "fn @main(%x: Tensor[(n, " + k + "), f32], %w: Tensor[(" + k + ", " + n +
+      "), i8], %s: Tensor[(" + b + ", " + n + "), f32]) -> Tensor[(n, " + n +
+      "), f32] where n in [0, 5000] {\n %r = cast(%w) {to = f32}\n" +
+      " %s3 = expand_dims(%s) {axes = (1)}\n %each = broadcast_to(%s3) {shape = (" + b + ", " +
+      std::to_string(block) + ", " + n + ")}\n %flat = reshape(%each) {shape = (" + whole + ", " +
+      n + ")}\n %f = strided_slice(%flat) {axes = (0), starts = (0), ends = (" + k +
+      ")}\n %m = mul(%f, %r)\n %y = matmul(%x, %m)\n return %y\n}";
+  return make_region(text, {1, 2});
+}
+
+// The same with the scale of each column, or of all.
+TestRegion region_of_scale(int depth, int columns, const std::string& scale) {
+  const std::string k = std::to_string(depth), n = std::to_string(columns);
+  return make_region("fn @main(%x: Tensor[(n, " + k + "), f32], %w: Tensor[(" + k + ", " + n +
+                         "), i8], %s: Tensor[" + scale + ", f32]) -> Tensor[(n, " + n +
+                         "), f32] where n in [0, 5000] {\n %r = cast(%w) {to = f32}\n" +
+                         " %m = mul(%r, %s)\n %y = matmul(%x, %m)\n return %y\n}",
+                     {1, 2});
+}
+
+// Terms of up to 128 cancel.
+void expect_right_everywhere(const TestRegion& region, double tolerance = 2e-4) {
+  for (const auto& [bucket, rows] : std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
+           {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}},
+           {bucket_of({{1, 1}}), {1}},
+           {bucket_of({{7, 32}}), {7, 32}}}) {
+    const std::vector<ReferenceCall> calls = reference_calls(region, sizes("n", rows));
+    for (const Target& target : targets()) {
+      const auto schedules = candidates(region, target, bucket);
+      for (std::size_t i = 0; i < std::min<std::size_t>(schedules.size(), 3); ++i)
+        expect_kernel_right(region, target, bucket, schedules[i], calls, {.tolerance = tolerance});
+    }
+  }
+}
+
 MatmulOperands operands_of(const TestRegion& region) {
   return matmul_operands({}, region.region, std::get<ir::MatmulForm>(region.form.kind),
                          region.form.symbols);
@@ -49,19 +91,36 @@ TEST(MatmulScaled, IsRecognised) {
 TEST(MatmulScaled, EveryLevelAndShape) {
   for (const auto& [depth, columns, block] : std::vector<std::tuple<int, int, int>>{
            {64, 72, 32}, {96, 33, 16}, {70, 17, 32}, {20, 5, 32}, {130, 100, 128}, {1, 1, 16}}) {
-    const TestRegion region = scaled_region(depth, columns, block);
-    for (const auto& [bucket, rows] : std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
-             {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}},
-             {bucket_of({{1, 1}}), {1}},
-             {bucket_of({{7, 32}}), {7, 32}}}) {
-      const std::vector<ReferenceCall> calls = reference_calls(region, sizes("n", rows));
-      for (const Target& target : targets()) {
-        const auto schedules = candidates(region, target, bucket);
-        for (std::size_t i = 0; i < std::min<std::size_t>(schedules.size(), 3); ++i)
-          expect_kernel_right(region, target, bucket, schedules[i], calls,
-                              {.tolerance = 2e-4});  // terms of up to 128 cancel
-      }
-    }
+    expect_right_everywhere(scaled_region(depth, columns, block));
+  }
+}
+
+TEST(MatmulScaled, ScalesOfColumns) {
+  const MatmulOperands blocks = operands_of(region_of_columns(70, 17, 32));
+  ASSERT_TRUE(blocks.scales);
+  EXPECT_EQ(blocks.scales->block, 32);
+  EXPECT_EQ(blocks.scales->blocks, 3);
+  EXPECT_EQ(blocks.scales->block_stride, 17);
+  EXPECT_EQ(blocks.scales->column_stride, 1);
+  for (const auto& [depth, columns, block] :
+       std::vector<std::tuple<int, int, int>>{{64, 72, 32}, {70, 17, 32}, {130, 33, 16}})
+    expect_right_everywhere(region_of_columns(depth, columns, block));
+  EXPECT_FALSE(operands_of(region_of_columns(60, 8, 20)).scales) << "no power of two";
+}
+
+TEST(MatmulScaled, OneScaleOfAColumnOrOfAll) {
+  constexpr double long_sums = 1e-3;
+  for (const int depth : {520, 37, 1}) {  // longer than a piece, odd, and shorter than each
+    const TestRegion column = region_of_scale(depth, 21, "(21)");
+    const MatmulOperands operands = operands_of(column);
+    ASSERT_TRUE(operands.scales);
+    EXPECT_EQ(operands.scales->block_stride, 0);
+    EXPECT_EQ(operands.scales->column_stride, 1);
+    expect_right_everywhere(column, long_sums);
+    const TestRegion all = region_of_scale(depth, 21, "()");
+    ASSERT_TRUE(operands_of(all).scales);
+    EXPECT_EQ(operands_of(all).scales->column_stride, 0);
+    expect_right_everywhere(all, long_sums);
   }
 }
 

@@ -28,7 +28,8 @@ void Builder::written_layer_norm() {
   if (chance(80)) must(Op::add, {scaled, constant(random_tensor(DType::F32, {*last}, 0, 1))});
 }
 
-// A product with a weight of bytes that has a scale for each row.
+// A product with a weight of bytes that has a scale for each row, or as DequantizeLinear has it:
+// less its zero points, which like scales are of blocks of the depth, of columns or of all.
 void Builder::scaled_product() {
   const auto fitting = values_of([](const TensorType& found) {
     return found.dtype == DType::F32 && found.rank() >= 2 && found.dims.back().constant();
@@ -37,12 +38,35 @@ void Builder::scaled_product() {
   const ValueId x = pick(fitting);
   const std::int64_t depth = *type(x).dims.back().constant();
   const auto columns = static_cast<std::int64_t>(1 + below(20));
-  const ValueId real = must(Op::cast, {constant(random_tensor(DType::I8, {columns, depth}, -3, 3))},
-                            {{"to", DType::F32}});
-  const ValueId scale =
-      chance(70) ? constant(random_tensor(DType::F32, {columns, 1}, 0, 1)) : number(0.25);
-  const ValueId weight = chance(50) ? must(Op::mul, {real, scale}) : must(Op::mul, {scale, real});
-  must(Op::matmul, {x, must(Op::transpose, {weight}, {{"perm", Integers{1, 0}}})});
+  if (chance(50)) {
+    const ValueId real =
+        must(Op::cast, {constant(random_tensor(DType::I8, {columns, depth}, -3, 3))},
+             {{"to", DType::F32}});
+    const ValueId scale =
+        chance(70) ? constant(random_tensor(DType::F32, {columns, 1}, 0, 1)) : number(0.25);
+    const ValueId weight = chance(50) ? must(Op::mul, {real, scale}) : must(Op::mul, {scale, real});
+    must(Op::matmul, {x, must(Op::transpose, {weight}, {{"perm", Integers{1, 0}}})});
+    return;
+  }
+  const DType bytes = chance(50) ? DType::U8 : DType::I8;
+  const std::int64_t block = pick(Integers{8, 16, 3}), blocks = (depth + block - 1) / block;
+  const auto form = below(3);
+  const auto parameter = [&](DType dtype, std::int64_t low, std::int64_t high) {
+    if (form == 0) return constant(random_tensor(dtype, {}, low, high));
+    if (form == 1) return constant(random_tensor(dtype, {columns}, low, high));
+    const ValueId each =
+        must(Op::broadcast_to, {constant(random_tensor(dtype, {blocks, 1, columns}, low, high))},
+             {{"shape", Integers{blocks, block, columns}}});
+    const ValueId all = must(Op::reshape, {each}, {{"shape", Integers{blocks * block, columns}}});
+    return must(Op::strided_slice, {all},
+                {{"axes", Integers{0}}, {"starts", Integers{0}}, {"ends", Integers{depth}}});
+  };
+  const auto wide = [&](ValueId value) { return must(Op::cast, {value}, {{"to", DType::I32}}); };
+  ValueId weight = wide(constant(random_tensor(bytes, {depth, columns}, 0, 15)));
+  if (chance(70))
+    weight = must(Op::sub, {weight, wide(parameter(bytes, 0, chance(20) ? 120 : 15))});
+  weight = must(Op::cast, {weight}, {{"to", DType::F32}});
+  must(Op::matmul, {x, must(Op::mul, {weight, parameter(DType::F32, 0, 1)})});
 }
 
 // Products of bytes less their zero points, made real again; some of them share their left operand.

@@ -1,0 +1,101 @@
+#include "passes/centre_weights.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ir/shapes/infer.h"
+#include "passes/binding_writer.h"
+#include "passes/quantised_values.h"
+#include "passes/rewrite.h"
+#include "passes/views.h"
+
+namespace anydim::passes {
+
+using namespace ir;
+
+namespace {
+
+struct Span {
+  std::int64_t low = 0, high = 0;
+};
+
+class FunctionCentring {
+ public:
+  explicit FunctionCentring(Function& function) : function_(function), values_(function) {}
+
+  bool run() {
+    centre(function_.body);
+    return changed_;
+  }
+
+ private:
+  void centre(Block& block) {
+    std::vector<Binding> result;
+    for (Binding& binding : block.bindings) {
+      for (Block& nested : binding.blocks) centre(nested);
+      values_.note(binding);
+      if (!centre(binding, result)) result.push_back(std::move(binding));
+    }
+    block.bindings = std::move(result);
+  }
+
+  // The integers that a constant holds, also where they are moved or widened; nullopt where the
+  // value is none.
+  std::optional<Span> span_of(ValueId value) const {
+    const Binding* found = values_.definition(value);
+    while (found != nullptr && (is_view(found->op) || found->op == Op::cast)) {
+      const ValueId source = found->operands[0];
+      if (!is_integer(function_.tensor_type(source).dtype)) return std::nullopt;
+      found = values_.definition(source);
+    }
+    if (found == nullptr || found->op != Op::constant) return std::nullopt;
+    const Tensor tensor = tensor_attribute(*found, "value").opened();
+    if (tensor.elements() == 0) return std::nullopt;
+    Span span{tensor.integer_at(0), tensor.integer_at(0)};
+    for (std::int64_t i = 1; i < tensor.elements(); ++i) {
+      span.low = std::min(span.low, tensor.integer_at(i));
+      span.high = std::max(span.high, tensor.integer_at(i));
+    }
+    return span;
+  }
+
+  bool centre(const Binding& conversion, std::vector<Binding>& into) {
+    if (conversion.op != Op::cast || !is_float(function_.tensor_type(conversion.results[0]).dtype))
+      return false;
+    const auto weight = values_.centred(conversion.operands[0]);
+    if (!weight || values_.definition(weight->integers, Op::constant) == nullptr) return false;
+    const auto integers = span_of(weight->integers);
+    const auto zeros = weight->zero == no_value ? Span{} : span_of(weight->zero);
+    constexpr std::int64_t least = -128, most = 127;
+    if (!integers || !zeros || integers->low - zeros->high < least ||
+        integers->high - zeros->low > most)
+      return false;
+    const bool as_it_is = weight->dtype == DType::I8 && zeros->low == 0 && zeros->high == 0;
+    BindingWriter writer(function_, into, conversion.source,
+                         function_.values[conversion.results[0]].name);
+    const ValueId bytes =
+        as_it_is ? weight->integers : writer.cast(conversion.operands[0], DType::I8);
+    writer.emit(Op::cast, {bytes}, conversion.attributes, conversion.results[0]);
+    changed_ = true;
+    return true;
+  }
+
+  Function& function_;
+  QuantisedValues values_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void centre_weights(Module& module, PassContext&) {
+  bool changed = false;
+  for (Function& function : module.functions) {
+    if (!FunctionCentring(function).run()) continue;
+    drop_dead(function);
+    changed = true;
+  }
+  if (changed) infer_types(module);
+}
+
+}  // namespace anydim::passes
