@@ -8,9 +8,10 @@
 
 namespace anydim::frontends {
 
-// Throws Error{Malformed} naming the file where it is missing or no consistent tensor,
-// Error{Unsupported} for element types without a DType (strings, complex numbers, floats of 8 bits,
-// integers of 4). Data kept in another file is refused.
+// Integers of fewer than 8 bits come as i8 or u8, floats of 8 and 4 bits as f16 (FLOAT8E8M0 as
+// f32). Throws Error{Malformed} naming the file where it is missing or no consistent tensor,
+// Error{Unsupported} for element types that Anydim does not read (strings, complex numbers). Data
+// kept in another file is refused.
 ir::Tensor read_onnx_tensor(const std::filesystem::path& file);
 
 }  // namespace anydim::frontends

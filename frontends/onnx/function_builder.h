@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "frontends/onnx/element_type.h"
 #include "ir/module.h"
 #include "ir/shapes/shape_rule.h"
 
@@ -46,6 +47,13 @@ class FunctionBuilder {
     return found == lists_.end() ? 0 : found->second;
   }
   void set_lists(ir::ValueId id, int lists) { lists_[id] = lists; }
+  // What the model takes the value's numbers for, which a narrow type's are held by it may not
+  // tell: as it was set, null where nobody did.
+  const ElementType* element_type(ir::ValueId id) const {
+    const auto found = element_types_.find(id);
+    return found == element_types_.end() ? nullptr : found->second;
+  }
+  void set_element_type(ir::ValueId id, const ElementType& type) { element_types_[id] = &type; }
   // null where no constant binding defines the value
   const ir::Tensor* constant(ir::ValueId id) const;
   // What the shape rules tell so far; null where an operand's type isn't known yet.
@@ -69,6 +77,7 @@ class FunctionBuilder {
   std::vector<std::optional<ir::TensorType>> types_;
   std::vector<ir::ShapeData> shape_data_;
   std::unordered_map<ir::ValueId, int> lists_;
+  std::unordered_map<ir::ValueId, const ElementType*> element_types_;
   std::vector<ir::Block> blocks_;  // open ones, inner ones last
   std::unordered_set<std::string> names_;
   std::unordered_map<ir::ValueId, ir::Tensor> constants_;  // sharing the bindings' bytes

@@ -126,7 +126,7 @@ class GraphImporter : public Subgraphs {
     }
     const auto& declared = input.type().tensor_type();
     ir::TensorType type;
-    type.dtype = dtype_numbered(declared.elem_type(), what);
+    type.dtype = element_type_numbered(declared.elem_type(), what).held();
     if (!declared.has_shape())
       throw Error(ErrorKind::Unsupported,
                   what + " has no rank; Anydim needs the rank of every input");
@@ -152,7 +152,13 @@ class GraphImporter : public Subgraphs {
     const ir::DType dtype = type.dtype;
     const ir::ValueId value = builder_.add_named(input.name(), std::move(type), dtype);
     define(input.name(), value, "the graph's input");
+    note_element_type(value, input.type().tensor_type().elem_type());
     builder_.function().body.parameters.push_back(value);
+  }
+
+  void note_element_type(ir::ValueId value, std::int64_t number) {
+    const ElementType& type = element_type_numbered(number, "a value");
+    if (type.narrow) builder_.set_element_type(value, type);
   }
 
   void import_initialiser(onnx::TensorProto& proto, const Extent* apart = nullptr) {
@@ -166,6 +172,7 @@ class GraphImporter : public Subgraphs {
     const ir::ValueId value = inner() ? builder_.add_intermediate(name, tensor.dtype())
                                       : builder_.add_named(name, {}, tensor.dtype());
     define(name, value, what);
+    note_element_type(value, proto.data_type());
     ir::Binding binding;
     binding.op = ir::Op::constant;
     binding.results = {value};
@@ -208,6 +215,7 @@ class GraphImporter : public Subgraphs {
         proto.attribute(), [](const auto& attribute) { return attribute.has_g(); });
     row->import(node);
     node.check_attributes_used();
+    keep_narrow_type(node);
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       if (!node.wants_output(i)) continue;
       const std::string& output = proto.output(static_cast<int>(i));
@@ -217,6 +225,18 @@ class GraphImporter : public Subgraphs {
       define(output, value, node.description());
       if (value >= first_new && !inner() && renamed_.insert(value).second)
         builder_.rename(value, output);
+    }
+  }
+
+  // No operator computes with integers of fewer than 8 bits: one that takes some first and gives
+  // what they are held in has moved them.
+  void keep_narrow_type(Node& node) {
+    if (node.operand_count() == 0 || !node.has_operand(0)) return;
+    const ElementType& type = node.element_type_of(node.operand(0));
+    if (!type.narrow || type.narrow->real) return;
+    for (const ir::ValueId value : node.results()) {
+      if (value == ir::no_value || builder_.dtype(value) != type.held()) continue;
+      if (builder_.element_type(value) == nullptr) builder_.set_element_type(value, type);
     }
   }
 
@@ -307,6 +327,14 @@ class GraphImporter : public Subgraphs {
   }
 
   void check_output_type(const onnx::ValueInfoProto& output, ir::ValueId value) {
+    const ElementType* type = builder_.element_type(value);
+    if (type != nullptr && type->narrow) {
+      throw Error(
+          ErrorKind::Unsupported,
+          fmt::format("the graph's output {} has the element type {}, in which Anydim gives "
+                      "no results; cast it in the model",
+                      quoted_name(output.name()), type->name));
+    }
     if (!output.type().has_tensor_type() || output.type().tensor_type().elem_type() == 0) return;
     const ir::DType declared = dtype_numbered(output.type().tensor_type().elem_type(),
                                               fmt::format("output {}", quoted_name(output.name())));

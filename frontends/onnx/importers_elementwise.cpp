@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/narrowing.h"
 #include "frontends/onnx/tensor.h"
 
 namespace anydim::frontends {
@@ -31,6 +32,17 @@ ValueId clip(Node& node, ValueId x, ValueId low, ValueId high) {
   return x;
 }
 
+const ElementType& target_type(Node& node) {
+  return element_type_numbered(node.integer("to"),
+                               fmt::format("attribute 'to' of {}", node.description()));
+}
+
+// Of floats of 8 bits, whether what is larger than all of them becomes the largest.
+bool saturates(Node& node) {
+  if (node.opset() >= 24) node.ignore_attribute("round_mode");  // of a type that is never made
+  return node.opset() < 19 || node.flag("saturate", true);
+}
+
 }  // namespace
 
 void import_fold(Node& node, Op op) { node.output(0, fold(node, op)); }
@@ -40,35 +52,29 @@ void import_mean(Node& node) {
   node.output(0, node.emit(Op::div, {fold(node, Op::add), count}));
 }
 
-namespace {
-
-DType target_dtype(Node& node) {
-  return dtype_numbered(node.integer("to"),
-                        fmt::format("attribute 'to' of {}", node.description()));
-}
-
-}  // namespace
-
 void import_cast(Node& node) {
-  if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
-  if (node.opset() >= 24) node.ignore_attribute("round_mode");
-  node.output(0, node.cast(node.operand(0), target_dtype(node)));
+  const bool saturate = saturates(node);
+  node.output(0, converted(node, node.operand(0), target_type(node), saturate));
 }
 
 void import_bitcast(Node& node) {
   const ValueId x = node.operand(0);
-  const DType from = node.dtype(x), to = target_dtype(node);
-  if (ir::size_of(from) != ir::size_of(to))
+  const ElementType &from = node.element_type_of(x), &to = target_type(node);
+  if (from.narrow || to.narrow)
+    node.unsupported(
+        fmt::format("reads the bits of {} as {}; Anydim does so for types of whole "
+                    "bytes that it computes with",
+                    from.text(), to.text()));
+  if (ir::size_of(*from.dtype) != ir::size_of(*to.dtype))
     node.malformed(fmt::format("takes 'to' of the input's size, {} bytes as {} has, got {} of {}",
-                               ir::size_of(from), ir::name_of(from), ir::name_of(to),
-                               ir::size_of(to)));
-  node.output(0, node.emit(Op::bitcast, {x}, {{"to", to}}));
+                               ir::size_of(*from.dtype), from.text(), to.text(),
+                               ir::size_of(*to.dtype)));
+  node.output(0, node.emit(Op::bitcast, {x}, {{"to", *to.dtype}}));
 }
 
 void import_cast_like(Node& node) {
-  if (node.opset() >= 19) node.ignore_attribute("saturate");
-  if (node.opset() >= 24) node.ignore_attribute("round_mode");
-  node.output(0, node.cast(node.operand(0), node.dtype(node.operand(1))));
+  const bool saturate = saturates(node);
+  node.output(0, converted(node, node.operand(0), node.element_type_of(node.operand(1)), saturate));
 }
 
 void import_clip(Node& node) {

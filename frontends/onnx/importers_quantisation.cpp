@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/narrowing.h"
 #include "frontends/onnx/quantisation.h"
 
 namespace anydim::frontends {
@@ -76,11 +77,18 @@ ValueId along_axis(Node& node, ValueId parameter, ValueId x, const Granularity& 
   return after.empty() ? parameter : node.with_axes(parameter, std::move(after));
 }
 
-ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DType to) {
-  ValueId rounded = node.emit(Op::round, {node.emit(Op::div, {x, scale})});
+ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, const ElementType& to,
+                  bool saturate) {
+  const bool real = to.narrow && to.narrow->real;
+  ValueId scaled = node.emit(Op::div, {x, scale});
+  if (!real) scaled = node.emit(Op::round, {scaled});
   if (zero_point != ir::no_value)
-    rounded = node.emit(Op::add, {rounded, node.cast(zero_point, node.dtype(x))});
-  return node.cast(rounded, to);  // saturates
+    scaled = node.emit(Op::add, {scaled, node.cast(zero_point, node.dtype(x))});
+  return real ? converted(node, scaled, to, saturate) : saturated(node, scaled, to);
+}
+
+ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DType to) {
+  return quantised(node, x, scale, zero_point, element_type_of(to), true);
 }
 
 ValueId centred(Node& node, ValueId x, ValueId zero_point) {
@@ -96,10 +104,12 @@ ValueId along_rows(Node& node, ValueId parameter) {
                                                                   : node.with_axes(parameter, {1});
 }
 
-void check_integer(const Node& node, std::size_t index) {
-  if (node.has_operand(index) && !ir::is_integer(node.dtype(node.operand(index)))) {
-    node.unsupported(fmt::format("has {} as input {}; Anydim quantises to integers only",
-                                 ir::name_of(node.dtype(node.operand(index))), index));
+void check_quantised(const Node& node, std::size_t index) {
+  if (!node.has_operand(index)) return;
+  const ValueId value = node.operand(index);
+  if (!ir::is_integer(node.dtype(value)) && !node.element_type_of(value).narrow) {
+    node.malformed(fmt::format("takes integers or floats of at most 8 bits as input {}, got {}",
+                               index, ir::name_of(node.dtype(value))));
   }
 }
 
@@ -118,31 +128,38 @@ Granularity granularity_of(Node& node) {
 std::optional<DType> told_dtype(Node& node, std::string_view name) {
   return node.integer(name, 0) == 0 ? std::nullopt : node.element_type(name);
 }
+const ElementType* told_type(Node& node, std::string_view name) {
+  return node.integer(name, 0) == 0 ? nullptr : node.any_element_type(name);
+}
 
 void quantize_linear(Node& node, const Granularity& granularity, std::optional<DType> precision,
-                     std::optional<DType> output) {
-  check_integer(node, 2);
+                     const ElementType* output, bool saturate) {
+  check_quantised(node, 2);
   const bool real = ir::is_float(node.dtype());
   const DType computed = precision.value_or(real ? node.dtype(node.operand(1)) : DType::F32);
   const ValueId x = node.cast(node.operand(0), computed);
   const ValueId scale = along_axis(node, node.cast(node.operand(1), computed), x, granularity);
   const ValueId zero =
       node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
-  const DType to = node.has_operand(2) ? node.dtype(node.operand(2)) : output.value_or(DType::U8);
-  if (output && *output != to) {
-    node.malformed(fmt::format("has output_dtype = {}, but a zero point of {}",
-                               ir::name_of(*output), ir::name_of(to)));
+  const ElementType& to = node.has_operand(2) ? node.element_type_of(node.operand(2))
+                          : output != nullptr ? *output
+                                              : element_type_of(DType::U8);
+  if (output != nullptr && output != &to) {
+    node.malformed(
+        fmt::format("has output_dtype = {}, but a zero point of {}", output->text(), to.text()));
   }
-  node.output(0, quantised(node, x, scale, zero, to));
+  node.output(0, quantised(node, x, scale, zero, to, saturate));
 }
 
 void dequantize_linear(Node& node, const Granularity& granularity, std::optional<DType> output) {
-  check_integer(node, 0);
+  check_quantised(node, 0);
   const ValueId x = node.operand(0);
   const ValueId zero =
       node.has_operand(2) ? along_axis(node, node.operand(2), x, granularity) : no_value;
   const DType dtype = output.value_or(node.dtype(node.operand(1)));
-  const ValueId distance = node.cast(centred(node, x, zero), dtype);
+  // Floats have a zero point of 0.
+  const ValueId distance =
+      node.cast(ir::is_float(node.dtype(x)) ? x : centred(node, x, zero), dtype);
   node.output(
       0, node.emit(Op::mul, {distance,
                              node.cast(along_axis(node, node.operand(1), x, granularity), dtype)}));
@@ -151,10 +168,10 @@ void dequantize_linear(Node& node, const Granularity& granularity, std::optional
 }  // namespace
 
 void import_quantize_linear(Node& node) {
-  if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
-  const auto output = node.opset() >= 21 ? told_dtype(node, "output_dtype") : std::nullopt;
+  const bool saturate = node.opset() < 19 || node.flag("saturate", true);
+  const ElementType* output = node.opset() >= 21 ? told_type(node, "output_dtype") : nullptr;
   const auto precision = node.opset() >= 23 ? told_dtype(node, "precision") : std::nullopt;
-  quantize_linear(node, granularity_of(node), precision, output);
+  quantize_linear(node, granularity_of(node), precision, output, saturate);
 }
 
 void import_dequantize_linear(Node& node) {
@@ -163,7 +180,7 @@ void import_dequantize_linear(Node& node) {
 }
 
 void import_runtime_quantize_linear(Node& node) {
-  quantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt, std::nullopt);
+  quantize_linear(node, {.axis = node.integer("axis", 1)}, std::nullopt, nullptr, true);
 }
 
 void import_runtime_dequantize_linear(Node& node) {

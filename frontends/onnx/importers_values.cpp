@@ -41,7 +41,10 @@ Tensor constant_value(Node& node) {
 void import_constant(Node& node) {
   if (node.attribute_count() != 1)
     node.malformed(fmt::format("takes one attribute, got {}", node.attribute_count()));
-  node.output(0, node.constant(constant_value(node)));
+  const ElementType* type = node.has_attribute("value") ? &node.tensor_type("value") : nullptr;
+  const ValueId value = node.constant(constant_value(node));
+  if (type != nullptr && type->narrow) node.set_element_type(value, *type);
+  node.output(0, value);
 }
 
 void import_constant_of_shape(Node& node) {

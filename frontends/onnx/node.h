@@ -57,6 +57,14 @@ class Node {
   std::vector<ir::ValueId> operands() const;  // all; Malformed where one is left out
   ir::DType dtype(ir::ValueId value) const { return builder_.dtype(value); }
   ir::DType dtype() const { return dtype(operand(0)); }
+  // As FunctionBuilder has it, else that of the dtype.
+  const ElementType& element_type_of(ir::ValueId value) const {
+    const ElementType* set = builder_.element_type(value);
+    return set != nullptr ? *set : frontends::element_type_of(dtype(value));
+  }
+  void set_element_type(ir::ValueId value, const ElementType& type) {
+    builder_.set_element_type(value, type);
+  }
   // where it is an initialiser or a Constant
   std::optional<ir::Tensor> constant_operand(std::size_t index) const;
   std::optional<std::int64_t> known_element(ir::ValueId value) const {
@@ -94,9 +102,11 @@ class Node {
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> strings(std::string_view name);  // empty where it is missing
   ir::Tensor tensor(std::string_view name);                 // moves the data out: once
+  const ElementType& tensor_type(std::string_view name);    // of such a tensor
   // An element type by ONNX's number; nothing where it is missing.
   std::optional<ir::DType> element_type(std::string_view name);
-  void ignore_attribute(std::string_view name);  // one that has no meaning here
+  const ElementType* any_element_type(std::string_view name);  // null where it is missing
+  void ignore_attribute(std::string_view name);                // one that has no meaning here
   void check_attributes_used() const;
 
   // Bindings

@@ -112,6 +112,19 @@ ir::Tensor Node::tensor(std::string_view name) {
                      external_);
 }
 
+const ElementType& Node::tensor_type(std::string_view name) {
+  const auto* attribute = find(name, onnx::AttributeProto::TENSOR, "a tensor");
+  if (attribute == nullptr) malformed(fmt::format("lacks the attribute '{}'", name));
+  return element_type_numbered(attribute->t().data_type(),
+                               fmt::format("the tensor '{}' of node {}", name, quoted_name(name_)));
+}
+
+const ElementType* Node::any_element_type(std::string_view name) {
+  if (!has_attribute(name)) return nullptr;
+  return &element_type_numbered(integer(name),
+                                fmt::format("attribute '{}' of {}", name, description()));
+}
+
 std::optional<ir::DType> Node::element_type(std::string_view name) {
   if (!has_attribute(name)) return std::nullopt;
   return dtype_numbered(integer(name), fmt::format("attribute '{}' of {}", name, description()));

@@ -18,7 +18,9 @@ struct Granularity {
 ir::ValueId along_axis(Node& node, ir::ValueId parameter, ir::ValueId x,
                        const Granularity& granularity);
 // round(x / scale) + zero point, at the ends of the integer type where it lies beyond them. Halves
-// go to even.
+// go to even. Of a float type x / scale as Cast makes it of `saturate`.
+ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point,
+                      const ElementType& to, bool saturate);
 ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point,
                       ir::DType to);
 // x - zero point (no_value: 0), in i32.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -21,63 +20,24 @@ namespace anydim::frontends {
 
 namespace {
 
-struct ElementType {
-  std::string_view name;  // as the ONNX schema spells it
-  std::optional<ir::DType> dtype;
-};
-
-// Indexed by ONNX's number. The later ones are not in the schema of every ONNX version, so they are
-// written out here.
-constexpr std::array<ElementType, 29> element_types = {{
-    {"UNDEFINED", {}},
-    {"FLOAT", ir::DType::F32},
-    {"UINT8", ir::DType::U8},
-    {"INT8", ir::DType::I8},
-    {"UINT16", ir::DType::U16},
-    {"INT16", ir::DType::I16},
-    {"INT32", ir::DType::I32},
-    {"INT64", ir::DType::I64},
-    {"STRING", {}},
-    {"BOOL", ir::DType::Bool},
-    {"FLOAT16", ir::DType::F16},
-    {"DOUBLE", ir::DType::F64},
-    {"UINT32", ir::DType::U32},
-    {"UINT64", ir::DType::U64},
-    {"COMPLEX64", {}},
-    {"COMPLEX128", {}},
-    {"BFLOAT16", ir::DType::BF16},
-    {"FLOAT8E4M3FN", {}},
-    {"FLOAT8E4M3FNUZ", {}},
-    {"FLOAT8E5M2", {}},
-    {"FLOAT8E5M2FNUZ", {}},
-    {"UINT4", {}},
-    {"INT4", {}},
-    {"FLOAT4E2M1", {}},
-    {"FLOAT8E8M0", {}},
-    {"UINT2", {}},
-    {"INT2", {}},
-    {"FLOAT6E2M3", {}},
-    {"FLOAT6E3M2", {}},
-}};
-
 [[noreturn]] void malformed(const std::string& what, const std::string& reason) {
   throw Error(ErrorKind::Malformed, what + reason);
 }
 
-std::string type_text(ir::DType dtype, const std::vector<std::int64_t>& dims) {
-  return fmt::format("{} {}", ir::name_of(dtype), dims_text(dims));
+std::string type_text(std::string_view type, const std::vector<std::int64_t>& dims) {
+  return fmt::format("{} {}", type, dims_text(dims));
 }
 
-void check_raw_size(std::size_t size, ir::DType dtype, const std::vector<std::int64_t>& dims,
+void check_raw_size(std::size_t size, std::string_view type, const std::vector<std::int64_t>& dims,
                     std::int64_t needed, const std::string& what) {
   if (static_cast<std::int64_t>(size) == needed) return;
   malformed(what, fmt::format(" is {}, which needs {} bytes, but its raw_data has {}",
-                              type_text(dtype, dims), needed, size));
+                              type_text(type, dims), needed, size));
 }
 
 ir::Tensor take_raw(onnx::TensorProto& proto, ir::DType dtype, std::vector<std::int64_t> dims,
                     std::int64_t needed, const std::string& what) {
-  check_raw_size(proto.raw_data().size(), dtype, dims, needed, what);
+  check_raw_size(proto.raw_data().size(), ir::name_of(dtype), dims, needed, what);
   std::shared_ptr<const std::string> owner(proto.release_raw_data());
   if (!owner) return {dtype, std::move(dims)};
   const std::span bytes(reinterpret_cast<const std::byte*>(owner->data()), owner->size());
@@ -121,7 +81,7 @@ void check_count(const Field& field, ir::DType dtype, const std::vector<std::int
     count *= dim;  // cannot overflow: tensor_bytes accepted the dims
   if (field.size() == count) return;
   malformed(what, fmt::format(" is {}, which needs {} elements, but its {} has {}",
-                              type_text(dtype, dims), count, name, field.size()));
+                              type_text(ir::name_of(dtype), dims), count, name, field.size()));
 }
 
 ir::Tensor take_typed(onnx::TensorProto& proto, ir::DType dtype, std::vector<std::int64_t> dims,
@@ -194,43 +154,90 @@ int filled_fields(const onnx::TensorProto& proto) {
 }
 
 struct Declared {
-  ir::DType dtype;
+  const ElementType& type;
   std::vector<std::int64_t> dims;
-  std::int64_t bytes;
+  std::int64_t bytes;  // as they are stored
 };
 
 // `filled`: how many fields hold data.
 Declared declared(const onnx::TensorProto& proto, const std::string& what, int filled) {
-  const ir::DType dtype = dtype_numbered(proto.data_type(), what);
+  const ElementType& type = element_type_numbered(proto.data_type(), what);
   if (proto.has_segment())
     malformed(what, " is one segment of a larger tensor; expected a whole one");
   std::vector<std::int64_t> dims(proto.dims().begin(), proto.dims().end());
-  const std::int64_t bytes = tensor_bytes(proto.name(), dtype, dims);
+  std::int64_t bytes = tensor_bytes(proto.name(), type.held(), dims);
+  if (type.narrow)
+    bytes = type.narrow->packed_bytes(bytes / static_cast<std::int64_t>(ir::size_of(type.held())));
   if (proto.data_location() == onnx::TensorProto::EXTERNAL && filled > 0)
     malformed(what, " has data both inside the model and in another file");
   if (filled > 1) malformed(what, " has its data in more than one field; expected one");
-  return {dtype, std::move(dims), bytes};
+  return {type, std::move(dims), bytes};
+}
+
+// Reads what a source has packed.
+class UnpackingSource : public ir::TensorSource {
+ public:
+  UnpackingSource(const NarrowType& type, std::size_t bytes,
+                  std::shared_ptr<const ir::TensorSource> packed)
+      : type_(type), bytes_(bytes), packed_(std::move(packed)) {}
+
+  void read(std::span<std::byte> to) const override {
+    std::vector<std::byte> packed(bytes_);
+    packed_->read(packed);
+    type_.unpack(packed, to);
+  }
+
+ private:
+  const NarrowType& type_;  // of the table, which outlives all
+  std::size_t bytes_;
+  std::shared_ptr<const ir::TensorSource> packed_;
+};
+
+ir::Tensor unpacked(const Declared& declared, std::span<const std::byte> packed) {
+  ir::Tensor tensor(declared.type.held(), declared.dims);
+  declared.type.narrow->unpack(packed, tensor.mutable_bytes());
+  return tensor;
+}
+
+ir::Tensor take_narrow(const onnx::TensorProto& proto, const Declared& declared,
+                       const std::string& what) {
+  if (proto.has_raw_data()) {
+    const std::string& raw = proto.raw_data();
+    check_raw_size(raw.size(), declared.type.text(), declared.dims, declared.bytes, what);
+    return unpacked(declared, std::as_bytes(std::span(raw)));
+  }
+  // Each element of the field is a byte as it stands in raw data.
+  const auto& field = proto.int32_data();
+  if (field.size() != declared.bytes) {
+    malformed(what, fmt::format(" is {}, which needs {} bytes, but its int32_data has {}",
+                                type_text(declared.type.text(), declared.dims), declared.bytes,
+                                field.size()));
+  }
+  std::vector<std::byte> packed;
+  for (const std::int32_t byte : field) {
+    if (!std::in_range<std::uint8_t>(byte))
+      malformed(what, fmt::format(" is {}, but element {} of its int32_data has the value {}; "
+                                  "expected a byte",
+                                  declared.type.text(), packed.size(), byte));
+    packed.push_back(static_cast<std::byte>(byte));
+  }
+  return unpacked(declared, packed);
 }
 
 }  // namespace
 
-ir::DType dtype_numbered(std::int64_t number, const std::string& what) {
-  if (number == 0) malformed(what, " has no element type");
-  if (number < 0 || number >= static_cast<std::int64_t>(element_types.size())) {
-    malformed(what,
-              fmt::format(" has the element type number {}, which ONNX does not define", number));
-  }
-  const ElementType& type = element_types[static_cast<std::size_t>(number)];
-  if (type.dtype) return *type.dtype;
-  throw Error(
-      ErrorKind::Unsupported,
-      fmt::format("{} has the element type {}, which Anydim does not support", what, type.name));
-}
-
 ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& external) {
-  const auto [dtype, dims, needed] = declared(proto, what, filled_fields(proto));
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL)
-    return external.load(proto.name(), dtype, dims, external_location(proto, what));
+  const Declared stored = declared(proto, what, filled_fields(proto));
+  const auto& [type, dims, needed] = stored;
+  const bool apart = proto.data_location() == onnx::TensorProto::EXTERNAL;
+  if (type.narrow) {
+    if (!apart) return take_narrow(proto, stored, what);
+    return unpacked(
+        stored, external.load(proto.name(), ir::DType::U8, {needed}, external_location(proto, what))
+                    .bytes());
+  }
+  const ir::DType dtype = *type.dtype;
+  if (apart) return external.load(proto.name(), dtype, dims, external_location(proto, what));
   ir::Tensor tensor = proto.has_raw_data() ? take_raw(proto, dtype, dims, needed, what)
                                            : take_typed(proto, dtype, dims, what);
   check_bools(tensor, what);
@@ -239,9 +246,11 @@ ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, Extern
 
 ir::Tensor tensor_apart(const onnx::TensorProto& proto, const std::string& what, std::size_t length,
                         std::shared_ptr<const ir::TensorSource> source) {
-  const auto [dtype, dims, needed] = declared(proto, what, filled_fields(proto) + 1);
-  check_raw_size(length, dtype, dims, needed, what);
-  ir::Tensor tensor(dtype, dims, std::move(source));
+  const Declared stored = declared(proto, what, filled_fields(proto) + 1);
+  check_raw_size(length, stored.type.text(), stored.dims, stored.bytes, what);
+  if (stored.type.narrow)
+    source = std::make_shared<UnpackingSource>(*stored.type.narrow, length, std::move(source));
+  ir::Tensor tensor(stored.type.held(), stored.dims, std::move(source));
   check_bools(tensor, what);
   return tensor;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "frontends/external_data.h"
+#include "frontends/onnx/element_type.h"
 #include "ir/tensor.h"
 
 namespace onnx {
@@ -15,14 +16,10 @@ class TensorProto;
 
 namespace anydim::frontends {
 
-// The element type with ONNX's number `number`. `what` starts the message of an error:
-// Error{Malformed} where the number means no type, Error{Unsupported} where it means one without a
-// DType.
-ir::DType dtype_numbered(std::int64_t number, const std::string& what);
-
 // Moves the data out of `proto` (it is empty afterwards) or maps it; copies only data stored in a
-// wider field. `what` names the tensor in messages, e.g. "initialiser 'w'". Throws Error{Malformed}
-// where type, dims and data disagree.
+// wider field. `what` names the tensor in messages, e.g. "initialiser 'w'". Tensors of
+// narrow types are held as element_type.h says. Throws Error{Malformed} where type, dims and data
+// disagree.
 ir::Tensor take_tensor(onnx::TensorProto& proto, const std::string& what, ExternalData& external);
 // The same of a tensor whose raw data, of `length` bytes, were left out of `proto` and come from
 // `source`.

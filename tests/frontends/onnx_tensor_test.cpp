@@ -136,9 +136,9 @@ TEST(OnnxTensor, ElementTypes) {
   EXPECT_EQ(
       failure(tensor(onnx::TensorProto::COMPLEX64, {})),
       "unsupported: initialiser 'w' has the element type COMPLEX64, which Anydim does not support");
-  EXPECT_EQ(
-      failure(tensor(22, {})),
-      "unsupported: initialiser 'w' has the element type INT4, which Anydim does not support");
+  EXPECT_EQ(failure(tensor(28, {})),
+            "unsupported: initialiser 'w' has the element type FLOAT6E3M2, which Anydim does not "
+            "support");
   auto segment = tensor(f32, {});
   segment.mutable_segment()->set_begin(1);
   EXPECT_EQ(failure(segment),
