@@ -23,6 +23,8 @@ namespace {
 // Beyond what the constants take already, so that modules of few and small ones are not denied
 // theirs.
 constexpr std::int64_t spare_bytes = 1 << 20;
+// Integers made real that take no more are read as fast as the integers.
+constexpr std::int64_t small_bytes = 1 << 18;
 
 // nullopt: no tensor of known size, or of one that no memory has, which is the run's to report.
 std::optional<std::int64_t> bytes_of(const Function& function, ValueId id) {
@@ -60,11 +62,15 @@ class ConstantPart {
  public:
   explicit ConstantPart(const Function& function)
       : function_(function), facts_(function.values.size()), read_inside_(function.values.size()),
-        multiplied_(function.values.size()) {
+        multiplied_(function.values.size()), left_(function.values.size()) {
     for (const Binding& binding : function.body.bindings) {
       place(binding);
       if (binding.op == Op::matmul) need_operands(binding, multiplied_);
       for (const Block& block : binding.blocks) need_operands_of(block, read_inside_);
+    }
+    for (const Binding& binding : function.body.bindings | std::views::reverse) {
+      if (binding.op == Op::matmul || (is_view(binding.op) && left_[binding.results[0]]))
+        left_[binding.operands[0]] = true;
     }
   }
 
@@ -80,6 +86,10 @@ class ConstantPart {
       if (belongs(binding)) {
         if (!needed[binding.results[0]]) continue;
         const std::int64_t bytes = facts_[binding.results[0]].bytes;
+        if (is_weight_of_convolution(binding)) {
+          result.push_back(i);
+          continue;
+        }
         if (is_worth_it(binding) && bytes <= left) {
           left -= bytes;
           result.push_back(i);
@@ -130,6 +140,7 @@ class ConstantPart {
     std::int64_t bytes = 0;
     bool heavy = false;        // a product, a reduction or a function as exp or sin is behind it
     std::int64_t largest = 0;  // bytes of the largest constant behind it
+    bool integral = false;     // a constant of integers is behind it
     bool reordered = false;    // views behind it take elements out of their order
     bool merged = false;       // and dims of what they left are one: no strides tell its elements
   };
@@ -151,12 +162,14 @@ class ConstantPart {
               .largest = 0};
     if (binding.op == Op::constant) {
       fact.largest = *bytes;
+      fact.integral = is_integer(function_.tensor_type(binding.results[0]).dtype);
       constant_bytes_ += *bytes;
     }
     for (const ValueId operand : binding.operands) {
       if (operand == no_value) continue;
       fact.heavy = fact.heavy || facts_[operand].heavy;
       fact.largest = std::max(fact.largest, facts_[operand].largest);
+      fact.integral = fact.integral || facts_[operand].integral;
       fact.reordered = fact.reordered || facts_[operand].reordered;
       fact.merged = fact.merged || facts_[operand].merged;
     }
@@ -178,7 +191,19 @@ class ConstantPart {
     const ValueId result = binding.results[0];
     if (is_view(binding.op) && !read_inside_[result] && !(multiplied_[result] && fact.merged))
       return false;
-    return fact.heavy || fact.bytes <= fact.largest;
+    return fact.heavy || fact.bytes <= fact.largest ||
+           (is_made_real(result) && fact.bytes <= small_bytes);
+  }
+
+  bool is_made_real(ValueId value) const {
+    return facts_[value].integral && is_float(function_.tensor_type(value).dtype);
+  }
+
+  // Integers made real on the left of a product: what chooses layouts and other ways to convolve
+  // only does so for constants, and a convolution takes longer than its weight is large.
+  bool is_weight_of_convolution(const Binding& binding) const {
+    const ValueId value = binding.results[0];
+    return left_[value] && !is_view(binding.op) && !binding.operands.empty() && is_made_real(value);
   }
 
   static void need_operands(const Binding& binding, std::vector<bool>& needed) {
@@ -196,6 +221,7 @@ class ConstantPart {
   std::vector<Fact> facts_;        // by value
   std::vector<bool> read_inside_;  // by value: in a loop or branch
   std::vector<bool> multiplied_;   // by value: an operand of a product
+  std::vector<bool> left_;         // by value: the left one, also behind views
   std::int64_t constant_bytes_ = 0;
 };
 

@@ -11,7 +11,8 @@ namespace anydim::passes {
 // where it is no larger than the largest constant behind it; views, what fills and what widens
 // stays in its kernel, but for views that a loop or branch reads and those of a product's operand
 // whose elements no strides tell; and so does what would make the results together larger than the
-// constants that the module has. Does nothing without
+// constants that the module has. Integers that are made real are computed where that takes little,
+// or on the left of a product, a convolution's weight, at any size. Does nothing without
 // PassContext::compute.
 void compute_constants(ir::Module& module, PassContext& context);
 

@@ -25,7 +25,8 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
                          const MatmulSchedule& schedule, const MatmulOperands& operands)
     : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule) {
   const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
-  if (!operands.left && operands.weight && !schedule.tiles) {
+  // Micro-kernels of scales go through the depth block by block, not run by run.
+  if (!operands.left && operands.weight && !operands.scales && !schedule.tiles) {
     if (form.batch.empty())
       windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
     if (windows_ && windows_->run() % operands.product.depths() != 0) windows_.reset();
