@@ -254,6 +254,7 @@ void import_optional_get_element(Node& node);
 void import_rnn(Node& node);
 void import_gru(Node& node);
 void import_lstm(Node& node);
+void import_dynamic_quantize_lstm(Node& node);
 
 // Rows of the table that share an importer.
 template <ir::Op op>

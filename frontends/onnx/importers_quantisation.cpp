@@ -160,6 +160,12 @@ ValueId integer_product(Node& node, ValueId a, ValueId a_zero, ValueId b, ValueI
   return node.emit(Op::matmul, {centred(node, a, a_zero), centred(node, b, b_zero)});
 }
 
+ValueId quantised_product(Node& node, ValueId x, ValueId b, ValueId scale, ValueId zero_point) {
+  const Quantised a = quantised_over_range(node, x);
+  const ValueId product = integer_product(node, a.y, a.zero_point, b, zero_point);
+  return node.emit(Op::mul, {node.cast(product, DType::F32), node.emit(Op::mul, {a.scale, scale})});
+}
+
 void import_matmul_integer(Node& node) {
   node.output(0, integer_product(node, node.operand(0), node.optional_operand(2), node.operand(1),
                                  node.optional_operand(3)));

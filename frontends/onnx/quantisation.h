@@ -34,6 +34,10 @@ struct Quantised {
 };
 // A tensor of f32 to u8 over the range of its elements and 0.
 Quantised quantised_over_range(Node& node, ir::ValueId x);
+// x, quantised over its range, times the weights b, real: the integer product times both scales.
+// One of b's scales and zero points may stand for a column.
+ir::ValueId quantised_product(Node& node, ir::ValueId x, ir::ValueId b, ir::ValueId scale,
+                              ir::ValueId zero_point);
 
 // The numbers of 2, 4 or 8 bits in the bytes of a tensor's last dim, lowest bits first, as a last
 // dim that is 4, 2 or 1 times as long; u8.
