@@ -102,6 +102,7 @@ void import_rms_normalization(Node& node);
 void import_skip_layer_normalization(Node& node);
 void import_skip_rms_normalization(Node& node);
 void import_embed_layer_normalization(Node& node);
+void import_quantised_embed_layer_normalization(Node& node);
 
 // importers_attention.cpp
 void import_attention(Node& node);

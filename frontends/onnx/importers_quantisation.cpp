@@ -49,6 +49,12 @@ ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DTyp
   return node.cast(rounded, to);  // saturates
 }
 
+void check_8_bits(const Node& node, std::size_t operand) {
+  const DType dtype = node.dtype(node.operand(operand));
+  if (dtype != DType::I8 && dtype != DType::U8)
+    node.malformed(fmt::format("takes i8 or u8 as input {}, got {}", operand, ir::name_of(dtype)));
+}
+
 ValueId centred(Node& node, ValueId x, ValueId zero_point) {
   const ValueId wide = node.cast(x, DType::I32);
   return zero_point == ir::no_value ? wide

@@ -168,13 +168,7 @@ class Recurrent {
   }
 
   void check_quantised() {
-    for (const std::size_t operand : {1, 2}) {
-      const DType dtype = node_.dtype(node_.operand(operand));
-      if (dtype != DType::I8 && dtype != DType::U8) {
-        node_.malformed(fmt::format("takes weights of i8 or u8 as input {}, got {}", operand,
-                                    ir::name_of(dtype)));
-      }
-    }
+    for (const std::size_t operand : {1, 2}) check_8_bits(node_, operand);
     for (const std::size_t operand : {8, 9, 10, 11}) {
       if (const std::size_t rank = node_.rank(node_.operand(operand)); rank != 1 && rank != 2) {
         node_.malformed(fmt::format(

@@ -21,6 +21,8 @@ ir::ValueId along_axis(Node& node, ir::ValueId parameter, ir::ValueId x,
 // go to even.
 ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point,
                       ir::DType to);
+// Malformed where the operand is not of i8 or u8.
+void check_8_bits(const Node& node, std::size_t operand);
 // x - zero point (no_value: 0), in i32.
 ir::ValueId centred(Node& node, ir::ValueId x, ir::ValueId zero_point);
 

@@ -360,11 +360,22 @@ TEST(DomainErrors, QuantisedRecurrence) {
   };
   EXPECT_EQ(failure(w, real), "read");
   EXPECT_EQ(failure(x, real),
-            "malformed: node 'n' (DynamicQuantizeLSTM) takes weights of i8 or u8 as input 1, got "
-            "f32");
+            "malformed: node 'n' (DynamicQuantizeLSTM) takes i8 or u8 as input 1, got f32");
   EXPECT_EQ(failure(w, x),
             "malformed: node 'n' (DynamicQuantizeLSTM) takes one number for each direction or for "
             "each of its columns as input 8, so a rank of 1 or 2, got 3");
+}
+
+TEST(DomainErrors, QuantisedEmbeddings) {
+  const std::pair<std::vector<DimSpec>, int> ids{{"b", "s"}, i32}, table{{9, 4}, u8}, row{{4}, u8},
+      scale{{}, f32}, zero{{}, u8};
+  Inputs inputs{ids, ids, table, table, table, row, row, left_out};
+  inputs.insert(inputs.end(), 5, scale);
+  inputs.insert(inputs.end(), 5, zero);
+  EXPECT_EQ(runtime_node("QEmbedLayerNormalization", inputs).failure(), "read");
+  inputs[3] = {{9, 4}, f32};
+  EXPECT_EQ(runtime_node("QEmbedLayerNormalization", inputs).failure(),
+            "malformed: node 'n' (QEmbedLayerNormalization) takes i8 or u8 as input 3, got f32");
 }
 
 TEST(DomainErrors, Channels) {

@@ -24,14 +24,15 @@ CaseOperand spread(Dims dims, std::int64_t first, DType dtype) {
   std::int64_t count = 1;
   for (const std::int64_t dim : dims) count *= dim;
   std::vector<std::int64_t> values;
+  values.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i)
     values.push_back((i * 37 + first) % 256 - (dtype == DType::I8 ? 128 : 0));
   return {bytes(std::move(dims), values, dtype)};
 }
 
 void add_lstms(std::vector<ValueCase>& cases) {
-  std::vector<double> rising;
-  for (std::int64_t i = 0; i < 16; ++i) rising.push_back(static_cast<double>(i % 5 + 1) / 256);
+  std::vector<double> rising(16);
+  for (std::size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<double>(i % 5 + 1) / 256;
   const CaseOperand of_columns{reals({2, 8}, rising)},
       no_zeros{bytes({2, 8}, std::vector<std::int64_t>(16, 0), DType::I8)};
   cases.push_back(
@@ -93,10 +94,52 @@ void add_lstms(std::vector<ValueCase>& cases) {
        "com.microsoft"});
 }
 
+void add_embeddings(std::vector<ValueCase>& cases) {
+  for (const bool segments : {true, false}) {
+    const DType dtype = segments ? DType::U8 : DType::I8;
+    const auto of_segments = [&](const CaseOperand& operand) {
+      return segments ? operand : left_out;
+    };
+    cases.push_back(
+        {"QEmbedLayerNormalization",
+         17,
+         {{integers({2, 3}, {1, 3, 0, 2, 2, 4}, DType::I32), false, "bs"},
+          of_segments({integers({2, 3}, {0, 1, 1, 0, 0, 1}, DType::I32), false, "bs"}),
+          spread({5, 3}, 11, dtype),
+          spread({4, 3}, 5, dtype),
+          of_segments(spread({2, 3}, 3, dtype)),
+          spread({3}, 40, dtype),
+          spread({3}, 90, dtype),
+          {integers({2, 3}, {1, 1, 0, 1, 1, 1}, DType::I32), false, "bs"},
+          scale(1.0 / 32),
+          {reals({1}, {1.0 / 64})},
+          of_segments(scale(1.0 / 16)),
+          scale(1.0 / 128),
+          scale(1.0 / 256),
+          zero(segments ? 128 : 0, dtype),
+          zero(segments ? 120 : 3, dtype),
+          of_segments(zero(100, dtype)),
+          zero(segments ? 7 : -5, dtype),
+          zero(segments ? 130 : 9, dtype)},
+         [](NodeBuilder& node) { node.real("epsilon", 0.01F); },
+         {segments ? reals({2, 3, 3},
+                           {-0.4718601, -0.01171875, 1.156154, -0.4718601, -0.01171875, 1.156154,
+                            -0.3414396, -0.3912039, 1.313346, 0.01935908, -0.7838728, 0.7437063,
+                            0.01935908, -0.7838728, 0.7437063, 0.02251932, 0.3813062, -1.0476})
+                   : reals({2, 3, 3},
+                           {0.608604, -0.0390625, 0.01956779, 0.608604, -0.0390625, 0.01956779,
+                            -0.8051655, 0.4536095, 0.07647573, -1.066432, 0.3234749, 0.130267,
+                            -1.066432, 0.3234749, 0.130267, -0.8301184, -0.1718101, 0.2015462}),
+          integers({2}, {2, 3}, DType::I32)},
+         "com.microsoft"});
+  }
+}
+
 }  // namespace
 
 void add_quantised_cases(std::vector<ValueCase>& cases) {
   add_lstms(cases);
+  add_embeddings(cases);
   const auto add = [&](const std::string& op, std::vector<CaseOperand> operands,
                        const ir::Tensor& wanted, const Attributes& attributes = no_attributes) {
     cases.push_back({op, 17, std::move(operands), attributes, {wanted}, "com.microsoft"});
