@@ -57,20 +57,28 @@ bool is_series(Cost cost) {
   internal_error("an op has one of the costs");
 }
 
-// The values of one function's body that constants alone decide.
+// The values of one function that constants alone decide, those of its loops and branches too.
 class ConstantPart {
  public:
-  explicit ConstantPart(const Function& function)
+  explicit ConstantPart(Function& function)
       : function_(function), facts_(function.values.size()), read_inside_(function.values.size()),
         multiplied_(function.values.size()), left_(function.values.size()) {
-    for (const Binding& binding : function.body.bindings) {
-      place(binding);
-      if (binding.op == Op::matmul) need_operands(binding, multiplied_);
-      for (const Block& block : binding.blocks) need_operands_of(block, read_inside_);
+    list(function.body);
+    for (const Binding* binding : bindings_) {
+      place(*binding);
+      if (binding->op == Op::matmul) need(binding->operands, multiplied_);
+      for (const Block& block : binding->blocks) {
+        need(block.results, read_inside_);
+        for (const Binding& inner : block.bindings) need(inner.operands, read_inside_);
+      }
     }
-    for (const Binding& binding : function.body.bindings | std::views::reverse) {
-      if (binding.op == Op::matmul || (is_view(binding.op) && left_[binding.results[0]]))
-        left_[binding.operands[0]] = true;
+    for (const Binding* binding : bindings_)
+      for (const Block& block : binding->blocks)
+        for (const Binding& inner : block.bindings)
+          for (const ValueId result : inner.results) read_inside_[result] = false;
+    for (const Binding* binding : bindings_ | std::views::reverse) {
+      if (binding->op == Op::matmul || (is_view(binding->op) && left_[binding->results[0]]))
+        left_[binding->operands[0]] = true;
     }
   }
 
@@ -78,11 +86,10 @@ class ConstantPart {
   std::vector<std::size_t> chosen() {
     std::vector<bool> needed(function_.values.size());
     std::vector<std::size_t> result;
-    for (const ValueId value : function_.body.results) needed[value] = true;
+    need(function_.body.results, needed);
     std::int64_t left = constant_bytes_ + spare_bytes;
-    const std::vector<Binding>& bindings = function_.body.bindings;
-    for (std::size_t i = bindings.size(); i-- > 0;) {
-      const Binding& binding = bindings[i];
+    for (std::size_t i = bindings_.size(); i-- > 0;) {
+      const Binding& binding = *bindings_[i];
       if (belongs(binding)) {
         if (!needed[binding.results[0]]) continue;
         const std::int64_t bytes = facts_[binding.results[0]].bytes;
@@ -96,7 +103,8 @@ class ConstantPart {
           continue;
         }
       }
-      need_operands(binding, needed);
+      need(binding.operands, needed);
+      for (const Block& block : binding.blocks) need(block.results, needed);
     }
     std::ranges::reverse(result);
     return result;
@@ -109,14 +117,12 @@ class ConstantPart {
     Function& main = part.functions.front();
     main.name = "main";
     std::vector<bool> needed(function_.values.size());
-    for (const std::size_t position : positions)
-      needed[function_.body.bindings[position].results[0]] = true;
+    for (const std::size_t position : positions) needed[binding(position).results[0]] = true;
     std::vector<const Binding*> kept;
     for (std::size_t i = positions.back() + 1; i-- > 0;) {
-      const Binding& binding = function_.body.bindings[i];
-      if (!belongs(binding) || !needed[binding.results[0]]) continue;
-      kept.push_back(&binding);
-      need_operands(binding, needed);
+      if (!belongs(*bindings_[i]) || !needed[bindings_[i]->results[0]]) continue;
+      kept.push_back(bindings_[i]);
+      need(bindings_[i]->operands, needed);
     }
     std::vector<ValueId> ids(function_.values.size(), no_value);
     for (const Binding* binding : kept | std::views::reverse) {
@@ -127,12 +133,14 @@ class ConstantPart {
       ids[binding->results[0]] = copy.results[0] = main.add_value(value.name, value.type);
     }
     for (const std::size_t position : positions) {
-      const ValueId result = function_.body.bindings[position].results[0];
+      const ValueId result = binding(position).results[0];
       main.body.results.push_back(ids[result]);
       main.result_names.push_back(main.values[ids[result]].name);
     }
     return part;
   }
+
+  Binding& binding(std::size_t position) const { return *bindings_[position]; }
 
  private:
   struct Fact {
@@ -144,6 +152,14 @@ class ConstantPart {
     bool reordered = false;    // views behind it take elements out of their order
     bool merged = false;       // and dims of what they left are one: no strides tell its elements
   };
+
+  // A loop's or branch's own come before it, as what they read does.
+  void list(Block& block) {
+    for (Binding& binding : block.bindings) {
+      for (Block& inner : binding.blocks) list(inner);
+      bindings_.push_back(&binding);
+    }
+  }
 
   void place(const Binding& binding) {
     const OpInfo& row = info(binding.op);
@@ -186,8 +202,9 @@ class ConstantPart {
   bool is_worth_it(const Binding& binding) const {
     const Fact& fact = facts_[binding.results[0]];
     if (binding.operands.empty() || fact.bytes == 0) return false;
-    // A view is part of the kernel that reads it, but for kernels inside a loop or branch, and for
-    // products, which pack a weight once if strides tell where its elements are.
+    // A view is part of the kernel that reads it, but for kernels inside a loop or branch that it
+    // stands before, and for products, which pack a weight once if strides tell where its elements
+    // are.
     const ValueId result = binding.results[0];
     if (is_view(binding.op) && !read_inside_[result] && !(multiplied_[result] && fact.merged))
       return false;
@@ -206,20 +223,15 @@ class ConstantPart {
     return left_[value] && !is_view(binding.op) && !binding.operands.empty() && is_made_real(value);
   }
 
-  static void need_operands(const Binding& binding, std::vector<bool>& needed) {
-    for (const ValueId operand : binding.operands)
-      if (operand != no_value) needed[operand] = true;
-    for (const Block& block : binding.blocks) need_operands_of(block, needed);
-  }
-
-  static void need_operands_of(const Block& block, std::vector<bool>& needed) {
-    for (const ValueId value : block.results) needed[value] = true;
-    for (const Binding& inner : block.bindings) need_operands(inner, needed);
+  static void need(const std::vector<ValueId>& values, std::vector<bool>& needed) {
+    for (const ValueId value : values)
+      if (value != no_value) needed[value] = true;
   }
 
   const Function& function_;
+  std::vector<Binding*> bindings_;
   std::vector<Fact> facts_;        // by value
-  std::vector<bool> read_inside_;  // by value: in a loop or branch
+  std::vector<bool> read_inside_;  // by value: in a loop or branch that it stands before
   std::vector<bool> multiplied_;   // by value: an operand of a product
   std::vector<bool> left_;         // by value: the left one, also behind views
   std::int64_t constant_bytes_ = 0;
@@ -238,7 +250,7 @@ void compute_constants(Module& module, PassContext& context) {
     internal_check(values->size() == positions.size(),
                    "a computed module gives each of its results");
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      Binding& binding = function.body.bindings[positions[i]];
+      Binding& binding = part.binding(positions[i]);
       binding = {.op = Op::constant,
                  .results = binding.results,
                  .attributes = {{"value", (*values)[i]}},

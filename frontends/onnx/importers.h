@@ -103,6 +103,7 @@ void import_rms_normalization(Node& node);
 void import_skip_layer_normalization(Node& node);
 void import_skip_rms_normalization(Node& node);
 void import_embed_layer_normalization(Node& node);
+void import_quantised_embed_layer_normalization(Node& node);
 
 // importers_attention.cpp
 void import_attention(Node& node);
@@ -255,6 +256,7 @@ void import_optional_get_element(Node& node);
 void import_rnn(Node& node);
 void import_gru(Node& node);
 void import_lstm(Node& node);
+void import_dynamic_quantize_lstm(Node& node);
 
 // Rows of the table that share an importer.
 template <ir::Op op>

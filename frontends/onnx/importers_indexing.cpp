@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/reversed_sequences.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -119,25 +120,28 @@ void import_eye_like(Node& node) {
   node.output(0, node.cast(node.emit(Op::equal, {node.with_axes(rows, {1}), columns}), dtype));
 }
 
-// Along the time axis the first lengths[b] elements of batch b come in reverse.
+ValueId reversed_sequences(Node& node, ValueId x, ValueId lengths, std::int64_t time_axis) {
+  const std::int64_t batch_axis = 1 - time_axis;
+  lengths = node.with_axes(lengths, {time_axis});
+  const ValueId step = node.with_axes(node.positions(node.dim_of(x, time_axis)), {batch_axis});
+  const ValueId reversed = binary(node, Op::sub, node.emit(Op::sub, {lengths, step}), 1);
+  const ValueId from = node.emit(Op::where, {node.emit(Op::less, {step, lengths}), reversed, step});
+  const ValueId rows =
+      node.emit(Op::add, {node.with_axes(node.positions(node.dim_of(x, batch_axis)), {time_axis}),
+                          binary(node, Op::mul, step, 0)});
+  const ValueId first = node.with_axes(batch_axis == 0 ? rows : from, {2}),
+                second = node.with_axes(batch_axis == 0 ? from : rows, {2});
+  const ValueId indices = node.emit(Op::concat, {first, second}, {{"axis", std::int64_t{2}}});
+  return node.emit(Op::gather_nd, {x, indices});
+}
+
 void import_reverse_sequence(Node& node) {
   const std::int64_t batch = node.integer("batch_axis", 1), time = node.integer("time_axis", 0);
   if (batch + time != 1 || batch * time != 0) {
     node.malformed(fmt::format(
         "has batch_axis = {} and time_axis = {}; expected 0 and 1, or 1 and 0", batch, time));
   }
-  const ValueId x = node.operand(0);
-  const ValueId lengths = node.with_axes(node.index_operand(1), {time});
-  const ValueId step = node.with_axes(node.positions(node.dim_of(x, time)), {batch});
-  const ValueId reversed = binary(node, Op::sub, node.emit(Op::sub, {lengths, step}), 1);
-  const ValueId from = node.emit(Op::where, {node.emit(Op::less, {step, lengths}), reversed, step});
-  const ValueId rows =
-      node.emit(Op::add, {node.with_axes(node.positions(node.dim_of(x, batch)), {time}),
-                          binary(node, Op::mul, step, 0)});
-  const ValueId first = node.with_axes(batch == 0 ? rows : from, {2}),
-                second = node.with_axes(batch == 0 ? from : rows, {2});
-  const ValueId indices = node.emit(Op::concat, {first, second}, {{"axis", std::int64_t{2}}});
-  node.output(0, node.emit(Op::gather_nd, {x, indices}));
+  node.output(0, reversed_sequences(node, node.operand(0), node.index_operand(1), time));
 }
 
 namespace {

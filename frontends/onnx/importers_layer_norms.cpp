@@ -1,7 +1,10 @@
 // Normalisation of rows: by mean and variance, or by the root of the mean square.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/quantisation.h"
 
 namespace anydim::frontends {
 
@@ -85,6 +88,42 @@ ValueId sum_of(Node& node, ValueId a, ValueId b) {
   return b == no_value ? a : node.emit(Op::add, {a, b});
 }
 
+// An operand, or what was gathered from it, as real numbers.
+using Real = std::function<ValueId(std::size_t operand, ValueId value)>;
+
+// Rows of the tables of words, positions and segments, added and normalised; and how many tokens of
+// each text the mask leaves.
+void embed_layer_normalization(Node& node, ValueId position, const Real& real) {
+  const double epsilon = runtime_epsilon(node);
+  const ValueId words = node.index_operand(0);
+  if (position == no_value) position = node.with_axes(node.positions(node.dim_of(words, 1)), {0});
+  const auto rows = [&](std::size_t table, ValueId indices) {
+    return real(table,
+                node.emit(Op::gather, {node.operand(table), indices}, {{"axis", std::int64_t{0}}}));
+  };
+  ValueId sum = node.emit(Op::add, {rows(2, words), rows(3, position)});
+  if (node.has_operand(1) != node.has_operand(4)) {
+    node.malformed("takes segment_ids and segment_embedding together, got one of them");
+  }
+  if (node.has_operand(1)) sum = node.emit(Op::add, {sum, rows(4, node.index_operand(1))});
+  const ir::Attributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", epsilon}};
+  node.output(0, node.emit(Op::layer_norm,
+                           {sum, real(5, node.operand(5)), real(6, node.operand(6))}, attributes));
+  node.output(2, sum);
+  const std::int64_t counted = node.integer("mask_index_type", 1);
+  if (!node.wants_output(1)) return;
+  if (counted == 0) node.malformed("has mask_index_type = 0 (none) and an output 1 (mask_index)");
+  if (!node.has_operand(7)) {
+    const ValueId batch = node.dim_of(words, 0);
+    node.output(1, node.emit(Op::dyn_full, {node.scalar(DType::I32, 0), batch}));
+    return;
+  }
+  const ValueId ones = node.cast(
+      node.emit(Op::equal, {node.operand(7), node.scalar(node.dtype(node.operand(7)), 1)}),
+      DType::I32);
+  node.output(1, node.emit(Op::reduce_sum, {ones}, {{"axes", std::vector<std::int64_t>{1}}}));
+}
+
 }  // namespace
 
 void import_layer_normalization(Node& node) {
@@ -137,37 +176,20 @@ void import_skip_rms_normalization(Node& node) {
   node.output(3, sum);
 }
 
-// Rows of the tables of words, positions and segments, added and normalised; and how many tokens of
-// each text the mask leaves.
 void import_embed_layer_normalization(Node& node) {
-  const double epsilon = runtime_epsilon(node);
-  const ValueId words = node.index_operand(0);
-  const auto rows = [&](std::size_t table, ValueId indices) {
-    return node.emit(Op::gather, {node.operand(table), indices}, {{"axis", std::int64_t{0}}});
-  };
-  const bool told = node.has_operand(8);
-  const ValueId position =
-      told ? node.index_operand(8) : node.with_axes(node.positions(node.dim_of(words, 1)), {0});
-  ValueId sum = node.emit(Op::add, {rows(2, words), rows(3, position)});
-  if (node.has_operand(1) != node.has_operand(4)) {
-    node.malformed("takes segment_ids and segment_embedding together, got one of them");
-  }
-  if (node.has_operand(1)) sum = node.emit(Op::add, {sum, rows(4, node.index_operand(1))});
-  const ir::Attributes attributes{{"axis", std::int64_t{-1}}, {"epsilon", epsilon}};
-  node.output(0, node.emit(Op::layer_norm, {sum, node.operand(5), node.operand(6)}, attributes));
-  node.output(2, sum);
-  const std::int64_t counted = node.integer("mask_index_type", 1);
-  if (!node.wants_output(1)) return;
-  if (counted == 0) node.malformed("has mask_index_type = 0 (none) and an output 1 (mask_index)");
-  if (!node.has_operand(7)) {
-    const ValueId batch = node.dim_of(words, 0);
-    node.output(1, node.emit(Op::dyn_full, {node.scalar(DType::I32, 0), batch}));
-    return;
-  }
-  const ValueId ones = node.cast(
-      node.emit(Op::equal, {node.operand(7), node.scalar(node.dtype(node.operand(7)), 1)}),
-      DType::I32);
-  node.output(1, node.emit(Op::reduce_sum, {ones}, {{"axes", std::vector<std::int64_t>{1}}}));
+  const ValueId position = node.has_operand(8) ? node.index_operand(8) : no_value;
+  embed_layer_normalization(node, position, [](std::size_t, ValueId value) { return value; });
+}
+
+// The tables and weights, inputs 2 to 6, are of 8-bit integers; their scales and then their zero
+// points are inputs 8 to 17.
+void import_quantised_embed_layer_normalization(Node& node) {
+  embed_layer_normalization(node, no_value, [&](std::size_t operand, ValueId value) {
+    check_8_bits(node, operand);
+    const ValueId distance = centred(node, value, node.rank_0(node.operand(operand + 11)));
+    return node.emit(Op::mul,
+                     {node.cast(distance, DType::F32), node.rank_0(node.operand(operand + 6))});
+  });
 }
 
 }  // namespace anydim::frontends

@@ -91,6 +91,12 @@ ValueId quantised(Node& node, ValueId x, ValueId scale, ValueId zero_point, DTyp
   return quantised(node, x, scale, zero_point, element_type_of(to), true);
 }
 
+void check_8_bits(const Node& node, std::size_t operand) {
+  const DType dtype = node.dtype(node.operand(operand));
+  if (dtype != DType::I8 && dtype != DType::U8)
+    node.malformed(fmt::format("takes i8 or u8 as input {}, got {}", operand, ir::name_of(dtype)));
+}
+
 ValueId centred(Node& node, ValueId x, ValueId zero_point) {
   const ValueId wide = node.cast(x, DType::I32);
   return zero_point == ir::no_value ? wide
@@ -209,6 +215,12 @@ void import_dynamic_quantize_linear(Node& node) {
 ValueId integer_product(Node& node, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
   if (a_zero != no_value) a_zero = along_rows(node, a_zero);
   return node.emit(Op::matmul, {centred(node, a, a_zero), centred(node, b, b_zero)});
+}
+
+ValueId quantised_product(Node& node, ValueId x, ValueId b, ValueId scale, ValueId zero_point) {
+  const Quantised a = quantised_over_range(node, x);
+  const ValueId product = integer_product(node, a.y, a.zero_point, b, zero_point);
+  return node.emit(Op::mul, {node.cast(product, DType::F32), node.emit(Op::mul, {a.scale, scale})});
 }
 
 void import_matmul_integer(Node& node) {

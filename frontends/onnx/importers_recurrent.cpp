@@ -1,5 +1,5 @@
 // LSTM, GRU and RNN: a product over all steps at once, then a loop over steps of ordinary ops, for
-// each direction.
+// each direction. ONNX Runtime's DynamicQuantizeLSTM is the LSTM whose products are of integers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 
 #include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/quantisation.h"
+#include "frontends/onnx/reversed_sequences.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -20,14 +22,16 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
+enum class Weights { real, quantised };
+
 // The parts that the three operators share. Within one direction everything is [batch, hidden],
 // [steps, batch, ...] before that.
 class Recurrent {
  public:
   Recurrent(Node& node, std::int64_t gates, std::vector<std::string> default_activations,
-            std::vector<std::size_t> state_operands)
+            std::vector<std::size_t> state_operands, Weights weights = Weights::real)
       : node_(node), gates_(gates), state_operands_(std::move(state_operands)),
-        dtype_(node.dtype()) {
+        quantised_(weights == Weights::quantised), dtype_(node.dtype()) {
     hidden_ = node.integer("hidden_size");
     constexpr std::int64_t most = 1 << 30;  // gates of so many are more than any tensor holds
     if (hidden_ < 1 || hidden_ > most)
@@ -61,6 +65,9 @@ class Recurrent {
                        {{"starts", ints({1})}, {"ends", ints({2})}, {"axes", ints({0})}});
     if (node.has_operand(4))
       lengths_ = node.reshaped(node.index_operand(4), {batch_, node.index_vector({1})});
+    if (!quantised_) return;
+    check_quantised();
+    if (lengths_ != ir::no_value) clear_after_all();
   }
 
   // From a step's gates (of the input alone, biases of it added) and states to the next states; the
@@ -75,7 +82,9 @@ class Recurrent {
       for (std::size_t s = 0; s < ends.size(); ++s)
         ends[s].push_back(node_.emit(Op::expand_dims, {results[s]}, {{"axes", ints({0})}}));
       ValueId all = results.back();
-      if (reversed(d)) {
+      if (aligned(d)) {
+        all = reversed_sequences(node_, all, node_.index_operand(4));
+      } else if (reversed(d)) {
         constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
         all = node_.emit(Op::strided_slice, {all},
                          {{"starts", ints({-1})},
@@ -97,9 +106,9 @@ class Recurrent {
     }
   }
 
-  // What the direction at work reads, made before its loop: R transposed, biases, peepholes
-  // (no_value where they are left out).
-  ValueId weights() const { return weights_; }
+  // What the direction at work reads, made before its loop: R, a column for each row that ONNX
+  // gives, biases, peepholes (no_value where they are left out).
+  ValueId weights() const { return recurrent_.columns; }
   ValueId bias() const { return bias_; }
   ValueId peepholes() const { return peepholes_; }
   ValueId transposed(ValueId matrix) {
@@ -122,11 +131,12 @@ class Recurrent {
   ValueId sub(ValueId a, ValueId b) { return node_.emit(Op::sub, {a, b}); }
   ValueId mul(ValueId a, ValueId b) { return node_.emit(Op::mul, {a, b}); }
   ValueId product(ValueId a, ValueId b) { return node_.emit(Op::matmul, {a, b}); }
+  ValueId of_state(ValueId h) { return times(h, recurrent_); }  // h R
   ValueId number(double value) { return node_.scalar(dtype_, value); }
 
   // The activation at `index` among those of a direction, over the clipped value.
-  ValueId activate(std::int64_t direction, std::size_t index, ValueId x) {
-    if (clip_ > 0)
+  ValueId activate(std::int64_t direction, std::size_t index, ValueId x, bool clipped = true) {
+    if (clip_ > 0 && clipped)
       x = node_.emit(Op::max, {node_.emit(Op::min, {x, number(clip_)}), number(-clip_)});
     const std::size_t each = activations_.size() / static_cast<std::size_t>(directions_);
     const std::size_t place = static_cast<std::size_t>(direction) * each + index;
@@ -137,6 +147,46 @@ class Recurrent {
   }
 
  private:
+  struct Matrix {
+    ValueId columns, scale = ir::no_value, zero_point = ir::no_value;  // no scale: real numbers
+  };
+  ValueId times(ValueId rows, const Matrix& matrix) {
+    return matrix.scale == ir::no_value
+               ? product(rows, matrix.columns)
+               : quantised_product(node_, rows, matrix.columns, matrix.scale, matrix.zero_point);
+  }
+  // W or R of the direction. Quantised ones hold columns already, each or all with a scale.
+  Matrix matrix(std::size_t operand, std::int64_t direction) {
+    const ValueId given = part(operand, direction);
+    if (!quantised_) return {transposed(sized(given, 0, gates_ * hidden_))};
+    const auto of_columns = [&](std::size_t parameter) {
+      const ValueId value = part(parameter, direction);
+      return node_.rank(value) == 0 ? value : sized(value, 0, gates_ * hidden_);
+    };
+    const std::size_t scale = operand == 1 ? 8 : 10;
+    return {sized(given, 1, gates_ * hidden_), of_columns(scale), of_columns(scale + 1)};
+  }
+
+  void check_quantised() {
+    for (const std::size_t operand : {1, 2}) check_8_bits(node_, operand);
+    for (const std::size_t operand : {8, 9, 10, 11}) {
+      if (const std::size_t rank = node_.rank(node_.operand(operand)); rank != 1 && rank != 2) {
+        node_.malformed(fmt::format(
+            "takes one number for each direction or for each of its columns as input {}, so a rank "
+            "of 1 or 2, got {}",
+            operand, rank));
+      }
+    }
+  }
+
+  // Steps after the last that any row has are no part of the range of X.
+  void clear_after_all() {
+    const ValueId some =
+        node_.emit(Op::less, {node_.with_axes(node_.positions(node_.dim_of(x_, 0)), {1, 2}),
+                              node_.emit(Op::reduce_max, {lengths_})});
+    x_ = node_.emit(Op::where, {some, x_, number(0)});
+  }
+
   // One part that must be the whole: other sizes are refused, where sums below would broadcast
   // them.
   ValueId sized(ValueId value, std::int64_t axis, std::int64_t extent) {
@@ -151,6 +201,11 @@ class Recurrent {
   }
   static std::vector<std::int64_t> ints(std::vector<std::int64_t> list) { return list; }
   bool reversed(std::int64_t direction) const { return direction == 1 || first_reversed_; }
+  // Whether each row starts with its own last step, at once with the others: states of rows that
+  // are quantised together have one range.
+  bool aligned(std::int64_t direction) const {
+    return quantised_ && reversed(direction) && lengths_ != ir::no_value;
+  }
 
   ValueId initial_state(std::size_t operand, std::int64_t direction) {
     const ValueId hidden = node_.index_vector({hidden_});
@@ -168,20 +223,30 @@ class Recurrent {
 
   // The states at the end, then every step's output in the order of the loop.
   Values run_direction(std::int64_t direction, const Cell& cell) {
-    ValueId inputs = product(x_, transposed(sized(part(1, direction), 0, gates_ * hidden_)));
-    weights_ = transposed(sized(sized(part(2, direction), 0, gates_ * hidden_), 1, hidden_));
+    ValueId inputs = times(x_, matrix(1, direction));
+    recurrent_ = matrix(2, direction);
+    recurrent_.columns = sized(recurrent_.columns, 0, hidden_);
     bias_ =
         node_.has_operand(3) ? sized(part(3, direction), 0, 2 * gates_ * hidden_) : ir::no_value;
     peepholes_ = node_.has_operand(7) ? sized(part(7, direction), 0, 3 * hidden_) : ir::no_value;
     if (bias_ != ir::no_value) inputs = add(inputs, slice(bias_, 0, gates_));
+    if (aligned(direction)) inputs = reversed_sequences(node_, inputs, node_.index_operand(4));
     Values initial;
     for (const std::size_t operand : state_operands_)
       initial.push_back(initial_state(operand, direction));
     Node::Loop loop(node_, steps_, ir::no_value, initial);
-    const ValueId step = reversed(direction) ? loop.round_from_end() : loop.round();
+    const ValueId step =
+        reversed(direction) && !aligned(direction) ? loop.round_from_end() : loop.round();
     const Values states = loop.carried();
-    Values next = cell(direction,
-                       node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), states);
+    Values read = states;
+    if (quantised_ && lengths_ != ir::no_value) {
+      // The output of a row that has ended, which is 0, belongs to the range, and its state does
+      // not.
+      read[0] = node_.emit(Op::where,
+                           {node_.emit(Op::less_equal, {step, lengths_}), states[0], number(0)});
+    }
+    Values next =
+        cell(direction, node_.emit(Op::gather, {inputs, step}, {{"axis", std::int64_t{0}}}), read);
     ValueId output = next[0];
     if (lengths_ != ir::no_value) {
       // Rows that have ended keep their states and give zeros.
@@ -207,22 +272,51 @@ class Recurrent {
   Node& node_;
   std::int64_t gates_;
   std::vector<std::size_t> state_operands_;
+  bool quantised_;
   DType dtype_;
   std::int64_t hidden_ = 0, layout_ = 0, directions_ = 1;
   bool first_reversed_ = false;
   double clip_ = 0;
   std::vector<std::string> activations_;
   std::vector<double> alphas_, betas_;
-  ValueId weights_ = ir::no_value, bias_ = ir::no_value, peepholes_ = ir::no_value;
+  Matrix recurrent_{ir::no_value};
+  ValueId bias_ = ir::no_value, peepholes_ = ir::no_value;
   ValueId x_ = ir::no_value, steps_ = ir::no_value, batch_ = ir::no_value, lengths_ = ir::no_value;
 };
+
+void long_short_term_memory(Node& node, Weights weights) {
+  Recurrent lstm(node, 4, {"Sigmoid", "Tanh", "Tanh"}, {5, 6}, weights);
+  const bool coupled = node.integer("input_forget", 0) != 0;
+  lstm.run([&](std::int64_t direction, ValueId gates, const Values& states) {
+    const ValueId h = states[0], c = states[1];
+    ValueId sum = lstm.add(gates, lstm.of_state(h));
+    if (lstm.bias() != ir::no_value) sum = lstm.add(sum, lstm.slice(lstm.bias(), 4, 8));
+    const Values part = lstm.split(sum, 4);  // input, output, forget, cell
+    ValueId input = part[0], output = part[1], forget = part[2];
+    const ValueId peepholes = lstm.peepholes();
+    const auto peep = [&](ValueId gate, std::int64_t place, ValueId cell) {
+      return peepholes == ir::no_value
+                 ? gate
+                 : lstm.add(gate, lstm.mul(cell, lstm.slice(peepholes, place, place + 1)));
+    };
+    input = lstm.activate(direction, 0, peep(input, 0, c));
+    forget =
+        coupled ? lstm.sub(lstm.number(1), input) : lstm.activate(direction, 0, peep(forget, 2, c));
+    const ValueId fresh = lstm.activate(direction, 1, part[3]);
+    const ValueId next = lstm.add(lstm.mul(forget, c), lstm.mul(input, fresh));
+    output = lstm.activate(direction, 0, peep(output, 1, next));
+    // ONNX clips what every activation reads, ONNX Runtime what gates do.
+    const bool clipped = weights == Weights::real;
+    return Values{lstm.mul(output, lstm.activate(direction, 2, next, clipped)), next};
+  });
+}
 
 }  // namespace
 
 void import_rnn(Node& node) {
   Recurrent rnn(node, 1, {"Tanh"}, {5});
   rnn.run([&](std::int64_t direction, ValueId gates, const Values& states) {
-    ValueId sum = rnn.add(gates, rnn.product(states[0], rnn.weights()));
+    ValueId sum = rnn.add(gates, rnn.of_state(states[0]));
     if (rnn.bias() != ir::no_value) sum = rnn.add(sum, rnn.slice(rnn.bias(), 1, 2));
     return Values{rnn.activate(direction, 0, sum)};
   });
@@ -250,29 +344,8 @@ void import_gru(Node& node) {
   });
 }
 
-void import_lstm(Node& node) {
-  Recurrent lstm(node, 4, {"Sigmoid", "Tanh", "Tanh"}, {5, 6});
-  const bool coupled = node.integer("input_forget", 0) != 0;
-  lstm.run([&](std::int64_t direction, ValueId gates, const Values& states) {
-    const ValueId h = states[0], c = states[1];
-    ValueId sum = lstm.add(gates, lstm.product(h, lstm.weights()));
-    if (lstm.bias() != ir::no_value) sum = lstm.add(sum, lstm.slice(lstm.bias(), 4, 8));
-    const Values part = lstm.split(sum, 4);  // input, output, forget, cell
-    ValueId input = part[0], output = part[1], forget = part[2];
-    const ValueId peepholes = lstm.peepholes();
-    const auto peep = [&](ValueId gate, std::int64_t place, ValueId cell) {
-      return peepholes == ir::no_value
-                 ? gate
-                 : lstm.add(gate, lstm.mul(cell, lstm.slice(peepholes, place, place + 1)));
-    };
-    input = lstm.activate(direction, 0, peep(input, 0, c));
-    forget =
-        coupled ? lstm.sub(lstm.number(1), input) : lstm.activate(direction, 0, peep(forget, 2, c));
-    const ValueId fresh = lstm.activate(direction, 1, part[3]);
-    const ValueId next = lstm.add(lstm.mul(forget, c), lstm.mul(input, fresh));
-    output = lstm.activate(direction, 0, peep(output, 1, next));
-    return Values{lstm.mul(output, lstm.activate(direction, 2, next)), next};
-  });
-}
+void import_lstm(Node& node) { long_short_term_memory(node, Weights::real); }
+
+void import_dynamic_quantize_lstm(Node& node) { long_short_term_memory(node, Weights::quantised); }
 
 }  // namespace anydim::frontends

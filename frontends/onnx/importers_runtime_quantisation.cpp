@@ -100,11 +100,9 @@ std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::in
 
 // Inputs: a, b, scale and zero point of b, bias. a is quantised on the way.
 void import_dynamic_quantize_matmul(Node& node) {
-  const Quantised a = quantised_over_range(node, node.operand(0));
-  const ValueId product =
-      integer_product(node, a.y, a.zero_point, node.operand(1), node.optional_operand(3));
-  const ValueId scale = node.emit(Op::mul, {a.scale, node.operand(2)});
-  node.output(0, with_bias(node, node.emit(Op::mul, {node.cast(product, DType::F32), scale}), 4));
+  const ValueId product = quantised_product(node, node.operand(0), node.operand(1), node.operand(2),
+                                            node.optional_operand(3));
+  node.output(0, with_bias(node, product, 4));
 }
 
 // Inputs: a, b, their scales, their zero points, bias.

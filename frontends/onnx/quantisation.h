@@ -23,6 +23,8 @@ ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId 
                       const ElementType& to, bool saturate);
 ir::ValueId quantised(Node& node, ir::ValueId x, ir::ValueId scale, ir::ValueId zero_point,
                       ir::DType to);
+// Malformed where the operand is not of i8 or u8.
+void check_8_bits(const Node& node, std::size_t operand);
 // x - zero point (no_value: 0), in i32.
 ir::ValueId centred(Node& node, ir::ValueId x, ir::ValueId zero_point);
 
@@ -36,6 +38,10 @@ struct Quantised {
 };
 // A tensor of f32 to u8 over the range of its elements and 0.
 Quantised quantised_over_range(Node& node, ir::ValueId x);
+// x, quantised over its range, times the weights b, real: the integer product times both scales.
+// One of b's scales and zero points may stand for a column.
+ir::ValueId quantised_product(Node& node, ir::ValueId x, ir::ValueId b, ir::ValueId scale,
+                              ir::ValueId zero_point);
 
 // The numbers of 2, 4 or 8 bits in the bytes of a tensor's last dim, lowest bits first, as a last
 // dim that is 4, 2 or 1 times as long; u8.

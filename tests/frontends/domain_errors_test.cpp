@@ -349,6 +349,35 @@ TEST(DomainErrors, RotaryAndActivations) {
       "unsupported: node 'n' (FusedGemm) has the activation 'Wave', which Anydim does not support");
 }
 
+TEST(DomainErrors, QuantisedRecurrence) {
+  const std::pair<std::vector<DimSpec>, int> x{{"t", "b", 3}, f32}, w{{1, 3, 8}, u8},
+      r{{1, 2, 8}, u8}, real{{1}, f32}, zero{{1}, u8};
+  const auto failure = [&](const auto& weights, const auto& scale) {
+    auto lstm = runtime_node("DynamicQuantizeLSTM", {x, weights, r, left_out, left_out, left_out,
+                                                     left_out, left_out, scale, zero, real, zero});
+    lstm.node.integer("hidden_size", 2);
+    return lstm.failure();
+  };
+  EXPECT_EQ(failure(w, real), "read");
+  EXPECT_EQ(failure(x, real),
+            "malformed: node 'n' (DynamicQuantizeLSTM) takes i8 or u8 as input 1, got f32");
+  EXPECT_EQ(failure(w, x),
+            "malformed: node 'n' (DynamicQuantizeLSTM) takes one number for each direction or for "
+            "each of its columns as input 8, so a rank of 1 or 2, got 3");
+}
+
+TEST(DomainErrors, QuantisedEmbeddings) {
+  const std::pair<std::vector<DimSpec>, int> ids{{"b", "s"}, i32}, table{{9, 4}, u8}, row{{4}, u8},
+      scale{{}, f32}, zero{{}, u8};
+  Inputs inputs{ids, ids, table, table, table, row, row, left_out};
+  inputs.insert(inputs.end(), 5, scale);
+  inputs.insert(inputs.end(), 5, zero);
+  EXPECT_EQ(runtime_node("QEmbedLayerNormalization", inputs).failure(), "read");
+  inputs[3] = {{9, 4}, f32};
+  EXPECT_EQ(runtime_node("QEmbedLayerNormalization", inputs).failure(),
+            "malformed: node 'n' (QEmbedLayerNormalization) takes i8 or u8 as input 3, got f32");
+}
+
 TEST(DomainErrors, Channels) {
   const std::pair<std::vector<DimSpec>, int> x{{"n", "c", "h"}, f32}, four{{4}, f32};
   auto groups = one_node("GroupNormalization", {x, four, four});

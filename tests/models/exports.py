@@ -11,6 +11,7 @@ import numpy
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import quantize_dynamic
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -334,6 +335,19 @@ def lstm_tagger():
     return graph.model(14), inputs, [(1, 1), (2, 6), (3, 33)]
 
 
+def quantised_tagger():
+    """lstm_tagger as quantize_dynamic of ONNX Runtime leaves it; weights of 7 bits, whose products
+    no processor makes it saturate."""
+    plain, inputs, _ = lstm_tagger()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / name for name in ("plain.onnx", "quantised.onnx")]
+        onnx.save(plain, paths[0])
+        quantize_dynamic(*paths, reduce_range=True)
+        quantised = onnx.load(paths[1])
+    assert sum(node.op_type == "DynamicQuantizeLSTM" for node in quantised.graph.node) == 2
+    return quantised, inputs, [(1, 1), (2, 6), (3, 9)]
+
+
 def sequences():
     """Parts of a tensor as a sequence: taken, put in, dropped, mapped and joined again; an optional
     on the way; opset 17."""
@@ -427,5 +441,6 @@ def attribute_node(kind, inputs, outputs, name, of):
 
 ALL = {
     each.__name__: each for each in (t5_encoder, cached_decoder, grouped_rotary, newer_exporter,
-                                     lstm_tagger, sequences, optimised_convolutions)}
-CONTROL_FLOW = {"lstm_tagger", "sequences"}  # loops and lists: nothing for the graph executor
+                                     lstm_tagger, quantised_tagger, sequences,
+                                     optimised_convolutions)}
+CONTROL_FLOW = {"lstm_tagger", "quantised_tagger", "sequences"}  # loops and lists: nothing for the graph executor
