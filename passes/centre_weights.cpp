@@ -64,19 +64,52 @@ class FunctionCentring {
     if (conversion.op != Op::cast || !is_float(function_.tensor_type(conversion.results[0]).dtype))
       return false;
     const auto weight = values_.centred(conversion.operands[0]);
-    if (!weight || values_.definition(weight->integers, Op::constant) == nullptr) return false;
+    if (!weight) return false;
     const auto integers = span_of(weight->integers);
     const auto zeros = weight->zero == no_value ? Span{} : span_of(weight->zero);
     constexpr std::int64_t least = -128, most = 127;
-    if (!integers || !zeros || integers->low - zeros->high < least ||
-        integers->high - zeros->low > most)
-      return false;
+    if (!integers || !zeros) return false;
+    if (integers->low - zeros->high < least || integers->high - zeros->low > most)
+      return shift(conversion, *weight, into);
     const bool as_it_is = weight->dtype == DType::I8 && zeros->low == 0 && zeros->high == 0;
     BindingWriter writer(function_, into, conversion.source,
                          function_.values[conversion.results[0]].name);
     const ValueId bytes =
         as_it_is ? weight->integers : writer.cast(conversion.operands[0], DType::I8);
     writer.emit(Op::cast, {bytes}, conversion.attributes, conversion.results[0]);
+    changed_ = true;
+    return true;
+  }
+
+  // Integers and zero points of u8, each a number, as those of i8, both lower by as much.
+  bool shift(const Binding& conversion, const QuantisedValues::Centred& weight,
+             std::vector<Binding>& into) {
+    constexpr std::int64_t offset = 128;
+    const Binding* widening =
+        weight.zero == no_value ? nullptr : values_.definition(weight.zero, Op::cast);
+    if (weight.dtype != DType::U8 || widening == nullptr) return false;
+    std::vector<Binding> moves;
+    const auto stored =
+        values_.before_moves(widening->operands[0], [](const Binding&) { return false; }, moves);
+    const Binding* zeros = stored ? values_.definition(*stored, Op::constant) : nullptr;
+    if (zeros == nullptr || function_.tensor_type(*stored).dtype != DType::U8) return false;
+    const Tensor& tensor = tensor_attribute(*zeros, "value");
+    Tensor shifted(DType::I8, tensor.dims());
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      shifted.set_integer(i, tensor.integer_at(i) - offset);
+    BindingWriter writer(function_, into, conversion.source,
+                         function_.values[conversion.results[0]].name);
+    const ValueId number = writer.number(DType::I32, static_cast<double>(offset));
+    const ValueId bytes = writer.cast(writer.emit(Op::sub, {weight.wide, number}), DType::I8);
+    ValueId zero = writer.constant(std::move(shifted));
+    for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
+      move->operands[0] = zero;
+      move->results = {zero = writer.new_value()};
+      writer.push(std::move(*move));
+    }
+    const ValueId centred =
+        writer.emit(Op::sub, {writer.cast(bytes, DType::I32), writer.cast(zero, DType::I32)});
+    writer.emit(Op::cast, {centred}, conversion.attributes, conversion.results[0]);
     changed_ = true;
     return true;
   }

@@ -1,5 +1,7 @@
 #include "passes/product_operands.h"
 
+#include <algorithm>
+
 #include "passes/fusible.h"
 #include "passes/views.h"
 
@@ -11,8 +13,11 @@ bool ProductOperands::makes_weight_real(const FusionGraph& graph, const Binding&
   if (function_.tensor_type(binding.results[0]).dtype != DType::F32) return false;
   if (binding.op == Op::cast) {
     const DType from = function_.tensor_type(binding.operands[0]).dtype;
-    return (from == DType::I8 || from == DType::U8) &&
-           is_constant_behind_views(graph, binding.operands[0]);
+    if (from == DType::I8 || from == DType::U8)
+      return is_constant_behind_views(graph, binding.operands[0]);
+    const std::ptrdiff_t source = graph.producer(binding.operands[0]);
+    return source >= 0 &&
+           is_centred_weight(graph, block_.bindings[static_cast<std::size_t>(source)]);
   }
   if (binding.op != Op::mul) return false;
   const auto is_real = [&](ValueId value) {
@@ -23,6 +28,17 @@ bool ProductOperands::makes_weight_real(const FusionGraph& graph, const Binding&
   const ValueId a = binding.operands[0], b = binding.operands[1];
   return (is_real(a) && is_constant_behind_views(graph, b)) ||
          (is_real(b) && is_constant_behind_views(graph, a));
+}
+
+bool ProductOperands::is_centred_weight(const FusionGraph& graph, const Binding& binding) const {
+  return binding.op == Op::sub && std::ranges::all_of(binding.operands, [&](ValueId side) {
+           const std::ptrdiff_t source = graph.producer(side);
+           if (source < 0) return false;
+           const Binding& widening = block_.bindings[static_cast<std::size_t>(source)];
+           return is_widening(function_, widening) &&
+                  size_of(function_.tensor_type(widening.operands[0]).dtype) == 1 &&
+                  is_constant_behind_views(graph, widening.operands[0]);
+         });
 }
 
 bool ProductOperands::is_constant_behind_views(const FusionGraph& graph, ValueId value) const {

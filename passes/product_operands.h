@@ -22,11 +22,13 @@ class ProductOperands {
   // between 16 bits and wider numbers.
   std::set<ir::ValueId> operands_of(const FusionGraph& graph,
                                     const std::set<std::size_t>& members) const;
-  // Bytes of a weight times their scales, both constants behind views, or their conversion: a
-  // product reads a fourth of what they would be in memory.
+  // Bytes of a weight, which may be less their zero points, times their scales, all constants
+  // behind views, or their conversion: a product reads a fourth of what they would be in memory.
   bool makes_weight_real(const FusionGraph& graph, const ir::Binding& binding) const;
 
  private:
+  // Bytes less their zero points.
+  bool is_centred_weight(const FusionGraph& graph, const ir::Binding& binding) const;
   bool is_constant_behind_views(const FusionGraph& graph, ir::ValueId value) const;
 
   const ir::Function& function_;

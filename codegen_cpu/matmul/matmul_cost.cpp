@@ -25,6 +25,7 @@ constexpr double second_cache_load =
     2.4;                           // an element of a row whose line has left the first-level cache
 constexpr double turn_cycles = 6;  // a vector of a tile turned in registers
 constexpr double pack_cycles = 4;  // a vector copied by columns or rows
+constexpr double unpack_cycles = 6;  // of a vector of a scaled weight, to memory
 
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
@@ -52,24 +53,28 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
                   left_reuse),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
       step_bytes_(static_cast<double>(operands.product.step_bytes())),
-      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_cycles_(0),
-      epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
+      multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_right_cycles_(0),
+      unpack_left_cycles_(0), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
       conflicting_rows_(rows_without_conflict(operands.left_stride)), left_reuse_(left_reuse),
       left_in_place_(operands.left_in_place),
       left_panels_(operands.left_panels && !operands.product.in_tiles(target)),
       weight_(operands.weight), turned_results_(operands.turned_results) {
   if (operands.product.right == ir::DType::BF16 && !target.avx512_bf16) {
-    unpack_cycles_ = 2 * multiply_cycles_;
+    unpack_right_cycles_ = unpack_left_cycles_ = 2 * multiply_cycles_;
     multiply_cycles_ *= 2;
   }
-  if (operands.product.scaled()) unpack_cycles_ = 1.5;
+  if (operands.product.scaled()) {
+    unpack_right_cycles_ = 0.55;
+    unpack_left_cycles_ = 0.33;
+  }
   for (const ir::RowStage& stage : form.rows) epilogue_cycles_ += 1 + program_cycles(stage.program);
 }
 
 double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents,
                                double task_rows, double task_columns, int threads) const {
   const double steps = std::ceil(static_cast<double>(extents.depth) / step_depths_),
-               bytes = step_bytes_, lanes = static_cast<double>(lanes_);
+               bytes = schedule.unpack ? result_bytes_ : step_bytes_,
+               lanes = static_cast<double>(lanes_);
   const double padded =
       std::ceil(task_columns / static_cast<double>(panel_)) * static_cast<double>(panel_);
   const double columns = static_cast<double>(schedule.columns);
@@ -80,7 +85,8 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   const double rows =
       schedule.tiles ? std::ceil(task_rows / calls / tile_rows) * tile_rows : task_rows / calls;
   // Where the right operand's panels come from while one group's rows pass.
-  const double right_bytes = static_cast<double>(extents.columns) * steps * bytes / threads;
+  const double right_bytes =
+      (schedule.unpack ? padded : static_cast<double>(extents.columns) / threads) * steps * bytes;
   const double bandwidth = right_bytes > second_cache * 0.8 ? third_bandwidth : second_bandwidth;
 
   const double stored =
@@ -95,8 +101,10 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   const auto group_cycles = [&](double width) {
     const double vectors = width / lanes;
     // Multiply-adds, or loads where they are more; at least the latency of one chain of them.
-    double step = std::max({rows * vectors * multiply_cycles_ + (rows + vectors) * unpack_cycles_,
-                            vectors + rows / 2, 4.0 / (rows * vectors >= 4 ? 4 : 1)});
+    const double unpack =
+        schedule.unpack ? 0 : vectors * unpack_right_cycles_ + rows * unpack_left_cycles_;
+    double step = std::max({rows * vectors * multiply_cycles_ + unpack, vectors + rows / 2,
+                            4.0 / (rows * vectors >= 4 ? 4 : 1)});
     if (left_in_place_ && rows > conflicting_rows_) step = std::max(step, rows * second_cache_load);
     if (schedule.tiles) {
       const double row_tiles = rows / tile_rows, column_tiles = width / static_cast<double>(panel_);
@@ -127,6 +135,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
                                                 : task_rows / lanes / left_reuse_) *
               steps * pack_cycles;
   if (!weight_) cycles += padded * steps / lanes * pack_cycles;
+  if (schedule.unpack) cycles += padded * steps / lanes * unpack_cycles;
   return cycles;
 }
 

@@ -31,12 +31,13 @@ class MatmulCost {
                      double task_columns, int threads) const;
 
   std::int64_t lanes_, panel_;
-  double step_depths_;       // depths in a step
-  double left_bytes_;        // of a step of a row
-  double result_bytes_;      // of a result
-  double step_bytes_;        // of a step of a column
-  double multiply_cycles_;   // of a step of a vector
-  double unpack_cycles_;     // of a vector of the right operand, or of a broadcast one, in a step
+  double step_depths_;      // depths in a step
+  double left_bytes_;       // of a step of a row
+  double result_bytes_;     // of a result
+  double step_bytes_;       // of a step of a column
+  double multiply_cycles_;  // of a step of a vector
+  // In a step, of a vector of the right operand and of a broadcast one of the left.
+  double unpack_right_cycles_, unpack_left_cycles_;
   double epilogue_cycles_;   // of a vector's epilogue
   double conflicting_rows_;  // more of them than this, read in place, put each other's lines out of
                              // the first-level cache

@@ -8,6 +8,7 @@
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/matmul/tile_fetches.h"
 #include "codegen_cpu/matmul/tile_kernel.h"
+#include "codegen_cpu/matmul/unpack_weight.h"
 #include "codegen_cpu/scalars/element_vectors.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 #include "codegen_cpu/scratch_layout.h"
@@ -71,6 +72,9 @@ class MatmulEmitter {
   }
 
  private:
+  // Of a weight that lies packed; else panels in scratch memory.
+  bool multiplies_packed() const { return operands_.weight && !unpacks(); }
+  bool unpacks() const { return operands_.scales && schedule_.unpack; }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim block_rows() const { return left_->block_units() * left_->unit(); }
   Dim block_columns() const {
@@ -86,7 +90,7 @@ class MatmulEmitter {
     tile_ = reserve(tile_height * std::max(schedule_.columns, panel_) * element_bytes());
     if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
     left_->plan(scratch_, panel_steps());
-    if (!operands_.weight) {
+    if (!multiplies_packed()) {
       right_panel_ =
           reserve((rounded(block_columns()) * panel_steps() + panel_ * panel_) * element_bytes());
       packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
@@ -131,7 +135,8 @@ class MatmulEmitter {
                                      schedule_.rows > tile_rows);
       return;
     }
-    MicroKernel micro = micro_kernel_of(kernel_.target(), product_, element_, lanes_);
+    MicroKernel micro = micro_kernel_of(
+        kernel_.target(), unpacks() ? Product::of(dtype_) : product_, element_, lanes_);
     micro.depth = steps_of(product_, form_.k.extent).constant();
     micro.right_stride = panel_;
     if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
@@ -139,9 +144,11 @@ class MatmulEmitter {
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching
     // would not use.
-    if (operands_.scales) micro.block = operands_.scales->block;
-    else if (operands_.weight && schedule_.columns >= panel_ && extent.high > schedule_.rows &&
-             !rows_outermost()) {
+    if (operands_.scales && !unpacks()) {
+      micro.block = operands_.scales->block;
+      micro.zeros = operands_.zeros.has_value();
+    } else if (multiplies_packed() && schedule_.columns >= panel_ && extent.high > schedule_.rows &&
+               !rows_outermost()) {
       const std::int64_t lines = schedule_.columns / panel_;
       const std::int64_t blocks = left_->fewest_blocks();
       micro.fetches = right_fetches_ = (lines + blocks - 1) / blocks;
@@ -190,10 +197,25 @@ class MatmulEmitter {
       auto& again = kernel_.at(task);
       once_for(kernel_, task, packed_right_,
                again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
-               [&](Scope& scope) { pack_right(scope); });
+               [&](Scope& scope) { unpacks() ? unpack_right(scope) : pack_right(scope); });
     }
     emit_groups(task);
     if (!form_.rows.empty()) emit_rows_of(task);
+  }
+
+  void unpack_right(Scope& scope) {
+    auto& builder = kernel_.at(scope);
+    Value* panel = kernel_.constant(panel_);
+    Value* columns = builder.CreateMul(
+        builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(panel_ - 1)), panel),
+        panel);
+    emit_unpack_panels(kernel_, scope,
+                       {.operands = operands_,
+                        .panel = panel_,
+                        .first_column = first_column_,
+                        .columns = columns,
+                        .depth = panel_steps_,
+                        .to = right_panel_});
   }
 
   void pack_right(Scope& scope) {
@@ -290,7 +312,7 @@ class MatmulEmitter {
                                           b.CreateSub(task_columns_, g.offset));
     }
     g.right = right_pointer(group, g.offset);
-    if (operands_.scales) {
+    if (operands_.scales && !unpacks()) {
       Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
       g.scales =
           first_step_of_column(kernel_, panel_, column, kernel_.constant(operands_.scales->blocks));
@@ -301,7 +323,7 @@ class MatmulEmitter {
   Value* right_pointer(Scope& group, Value* offset) {
     Value* base = right_panel_;
     Value* column = offset;
-    if (operands_.weight) {
+    if (multiplies_packed()) {
       const PackedWeight& weight = *operands_.weight;
       base = kernel_.buffer(static_cast<std::size_t>(weight.buffer));
       column = kernel_.at(group).CreateAdd(offset, first_column_);
@@ -316,7 +338,7 @@ class MatmulEmitter {
   }
 
   // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.
-  ir::DType step_dtype() const { return operands_.scales ? product_.right : dtype_; }
+  ir::DType step_dtype() const { return operands_.scales && !unpacks() ? product_.right : dtype_; }
 
   void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
     Value *before = share.first, *rows = share.count;
@@ -348,7 +370,10 @@ class MatmulEmitter {
                     .columns = schedule_.columns},
                    arguments);
     left_->add_arguments(block, share, arguments);
-    kernel_.at(block).CreateCall(multiply_, arguments);
+    kernel_.at(block);
+    if (group.scales != nullptr && operands_.zeros)
+      arguments.push_back(of_blocks(*operands_.zeros, group));
+    kernel_.here().CreateCall(multiply_, arguments);
 
     if (turns_results_) return emit_turned(block, program, group, row, rows);
     const ir::DimLeaf& column = form_.n.variable;
@@ -423,12 +448,16 @@ class MatmulEmitter {
   struct Ahead {
     Value *place, *step;
   };
+  // Of the group's first column and block.
+  Value* of_blocks(const BlockScales& held, const Group& group) {
+    Value* base = kernel_.buffer(static_cast<std::size_t>(held.buffer));
+    return kernel_.element_pointer(base, dtype_, group.scales);
+  }
+
   Ahead ahead(const Group& group, Value* block) {
-    if (operands_.scales) {
-      Value* scales = kernel_.buffer(static_cast<std::size_t>(operands_.scales->buffer));
-      return {kernel_.element_pointer(scales, dtype_, group.scales),
+    if (group.scales != nullptr)
+      return {of_blocks(*operands_.scales, group),
               kernel_.constant(operands_.scales->blocks * panel_)};
-    }
     if (right_fetches_ == 0) return {group.right, kernel_.constant(0)};
     auto& builder = kernel_.here();
     const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k

@@ -66,9 +66,10 @@ bool is_only_reader(const ir::MatmulForm& form, const ScalarStep& load) {
   return uses == 1;
 }
 
-// The right operand as i8 made real (f32) times a scale, both of them weights.
+// The right operand as i8, less zero points of i8 where they are loaded, made real (f32) times a
+// scale, all of them weights.
 struct ScaledLoads {
-  const ScalarStep *integers = nullptr, *scale = nullptr;
+  const ScalarStep *integers = nullptr, *scale = nullptr, *zeros = nullptr;
 };
 std::optional<ScaledLoads> scaled_loads(const ir::Region& region, const ir::ScalarProgram& right) {
   const ScalarStep& last = right.steps.back();
@@ -79,11 +80,19 @@ std::optional<ScaledLoads> scaled_loads(const ir::Region& region, const ir::Scal
   for (const std::size_t side : {0U, 1U}) {
     const ScalarStep &real = step(last.operands[side]), &scale = step(last.operands[1 - side]);
     if (!real.applies(ir::Op::cast) || !scale.is<ir::step::Load>()) continue;
-    const ScalarStep& integers = step(real.operands.front());
-    if (integers.is<ir::step::Load>() && integers.dtype == ir::DType::I8 &&
-        scale.dtype == ir::DType::F32 && is_weight(region, integers) && is_weight(region, scale) &&
-        integers.as<ir::step::Load>().buffer != scale.as<ir::step::Load>().buffer)
-      return ScaledLoads{&integers, &scale};
+    ScaledLoads loads{.integers = &step(real.operands.front()), .scale = &scale};
+    if (loads.integers->applies(ir::Op::sub)) {
+      const ScalarStep& difference = *loads.integers;
+      loads.integers = &behind_conversion(right, step(difference.operands[0]));
+      loads.zeros = &behind_conversion(right, step(difference.operands[1]));
+      if (difference.dtype != ir::DType::I32 || !loads.zeros->is<ir::step::Load>() ||
+          loads.zeros->dtype != ir::DType::I8 || !is_weight(region, *loads.zeros))
+        continue;
+    }
+    if (loads.integers->is<ir::step::Load>() && loads.integers->dtype == ir::DType::I8 &&
+        scale.dtype == ir::DType::F32 && is_weight(region, *loads.integers) &&
+        is_weight(region, scale))
+      return loads;
   }
   return std::nullopt;
 }
@@ -130,10 +139,12 @@ std::optional<PackedWeight> packed_weight(const Target& target, const Product& p
                          : std::nullopt;
 }
 
-// Scales that lie at `place` for column n and depth k < depth; nullopt where they are neither of
-// blocks of the depth, as long as a power of two, nor one for all of it.
+// What stands at `place` for column n and depth k < depth; nullopt where that is neither of blocks
+// of the depth, as long as a power of two, nor one for all of it. `like`: it is to be of the same
+// blocks; null: of any.
 std::optional<BlockScales> block_scales(const Dim& place, const ir::MatmulForm& form,
-                                        std::int64_t depth, const ir::SymbolTable& symbols) {
+                                        std::int64_t depth, const ir::SymbolTable& symbols,
+                                        const BlockScales* like) {
   const auto column = ir::affine_in(place, form.n.variable);
   if (!column || !column->stride.constant()) return std::nullopt;
   const auto at_depth = [&](std::int64_t k) {
@@ -148,14 +159,15 @@ std::optional<BlockScales> block_scales(const Dim& place, const ir::MatmulForm& 
   if (!column->base.mentions(form.k.variable)) {
     // Long sums round less in pieces.
     constexpr std::int64_t piece = 512;
-    scales.block = piece;
-    scales.blocks = blocks_of(piece);
+    scales.block = like != nullptr ? like->block : piece;
+    scales.blocks = blocks_of(scales.block);
     return scales;
   }
   for (scales.block = shortest; scales.block <= longest; scales.block *= 2) {
     const auto next = at_depth(scales.block);
     if (!next) return std::nullopt;
     scales.blocks = blocks_of(scales.block);
+    if (like != nullptr && like->block != scales.block) continue;
     scales.block_stride = *next - *base;
     const Dim here = Dim(*base) + Dim(scales.block_stride) *
                                       ir::floor_div(Dim::of(form.k.variable), scales.block);
@@ -168,15 +180,24 @@ std::optional<BlockScales> block_scales(const Dim& place, const ir::MatmulForm& 
 bool place_scaled(const Target& target, const ir::Region& region, const ir::MatmulForm& form,
                   const ir::SymbolTable& symbols, MatmulOperands& operands) {
   const auto loads = scaled_loads(region, form.right);
-  if (!loads || form.accumulate != ir::DType::F32 || !is_only_reader(form, *loads->scale))
+  if (!loads || form.accumulate != ir::DType::F32 || !is_only_reader(form, *loads->scale) ||
+      (loads->zeros != nullptr && !is_only_reader(form, *loads->zeros)))
     return false;
   const Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
   auto weight = placed_weight(target, product, region, form, *loads->integers, symbols);
   if (!weight || !weight->batch.empty()) return false;
-  operands.scales =
-      block_scales(offset_of(region, *loads->scale, symbols), form, weight->depth, symbols);
-  if (!operands.scales) return false;
-  operands.scales->buffer = loads->scale->as<ir::step::Load>().buffer;
+  const auto blocks = [&](const ScalarStep& load, const BlockScales* like) {
+    auto found = block_scales(offset_of(region, load, symbols), form, weight->depth, symbols, like);
+    if (found) found->buffer = load.as<ir::step::Load>().buffer;
+    return found;
+  };
+  const auto scales = blocks(*loads->scale, nullptr);
+  if (!scales) return false;
+  if (loads->zeros != nullptr) {
+    operands.zeros = blocks(*loads->zeros, &*scales);
+    if (!operands.zeros) return false;
+  }
+  operands.scales = scales;
   operands.product = product;
   operands.weight = std::move(weight);
   return true;
@@ -223,7 +244,8 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
   MatmulOperands operands{.product = product,
                           .left = {},
                           .weight = packed_weight(target, product, region, form, symbols),
-                          .scales = {}};
+                          .scales = {},
+                          .zeros = {}};
   if (!operands.weight) place_scaled(target, region, form, symbols, operands);
   // Whole steps are read of each row.
   const auto depth = form.k.extent.constant();
@@ -342,6 +364,12 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
           .weight = right != nullptr && is_weight(region, *right),
           .turned_results = !stored_along(form.n) && stored_along(form.m),
           .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(product.left))};
+}
+
+const BlockScales* MatmulOperands::of_blocks(std::size_t parameter) const {
+  for (const auto* held : {&scales, &zeros})
+    if (*held && static_cast<std::size_t>((*held)->buffer) == parameter) return &**held;
+  return nullptr;
 }
 
 PackedWeight weight_of(const BlockScales& scales, std::int64_t columns) {

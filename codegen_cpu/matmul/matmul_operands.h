@@ -32,8 +32,8 @@ struct PackedWeight {
   std::vector<std::int64_t> batch_extents, batch_strides;
 };
 
-// Scales of a weight of i8: of column n and depth k at base + n * column_stride + k / block *
-// block_stride. Packed, panels of a weight of f32 of `blocks` steps.
+// Scales or zero points of a weight of i8: of column n and depth k at base + n * column_stride + k
+// / block * block_stride. Packed, panels of a weight of f32 of `blocks` steps.
 struct BlockScales {
   std::int32_t buffer = 0;
   std::int64_t block = 0, blocks = 0;  // depths of a block; their number
@@ -47,6 +47,9 @@ struct MatmulOperands {
   bool left_panels = false;
   std::optional<PackedWeight> weight;  // else packed into scratch through the right program
   std::optional<BlockScales> scales;   // of the weight, where the product is scaled
+  std::optional<BlockScales> zeros;    // its zero points, i8, for the same blocks; else they are 0
+  // The scales or zeros that the parameter holds; null where it holds none.
+  const BlockScales* of_blocks(std::size_t parameter) const;
 };
 
 // nullopt where the program is no single load of that form.
@@ -86,7 +89,7 @@ struct LikelyOperands {
 LikelyOperands likely_operands(const Target& target, const ir::Region& region,
                                const ir::MatmulForm& form);
 
-// The scales of a weight of so many columns, as a weight whose depth is blocks.
+// The scales or zero points of a weight of so many columns, as a weight whose depth is blocks.
 PackedWeight weight_of(const BlockScales& scales, std::int64_t columns);
 ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product);
 // `weight` brought to `layout`, elements converted to the right operand's.

@@ -32,7 +32,7 @@ MatmulExtents extents_at(const PlanInputs& inputs, std::span<const std::int64_t>
 // and a broadcast value fill the registers.
 struct Shape {
   std::int64_t rows, vectors;
-  bool tiles = false;
+  bool tiles = false, unpack = false;
 };
 std::vector<Shape> shapes_of(const Target& target, const Product& product) {
   if (product.in_tiles(target)) {
@@ -52,9 +52,14 @@ std::vector<Shape> shapes_of(const Target& target, const Product& product) {
     return {{4, 2}, {5, 2}};
   }
   if (product.scaled()) {
-    // Sums of a block beside those of all blocks.
-    if (target.level == Level::Avx512) return {{4, 3}, {2, 4}, {6, 2}};
-    return {{3, 2}, {2, 2}};
+    // Sums of a block beside those of all blocks; then those that multiply what was unpacked.
+    std::vector<Shape> shapes = {{3, 2}, {2, 2}};
+    if (target.level == Level::Avx512) shapes = {{4, 3}, {2, 4}, {6, 2}};
+    for (Shape shape : shapes_of(target, Product::of(product.sum))) {
+      shape.unpack = true;
+      shapes.push_back(shape);
+    }
+    return shapes;
   }
   switch (target.level) {
     case Level::Avx512: return {{8, 3}, {9, 3}, {6, 4}, {12, 2}, {14, 2}};
@@ -153,8 +158,10 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes,
     if (std::ranges::find(found, schedule) == found.end()) found.push_back(schedule);
   };
   for (const Shape& shape : variations.shapes) {
+    if (shape.unpack && !form.rows.empty()) continue;  // a task has all columns then
     MatmulSchedule schedule;
     schedule.tiles = shape.tiles;
+    schedule.unpack = shape.unpack;
     schedule.rows = shape.tiles ? (most_rows > tile_rows ? shape.rows : tile_rows)
                                 : std::min(shape.rows, most_rows);
     schedule.columns = shape.vectors * lanes;
@@ -180,11 +187,11 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes,
       // What is packed is packed in blocks: scratch memory must not grow with the operands.
       if (block_rows == 0 && !operands.left_in_place && most_rows > 24 * schedule.rows) continue;
       for (const std::int64_t groups : variations.column_groups) {
-        if (groups == 0 && !operands.weight) continue;
+        if (groups == 0 && (!operands.weight || schedule.unpack)) continue;
         schedule.block_rows = block_rows;
         schedule.block_columns = groups * group;
-        schedule.order = block_rows == 0 ? MatmulSchedule::Order::ColumnsOuter
-                                         : MatmulSchedule::Order::RowsOuter;
+        schedule.order = block_rows == 0 || schedule.unpack ? MatmulSchedule::Order::ColumnsOuter
+                                                            : MatmulSchedule::Order::RowsOuter;
         for (const std::int64_t split : variations.splits) {
           schedule.split = split;
           if (split == 1 || (block_rows != 0 && groups == 0)) add(schedule);
@@ -329,8 +336,8 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
     const ir::MatmulForm& form = form_of(inputs.form);
     const MatmulOperands operands =
         matmul_operands(inputs.target, inputs.region, form, inputs.form.symbols);
-    if (operands.scales && static_cast<std::size_t>(operands.scales->buffer) == parameter)
-      return codegen_cpu::packed_layout(weight_of(*operands.scales, operands.weight->columns),
+    if (const BlockScales* held = operands.of_blocks(parameter))
+      return codegen_cpu::packed_layout(weight_of(*held, operands.weight->columns),
                                         Product::of(ir::DType::F32));
     if (!operands.weight || static_cast<std::size_t>(operands.weight->buffer) != parameter)
       return std::nullopt;
@@ -341,10 +348,9 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
                   const ir::Tensor& weight, const ir::Backend::Allocate& allocate) const override {
     const MatmulOperands operands =
         matmul_operands(inputs.target, inputs.region, form_of(inputs.form), inputs.form.symbols);
-    const bool scales =
-        operands.scales && static_cast<std::size_t>(operands.scales->buffer) == parameter;
-    return pack_weight(layout, scales ? Product::of(ir::DType::F32) : operands.product, weight,
-                       allocate);
+    const Product product =
+        operands.of_blocks(parameter) != nullptr ? Product::of(ir::DType::F32) : operands.product;
+    return pack_weight(layout, product, weight, allocate);
   }
 
   std::vector<std::size_t> overwritable(const PlanInputs& inputs) const override {

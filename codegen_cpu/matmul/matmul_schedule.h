@@ -23,7 +23,7 @@ constexpr std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b -
 bool whole_groups(const ir::Dim& columns, std::int64_t group, std::int64_t panel);
 
 // `matmul rows=8 columns=48 block_rows=96 block_columns=48 order=0 split=1`, on tile registers with
-// `tiles=1` at the end
+// `tiles=1` at the end, of a scaled weight that is unpacked with `unpack=1`
 //
 // A task computes a block of block_rows x block_columns (at most; 0: all of them) of one batch
 // point; inside, column groups are outermost and row blocks pass under each of them, so that a
@@ -42,6 +42,7 @@ struct MatmulSchedule {
   Order order = Order::ColumnsOuter;
   bool tiles = false;      // the micro-kernel works on tile registers: rows are 16 or 32, columns
                            // panels, up to four tiles of results in all
+  bool unpack = false;     // a task makes its columns of a scaled weight real before it multiplies
   std::int64_t split = 1;  // row blocks are made as many as a multiple of this, so that as many
                            // threads get even shares
 
@@ -52,7 +53,8 @@ struct MatmulSchedule {
                       ir::ScheduleField{"block_columns", &MatmulSchedule::block_columns},
                       ir::ScheduleField{"order", &MatmulSchedule::order},
                       ir::ScheduleField{"split", &MatmulSchedule::split},
-                      ir::ScheduleField{"tiles", &MatmulSchedule::tiles, 0}};
+                      ir::ScheduleField{"tiles", &MatmulSchedule::tiles, 0},
+                      ir::ScheduleField{"unpack", &MatmulSchedule::unpack, 0}};
   }
   static MatmulSchedule from(const ir::Schedule& schedule) {
     return ir::read_fields<MatmulSchedule>(schedule);

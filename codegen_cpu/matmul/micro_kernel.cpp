@@ -11,6 +11,7 @@
 
 #include "codegen_cpu/kernel_builder.h"
 #include "codegen_cpu/matmul/multiply_variants.h"
+#include "codegen_cpu/matmul/unpack_weight.h"
 #include "ir/error.h"
 
 namespace anydim::codegen_cpu {
@@ -30,6 +31,7 @@ std::vector<llvm::Type*> types_of_rest(llvm::IRBuilder<>& builder, const MicroKe
   if (kernel.fetches_behind)
     types.insert(types.begin(), {builder.getPtrTy(), builder.getInt64Ty()});
   types.insert(types.end(), kernel.runs.size() + (kernel.some_runs ? 1 : 0), builder.getInt64Ty());
+  if (kernel.zeros) types.push_back(builder.getPtrTy());
   return types;
 }
 
@@ -237,22 +239,28 @@ class Emitter {
           constexpr std::int64_t together = 4;
           const bool whole =
               kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0;
-          loop(first, end, whole ? together : 1, inner);
           auto* number = builder_.CreateUDiv(first, constant(kernel_.block));
+          std::vector<llvm::Value*> scales;
+          zeros_.clear();
           for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
             const std::int64_t column = vector * kernel_.lanes;
             auto* panel =
                 builder_.CreateMul(constant(column / kernel_.panel), function_->getArg(8));
             auto* within = builder_.CreateAdd(builder_.CreateMul(number, constant(kernel_.panel)),
                                               constant(column % kernel_.panel));
-            auto* place = builder_.CreateInBoundsGEP(kernel_.element, function_->getArg(7),
-                                                     builder_.CreateAdd(panel, within));
-            auto* scales = builder_.CreateAlignedLoad(vector_, place, llvm::Align(element_bytes()));
-            for (std::int64_t row = 0; row < kernel_.rows; ++row) {
-              const auto i = static_cast<std::size_t>(row * kernel_.vectors + vector);
-              values[i] = accumulate(inner[i], scales, values[i]);
-            }
+            auto* offset = builder_.CreateAdd(panel, within);
+            const auto of_block = [&](llvm::Value* base) {
+              return builder_.CreateAlignedLoad(
+                  vector_, builder_.CreateInBoundsGEP(kernel_.element, base, offset),
+                  llvm::Align(element_bytes()));
+            };
+            scales.push_back(of_block(function_->getArg(7)));
+            if (kernel_.zeros)
+              zeros_.push_back(of_block(function_->getArg(function_->arg_size() - 1)));
           }
+          loop(first, end, whole ? together : 1, inner);
+          for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = accumulate(inner[i], scales[i % scales.size()], values[i]);
         });
   }
 
@@ -369,13 +377,9 @@ class Emitter {
         columns.push_back(builder_.CreateAlignedLoad(steps, pointer, llvm::Align(element_bytes())));
         continue;
       }
-      auto* bytes =
-          llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(kernel_.lanes));
-      auto* wide =
-          llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(kernel_.lanes));
-      auto* integers =
-          builder_.CreateSExt(builder_.CreateAlignedLoad(bytes, pointer, llvm::Align(1)), wide);
-      columns.push_back(builder_.CreateSIToFP(integers, vector_));
+      columns.push_back(
+          emit_real_weights(builder_, pointer, static_cast<unsigned>(kernel_.lanes),
+                            zeros_.empty() ? nullptr : zeros_[static_cast<std::size_t>(vector)]));
     }
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       auto* place = builder_.CreateAdd(
@@ -460,7 +464,8 @@ class Emitter {
   llvm::FixedVectorType* vector_;
   llvm::Function* function_;
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
-  llvm::Value* first_ = nullptr;  // step of the run; null: 0
+  llvm::Value* first_ = nullptr;     // step of the run; null: 0
+  std::vector<llvm::Value*> zeros_;  // of the block, for each vector of the right operand
   // Where the loop being emitted fetches lines behind from, counted from step 0 on.
   llvm::Value* behind_ = nullptr;
   bool fetches_beside_ = false;

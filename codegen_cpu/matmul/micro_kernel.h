@@ -70,6 +70,7 @@ struct MicroKernel {
   bool some_runs = false;  // an argument says which, of one counter and at most 64
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
+  bool zeros = false;        // they also share a zero point
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
                              // cache, ahead_step bytes apart from `ahead` on
   // Only where the depth is known: the first steps each fetch a line of what is read and written
@@ -93,7 +94,8 @@ MicroKernel micro_kernel_of(const Target& target, const Product& product, llvm::
 // r; strides in elements (of the left operand) and in elements or steps (of the right one),
 // pointers aligned to an element. `ahead` and `behind` are any addresses. With blocks `ahead` is
 // the scales, f32, of the first column and block, those of the next block a panel behind;
-// ahead_step is their panel stride in elements.
+// ahead_step is their panel stride in elements. With zeros the last argument is these, as the
+// scales.
 llvm::Function* emit_micro_kernel(llvm::Module& module, const Target& target,
                                   const std::string& name, const MicroKernel& kernel);
 

@@ -137,16 +137,25 @@ void import_matmul_n_bits(Node& node) {
   }
   const DType dtype = node.dtype();
   ValueId matrix = no_value;
-  const auto centred = centred_numbers(node, rows, blocks, block, bits);
-  if (const auto scales = node.constant_operand(2); centred && scales) {
+  const auto numbers = centred_numbers(node, rows, blocks, block, bits);
+  const bool whole_bytes = bits == 8 && node.has_operand(3) && node.constant_operand(1) &&
+                           node.constant_operand(3) && node.dtype(node.operand(3)) == DType::U8;
+  if (const auto scales = node.constant_operand(2); scales && (numbers || whole_bytes)) {
     // Bytes as they are read by the product, which is of f32, and a scale for each block of a row.
+    const auto along_rows = [&](ValueId of_blocks) {
+      const ValueId each =
+          node.emit(Op::broadcast_to, {of_blocks}, {{"shape", Ints{rows, blocks, block}}});
+      return node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
+    };
     shaped(node, 2, "scales", {rows, blocks});  // refuses another number of them
     ir::Tensor real(DType::F32, {rows, blocks, 1});
     for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
-    const ValueId each = node.emit(Op::broadcast_to, {node.constant(std::move(real))},
-                                   {{"shape", Ints{rows, blocks, block}}});
-    const ValueId flat = node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
-    matrix = node.emit(Op::mul, {node.cast(node.constant(*centred), DType::F32), flat});
+    const ValueId each = along_rows(node.constant(std::move(real)));
+    const ValueId integers =
+        numbers ? node.constant(*numbers)
+                : centred(node, shaped(node, 1, "B", {rows, blocks * block}),
+                          along_rows(shaped(node, 3, "zero_points", {rows, blocks, 1})));
+    matrix = node.emit(Op::mul, {node.cast(integers, DType::F32), each});
   } else {
     const ValueId packed = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
     const ValueId weights = node.cast(unpacked(node, packed, bits), dtype);

@@ -31,20 +31,29 @@ TestRegion scaled_region(int depth, int columns, int block) {
 }
 
 // x [n, depth] times weights [depth, columns], with a scale for each `block` of the depth of each
-// column, [blocks, columns], as DequantizeLinear has them.
-TestRegion region_of_columns(int depth, int columns, int block) {
+// column, [blocks, columns], and with zero points as many, as DequantizeLinear has them.
+TestRegion region_of_columns(int depth, int columns, int block, bool zeros = false) {
   const int blocks = (depth + block - 1) / block;
   const std::string k = std::to_string(depth), n = std::to_string(columns),
                     whole = std::to_string(blocks * block), b = std::to_string(blocks);
+  // %NAME spread over the depth, as %NAME4.
+  const auto spread = [&](const std::string& name) {
+    const std::string value = " %" + name;
+    return value + "1 = expand_dims(%" + name + ") {axes = (1)}\n" + value + "2 = broadcast_to(%" +
+           name + "1) {shape = (" + b + ", " + std::to_string(block) + ", " + n + ")}\n" + value +
+           "3 = reshape(%" + name + "2) {shape = (" + whole + ", " + n + ")}\n" + value +
+           "4 = strided_slice(%" + name + "3) {axes = (0), starts = (0), ends = (" + k + ")}\n";
+  };
   const std::string text =
       "fn @main(%x: Tensor[(n, " + k + "), f32], %w: Tensor[(" + k + ", " + n +
-      "), i8], %s: Tensor[(" + b + ", " + n + "), f32]) -> Tensor[(n, " + n +
-      "), f32] where n in [0, 5000] {\n %r = cast(%w) {to = f32}\n" +
-      " %s3 = expand_dims(%s) {axes = (1)}\n %each = broadcast_to(%s3) {shape = (" + b + ", " +
-      std::to_string(block) + ", " + n + ")}\n %flat = reshape(%each) {shape = (" + whole + ", " +
-      n + ")}\n %f = strided_slice(%flat) {axes = (0), starts = (0), ends = (" + k +
-      ")}\n %m = mul(%f, %r)\n %y = matmul(%x, %m)\n return %y\n}";
-  return make_region(text, {1, 2});
+      "), i8], %s: Tensor[(" + b + ", " + n + "), f32], %z: Tensor[(" + b + ", " + n +
+      "), i8]) -> Tensor[(n, " + n + "), f32] where n in [0, 5000] {\n" + spread("s") +
+      (zeros ? spread("z") +
+                   " %wide = cast(%w) {to = i32}\n %zero = cast(%z4) {to = i32}\n"
+                   " %i = sub(%wide, %zero)\n %r = cast(%i) {to = f32}\n"
+             : " %r = cast(%w) {to = f32}\n") +
+      " %m = mul(%s4, %r)\n %y = matmul(%x, %m)\n return %y\n}";
+  return make_region(text, {1, 2, 3});
 }
 
 // The same with the scale of each column, or of all.
@@ -58,15 +67,22 @@ TestRegion region_of_scale(int depth, int columns, const std::string& scale) {
 }
 
 // Terms of up to 128 cancel.
+// The first candidates, and the first that unpacks the weight.
 void expect_right_everywhere(const TestRegion& region, double tolerance = 2e-4) {
+  const auto unpacks = [](const ir::Schedule& schedule) {
+    return MatmulSchedule::from(schedule).unpack;
+  };
   for (const auto& [bucket, rows] : std::vector<std::pair<ir::Bucket, std::vector<std::int64_t>>>{
            {bucket_of({{0, 5000}}), {0, 1, 2, 5, 33}},
            {bucket_of({{1, 1}}), {1}},
            {bucket_of({{7, 32}}), {7, 32}}}) {
     const std::vector<ReferenceCall> calls = reference_calls(region, sizes("n", rows));
     for (const Target& target : targets()) {
-      const auto schedules = candidates(region, target, bucket);
-      for (std::size_t i = 0; i < std::min<std::size_t>(schedules.size(), 3); ++i)
+      auto schedules = candidates(region, target, bucket);
+      const auto unpacking = std::ranges::find_if(schedules, unpacks);
+      ASSERT_NE(unpacking, schedules.end());
+      std::iter_swap(schedules.begin(), unpacking);
+      for (std::size_t i = 0; i < std::min<std::size_t>(schedules.size(), 4); ++i)
         expect_kernel_right(region, target, bucket, schedules[i], calls, {.tolerance = tolerance});
     }
   }
@@ -106,6 +122,16 @@ TEST(MatmulScaled, ScalesOfColumns) {
        std::vector<std::tuple<int, int, int>>{{64, 72, 32}, {70, 17, 32}, {130, 33, 16}})
     expect_right_everywhere(region_of_columns(depth, columns, block));
   EXPECT_FALSE(operands_of(region_of_columns(60, 8, 20)).scales) << "no power of two";
+}
+
+TEST(MatmulScaled, ZeroPointsOfBlocks) {
+  const MatmulOperands blocks = operands_of(region_of_columns(70, 17, 32, true));
+  ASSERT_TRUE(blocks.zeros);
+  EXPECT_EQ(blocks.zeros->block, 32);
+  EXPECT_EQ(blocks.zeros->block_stride, 17);
+  for (const auto& [depth, columns, block] :
+       std::vector<std::tuple<int, int, int>>{{64, 72, 32}, {70, 17, 32}, {130, 33, 16}})
+    expect_right_everywhere(region_of_columns(depth, columns, block, true));
 }
 
 TEST(MatmulScaled, OneScaleOfAColumnOrOfAll) {

@@ -1,0 +1,25 @@
+// A weight of i8 made real a block of columns at a time, for products of many rows: micro-kernels
+// then read it as they read one of f32.
+#pragma once
+
+#include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/matmul/matmul_operands.h"
+
+namespace anydim::codegen_cpu {
+
+struct UnpackPanels {
+  const MatmulOperands& operands;       // with scales
+  std::int64_t panel = 0;               // columns
+  llvm::Value* first_column = nullptr;  // a multiple of `panel`
+  llvm::Value* columns = nullptr;       // rounded up to whole panels
+  llvm::Value* depth = nullptr;
+  llvm::Value* to = nullptr;  // f32, panels of `depth` steps
+};
+void emit_unpack_panels(KernelBuilder& kernel, Scope& scope, const UnpackPanels& unpack);
+
+// A vector of a scaled product's right operand: integers at `place`, real, less `zeros` where there
+// are some (f32, else null). At here().
+llvm::Value* emit_real_weights(llvm::IRBuilder<>& builder, llvm::Value* place, unsigned lanes,
+                               llvm::Value* zeros);
+
+}  // namespace anydim::codegen_cpu
