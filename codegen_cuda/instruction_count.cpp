@@ -236,6 +236,8 @@ class Counter {
       if (ir::is_half(step.dtype)) return is_only_stored(placed) ? 0 : 2;
       return 1;
     }
+    if (step.op() == ir::Op::bitcast)
+      return (ir::is_half(from) ? 1 : 0) + (ir::is_half(step.dtype) ? 1 : 0);
     double instructions = operation_clocks(step);
     if (words(from) == 2 && !ir::is_float(from) && instructions == 1)
       instructions = step.op() == ir::Op::mul ? 4 : 2;

@@ -28,8 +28,8 @@ ScalarOp scalar_op(const Binding& binding);
 // rounded once.
 bool is_function_of_reals(Op op);
 
-// Elementwise ops on float or double, except comparisons, cast and where; `b` is ignored by ops of
-// one operand.
+// Elementwise ops on float or double, except comparisons, cast, bitcast and where; `b` is ignored
+// by ops of one operand.
 template <typename Real>
 Real apply_real(const ScalarOp& op, Real a, Real b);
 

@@ -164,12 +164,12 @@ MaskVerdict judge(const ElementProgram& bias, const Function& function, const Bi
 }
 
 // Whether the host and every kernel answer alike: kernels differ in a function's last bits, and
-// need not round between ops on narrow floats.
+// need not round between ops on narrow floats, or keep which NaN it is whose bits are asked for.
 bool is_exact(const ScalarProgram& question) {
   return std::ranges::none_of(question.steps, [](const ScalarStep& step) {
-    const bool computes = step.is<step::Apply>() && step.op() != Op::cast && step.op() != Op::where;
-    return computes && is_float(step.dtype) &&
-           (is_half(step.dtype) || is_function_of_reals(step.op()));
+    if (!step.is<step::Apply>() || step.op() == Op::cast || step.op() == Op::where) return false;
+    return step.op() == Op::bitcast ||
+           (is_float(step.dtype) && (is_half(step.dtype) || is_function_of_reals(step.op())));
   });
 }
 

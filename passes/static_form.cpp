@@ -162,6 +162,7 @@ std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding)
     return alike ? std::optional(binding.operands[0]) : std::nullopt;
   switch (binding.op) {
     case Op::cast:
+    case Op::bitcast:
     case Op::broadcast_to:
     case Op::dyn_broadcast_to: return alike ? std::optional(binding.operands[0]) : std::nullopt;
     case Op::transpose:

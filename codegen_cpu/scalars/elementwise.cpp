@@ -33,6 +33,7 @@ class Elementwise {
     kernel_.at(scope_);
     if (step_.op() == Op::where) return at().CreateSelect(operands_[0], operands_[1], operands_[2]);
     if (step_.op() == Op::cast) return cast(operands_[0], dtype_, step_.dtype);
+    if (step_.op() == Op::bitcast) return bitcast(operands_[0], dtype_, step_.dtype);
     const std::span<const Value> operands(operands_);
     return ir::is_float(dtype_)
                ? ir::RealBody(*this, ir::scalar_op(step_), operands).value()
@@ -245,6 +246,13 @@ class Elementwise {
       return rounded(is_signed ? at().CreateSIToFP(value, type) : at().CreateUIToFP(value, type),
                      to);
     return at().CreateIntCast(value, type, is_signed);
+  }
+
+  // Of the bits that memory would hold.
+  llvm::Value* bitcast(llvm::Value* value, DType from, DType to) {
+    if (from == to) return value;
+    auto* stored = narrow(kernel_, from, value);
+    return widen(kernel_, to, at().CreateBitCast(stored, like(kernel_.storage_type(to))));
   }
 
   // Saturating, NaN is 0. LLVM's own saturating conversion asks more, and goes lane by lane where

@@ -28,6 +28,7 @@ class Elementwise {
     if (step_.op() == Op::where)
       return fmt::format("{} ? {} : {}", operands_.at(0), operands_.at(1), operands_.at(2));
     if (step_.op() == Op::cast) return cast(a(), dtype_, step_.dtype);
+    if (step_.op() == Op::bitcast) return bitcast(a(), dtype_, step_.dtype);
     return ir::is_float(dtype_)
                ? ir::RealBody(*this, ir::scalar_op(step_), std::span(operands_)).value()
                : ir::IntegerBody(*this, ir::scalar_op(step_), dtype_, std::span(operands_)).value();
@@ -154,6 +155,27 @@ class Elementwise {
       return fmt::format("widen(to_{}({}))", ir::name_of(to), single);
     }
     return fmt::format("({}){}", value_type(to), value);
+  }
+
+  // By way of an unsigned integer, the bits that memory would hold.
+  std::string bitcast(const std::string& value, DType from, DType to) {
+    return from == to ? value : with_bits(to, bits_of(from, value));
+  }
+
+  std::string bits_of(DType dtype, const std::string& value) {
+    if (dtype == DType::F64) return fmt::format("__double_as_longlong({})", value);
+    if (dtype == DType::F32) return fmt::format("__float_as_uint({})", value);
+    if (value_type(dtype) == storage_type(dtype)) return value;
+    return narrowed(kernel_, dtype, value) + ".bits";
+  }
+
+  std::string with_bits(DType dtype, const std::string& bits) {
+    if (dtype == DType::F64) return fmt::format("__longlong_as_double({})", bits);
+    if (dtype == DType::F32) return fmt::format("__uint_as_float({})", bits);
+    if (dtype == DType::Bool) return fmt::format("{} != 0", bits);
+    if (!ir::is_half(dtype)) return fmt::format("({}){}", value_type(dtype), bits);
+    return widened(kernel_, dtype,
+                   fmt::format("{}{{(unsigned short){}}}", storage_type(dtype), bits));
   }
 
   const char* comparison(Op op) const {

@@ -156,7 +156,8 @@ ir::DType result_dtype(const ir::Binding& binding, const FunctionBuilder& builde
     case ir::Op::non_max_suppression: return ir::DType::I64;
     case ir::Op::one_hot:
     case ir::Op::dyn_one_hot: return builder.dtype(binding.operands[1]);
-    case ir::Op::cast: return ir::dtype_attribute(binding, "to");
+    case ir::Op::cast:
+    case ir::Op::bitcast: return ir::dtype_attribute(binding, "to");
     case ir::Op::where: return builder.dtype(binding.operands[1]);
     case ir::Op::list_length: return ir::DType::I64;
     case ir::Op::list:

@@ -17,6 +17,7 @@ inline ir::DType computed_in(ir::DType dtype) {
 void import_elementwise(Node& node, ir::Op op);  // operands of one element type
 void import_fold(Node& node, ir::Op op);         // op over all operands from left to right
 void import_cast(Node& node);
+void import_bitcast(Node& node);
 void import_cast_like(Node& node);
 void import_clip(Node& node);
 void import_clip_attributes(Node& node);

@@ -40,12 +40,29 @@ void import_mean(Node& node) {
   node.output(0, node.emit(Op::div, {fold(node, Op::add), count}));
 }
 
+namespace {
+
+DType target_dtype(Node& node) {
+  return dtype_numbered(node.integer("to"),
+                        fmt::format("attribute 'to' of {}", node.description()));
+}
+
+}  // namespace
+
 void import_cast(Node& node) {
   if (node.opset() >= 19) node.ignore_attribute("saturate");  // only for floats of 8 bits
   if (node.opset() >= 24) node.ignore_attribute("round_mode");
-  const DType target =
-      dtype_numbered(node.integer("to"), fmt::format("attribute 'to' of {}", node.description()));
-  node.output(0, node.cast(node.operand(0), target));
+  node.output(0, node.cast(node.operand(0), target_dtype(node)));
+}
+
+void import_bitcast(Node& node) {
+  const ValueId x = node.operand(0);
+  const DType from = node.dtype(x), to = target_dtype(node);
+  if (ir::size_of(from) != ir::size_of(to))
+    node.malformed(fmt::format("takes 'to' of the input's size, {} bytes as {} has, got {} of {}",
+                               ir::size_of(from), ir::name_of(from), ir::name_of(to),
+                               ir::size_of(to)));
+  node.output(0, node.emit(Op::bitcast, {x}, {{"to", to}}));
 }
 
 void import_cast_like(Node& node) {

@@ -190,8 +190,10 @@ class Folding {
   }
 
   // Kernels and libraries differ in a function's last bits, and kernels need not round between ops
-  // on narrow floats.
+  // on narrow floats. A constant does not say which NaN it is.
   bool is_exact(const ScalarStep& step, const ScalarStep& number) const {
+    if (step.op() == Op::bitcast && is_float(step.dtype))
+      return !std::isnan(number.as<step::Constant>().real);
     if (!is_float(step.dtype) || number.as<step::Constant>().real == 0) return true;
     return is_function_of_reals(step.op()) ? std::isinf(number.as<step::Constant>().real)
                                            : new_range(step).single();

@@ -87,7 +87,8 @@ Attributes step_attributes(const ScalarStep& step) {
   const ScalarOp op = scalar_op(step);
   const auto flag = [](bool holds) { return std::int64_t{holds ? 1 : 0}; };
   switch (op.op) {  // NOLINT: the others have none
-    case Op::cast: return {{"to", step.dtype}};
+    case Op::cast:
+    case Op::bitcast: return {{"to", step.dtype}};
     case Op::mod: return {{"truncate", flag(op.truncate)}};
     case Op::is_inf: return {{"negative", flag(op.negative)}, {"positive", flag(op.positive)}};
     default: return {};

@@ -113,6 +113,7 @@ Simplified simplify_step(Op op, DType to, std::span<const ScalarStep* const> ope
     return known && to == DType::Bool ? compared(Comparison::NotEqual, *known, 0, symbols)
                                       : Simplified();
   }
+  if (op == Op::bitcast) return operands[0]->dtype == to ? Forwarded{0} : Simplified();
   if (op == Op::where) {
     std::optional<bool> condition = known_bool(*operands[0]);
     return condition ? Simplified(Forwarded{*condition ? 1u : 2u}) : Simplified();

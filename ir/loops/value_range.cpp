@@ -42,6 +42,7 @@ class OpRange {
     if (info(step_.op()).has(traits::compares)) return compared();
     if (info(step_.op()).has(traits::logical)) return logical();
     if (step_.op() == Op::cast) return cast();
+    if (step_.op() == Op::bitcast) return every_value(step_.dtype);
     if (step_.op() == Op::where) return chosen();
     if (step_.dtype == DType::Bool) return both_truths;
     return is_float(step_.dtype) ? real() : integer();

@@ -29,8 +29,8 @@ std::vector<Tensor> evaluate_binding(const Function& function, const Binding& bi
                                      const std::function<std::int64_t(const Dim&)>& value_of = {});
 
 // One elementwise op on operands of one shape, rounded or wrapped to the result's dtype: the
-// evaluator's own step, for whatever folds scalar programs. `to` is a cast's target. Nothing where
-// integers are divided by zero.
+// evaluator's own step, for whatever folds scalar programs. `to` is a cast's or bitcast's target.
+// Nothing where integers are divided by zero.
 std::optional<Tensor> apply_elementwise(const ScalarOp& op, DType to,
                                         std::span<const Tensor> operands);
 

@@ -138,9 +138,24 @@ Tensor evaluate_cast(const Tensor& source, DType to) {
   return store(to, source.dims(), integers);
 }
 
+namespace {
+
+// A bool's byte is 0 or 1.
+Tensor evaluate_bitcast(const Tensor& source, DType to) {
+  Tensor result(to, source.dims());
+  std::ranges::copy(source.bytes(), result.mutable_bytes().begin());
+  if (to == DType::Bool)
+    for (std::byte& truth : result.mutable_bytes())
+      truth = std::byte{truth != std::byte{0} ? std::uint8_t{1} : std::uint8_t{0}};
+  return result;
+}
+
+}  // namespace
+
 std::optional<Tensor> apply_elementwise(const ScalarOp& op, DType to,
                                         std::span<const Tensor> operands) {
   if (op.op == Op::cast) return evaluate_cast(operands[0], to);
+  if (op.op == Op::bitcast) return evaluate_bitcast(operands[0], to);
   if (op.op == Op::where) return choose(operands);
   const DType dtype = operands[0].dtype();
   if (dtype == DType::F64) return apply<double>(op, operands);
@@ -173,6 +188,8 @@ Tensor apply_program(const ScalarProgram& program, const Tensor& buffer) {
 Tensor evaluate_elementwise(const OpCall& call) {
   if (call.binding.op == Op::cast)
     return evaluate_cast(call.operand(0), dtype_attribute(call.binding, "to"));
+  if (call.binding.op == Op::bitcast)
+    return evaluate_bitcast(call.operand(0), dtype_attribute(call.binding, "to"));
   Extents dims = call.operand(0).dims();
   for (std::size_t i = 1; i < call.operands.size(); ++i)
     dims = broadcast_extents(call, dims, call.operand(i).dims());

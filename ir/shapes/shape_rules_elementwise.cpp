@@ -50,13 +50,15 @@ bool accepted(Accepts accepts, DType dtype) {
   internal_error("every kind of dtype is decided");
 }
 
+bool converts(Op op) { return op == Op::cast || op == Op::bitcast; }
+
 // Most one-operand ops are functions of reals and most two-operand ops take any numbers; these are
 // the exceptions.
 Accepts accepts_of(const Binding& binding) {
   const Op op = binding.op;
   const OpInfo& row = info(op);
   if (row.has(traits::logical)) return Accepts::Bools;
-  if (op == Op::cast || op == Op::equal) return Accepts::Anything;
+  if (converts(op) || op == Op::equal) return Accepts::Anything;
   if (op == Op::bit_not || op == Op::bit_and || op == Op::bit_or || op == Op::bit_xor ||
       op == Op::shift_left || op == Op::shift_right)
     return Accepts::Integers;
@@ -64,9 +66,10 @@ Accepts accepts_of(const Binding& binding) {
   return row.minimum_operands == 1 ? Accepts::Floats : Accepts::Numbers;
 }
 
+// Integers that two dtypes of one size both hold have the same bits in both.
 std::optional<Dim> unary_value(const RuleContext& context, const Dim& a) {
   const Binding& binding = context.binding;
-  if (binding.op == Op::cast) {
+  if (converts(binding.op)) {
     return dtype_attribute(binding, "to") == DType::Bool && context.dtype(0) != DType::Bool
                ? as_bool(Comparison::NotEqual, a, 0)
                : a;
@@ -171,7 +174,11 @@ void unary_rule(RuleContext& context) {
   const TensorType& operand = context.tensor(0);
   context.expect(accepted(accepts, operand.dtype), 0, text_of(accepts));
   TensorType result = operand;
-  if (binding.op == Op::cast) result.dtype = dtype_attribute(binding, "to");
+  if (converts(binding.op)) result.dtype = dtype_attribute(binding, "to");
+  if (binding.op == Op::bitcast)
+    context.expect(size_of(operand.dtype) == size_of(result.dtype), 0,
+                   fmt::format("a tensor of {} bytes an element, as {} has", size_of(result.dtype),
+                               name_of(result.dtype)));
   if (info(binding.op).has(traits::compares)) result.dtype = DType::Bool;
   ShapeData shape_data;
   if (!is_float(operand.dtype)) {

@@ -354,6 +354,11 @@ TEST(OnnxErrors, Casts) {
   EXPECT_EQ(narrow.failure(),
             "unsupported: attribute 'to' of node 'Cast #0' (Cast) has the element type "
             "FLOAT8E4M3FN, which Anydim does not support");
+  auto bits = one_node(26);
+  bits.node("BitCast", {"x"}, {"y"}).integer("to", onnx::TensorProto::INT64);
+  EXPECT_EQ(bits.failure(),
+            "malformed: node 'BitCast #0' (BitCast) takes 'to' of the input's size, 4 bytes as f32 "
+            "has, got i64 of 8");
 }
 
 TEST(OnnxErrors, Constants) {

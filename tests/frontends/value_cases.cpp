@@ -408,6 +408,11 @@ void add_products(std::vector<ValueCase>& cases) {
 
 void add_others(std::vector<ValueCase>& cases) {
   const ir::Tensor x = reals({2}, {1.75, -2.5});
+  cases.push_back({"BitCast",
+                   26,
+                   {{x}},
+                   integer("to", 6),
+                   {integers({2}, {0x3fe00000, 0x40200000 - 0x80000000LL}, DType::I32)}});
   cases.push_back({"CastLike",
                    19,
                    {{x}, {integers({1}, {0})}},

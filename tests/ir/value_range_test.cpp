@@ -37,6 +37,13 @@ TEST(ValueRange, IntegersThatMayWrapMayBeAnything) {
   EXPECT_EQ(range_of(Op::cast, DType::I64, {byte}), byte.range);
 }
 
+TEST(ValueRange, BitsOfAnotherDtypeMayBeAnything) {
+  EXPECT_EQ(range_of(Op::bitcast, DType::I32, {{{0, 1, false}, DType::F32}}),
+            every_value(DType::I32));
+  EXPECT_EQ(range_of(Op::bitcast, DType::F32, {{{0, 1, false}, DType::I32}}),
+            every_value(DType::F32));
+}
+
 TEST(ValueRange, InfinitiesTimesZeroMayBeAnything) {
   const OperandRange zero_to_one{{0, 1, false}, DType::F32},
       unbounded{{1, infinity, false}, DType::F32};
@@ -63,8 +70,8 @@ TEST(ValueRange, HoldsEveryPoint) {
                             DType::U8, DType::U64}) {
     const auto& intervals = is_float(dtype) ? reals : integers;
     for (const OpInfo& op : all_ops()) {
-      if (!op.has(traits::elementwise) || op.op == Op::cast || op.op == Op::where ||
-          op.has(traits::logical))
+      if (!op.has(traits::elementwise) || op.op == Op::cast || op.op == Op::bitcast ||
+          op.op == Op::where || op.has(traits::logical))
         continue;
       const bool of_integers = op.text.starts_with("bit_") || op.text.starts_with("shift_");
       const bool of_both = op.minimum_operands == 2 || op.op == Op::abs || op.op == Op::neg ||

@@ -7,18 +7,28 @@
 namespace anydim::tests {
 namespace {
 
-ElementwiseCase casts_from(ir::DType dtype) {
+// All casts, bitcasts and where.
+ElementwiseCase conversions_from(ir::DType dtype) {
   const std::string from(ir::name_of(dtype));
   std::string types, body, results;
   std::vector<std::string> names;
-  for (const ir::DType wanted : all_dtypes()) {
-    const std::string to(ir::name_of(wanted));
-    const std::string name = "%to_" + to;
-    body += "  " + name + " = cast(%x) {to = " + to + "}\n";
+  const auto convert = [&](std::string op, const std::string& x, ir::DType wanted) {
+    const std::string to(ir::name_of(wanted)), name = "%" + op + "_" + to;
+    body += "  " + name + " = " + op + "(" + x + ") {to = " + to + "}\n";
     types += "Tensor[(n), " + to + "], ";
     results += name + ", ";
-    names.push_back("cast to " + to);
+    names.push_back(std::move(op) + " to " + to);
+  };
+  for (const ir::DType wanted : all_dtypes()) convert("cast", "%x", wanted);
+  // Which NaN a 16-bit float is, a conversion to the f32 of a register changes.
+  std::string bits = "%x";
+  if (ir::is_half(dtype)) {
+    body += "  %nan = is_nan(%x)\n  %zero = zeros() {shape = (), dtype = " + from + "}\n";
+    body += "  %real = where(%nan, %zero, %x)\n";
+    bits = "%real";
   }
+  for (const ir::DType wanted : all_dtypes())
+    if (ir::size_of(wanted) == ir::size_of(dtype)) convert("bitcast", bits, wanted);
   body += "  %none = cast(%y) {to = bool}\n  %chosen = where(%none, %x, %y)\n";
   names.emplace_back("where");
   return {"fn @main(%x: Tensor[(n), " + from + "], %y: Tensor[(n), " + from + "]) -> (" + types +
@@ -56,7 +66,7 @@ std::vector<ElementwiseCase> elementwise_cases() {
   for (const ir::DType dtype : all_dtypes()) {
     cases.push_back(elementwise_case(dtype, dtype));
     if (dtype != ir::DType::Bool) cases.push_back(elementwise_case(dtype, ir::DType::Bool));
-    cases.push_back(casts_from(dtype));
+    cases.push_back(conversions_from(dtype));
   }
   return cases;
 }

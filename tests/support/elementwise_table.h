@@ -40,8 +40,8 @@ struct ElementwiseRow {
                        std::int64_t y_at) const;
 };
 
-// Every elementwise op but cast and where, which take other operands: they have files in
-// tests/ir/ops.
+// Every elementwise op but cast, bitcast and where, which take other operands or give other dtypes:
+// they have files in tests/ir/ops.
 std::span<const ElementwiseRow> elementwise_rows();
 std::span<const ir::DType> all_dtypes();
 

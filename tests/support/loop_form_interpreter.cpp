@@ -53,6 +53,14 @@ Scalar apply(const ScalarStep& step, DType from, const std::vector<Scalar>& oper
       return {0, is_float(from) ? real != 0 : operands[0].integer != 0};
     return {0, is_float(from) ? truncate_to_integer(real, step.dtype) : operands[0].integer};
   }
+  if (step.op() == Op::bitcast) {
+    Tensor one(from, {}), other(step.dtype, {});
+    if (is_float(from)) one.set_real(0, operands[0].real);
+    else one.set_integer(0, operands[0].integer);
+    std::ranges::copy(one.bytes(), other.mutable_bytes().begin());
+    if (step.dtype == DType::Bool) return {0, other.integer_at(0) != 0};
+    return read(other, 0);
+  }
   Scalar a = operands[0], b = operands.size() > 1 ? operands[1] : Scalar{};
   if (info(step.op()).has(traits::compares))
     return {0, is_float(from) ? apply_comparison<double>(op, a.real, b.real)

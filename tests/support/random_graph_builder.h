@@ -324,6 +324,7 @@ class Builder : private Chance {
       case Op::round:
       case Op::sign:
       case Op::mod:
+      case Op::bitcast:
       case Op::top_k:
       case Op::dyn_top_k:
       case Op::arg_max:
@@ -359,6 +360,7 @@ class Builder : private Chance {
       case Op::ceil:
       case Op::round:
       case Op::cast:
+      case Op::bitcast:
       case Op::where:
       case Op::arg_max:
       case Op::arg_min:

@@ -44,6 +44,8 @@ void Builder::any_elementwise() {
     apply(op, {any(DType::Bool), x, partner(x)});
   } else if (op == Op::cast) {
     apply(op, {x}, {{"to", chance(40) ? DType::F32 : any_dtype()}});
+  } else if (op == Op::bitcast) {
+    apply(op, {x}, {{"to", any_dtype()}});
   } else if (info(op).maximum_operands == 1) {
     apply(op, {x});
   } else {
