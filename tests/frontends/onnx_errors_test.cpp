@@ -361,6 +361,17 @@ TEST(OnnxErrors, Casts) {
             "has, got i64 of 8");
 }
 
+TEST(OnnxErrors, Matrices) {
+  auto vector = one_node();
+  vector.node("Det", {"x"}, {"y"});
+  EXPECT_EQ(vector.failure(),
+            "malformed: node 'Det #0' (Det) takes matrices as input 0, got rank 1");
+  ModelBuilder wide;
+  wide.input("x", f32, {2, 3, 4}).output("y").node("Det", {"x"}, {"y"});
+  EXPECT_EQ(wide.failure(),
+            "malformed: node 'Det #0' (Det) takes square matrices as input 0, got 3 by 4");
+}
+
 TEST(OnnxErrors, Constants) {
   auto none = one_node();
   none.node("Constant", {}, {"y"});
