@@ -372,6 +372,21 @@ TEST(OnnxErrors, Matrices) {
             "malformed: node 'Det #0' (Det) takes square matrices as input 0, got 3 by 4");
 }
 
+TEST(OnnxErrors, Samples) {
+  auto vector = one_node();
+  vector.node("GridSample", {"x", "x"}, {"y"});
+  EXPECT_EQ(vector.failure(),
+            "unsupported: node 'GridSample #0' (GridSample) samples an input 0 of rank 1; expected "
+            "images [batch, channel, side...] of 1 to 3 sides");
+  ModelBuilder flat;
+  flat.input("x", f32, {1, 2, 3, 4, 5}).input("g", f32, {1, 3, 4, 5, 2}).output("y");
+  flat.node("GridSample", {"x", "g"}, {"y"});
+  EXPECT_EQ(
+      flat.failure(),
+      "malformed: node 'GridSample #0' (GridSample) takes 3 coordinates a place, one for each "
+      "side, as input 1 (grid), got 2");
+}
+
 TEST(OnnxErrors, Constants) {
   auto none = one_node();
   none.node("Constant", {}, {"y"});
