@@ -156,6 +156,11 @@ void add_indexing(std::vector<ValueCase>& cases) {
                    no_attributes,
                    {reals({2, 3}, {1, 2, 7, 3, 4, 7})}});
   cases.push_back({"Pad",
+                   18,
+                   {{x}, axes({0, 1}), {reals({}, {7})}, {integers({1}, {-2}), false, "."}},
+                   no_attributes,
+                   {reals({3, 2}, {1, 2, 3, 4, 7, 7})}});
+  cases.push_back({"Pad",
                    19,
                    {{x}, axes({1, 0, 0, 1})},
                    [](NodeBuilder& node) { node.string("mode", "wrap"); },
