@@ -97,6 +97,10 @@ void import_fused_matmul(Node& node);
 void import_matmul(Node& node);
 void import_softmax(Node& node, ir::Op op);
 
+// importers_linear_algebra.cpp
+void import_determinant(Node& node);
+void import_inverse(Node& node);  // of com.microsoft
+
 // importers_layer_norms.cpp
 void import_layer_normalization(Node& node);
 void import_rms_normalization(Node& node);

@@ -39,33 +39,53 @@ class GridSampler {
           fmt::format("takes 'zeros', 'border' or 'reflection' as attribute 'padding_mode', got {}",
                       quoted_name(padding_)));
     }
-    if (node.rank(image_) != 4)
-      node.unsupported("samples something else than images [batch, channel, height, width]");
+    const std::size_t rank = node.rank(image_);
+    if (rank < 3 || rank > most_sides + 2)
+      node.unsupported(
+          fmt::format("samples an input 0 of rank {}; expected images [batch, channel, side...] of "
+                      "1 to {} sides",
+                      rank, most_sides));
+    channel_ = static_cast<std::int64_t>(rank) - 1;
+    if (const auto given = node.extent(grid_, -1); given && *given != channel_ - 1)
+      node.malformed(
+          fmt::format("takes {} coordinates a place, one for each side, as input 1 (grid), got {}",
+                      channel_ - 1, *given));
   }
 
   void run() {
-    // [batch, height, width, channel], so that a pixel's channels are what two indices address.
-    pixels_ =
-        node_.emit(Op::transpose, {image_}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
-    x_ = side(3, 0);
-    y_ = side(2, 1);
+    // [batch, side..., channel], so that a pixel's channels are what an index a side addresses.
+    std::vector<std::int64_t> last{0}, second{0, channel_};
+    for (std::int64_t axis = 2; axis <= channel_; ++axis) {
+      last.push_back(axis);
+      second.push_back(axis - 1);
+    }
+    last.push_back(1);
+    pixels_ = node_.emit(Op::transpose, {image_}, {{"perm", last}});
+    for (std::int64_t axis = 2; axis <= channel_; ++axis) sides_.push_back(side(axis));
     const ValueId sampled = mode_ == "nearest"    ? nearest()
                             : mode_ == "bilinear" ? bilinear()
                                                   : bicubic();
     node_.output(0, node_.emit(Op::transpose, {node_.cast(sampled, node_.dtype(image_))},
-                               {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}}));
+                               {{"perm", second}}));
   }
 
  private:
+  static constexpr std::size_t most_sides = 3;  // 64 pixels of a cubic sample
+
+  // A number a side.
+  using Place = std::vector<ValueId>;
+
   ValueId number(double value) { return node_.scalar(computed_, value); }
   ValueId apply(Op op, ValueId a, ValueId b) { return node_.emit(op, {a, b}); }
 
-  Side side(std::int64_t axis, std::int64_t place) {
+  // The grid names places along the last side first.
+  Side side(std::int64_t axis) {
     Side side{};
     side.length = node_.cast(node_.rank_0(node_.dim_of(image_, axis)), computed_);
     const ValueId from_grid = node_.cast(
-        node_.emit(Op::gather, {grid_, node_.scalar(DType::I64, static_cast<double>(place))},
-                   {{"axis", std::int64_t{3}}}),
+        node_.emit(Op::gather,
+                   {grid_, node_.scalar(DType::I64, static_cast<double>(channel_ - axis))},
+                   {{"axis", channel_}}),
         computed_);
     const ValueId from_zero = apply(Op::add, from_grid, number(1));
     if (corners_) {
@@ -97,49 +117,52 @@ class GridSampler {
     return apply(Op::add, begin, apply(Op::min, within, back));
   }
 
-  // The pixels at whole positions, real [batch, height, width, channel] of the result.
-  ValueId pixel(ValueId y, ValueId x) {
-    y = padded(y_, y);
-    x = padded(x_, x);
-    const auto index = [&](const Side& side, ValueId position) {
-      const ValueId inside = apply(Op::min, apply(Op::max, position, number(0)), last(side));
-      return node_.with_axes(node_.cast(node_.emit(Op::round, {inside}), DType::I64), {3});
-    };
-    const ValueId indices =
-        node_.emit(Op::concat, {index(y_, y), index(x_, x)}, {{"axis", std::int64_t{3}}});
-    const ValueId found =
-        node_.cast(node_.emit(Op::gather_nd, {pixels_, indices}, {{"batch_dims", std::int64_t{1}}}),
-                   computed_);
+  // The pixels at whole positions, real [batch, side..., channel] of the result.
+  ValueId pixel(const Place& place) {
+    std::vector<ValueId> indices;
+    ValueId all_inside = ir::no_value;
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+      const ValueId position = padded(sides_[i], place[i]), end = last(sides_[i]);
+      const ValueId nearest = apply(Op::min, apply(Op::max, position, number(0)), end);
+      indices.push_back(
+          node_.with_axes(node_.cast(node_.emit(Op::round, {nearest}), DType::I64), {channel_}));
+      if (padding_ != "zeros") continue;
+      const ValueId inside = apply(Op::logical_and, apply(Op::greater_equal, position, number(0)),
+                                   apply(Op::less_equal, position, end));
+      all_inside = i == 0 ? inside : apply(Op::logical_and, all_inside, inside);
+    }
+    const ValueId index = node_.emit(Op::concat, std::move(indices), {{"axis", channel_}});
+    const ValueId found = node_.cast(
+        node_.emit(Op::gather_nd, {pixels_, index}, {{"batch_dims", std::int64_t{1}}}), computed_);
     if (padding_ != "zeros") return found;
-    const auto inside = [&](const Side& side, ValueId position) {
-      return apply(Op::logical_and, apply(Op::greater_equal, position, number(0)),
-                   apply(Op::less_equal, position, last(side)));
-    };
-    const ValueId both = apply(Op::logical_and, inside(y_, y), inside(x_, x));
-    return node_.emit(Op::where, {node_.with_axes(both, {3}), found, number(0)});
+    return node_.emit(Op::where, {node_.with_axes(all_inside, {channel_}), found, number(0)});
   }
 
   ValueId nearest() {
-    return pixel(node_.emit(Op::round, {y_.position}), node_.emit(Op::round, {x_.position}));
+    Place place;
+    for (const Side& side : sides_) place.push_back(node_.emit(Op::round, {side.position}));
+    return pixel(place);
   }
 
-  // Sums over the neighbours from `first` on, as far as there are weights.
-  ValueId weighted(double first, const std::vector<ValueId>& rows,
-                   const std::vector<ValueId>& columns) {
-    const ValueId top = node_.emit(Op::floor, {y_.position}),
-                  left = node_.emit(Op::floor, {x_.position});
-    const auto at = [&](ValueId base, std::size_t i) {
-      return apply(Op::add, base, number(first + static_cast<double>(i)));
-    };
+  // Sums over the neighbours from `first` on, as far as there are weights along each side.
+  ValueId weighted(double first, const std::vector<std::vector<ValueId>>& weights) {
+    Place base;
+    for (const Side& side : sides_) base.push_back(node_.emit(Op::floor, {side.position}));
     ValueId sum = ir::no_value;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      for (std::size_t j = 0; j < columns.size(); ++j) {
-        const ValueId weight = node_.with_axes(apply(Op::mul, rows[i], columns[j]), {3});
-        const ValueId part = apply(Op::mul, pixel(at(top, i), at(left, j)), weight);
-        sum = sum == ir::no_value ? part : apply(Op::add, sum, part);
+    for (std::vector<std::size_t> steps(sides_.size(), 0);;) {
+      Place place;
+      ValueId weight = ir::no_value;
+      for (std::size_t i = 0; i < sides_.size(); ++i) {
+        place.push_back(apply(Op::add, base[i], number(first + static_cast<double>(steps[i]))));
+        const ValueId along = weights[i][steps[i]];
+        weight = i == 0 ? along : apply(Op::mul, weight, along);
       }
+      const ValueId part = apply(Op::mul, pixel(place), node_.with_axes(weight, {channel_}));
+      sum = sum == ir::no_value ? part : apply(Op::add, sum, part);
+      std::size_t moved = sides_.size();
+      while (moved > 0 && ++steps[moved - 1] == weights[moved - 1].size()) steps[--moved] = 0;
+      if (moved == 0) return sum;
     }
-    return sum;
   }
 
   ValueId fraction(const Side& side) {
@@ -147,11 +170,12 @@ class GridSampler {
   }
 
   ValueId bilinear() {
-    const auto weights = [&](const Side& side) {
+    std::vector<std::vector<ValueId>> weights;
+    for (const Side& side : sides_) {
       const ValueId part = fraction(side);
-      return std::vector<ValueId>{apply(Op::sub, number(1), part), part};
-    };
-    return weighted(0, weights(y_), weights(x_));
+      weights.push_back({apply(Op::sub, number(1), part), part});
+    }
+    return weighted(0, weights);
   }
 
   // ((a x + b) x + c) x + d
@@ -165,15 +189,16 @@ class GridSampler {
   // Keys' convolution kernel with a = -0.75: https://doi.org/10.1109/TASSP.1981.1163711
   ValueId bicubic() {
     constexpr double a = -0.75;
-    const auto weights = [&](const Side& side) {
+    std::vector<std::vector<ValueId>> weights;
+    for (const Side& side : sides_) {
       const ValueId part = fraction(side), rest = apply(Op::sub, number(1), part);
       const auto near = [&](ValueId x) { return cubic(x, {a + 2, -(a + 3), 0, 1}); };
       const auto far = [&](ValueId x) {
         return cubic(apply(Op::add, x, number(1)), {a, -5 * a, 8 * a, -4 * a});
       };
-      return std::vector<ValueId>{far(part), near(part), near(rest), far(rest)};
-    };
-    return weighted(-1, weights(y_), weights(x_));
+      weights.push_back({far(part), near(part), near(rest), far(rest)});
+    }
+    return weighted(-1, weights);
   }
 
   Node& node_;
@@ -181,8 +206,9 @@ class GridSampler {
   bool corners_;
   DType computed_ = DType::F32;
   ValueId image_, grid_;
+  std::int64_t channel_ = 0;  // axis of the channels, and of the grid's coordinates
   ValueId pixels_ = ir::no_value;
-  Side x_{}, y_{};
+  std::vector<Side> sides_;  // as the image's axes are
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/run_time_axis.h"
 
 namespace anydim::frontends {
 
@@ -127,6 +129,22 @@ ValueId swapped(Node& node, ValueId x, std::size_t from, std::size_t to) {
   return node.emit(Op::transpose, {x}, {{"perm", std::move(order)}});
 }
 
+// As the node's attributes and its operand 1, a length, say.
+ValueId transformed_along(Node& node, ValueId x, std::size_t axis) {
+  const bool inverse = node.flag("inverse", false), one_sided = node.flag("onesided", false);
+  const bool real = inverse && one_sided;
+  ValueId length =
+      node.has_operand(1) ? node.index_operand(1) : node.dim_of(x, static_cast<std::int64_t>(axis));
+  if (real && !node.has_operand(1))
+    length = apply(node, Op::mul, apply(node, Op::sub, length, integer(node, 1)), integer(node, 2));
+  length = node.rank_0(length);
+  const std::size_t last = node.rank(x) - 2;
+  const ValueId moved = swapped(node, x, axis, last);
+  const ValueId result = real ? real_signal(node, moved, length)
+                              : transformed(node, moved, length, inverse, one_sided);
+  return swapped(node, result, axis, last);
+}
+
 }  // namespace
 
 void import_dft(Node& node) {
@@ -134,27 +152,23 @@ void import_dft(Node& node) {
   const std::size_t rank = node.rank(x);
   if (rank < 2)
     node.malformed(fmt::format("takes a signal of rank 2 or more as input 0, got rank {}", rank));
-  std::int64_t given = node.opset() < 20 ? node.integer("axis", 1) : -2;
-  if (node.opset() >= 20 && node.has_operand(2)) {
-    const auto constant = node.constant_operand(2);
-    if (!constant || constant->elements() != 1)
-      node.unsupported("has an input 2 (axis) that is no constant");
-    given = constant->integer_at(0);
+  std::optional<std::int64_t> given = node.opset() < 20 ? node.integer("axis", 1) : -2;
+  if (node.opset() >= 20 && node.has_operand(2)) given = node.known_element(node.operand(2));
+  if (given) {
+    const std::size_t axis = node.axis(*given, rank);
+    if (axis + 1 == rank)
+      node.malformed("transforms along the last dimension, which holds real and imaginary parts");
+    return node.output(0, transformed_along(node, x, axis));
   }
-  const std::size_t axis = node.axis(given, rank);
-  if (axis + 1 == rank)
-    node.malformed("transforms along the last dimension, which holds real and imaginary parts");
-  const bool inverse = node.flag("inverse", false), one_sided = node.flag("onesided", false);
-  const auto dim = static_cast<std::int64_t>(axis);
-  const bool real = inverse && one_sided;
-  ValueId length = node.has_operand(1) ? node.index_operand(1) : node.dim_of(x, dim);
-  if (real && !node.has_operand(1))
-    length = apply(node, Op::mul, apply(node, Op::sub, length, integer(node, 1)), integer(node, 2));
-  length = node.rank_0(length);
-  const ValueId moved = swapped(node, x, axis, rank - 2);
-  const ValueId result = real ? real_signal(node, moved, length)
-                              : transformed(node, moved, length, inverse, one_sided);
-  node.output(0, swapped(node, result, axis, rank - 2));
+  const ValueId parts = node.index_vector({known_parts(node, x)});
+  const ValueId shape = node.slice(node.emit(Op::shape_of, {x}), 0, 0, -1);
+  const RunTimeAxis axis = run_time_axis(node, node.index_operand(2), shape, 1);
+  const ValueId middle = node.reshaped(x, {axis.before, axis.count, axis.after, parts});
+  const ValueId result = transformed_along(node, middle, 1);
+  const ValueId place = node.positions(node.emit(Op::shape_of, {shape}));
+  const ValueId dims = node.emit(
+      Op::where, {apply(node, Op::equal, place, axis.place), node.dim_of(result, 1), shape});
+  node.output(0, node.reshaped(result, {dims, node.dim_of(result, -1)}));
 }
 
 void import_stft(Node& node) {

@@ -8,6 +8,7 @@
 #include "frontends/onnx/activation_names.h"
 #include "frontends/onnx/attention.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/run_time_axis.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -217,28 +218,12 @@ void import_linear_attention(Node& node) {
 void import_cumulative_product(Node& node) {
   const bool exclusive = node.flag("exclusive", false), reverse = node.flag("reverse", false);
   const ValueId x = node.operand(0), shape = node.emit(Op::shape_of, {x});
-  const ValueId rank = node.emit(Op::shape_of, {shape});
-  ValueId axis = node.index_operand(1);
-  if (node.rank(axis) == 1) axis = node.without_axes(axis, {0});
-  const ValueId place = node.positions(rank), zero = integer(node, 0), unit = integer(node, 1);
-  const ValueId least = node.emit(Op::neg, {rank});
-  const ValueId within = node.emit(Op::logical_and, {node.emit(Op::less, {axis, rank}),
-                                                     node.emit(Op::greater_equal, {axis, least})});
-  node.emit_many(Op::assertion, {within, axis},
-                 {{"message", fmt::format("{}: the axis is out of range:", node.description())}},
-                 0);
-  axis = node.emit(Op::where, {node.emit(Op::less, {axis, zero}),
-                               node.emit(Op::add, {axis, node.without_axes(rank, {0})}), axis});
-  const auto extent = [&](Op relation) {
-    const ValueId chosen = node.emit(Op::where, {node.emit(relation, {place, axis}), shape, unit});
-    return node.emit(Op::reduce_prod, {chosen}, {{"keepdims", std::int64_t{1}}});
-  };
-  const ValueId count = extent(Op::equal);
-  const ValueId middle = node.reshaped(x, {extent(Op::less), count, extent(Op::greater)});
-  const ValueId steps = node.without_axes(count, {0});
+  const RunTimeAxis axis = run_time_axis(node, node.index_operand(1), shape);
+  const ValueId middle = node.reshaped(x, {axis.before, axis.count, axis.after});
+  const ValueId steps = node.without_axes(axis.count, {0});
   const DType dtype = node.dtype();
   const ValueId start_shape =
-      node.emit(Op::concat, {extent(Op::less), extent(Op::greater)}, {{"axis", std::int64_t{0}}});
+      node.emit(Op::concat, {axis.before, axis.after}, {{"axis", std::int64_t{0}}});
   const ValueId start = node.emit(Op::dyn_full, {node.scalar(dtype, 1), start_shape});
   Node::Loop loop(node, steps, no_value, {start});
   const ValueId before = loop.carried()[0];

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/loops/scalar_access.h"
+#include "ir/shapes/shape_rules.h"
 
 namespace anydim::ir {
 
@@ -22,19 +23,20 @@ Dim bounded_before(const Dim& before, const Dim& extent, const SymbolTable& symb
 std::int32_t ProgramBuilder::padded(const Binding& binding, const Index& index) {
   const Subgraph& subgraph = *context_.subgraph;
   const TensorType& x = subgraph.tensor(binding.operands[0]);
-  const std::vector<Dim> before = given_elements(subgraph, binding, "before", 2);
-  const std::vector<Dim> after = given_elements(subgraph, binding, "after", 3);
-  const std::vector<Dim> axes = given_elements(subgraph, binding, "axes", 4);
+  std::vector<Dim> axes = given_elements(subgraph, binding, "axes", 4);
+  for (Dim& axis : axes) axis = counted_from_front(axis, x.rank());
+  const auto sizes = [&](std::string_view attribute, std::size_t operand) {
+    std::vector<Dim> given = given_elements(subgraph, binding, attribute, operand);
+    return axes.empty() ? given : sizes_by_dimension(given, axes, x.rank());
+  };
+  const std::vector<Dim> before = sizes("before", 2), after = sizes("after", 3);
   const std::string& mode = string_attribute(binding, "mode");
   Index at = index;
   std::vector<ScalarStep::Condition> inside;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].is_constant(0) && after[i].is_constant(0)) continue;
-    std::int64_t axis =
-        axes.empty() ? static_cast<std::int64_t>(i) : axes[i].constant().value_or(0);
-    if (axis < 0) axis += static_cast<std::int64_t>(x.rank());
-    const Dim& extent = x.dims[static_cast<std::size_t>(axis)];
-    Dim& place = at[static_cast<std::size_t>(axis)];
+    const Dim& extent = x.dims[i];
+    Dim& place = at[i];
     const Dim in_front = bounded_before(before[i], extent, context_.symbols);
     if (mode == "constant") {
       place = simplify(place - in_front, context_.symbols);

@@ -2,6 +2,7 @@
 
 #include "ir/error.h"
 #include "ir/loops/scalar_access.h"
+#include "ir/shapes/shape_rules.h"
 
 namespace anydim::ir {
 
@@ -187,7 +188,7 @@ std::vector<SliceStart> slice_starts(const Subgraph& subgraph, const Binding& bi
   std::vector<Dim> steps = given_elements(subgraph, binding, "steps", 4);
   for (std::size_t i = 0; i < starts.size(); ++i) {
     Dim axis = axes.empty() ? Dim(static_cast<std::int64_t>(i)) : axes[i];
-    axis = select(Comparison::Less, axis, 0, axis + static_cast<std::int64_t>(x.rank()), axis);
+    axis = counted_from_front(axis, x.rank());
     for (std::size_t d = 0; d < x.rank(); ++d) {
       const auto position = static_cast<std::int64_t>(d);
       if (axis.is_constant() && !axis.is_constant(position)) continue;

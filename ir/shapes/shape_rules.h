@@ -98,6 +98,17 @@ class RunTimeAxes {
   std::size_t rank_;
 };
 
+// The axes that the attribute `axes`, or `operand` of the dynamic twin, names, counted from the
+// front and all different; the first `count` where there is neither. Those that only the run tells
+// are as RunTimeAxes has them.
+std::vector<Dim> named_axes(RuleContext& context, std::size_t operand, std::size_t count,
+                            std::size_t rank);
+// A negative axis counts from the end.
+Dim counted_from_front(const Dim& axis, std::size_t rank);
+// Sizes that go with axes, counted from the front, by dimension; 0 where no axis names it.
+std::vector<Dim> sizes_by_dimension(std::span<const Dim> sizes, std::span<const Dim> axes,
+                                    std::size_t rank);
+
 std::string dimension_of_operand(std::size_t dimension, std::size_t operand);
 
 std::vector<Dim> dims_of(std::span<const std::int64_t> integers);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/shapes/shape_rules.h"
 
@@ -10,6 +11,38 @@ namespace anydim::ir {
 
 bool all_constant(std::span<const Dim> dims) {
   return std::ranges::all_of(dims, [](const Dim& dim) { return dim.is_constant(); });
+}
+
+Dim counted_from_front(const Dim& axis, std::size_t rank) {
+  return select(Comparison::Less, axis, 0, axis + static_cast<std::int64_t>(rank), axis);
+}
+
+std::vector<Dim> named_axes(RuleContext& context, std::size_t operand, std::size_t count,
+                            std::size_t rank) {
+  const bool dynamic = info(context.binding.op).has(traits::dynamic);
+  std::vector<std::int64_t> given(count);
+  std::iota(given.begin(), given.end(), 0);
+  if (dynamic && context.has(operand)) {
+    if (!all_constant(context.elements(operand)))
+      return RunTimeAxes(context, operand, rank).from_front();
+    given = context.constants(operand, "the axes");
+  } else if (!dynamic && has_attribute(context.binding, "axes")) {
+    given = integers_attribute(context.binding, "axes");
+  }
+  std::vector<Dim> axes;
+  for (const std::size_t axis : context.axes(given, rank))
+    axes.emplace_back(static_cast<std::int64_t>(axis));
+  return axes;
+}
+
+std::vector<Dim> sizes_by_dimension(std::span<const Dim> sizes, std::span<const Dim> axes,
+                                    std::size_t rank) {
+  std::vector<Dim> result(rank, Dim(0));
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (std::size_t d = 0; d < rank; ++d)
+      result[d] =
+          select(Comparison::Equal, axes[i], static_cast<std::int64_t>(d), sizes[i], result[d]);
+  return result;
 }
 
 RunTimeAxes::RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t rank)
@@ -20,7 +53,7 @@ RunTimeAxes::RunTimeAxes(RuleContext& context, std::size_t operand, std::size_t 
     const std::string what = fmt::format("element {} of operand {}, the axes", i, operand);
     context.require(Relation::GreaterEqual, given[i], -signed_rank, what);
     context.require(Relation::LessEqual, given[i], signed_rank - 1, what);
-    axes_.push_back(select(Comparison::Less, given[i], 0, given[i] + signed_rank, given[i]));
+    axes_.push_back(counted_from_front(given[i], rank));
     for (std::size_t j = 0; j < i; ++j) {
       context.require(Relation::NonZero, axes_[i] - axes_[j], 0,
                       fmt::format("the difference of axes {} and {}", j, i));

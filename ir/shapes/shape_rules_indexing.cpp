@@ -61,17 +61,14 @@ void pad_rule(RuleContext& context) {
   const TensorType& type = context.tensor(0);
   const Binding& binding = context.binding;
   const bool dynamic = is_dynamic(context);
-  const std::vector<Dim> before =
+  std::vector<Dim> before =
       dynamic ? context.elements(2) : dims_of(integers_attribute(binding, "before"));
-  const std::vector<Dim> after =
+  std::vector<Dim> after =
       dynamic ? context.elements(3) : dims_of(integers_attribute(binding, "after"));
-  std::vector<std::int64_t> given(type.rank());
-  for (std::size_t i = 0; i < given.size(); ++i) given[i] = static_cast<std::int64_t>(i);
-  if (dynamic && context.has(4)) given = context.constants(4, "the axes");
-  if (!dynamic && has_attribute(binding, "axes")) given = integers_attribute(binding, "axes");
-  if (before.size() != given.size() || after.size() != given.size()) {
+  const std::vector<Dim> axes = named_axes(context, 4, type.rank(), type.rank());
+  if (before.size() != axes.size() || after.size() != axes.size()) {
     context.malformed(fmt::format("{} sizes before and {} after for {} axes", before.size(),
-                                  after.size(), given.size()));
+                                  after.size(), axes.size()));
   }
   if (context.has(1)) {
     context.expect(context.tensor(1).rank() == 0, 1, "of rank 0");
@@ -80,15 +77,16 @@ void pad_rule(RuleContext& context) {
   static constexpr std::array<std::string_view, 4> modes{"constant", "edge", "reflect", "wrap"};
   expect_string(context, "mode", modes);
   std::vector<Dim> dims = type.dims;
-  const std::vector<std::size_t> axes = context.axes(given, type.rank());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t axis = axes[i];
-    dims[axis] = dims[axis] + before[i] + after[i];
+  before = sizes_by_dimension(before, axes, type.rank());
+  after = sizes_by_dimension(after, axes, type.rank());
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (before[axis].is_constant(0) && after[axis].is_constant(0)) continue;
+    dims[axis] = dims[axis] + before[axis] + after[axis];
     require_at_least(context, 0, dims[axis], fmt::format("dimension {} after padding", axis));
-    const bool kept = before[i].is_constant(0) && after[i].is_constant(0);
-    if (kept || string_attribute(binding, "mode") == "constant") continue;
+    if (string_attribute(binding, "mode") == "constant") continue;
     // What negative sizes leave.
-    const Dim left = max(Dim(0), type.dims[axis] + min(Dim(0), before[i]) + min(Dim(0), after[i]));
+    const Dim left =
+        max(Dim(0), type.dims[axis] + min(Dim(0), before[axis]) + min(Dim(0), after[axis]));
     if (prove_less_equal(min(dims[axis], 1), left, context.symbols) == Proof::Yes) continue;
     context.require(Relation::GreaterEqual, left, min(dims[axis], 1),
                     fmt::format("what negative sizes leave of {}", dimension_of_operand(axis, 0)));

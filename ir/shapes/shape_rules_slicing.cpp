@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "ir/shapes/shape_rules.h"
@@ -65,29 +64,15 @@ Slice slice_of(RuleContext& context) {
   slice.ends = is_static ? dims_of(integers_attribute(binding, "ends")) : context.elements(2);
   const std::size_t count = slice.starts.size();
   const std::size_t rank = context.tensor(0).rank();
-  const bool run_time_axes = !is_static && context.has(3) && !all_constant(context.elements(3));
-  std::vector<std::int64_t> axes(count);
-  std::iota(axes.begin(), axes.end(), 0);
+  slice.axes = named_axes(context, 3, count, rank);
   slice.steps.assign(count, 1);
-  if (is_static) {
-    if (has_attribute(binding, "axes")) axes = integers_attribute(binding, "axes");
-    if (has_attribute(binding, "steps"))
-      slice.steps = dims_of(integers_attribute(binding, "steps"));
-  } else {
-    if (context.has(3) && !run_time_axes) axes = context.constants(3, "the axes");
-    if (context.has(4)) slice.steps = context.elements(4);
-  }
-  const std::size_t axis_count = run_time_axes ? context.elements(3).size() : axes.size();
-  if (slice.ends.size() != count || axis_count != count || slice.steps.size() != count) {
+  if (!is_static && context.has(4)) slice.steps = context.elements(4);
+  if (is_static && has_attribute(binding, "steps"))
+    slice.steps = dims_of(integers_attribute(binding, "steps"));
+  if (slice.ends.size() != count || slice.axes.size() != count || slice.steps.size() != count) {
     context.malformed(
         fmt::format("{} starts, {} ends, {} axes and {} steps: expected as many of each", count,
-                    slice.ends.size(), axis_count, slice.steps.size()));
-  }
-  if (run_time_axes) {
-    slice.axes = RunTimeAxes(context, 3, rank).from_front();
-  } else {
-    for (const std::size_t axis : context.axes(axes, rank))
-      slice.axes.emplace_back(static_cast<std::int64_t>(axis));
+                    slice.ends.size(), slice.axes.size(), slice.steps.size()));
   }
   return slice;
 }

@@ -9,6 +9,26 @@ namespace {
 
 using ir::DType;
 
+// The first matrix has a zero where the first pivot would be, the second one column twice.
+void add_matrices(std::vector<ValueCase>& cases) {
+  const CaseOperand matrices{
+      reals({2, 3, 3}, {0, 2, 1, 4, 1, 0, 2, 2, 3, 1, 1, 3, 2, 2, -1, 5, 5, 4}), false, "bnn"};
+  cases.push_back({"Det", 11, {matrices}, no_attributes, {reals({2}, {-18, 0})}});
+  cases.push_back({"Det",
+                   22,
+                   {{reals({2, 2}, {1, 2, 3, 5}, DType::F64)}},
+                   no_attributes,
+                   {reals({}, {-1}, DType::F64)}});
+  cases.push_back(
+      {"Det", 22, {{reals({2, 0, 0}, {}), false, "bnn"}}, no_attributes, {reals({2}, {1, 1})}});
+  cases.push_back({"Inverse",
+                   17,
+                   {{reals({2, 1, 2, 2}, {0, 2, 4, 1, 1, 2, 3, 4}), false, "b.nn"}},
+                   no_attributes,
+                   {reals({2, 1, 2, 2}, {-0.125, 0.25, 0.5, 0, -2, 1, 1.5, -0.5})},
+                   "com.microsoft"});
+}
+
 void add_runtime_elementwise(std::vector<ValueCase>& cases) {
   cases.push_back({"Gelu",
                    17,
@@ -457,6 +477,7 @@ void add_standard(std::vector<ValueCase>& cases) {
 }  // namespace
 
 void add_newer_cases(std::vector<ValueCase>& cases) {
+  add_matrices(cases);
   add_runtime_elementwise(cases);
   add_runtime_products(cases);
   add_runtime_attention(cases);

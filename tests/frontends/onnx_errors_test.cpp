@@ -349,6 +349,37 @@ TEST(OnnxErrors, Casts) {
   EXPECT_EQ(strings.failure(),
             "unsupported: attribute 'to' of node 'Cast #0' (Cast) has the element type STRING, "
             "which Anydim does not support");
+  auto bits = one_node(26);
+  bits.node("BitCast", {"x"}, {"y"}).integer("to", onnx::TensorProto::INT64);
+  EXPECT_EQ(bits.failure(),
+            "malformed: node 'BitCast #0' (BitCast) takes 'to' of the input's size, 4 bytes as f32 "
+            "has, got i64 of 8");
+}
+
+TEST(OnnxErrors, Matrices) {
+  auto vector = one_node();
+  vector.node("Det", {"x"}, {"y"});
+  EXPECT_EQ(vector.failure(),
+            "malformed: node 'Det #0' (Det) takes matrices as input 0, got rank 1");
+  ModelBuilder wide;
+  wide.input("x", f32, {2, 3, 4}).output("y").node("Det", {"x"}, {"y"});
+  EXPECT_EQ(wide.failure(),
+            "malformed: node 'Det #0' (Det) takes square matrices as input 0, got 3 by 4");
+}
+
+TEST(OnnxErrors, Samples) {
+  auto vector = one_node();
+  vector.node("GridSample", {"x", "x"}, {"y"});
+  EXPECT_EQ(vector.failure(),
+            "unsupported: node 'GridSample #0' (GridSample) samples an input 0 of rank 1; expected "
+            "images [batch, channel, side...] of 1 to 3 sides");
+  ModelBuilder flat;
+  flat.input("x", f32, {1, 2, 3, 4, 5}).input("g", f32, {1, 3, 4, 5, 2}).output("y");
+  flat.node("GridSample", {"x", "g"}, {"y"});
+  EXPECT_EQ(
+      flat.failure(),
+      "malformed: node 'GridSample #0' (GridSample) takes 3 coordinates a place, one for each "
+      "side, as input 1 (grid), got 2");
 }
 
 TEST(OnnxErrors, Constants) {

@@ -17,6 +17,30 @@ CaseOperand constant(const ir::Tensor& tensor) { return {tensor, true}; }
 }  // namespace
 
 void add_sampling_cases(std::vector<ValueCase>& cases) {
+  const auto sampled = [&](const CaseOperand& image, const CaseOperand& grid,
+                           const std::string& mode, const std::string& padding,
+                           std::int64_t corners, const ir::Tensor& wanted) {
+    const auto attributes = [=](NodeBuilder& node) {
+      node.string("mode", mode).string("padding_mode", padding).integer("align_corners", corners);
+    };
+    cases.push_back({"GridSample", 20, {image, grid}, attributes, {wanted}});
+  };
+  const CaseOperand volume{counted({1, 1, 2, 3, 4}), false, "n.dhw"},
+      places{reals({1, 1, 1, 3, 3}, {-1.2, 0.3, 0.1, 0.25, -0.5, 0.75, 0.9, 1.5, -1.75}), false,
+             "nabc."};
+  const auto three = [](const std::vector<double>& wanted) {
+    return reals({1, 1, 1, 1, 3}, wanted);
+  };
+  sampled(volume, places, "linear", "zeros", 0, three({-0.068, 2.8125, 0}));
+  sampled(volume, places, "linear", "border", 1, three({-0.885, 2.125, -4.4}));
+  sampled(volume, places, "nearest", "reflection", 1, three({-3, 5, -5}));
+  // These two by ONNX's reference evaluator.
+  sampled(volume, places, "cubic", "zeros", 0, three({-0.08592212, 4.08815, -0.04500632}));
+  const CaseOperand lines{reals({1, 2, 5}, {-5, 2, -2, 5, 1, -3, 4, 0, -4, 3}), false, "nc."},
+      points{reals({1, 3, 1}, {-1.2, 0.3, 0.95}), false, "na."};
+  sampled(lines, points, "cubic", "reflection", 1,
+          reals({1, 2, 3}, {-2.752, 2.427999, 1.132251, -0.752, -3.492001, 2.82425}));
+
   const CaseOperand picture{counted({1, 2, 4, 5}), false, "n.hw"};
   cases.push_back(
       {"RoiAlign",

@@ -54,6 +54,16 @@ void add_signals(std::vector<ValueCase>& cases) {
                    {reals({1, 3, 2}, {2, 0, 1, -3, 0, 0})}});
   cases.push_back(
       {"DFT", 20, {{signal, true}, {four}, {integers({}, {-2}), true}}, no_attributes, {spectrum}});
+  // Axes that only the run tells, of a signal and of a spectrum that has an axis behind it.
+  cases.push_back(
+      {"DFT", 20, {{signal, true}, {four}, {integers({}, {-2})}}, no_attributes, {spectrum}});
+  cases.push_back({"DFT",
+                   20,
+                   {{reals({1, 4, 2, 1}, {1, 0, 2, 1, 0, 2, -1, 3}), false, "nab."},
+                    left_out,
+                    {integers({}, {1})}},
+                   integer("onesided", 1),
+                   {reals({1, 3, 2, 2}, {2, 0, 6, 0, 1, -3, -2, 2, 0, 0, -2, 0})}});
   cases.push_back({"DFT",
                    17,
                    {{spectrum, true}},
@@ -155,6 +165,11 @@ void add_indexing(std::vector<ValueCase>& cases) {
                    {{x}, axes({0, 1}), {reals({}, {7})}, axes({-1})},
                    no_attributes,
                    {reals({2, 3}, {1, 2, 7, 3, 4, 7})}});
+  cases.push_back({"Pad",
+                   18,
+                   {{x}, axes({0, 1}), {reals({}, {7})}, {integers({1}, {-2}), false, "."}},
+                   no_attributes,
+                   {reals({3, 2}, {1, 2, 3, 4, 7, 7})}});
   cases.push_back({"Pad",
                    19,
                    {{x}, axes({1, 0, 0, 1})},

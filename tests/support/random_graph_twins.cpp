@@ -142,7 +142,8 @@ void Builder::places_by_tensors() {
       ValueId after = chance(40) ? one_extent(random_dim())
                                  : integers_from_somewhere({static_cast<std::int64_t>(below(3))});
       Attributes attributes{{"mode", pick(modes)}};
-      apply(Op::dyn_pad, {x, number(0.25), before, after, integers({axis})}, attributes);
+      apply(Op::dyn_pad, {x, number(0.25), before, after, integers_from_somewhere({axis})},
+            attributes);
       break;
     }
     case 1: {
