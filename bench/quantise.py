@@ -4,9 +4,10 @@
 usage: quantise.py MODEL FOLDER [NAME]
 
 Writes FOLDER/NAME.WAY.onnx (NAME: the model's): dynamic-u8, dynamic-s8 and dynamic-s8-channels
-(quantize_dynamic) and static-qdq (quantize_static, QDQ, u8 by s8 per channel, its ranges from
-random ids). The model is optimised first (basic level, as quant_pre_process does), which makes
-constants of transposed weights.
+(quantize_dynamic), static-qdq (quantize_static, QDQ, u8 by s8 per channel, its ranges from random
+ids), and of weights alone, in blocks of 32 with zero points, weights-4 and weights-8 (MatMulNBits)
+and weights-4-qdq (UINT4 behind DequantizeLinear). The model is optimised first (basic level, as
+quant_pre_process does), which makes constants of transposed weights.
 """
 import pathlib
 import sys
@@ -14,9 +15,12 @@ import tempfile
 
 import numpy
 import onnx
+import onnx.version_converter
 import onnxruntime
 from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType,
                                       quantize_dynamic, quantize_static)
+from onnxruntime.quantization.matmul_nbits_quantizer import (DefaultWeightOnlyQuantConfig,
+                                                             MatMulNBitsQuantizer)
 
 
 class RandomTexts(CalibrationDataReader):
@@ -49,6 +53,14 @@ def self_contained(path):
     return model.SerializeToString()
 
 
+def quantise_weights(model, path, bits, quant_format):
+    """Matrices of a model alone, in blocks."""
+    settings = DefaultWeightOnlyQuantConfig(block_size=32, bits=bits, quant_format=quant_format)
+    quantizer = MatMulNBitsQuantizer(model, algo_config=settings)
+    quantizer.process()
+    quantizer.model.save_model_to_file(str(path), False)
+
+
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
@@ -71,6 +83,11 @@ def main():
         quantize_static(basic, folder / f"{name}.static-qdq.onnx", RandomTexts(inputs),
                         quant_format=QuantFormat.QDQ, activation_type=QuantType.QUInt8,
                         weight_type=QuantType.QInt8, per_channel=True)
+        for bits in (4, 8):
+            quantise_weights(onnx.load(basic), folder / f"{name}.weights-{bits}.onnx", bits,
+                             QuantFormat.QOperator)
+        newer = onnx.version_converter.convert_version(onnx.load(basic), 21)  # has UINT4
+        quantise_weights(newer, folder / f"{name}.weights-4-qdq.onnx", 4, QuantFormat.QDQ)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
       schedule.tiles ? std::ceil(task_rows / calls / tile_rows) * tile_rows : task_rows / calls;
   // Where the right operand's panels come from while one group's rows pass.
   const double right_bytes =
-      (schedule.unpack ? padded : static_cast<double>(extents.columns) / threads) * steps * bytes;
+      (schedule.unpack ? columns : static_cast<double>(extents.columns) / threads) * steps * bytes;
   const double bandwidth = right_bytes > second_cache * 0.8 ? third_bandwidth : second_bandwidth;
 
   const double stored =

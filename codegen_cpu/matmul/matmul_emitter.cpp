@@ -90,7 +90,10 @@ class MatmulEmitter {
     tile_ = reserve(tile_height * std::max(schedule_.columns, panel_) * element_bytes());
     if (turns_results_) turned_ = reserve(lanes_ * lanes_ * element_bytes());
     left_->plan(scratch_, panel_steps());
-    if (!multiplies_packed()) {
+    if (unpacks()) {
+      right_panel_ =
+          reserve(panel_steps() * (std::max(schedule_.columns, panel_) * element_bytes()));
+    } else if (!operands_.weight) {
       right_panel_ =
           reserve((rounded(block_columns()) * panel_steps() + panel_ * panel_) * element_bytes());
       packed_right_ = kernel_.variable(kernel_.here().getInt64Ty(), "packed_right");
@@ -114,7 +117,7 @@ class MatmulEmitter {
   bool rows_outermost() const {
     const Dim block = schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
     const auto columns = rounded(block).constant(), steps = panel_steps().constant();
-    return columns && steps &&
+    return columns && steps && !unpacks() &&
            schedule_.rows_outermost(*columns,
                                     *steps * static_cast<std::int64_t>(ir::size_of(step_dtype())));
   }
@@ -197,25 +200,10 @@ class MatmulEmitter {
       auto& again = kernel_.at(task);
       once_for(kernel_, task, packed_right_,
                again.CreateAdd(again.CreateMul(point, column_blocks_), column_block),
-               [&](Scope& scope) { unpacks() ? unpack_right(scope) : pack_right(scope); });
+               [&](Scope& scope) { pack_right(scope); });
     }
     emit_groups(task);
     if (!form_.rows.empty()) emit_rows_of(task);
-  }
-
-  void unpack_right(Scope& scope) {
-    auto& builder = kernel_.at(scope);
-    Value* panel = kernel_.constant(panel_);
-    Value* columns = builder.CreateMul(
-        builder.CreateUDiv(builder.CreateAdd(task_columns_, kernel_.constant(panel_ - 1)), panel),
-        panel);
-    emit_unpack_panels(kernel_, scope,
-                       {.operands = operands_,
-                        .panel = panel_,
-                        .first_column = first_column_,
-                        .columns = columns,
-                        .depth = panel_steps_,
-                        .to = right_panel_});
   }
 
   void pack_right(Scope& scope) {
@@ -275,6 +263,7 @@ class MatmulEmitter {
       return;
     }
     for_groups(task, [&](Scope& group, const Group& g) {
+      if (unpacks()) unpack(group, g);
       const auto block = [&](Scope& scope, const Share& rows) {
         emit_block(scope, program, g, rows);
       };
@@ -323,7 +312,11 @@ class MatmulEmitter {
   Value* right_pointer(Scope& group, Value* offset) {
     Value* base = right_panel_;
     Value* column = offset;
-    if (multiplies_packed()) {
+    if (unpacks()) {
+      auto& builder = kernel_.at(group);
+      column =
+          builder.CreateURem(builder.CreateAdd(offset, first_column_), kernel_.constant(panel_));
+    } else if (operands_.weight) {
       const PackedWeight& weight = *operands_.weight;
       base = kernel_.buffer(static_cast<std::size_t>(weight.buffer));
       column = kernel_.at(group).CreateAdd(offset, first_column_);
@@ -335,6 +328,21 @@ class MatmulEmitter {
     }
     return kernel_.element_pointer(base, step_dtype(),
                                    first_step_of_column(kernel_, panel_, column, panel_steps_));
+  }
+
+  // The group's panels; a group that is less than one has all of it.
+  void unpack(Scope& scope, const Group& group) {
+    auto& builder = kernel_.at(scope);
+    Value* panel = kernel_.constant(panel_);
+    emit_unpack_panels(
+        kernel_, scope,
+        {.operands = operands_,
+         .panel = panel_,
+         .first = builder.CreateUDiv(builder.CreateAdd(group.offset, first_column_), panel),
+         .panels = schedule_.columns < panel_ ? kernel_.constant(1)
+                                              : builder.CreateUDiv(group.width, panel),
+         .depth = panel_steps_,
+         .to = right_panel_});
   }
 
   // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.

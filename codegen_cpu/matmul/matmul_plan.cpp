@@ -158,7 +158,6 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes,
     if (std::ranges::find(found, schedule) == found.end()) found.push_back(schedule);
   };
   for (const Shape& shape : variations.shapes) {
-    if (shape.unpack && !form.rows.empty()) continue;  // a task has all columns then
     MatmulSchedule schedule;
     schedule.tiles = shape.tiles;
     schedule.unpack = shape.unpack;
@@ -187,11 +186,11 @@ std::vector<MatmulSchedule> vary(const PlanInputs& inputs, const Sizes& sizes,
       // What is packed is packed in blocks: scratch memory must not grow with the operands.
       if (block_rows == 0 && !operands.left_in_place && most_rows > 24 * schedule.rows) continue;
       for (const std::int64_t groups : variations.column_groups) {
-        if (groups == 0 && (!operands.weight || schedule.unpack)) continue;
+        if (groups == 0 && !operands.weight) continue;
         schedule.block_rows = block_rows;
         schedule.block_columns = groups * group;
-        schedule.order = block_rows == 0 || schedule.unpack ? MatmulSchedule::Order::ColumnsOuter
-                                                            : MatmulSchedule::Order::RowsOuter;
+        schedule.order = block_rows == 0 ? MatmulSchedule::Order::ColumnsOuter
+                                         : MatmulSchedule::Order::RowsOuter;
         for (const std::int64_t split : variations.splits) {
           schedule.split = split;
           if (split == 1 || (block_rows != 0 && groups == 0)) add(schedule);

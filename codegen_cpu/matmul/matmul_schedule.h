@@ -42,7 +42,7 @@ struct MatmulSchedule {
   Order order = Order::ColumnsOuter;
   bool tiles = false;      // the micro-kernel works on tile registers: rows are 16 or 32, columns
                            // panels, up to four tiles of results in all
-  bool unpack = false;     // a task makes its columns of a scaled weight real before it multiplies
+  bool unpack = false;     // a group's panels of a scaled weight are made real before rows pass
   std::int64_t split = 1;  // row blocks are made as many as a multiple of this, so that as many
                            // threads get even shares
 

@@ -23,9 +23,6 @@ void emit_unpack_panels(KernelBuilder& kernel, Scope& scope, const UnpackPanels&
   const auto lanes = static_cast<unsigned>(kernel.target().lanes(sizeof(float)));
   auto* vector = llvm::FixedVectorType::get(kernel.here().getFloatTy(), lanes);
   const llvm::Align align(sizeof(float));
-  auto& before = kernel.at(scope);
-  Value* panels = before.CreateUDiv(unpack.columns, kernel.constant(unpack.panel));
-  Value* first = before.CreateUDiv(unpack.first_column, kernel.constant(unpack.panel));
   const auto step_of = [&](llvm::IRBuilder<>& builder, Value* panel, std::int64_t steps,
                            Value* step) {
     Value* all = builder.CreateAdd(builder.CreateMul(panel, kernel.constant(steps)), step);
@@ -36,8 +33,8 @@ void emit_unpack_panels(KernelBuilder& kernel, Scope& scope, const UnpackPanels&
     return kernel.here().CreateAlignedLoad(
         vector, kernel.element_pointer(base, ir::DType::F32, offset), align);
   };
-  kernel.for_range(scope, kernel.constant(0), panels, 1, [&](Scope& in_panel, Value* number) {
-    Value* panel = kernel.at(in_panel).CreateAdd(first, number);
+  kernel.loop(scope, kernel.constant(0), unpack.panels, 1, [&](Scope& in_panel, Value* number) {
+    Value* panel = kernel.at(in_panel).CreateAdd(unpack.first, number);
     kernel.for_range(
         in_panel, kernel.constant(0), unpack.depth, scales.block, [&](Scope& block, Value* depth) {
           auto& outer = kernel.at(block);

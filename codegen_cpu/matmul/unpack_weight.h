@@ -1,5 +1,5 @@
-// A weight of i8 made real a block of columns at a time, for products of many rows: micro-kernels
-// then read it as they read one of f32.
+// A weight of i8 made real some panels at a time, for products of many rows: micro-kernels then
+// read it as they read one of f32.
 #pragma once
 
 #include "codegen_cpu/kernel_builder.h"
@@ -8,10 +8,10 @@
 namespace anydim::codegen_cpu {
 
 struct UnpackPanels {
-  const MatmulOperands& operands;       // with scales
-  std::int64_t panel = 0;               // columns
-  llvm::Value* first_column = nullptr;  // a multiple of `panel`
-  llvm::Value* columns = nullptr;       // rounded up to whole panels
+  const MatmulOperands& operands;  // with scales
+  std::int64_t panel = 0;          // columns
+  llvm::Value* first = nullptr;    // panel
+  llvm::Value* panels = nullptr;   // at least 1
   llvm::Value* depth = nullptr;
   llvm::Value* to = nullptr;  // f32, panels of `depth` steps
 };
