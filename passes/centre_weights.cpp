@@ -16,6 +16,8 @@ using namespace ir;
 
 namespace {
 
+constexpr std::int64_t offset = 128;  // between u8 and i8
+
 struct Span {
   std::int64_t low = 0, high = 0;
 };
@@ -81,37 +83,46 @@ class FunctionCentring {
     return true;
   }
 
-  // Integers and zero points of u8, each a number, as those of i8, both lower by as much.
+  // Integers and zero points of u8 as those of i8, both lower by as much.
   bool shift(const Binding& conversion, const QuantisedValues::Centred& weight,
              std::vector<Binding>& into) {
-    constexpr std::int64_t offset = 128;
-    const Binding* widening =
-        weight.zero == no_value ? nullptr : values_.definition(weight.zero, Op::cast);
-    if (weight.dtype != DType::U8 || widening == nullptr) return false;
+    if (weight.dtype != DType::U8 || weight.zero == no_value) return false;
+    std::vector<Binding> made;
+    BindingWriter writer(function_, made, conversion.source,
+                         function_.values[conversion.results[0]].name);
+    const auto zero = shifted(weight.zero, writer);
+    if (!zero) return false;
+    const ValueId number = writer.number(DType::I32, static_cast<double>(offset));
+    const ValueId bytes = writer.cast(writer.emit(Op::sub, {weight.wide, number}), DType::I8);
+    const ValueId centred = writer.emit(Op::sub, {writer.cast(bytes, DType::I32), *zero});
+    writer.emit(Op::cast, {centred}, conversion.attributes, conversion.results[0]);
+    for (Binding& binding : made) into.push_back(std::move(binding));
+    changed_ = true;
+    return true;
+  }
+
+  // Zero points that were u8, in i32, as they were moved; nullopt where they are none.
+  std::optional<ValueId> shifted(ValueId zero, BindingWriter& writer) const {
+    if (const auto number = values_.number(zero); number && is_one_number(function_, zero))
+      return writer.number(DType::I32, *number - offset);
+    const Binding* widening = values_.definition(zero, Op::cast);
+    if (widening == nullptr) return std::nullopt;
     std::vector<Binding> moves;
     const auto stored =
         values_.before_moves(widening->operands[0], [](const Binding&) { return false; }, moves);
-    const Binding* zeros = stored ? values_.definition(*stored, Op::constant) : nullptr;
-    if (zeros == nullptr || function_.tensor_type(*stored).dtype != DType::U8) return false;
-    const Tensor& tensor = tensor_attribute(*zeros, "value");
-    Tensor shifted(DType::I8, tensor.dims());
+    const Binding* found = stored ? values_.definition(*stored, Op::constant) : nullptr;
+    if (found == nullptr || function_.tensor_type(*stored).dtype != DType::U8) return std::nullopt;
+    const Tensor tensor = tensor_attribute(*found, "value").opened();
+    Tensor lower(DType::I8, tensor.dims());
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
-      shifted.set_integer(i, tensor.integer_at(i) - offset);
-    BindingWriter writer(function_, into, conversion.source,
-                         function_.values[conversion.results[0]].name);
-    const ValueId number = writer.number(DType::I32, static_cast<double>(offset));
-    const ValueId bytes = writer.cast(writer.emit(Op::sub, {weight.wide, number}), DType::I8);
-    ValueId zero = writer.constant(std::move(shifted));
+      lower.set_integer(i, tensor.integer_at(i) - offset);
+    ValueId value = writer.constant(std::move(lower));
     for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
-      move->operands[0] = zero;
-      move->results = {zero = writer.new_value()};
+      move->operands[0] = value;
+      move->results = {value = writer.new_value()};
       writer.push(std::move(*move));
     }
-    const ValueId centred =
-        writer.emit(Op::sub, {writer.cast(bytes, DType::I32), writer.cast(zero, DType::I32)});
-    writer.emit(Op::cast, {centred}, conversion.attributes, conversion.results[0]);
-    changed_ = true;
-    return true;
+    return writer.cast(value, DType::I32);
   }
 
   Function& function_;

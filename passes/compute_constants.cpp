@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
+#include "passes/quantised_values.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
 
@@ -62,7 +63,8 @@ class ConstantPart {
  public:
   explicit ConstantPart(Function& function)
       : function_(function), facts_(function.values.size()), read_inside_(function.values.size()),
-        multiplied_(function.values.size()), left_(function.values.size()) {
+        multiplied_(function.values.size()), left_(function.values.size()),
+        right_(function.values.size()), defining_(function.values.size()) {
     list(function.body);
     for (const Binding* binding : bindings_) {
       place(*binding);
@@ -77,8 +79,12 @@ class ConstantPart {
         for (const Binding& inner : block.bindings)
           for (const ValueId result : inner.results) read_inside_[result] = false;
     for (const Binding* binding : bindings_ | std::views::reverse) {
-      if (binding->op == Op::matmul || (is_view(binding->op) && left_[binding->results[0]]))
-        left_[binding->operands[0]] = true;
+      for (const ValueId result : binding->results) defining_[result] = binding;
+      if (binding->op == Op::matmul)
+        left_[binding->operands[0]] = right_[binding->operands[1]] = true;
+      if (!is_view(binding->op) && binding->op != Op::cast) continue;
+      for (std::vector<bool>* side : {&left_, &right_})
+        if ((*side)[binding->results[0]]) (*side)[binding->operands[0]] = true;
     }
   }
 
@@ -93,7 +99,7 @@ class ConstantPart {
       if (belongs(binding)) {
         if (!needed[binding.results[0]]) continue;
         const std::int64_t bytes = facts_[binding.results[0]].bytes;
-        if (is_weight_of_convolution(binding)) {
+        if (is_weight_to_make(binding)) {
           result.push_back(i);
           continue;
         }
@@ -149,6 +155,7 @@ class ConstantPart {
     bool heavy = false;        // a product, a reduction or a function as exp or sin is behind it
     std::int64_t largest = 0;  // bytes of the largest constant behind it
     bool integral = false;     // a constant of integers is behind it
+    bool narrow = false;       // one of less than f32's bytes is
     bool reordered = false;    // views behind it take elements out of their order
     bool merged = false;       // and dims of what they left are one: no strides tell its elements
   };
@@ -178,7 +185,9 @@ class ConstantPart {
               .largest = 0};
     if (binding.op == Op::constant) {
       fact.largest = *bytes;
-      fact.integral = is_integer(function_.tensor_type(binding.results[0]).dtype);
+      const DType dtype = function_.tensor_type(binding.results[0]).dtype;
+      fact.integral = is_integer(dtype);
+      fact.narrow = size_of(dtype) < size_of(DType::F32);
       constant_bytes_ += *bytes;
     }
     for (const ValueId operand : binding.operands) {
@@ -186,6 +195,7 @@ class ConstantPart {
       fact.heavy = fact.heavy || facts_[operand].heavy;
       fact.largest = std::max(fact.largest, facts_[operand].largest);
       fact.integral = fact.integral || facts_[operand].integral;
+      fact.narrow = fact.narrow || facts_[operand].narrow;
       fact.reordered = fact.reordered || facts_[operand].reordered;
       fact.merged = fact.merged || facts_[operand].merged;
     }
@@ -209,18 +219,41 @@ class ConstantPart {
     if (is_view(binding.op) && !read_inside_[result] && !(multiplied_[result] && fact.merged))
       return false;
     return fact.heavy || fact.bytes <= fact.largest ||
-           (is_made_real(result) && fact.bytes <= small_bytes);
+           (fact.integral && is_real(result) && fact.bytes <= small_bytes);
   }
 
-  bool is_made_real(ValueId value) const {
-    return facts_[value].integral && is_float(function_.tensor_type(value).dtype);
-  }
+  bool is_real(ValueId value) const { return is_float(function_.tensor_type(value).dtype); }
 
-  // Integers made real on the left of a product: what chooses layouts and other ways to convolve
-  // only does so for constants, and a convolution takes longer than its weight is large.
-  bool is_weight_of_convolution(const Binding& binding) const {
+  // A product's operand that is computed of narrower constants, which it would read no sooner than
+  // it was computed again. On the left, as of convolutions, any: what chooses layouts and other
+  // ways to convolve only does so for constants. On the right, but for bytes that the product makes
+  // real itself.
+  bool is_weight_to_make(const Binding& binding) const {
     const ValueId value = binding.results[0];
-    return left_[value] && !is_view(binding.op) && !binding.operands.empty() && is_made_real(value);
+    if (is_view(binding.op) || binding.op == Op::cast || !facts_[value].narrow || !is_real(value))
+      return false;
+    return left_[value] || (right_[value] && !is_of_bytes(binding));
+  }
+
+  // Bytes, which may be less their zero points, made real and scaled (centre_weights).
+  bool is_of_bytes(const Binding& binding) const {
+    const auto is_byte = [&](ValueId value) {
+      const Binding* found = defining_[value];
+      return found != nullptr && found->op == Op::cast &&
+             size_of(function_.tensor_type(found->operands[0]).dtype) == 1;
+    };
+    if (binding.op != Op::mul || function_.tensor_type(binding.results[0]).dtype != DType::F32)
+      return false;
+    return std::ranges::any_of(binding.operands, [&](ValueId operand) {
+      if (is_byte(operand)) return true;
+      const Binding* real = defining_[operand];
+      if (real == nullptr || real->op != Op::cast) return false;
+      const Binding* difference = defining_[real->operands[0]];
+      return difference != nullptr && difference->op == Op::sub &&
+             is_byte(difference->operands[0]) &&
+             (is_byte(difference->operands[1]) ||
+              is_one_number(function_, difference->operands[1]));
+    });
   }
 
   static void need(const std::vector<ValueId>& values, std::vector<bool>& needed) {
@@ -230,10 +263,11 @@ class ConstantPart {
 
   const Function& function_;
   std::vector<Binding*> bindings_;
-  std::vector<Fact> facts_;        // by value
-  std::vector<bool> read_inside_;  // by value: in a loop or branch that it stands before
-  std::vector<bool> multiplied_;   // by value: an operand of a product
-  std::vector<bool> left_;         // by value: the left one, also behind views
+  std::vector<Fact> facts_;               // by value
+  std::vector<bool> read_inside_;         // by value: in a loop or branch that it stands before
+  std::vector<bool> multiplied_;          // by value: an operand of a product
+  std::vector<bool> left_, right_;        // by value: the left or the right one, also behind views
+  std::vector<const Binding*> defining_;  // by value
   std::int64_t constant_bytes_ = 0;
 };
 

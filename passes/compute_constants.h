@@ -13,8 +13,9 @@ namespace anydim::passes {
 // stays in its kernel, but for views that a loop or branch reads from before it and those of a
 // product's operand whose elements no strides tell; and so does what would make the results
 // together larger than the constants that the module has. Integers that are made real are computed
-// where that takes little, or on the left of a product, a convolution's weight, at any size. Does
-// nothing without PassContext::compute.
+// where that takes little, and operands of products that are made of narrower constants at any
+// size, but for bytes that products make real themselves. Does nothing without
+// PassContext::compute.
 void compute_constants(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/fusible.h"
+#include "passes/quantised_values.h"
 #include "passes/views.h"
 
 namespace anydim::passes {
@@ -33,6 +34,8 @@ bool ProductOperands::makes_weight_real(const FusionGraph& graph, const Binding&
 bool ProductOperands::is_centred_weight(const FusionGraph& graph, const Binding& binding) const {
   return binding.op == Op::sub && std::ranges::all_of(binding.operands, [&](ValueId side) {
            const std::ptrdiff_t source = graph.producer(side);
+           if (side == binding.operands[1] && constants_[side] && is_one_number(function_, side))
+             return true;
            if (source < 0) return false;
            const Binding& widening = block_.bindings[static_cast<std::size_t>(source)];
            return is_widening(function_, widening) &&

@@ -150,6 +150,8 @@ class MatmulEmitter {
     if (operands_.scales && !unpacks()) {
       micro.block = operands_.scales->block;
       micro.zeros = operands_.zeros.has_value();
+      if (micro.zeros) micro.zero = operands_.zeros->number;
+      micro.scale = operands_.scales->number;
     } else if (multiplies_packed() && schedule_.columns >= panel_ && extent.high > schedule_.rows &&
                !rows_outermost()) {
       const std::int64_t lines = schedule_.columns / panel_;
@@ -379,7 +381,7 @@ class MatmulEmitter {
                    arguments);
     left_->add_arguments(block, share, arguments);
     kernel_.at(block);
-    if (group.scales != nullptr && operands_.zeros)
+    if (group.scales != nullptr && operands_.zeros && !operands_.zeros->number)
       arguments.push_back(of_blocks(*operands_.zeros, group));
     kernel_.here().CreateCall(multiply_, arguments);
 
@@ -463,9 +465,12 @@ class MatmulEmitter {
   }
 
   Ahead ahead(const Group& group, Value* block) {
-    if (group.scales != nullptr)
-      return {of_blocks(*operands_.scales, group),
-              kernel_.constant(operands_.scales->blocks * panel_)};
+    if (group.scales != nullptr) {
+      const BlockScales& held =
+          operands_.scales->number && operands_.zeros ? *operands_.zeros : *operands_.scales;
+      return {held.number ? group.right : of_blocks(held, group),
+              kernel_.constant(held.blocks * panel_)};
+    }
     if (right_fetches_ == 0) return {group.right, kernel_.constant(0)};
     auto& builder = kernel_.here();
     const std::int64_t lines = schedule_.columns / panel_;  // of a group, a step over k

@@ -66,8 +66,8 @@ bool is_only_reader(const ir::MatmulForm& form, const ScalarStep& load) {
   return uses == 1;
 }
 
-// The right operand as i8, less zero points of i8 where they are loaded, made real (f32) times a
-// scale, all of them weights.
+// The right operand as i8, which may be less zero points, made real (f32) times scales. All are
+// weights, zero points of i8; scales and zero points may be one number.
 struct ScaledLoads {
   const ScalarStep *integers = nullptr, *scale = nullptr, *zeros = nullptr;
 };
@@ -79,19 +79,22 @@ std::optional<ScaledLoads> scaled_loads(const ir::Region& region, const ir::Scal
   };
   for (const std::size_t side : {0U, 1U}) {
     const ScalarStep &real = step(last.operands[side]), &scale = step(last.operands[1 - side]);
-    if (!real.applies(ir::Op::cast) || !scale.is<ir::step::Load>()) continue;
+    if (!real.applies(ir::Op::cast) || scale.dtype != ir::DType::F32 ||
+        !(scale.is<ir::step::Constant>() ||
+          (scale.is<ir::step::Load>() && is_weight(region, scale))))
+      continue;
     ScaledLoads loads{.integers = &step(real.operands.front()), .scale = &scale};
     if (loads.integers->applies(ir::Op::sub)) {
       const ScalarStep& difference = *loads.integers;
       loads.integers = &behind_conversion(right, step(difference.operands[0]));
       loads.zeros = &behind_conversion(right, step(difference.operands[1]));
-      if (difference.dtype != ir::DType::I32 || !loads.zeros->is<ir::step::Load>() ||
-          loads.zeros->dtype != ir::DType::I8 || !is_weight(region, *loads.zeros))
+      const bool loaded = loads.zeros->is<ir::step::Load>() &&
+                          loads.zeros->dtype == ir::DType::I8 && is_weight(region, *loads.zeros);
+      if (difference.dtype != ir::DType::I32 || !(loaded || loads.zeros->is<ir::step::Constant>()))
         continue;
     }
     if (loads.integers->is<ir::step::Load>() && loads.integers->dtype == ir::DType::I8 &&
-        scale.dtype == ir::DType::F32 && is_weight(region, *loads.integers) &&
-        is_weight(region, scale))
+        is_weight(region, *loads.integers))
       return loads;
   }
   return std::nullopt;
@@ -180,15 +183,24 @@ std::optional<BlockScales> block_scales(const Dim& place, const ir::MatmulForm& 
 bool place_scaled(const Target& target, const ir::Region& region, const ir::MatmulForm& form,
                   const ir::SymbolTable& symbols, MatmulOperands& operands) {
   const auto loads = scaled_loads(region, form.right);
-  if (!loads || form.accumulate != ir::DType::F32 || !is_only_reader(form, *loads->scale) ||
-      (loads->zeros != nullptr && !is_only_reader(form, *loads->zeros)))
+  const auto has_another_reader = [&](const ScalarStep* step) {
+    return step != nullptr && load_of(*step) != nullptr && !is_only_reader(form, *step);
+  };
+  if (!loads || form.accumulate != ir::DType::F32 || has_another_reader(loads->scale) ||
+      has_another_reader(loads->zeros))
     return false;
   const Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
   auto weight = placed_weight(target, product, region, form, *loads->integers, symbols);
   if (!weight || !weight->batch.empty()) return false;
-  const auto blocks = [&](const ScalarStep& load, const BlockScales* like) {
-    auto found = block_scales(offset_of(region, load, symbols), form, weight->depth, symbols, like);
-    if (found) found->buffer = load.as<ir::step::Load>().buffer;
+  const auto blocks = [&](const ScalarStep& step, const BlockScales* like) {
+    const auto* number = std::get_if<ir::step::Constant>(&step.kind);
+    auto found = block_scales(number != nullptr ? Dim(0) : offset_of(region, step, symbols), form,
+                              weight->depth, symbols, like);
+    if (!found) return found;
+    if (number == nullptr) found->buffer = step.as<ir::step::Load>().buffer;
+    else
+      found->number =
+          ir::is_float(step.dtype) ? number->real : static_cast<double>(number->integer);
     return found;
   };
   const auto scales = blocks(*loads->scale, nullptr);
@@ -368,7 +380,8 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
 
 const BlockScales* MatmulOperands::of_blocks(std::size_t parameter) const {
   for (const auto* held : {&scales, &zeros})
-    if (*held && static_cast<std::size_t>((*held)->buffer) == parameter) return &**held;
+    if (*held && !(*held)->number && static_cast<std::size_t>((*held)->buffer) == parameter)
+      return &**held;
   return nullptr;
 }
 

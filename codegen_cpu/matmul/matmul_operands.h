@@ -35,7 +35,8 @@ struct PackedWeight {
 // Scales or zero points of a weight of i8: of column n and depth k at base + n * column_stride + k
 // / block * block_stride. Packed, panels of a weight of f32 of `blocks` steps.
 struct BlockScales {
-  std::int32_t buffer = 0;
+  std::int32_t buffer = -1;
+  std::optional<double> number{};      // all of them, which no parameter holds then
   std::int64_t block = 0, blocks = 0;  // depths of a block; their number
   std::int64_t base = 0, block_stride = 0, column_stride = 0;
 };

@@ -31,7 +31,7 @@ std::vector<llvm::Type*> types_of_rest(llvm::IRBuilder<>& builder, const MicroKe
   if (kernel.fetches_behind)
     types.insert(types.begin(), {builder.getPtrTy(), builder.getInt64Ty()});
   types.insert(types.end(), kernel.runs.size() + (kernel.some_runs ? 1 : 0), builder.getInt64Ty());
-  if (kernel.zeros) types.push_back(builder.getPtrTy());
+  if (kernel.zeros && !kernel.zero) types.push_back(builder.getPtrTy());
   return types;
 }
 
@@ -249,14 +249,16 @@ class Emitter {
             auto* within = builder_.CreateAdd(builder_.CreateMul(number, constant(kernel_.panel)),
                                               constant(column % kernel_.panel));
             auto* offset = builder_.CreateAdd(panel, within);
-            const auto of_block = [&](llvm::Value* base) {
+            const auto of_block = [&](const std::optional<double>& number,
+                                      std::size_t argument) -> llvm::Value* {
+              if (number) return llvm::ConstantFP::get(vector_, *number);
+              auto* base = function_->getArg(static_cast<unsigned>(argument));
               return builder_.CreateAlignedLoad(
                   vector_, builder_.CreateInBoundsGEP(kernel_.element, base, offset),
                   llvm::Align(element_bytes()));
             };
-            scales.push_back(of_block(function_->getArg(7)));
-            if (kernel_.zeros)
-              zeros_.push_back(of_block(function_->getArg(function_->arg_size() - 1)));
+            scales.push_back(of_block(kernel_.scale, 7));
+            if (kernel_.zeros) zeros_.push_back(of_block(kernel_.zero, function_->arg_size() - 1));
           }
           loop(first, end, whole ? together : 1, inner);
           for (std::size_t i = 0; i < values.size(); ++i)

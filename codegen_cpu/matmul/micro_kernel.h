@@ -70,7 +70,9 @@ struct MicroKernel {
   bool some_runs = false;  // an argument says which, of one counter and at most 64
   // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
-  bool zeros = false;        // they also share a zero point
+  bool zeros = false;  // they also share a zero point
+  // Of all steps, in place of what arguments have.
+  std::optional<double> scale = {}, zero = {};
   std::int64_t fetches = 0;  // each step over k fetches this many lines into the second-level
                              // cache, ahead_step bytes apart from `ahead` on
   // Only where the depth is known: the first steps each fetch a line of what is read and written

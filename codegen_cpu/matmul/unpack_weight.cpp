@@ -28,7 +28,8 @@ void emit_unpack_panels(KernelBuilder& kernel, Scope& scope, const UnpackPanels&
     Value* all = builder.CreateAdd(builder.CreateMul(panel, kernel.constant(steps)), step);
     return builder.CreateMul(all, kernel.constant(unpack.panel));
   };
-  const auto parameters = [&](const BlockScales& of, Value* offset) {
+  const auto parameters = [&](const BlockScales& of, Value* offset) -> Value* {
+    if (of.number) return llvm::ConstantFP::get(vector, *of.number);
     Value* base = kernel.buffer(static_cast<std::size_t>(of.buffer));
     return kernel.here().CreateAlignedLoad(
         vector, kernel.element_pointer(base, ir::DType::F32, offset), align);

@@ -150,5 +150,29 @@ TEST(MatmulScaled, OneScaleOfAColumnOrOfAll) {
   }
 }
 
+TEST(MatmulScaled, NumbersForAll) {
+  const auto region = [](const std::string& zero) {
+    return make_region(
+        "fn @main(%x: Tensor[(n, 70), f32], %w: Tensor[(70, 21), i8]) -> Tensor[(n, 21), f32]"
+        " where n in [0, 5000] {\n %s = constant(f32 () [0.25])\n" +
+            (zero.empty() ? " %r = cast(%w) {to = f32}\n"
+                          : " %z = constant(i32 () [" + zero +
+                                "])\n %i = cast(%w) {to = i32}\n %d = sub(%i, %z)\n"
+                                " %r = cast(%d) {to = f32}\n") +
+            " %m = mul(%r, %s)\n %y = matmul(%x, %m)\n return %y\n}",
+        {1});
+  };
+  const MatmulOperands plain = operands_of(region(""));
+  ASSERT_TRUE(plain.scales);
+  EXPECT_EQ(plain.scales->number, 0.25);
+  EXPECT_FALSE(plain.zeros);
+  EXPECT_EQ(plain.of_blocks(0), nullptr);
+  expect_right_everywhere(region(""));
+  const MatmulOperands centred = operands_of(region("-11"));
+  ASSERT_TRUE(centred.zeros);
+  EXPECT_EQ(centred.zeros->number, -11);
+  expect_right_everywhere(region("-11"));
+}
+
 }  // namespace
 }  // namespace anydim::codegen_cpu::testing

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "ir/reference/evaluate.h"
 #include "ir/shapes/infer.h"
 #include "ir/text/parse.h"
@@ -28,16 +30,28 @@ Op behind_views(const Module& module, std::size_t position) {
   return found->op;
 }
 
-TEST(ComputeConstants, WeightsOfConvolutionsAreMadeRealAtAnySize) {
-  const auto module_of = [](const std::string& product) {
-    Module module = parse(R"(fn @main(%x: Tensor[(m, n), f32]) {
+TEST(ComputeConstants, OperandsOfProductsThatAreNoBytesAreMadeAtAnySize) {
+  const auto module_of = [](const std::string& product, const std::string& dtype = "f32",
+                            const std::string& number = "%g") {
+    const std::string text = R"(fn @main(%x: Tensor[(m, n), DTYPE]) {
   %v = constant(i8 (2, 80000, 1) @random(1))
-  %g = cast(%v) {to = f32}
-  %s = constant(f32 (2, 1, 1) [0.5, 0.25])
-  %h = mul(%g, %s)
+  %i = cast(%v) {to = i32}
+  %z = constant(i8 (2, 1, 1) [-3, 90])
+  %j = cast(%z) {to = i32}
+  %d = sub(%i, %j)
+  %c = cast(%d) {to = DTYPE}
+  %g = cast(%v) {to = DTYPE}
+  %s = constant(DTYPE (2, 1, 1) [0.5, 0.25])
+  %h = mul(NUMBER, %s)
   %r = reshape(%h) {shape = (2, 80000)}
   %t = transpose(%r) {perm = (1, 0)}
-  %y = )" + product + "\n  return %y\n}");
+  %y = PRODUCT
+  return %y
+})";
+    Module module = parse(
+        std::regex_replace(std::regex_replace(std::regex_replace(text, std::regex("DTYPE"), dtype),
+                                              std::regex("NUMBER"), number),
+                           std::regex("PRODUCT"), product));
     infer_types(module);
     const PipelineOptions options;
     PassContext context{options};
@@ -50,6 +64,8 @@ TEST(ComputeConstants, WeightsOfConvolutionsAreMadeRealAtAnySize) {
   };
   EXPECT_EQ(behind_views(module_of("matmul(%r, %x)"), 0), Op::constant);
   EXPECT_EQ(behind_views(module_of("matmul(%x, %t)"), 1), Op::mul) << "read as bytes";
+  EXPECT_EQ(behind_views(module_of("matmul(%x, %t)", "f32", "%c"), 1), Op::mul);
+  EXPECT_EQ(behind_views(module_of("matmul(%x, %t)", "f16"), 1), Op::constant);
 }
 
 }  // namespace
