@@ -78,13 +78,14 @@ class ConstantPart {
       for (const Block& block : binding->blocks)
         for (const Binding& inner : block.bindings)
           for (const ValueId result : inner.results) read_inside_[result] = false;
+    apart_ = read_inside_;
     for (const Binding* binding : bindings_ | std::views::reverse) {
       for (const ValueId result : binding->results) defining_[result] = binding;
       if (binding->op == Op::matmul)
         left_[binding->operands[0]] = right_[binding->operands[1]] = true;
       if (!is_view(binding->op) && binding->op != Op::cast) continue;
-      for (std::vector<bool>* side : {&left_, &right_})
-        if ((*side)[binding->results[0]]) (*side)[binding->operands[0]] = true;
+      for (std::vector<bool>* of : {&left_, &right_, &apart_})
+        if ((*of)[binding->results[0]]) (*of)[binding->operands[0]] = true;
     }
   }
 
@@ -227,12 +228,14 @@ class ConstantPart {
   // A product's operand that is computed of narrower constants, which it would read no sooner than
   // it was computed again. On the left, as of convolutions, any: what chooses layouts and other
   // ways to convolve only does so for constants. On the right, but for bytes that the product makes
-  // real itself.
+  // real itself, which one inside a loop or branch cannot.
   bool is_weight_to_make(const Binding& binding) const {
     const ValueId value = binding.results[0];
-    if (is_view(binding.op) || binding.op == Op::cast || !facts_[value].narrow || !is_real(value))
+    const bool apart = apart_[value];
+    if ((is_view(binding.op) && !apart) || binding.op == Op::cast || !facts_[value].narrow ||
+        !is_real(value))
       return false;
-    return left_[value] || (right_[value] && !is_of_bytes(binding));
+    return left_[value] || (right_[value] && (apart || !is_of_bytes(binding)));
   }
 
   // Bytes, which may be less their zero points, made real and scaled (centre_weights).
@@ -267,6 +270,7 @@ class ConstantPart {
   std::vector<bool> read_inside_;         // by value: in a loop or branch that it stands before
   std::vector<bool> multiplied_;          // by value: an operand of a product
   std::vector<bool> left_, right_;        // by value: the left or the right one, also behind views
+  std::vector<bool> apart_;               // by value: read inside, also behind views
   std::vector<const Binding*> defining_;  // by value
   std::int64_t constant_bytes_ = 0;
 };

@@ -15,25 +15,31 @@ namespace {
 
 using namespace ir;
 
-// What computes the operand at `position` of the module's product, behind views.
+void list(const Block& block, std::vector<const Binding*>& all) {
+  for (const Binding& binding : block.bindings) {
+    all.push_back(&binding);
+    for (const Block& inner : binding.blocks) list(inner, all);
+  }
+}
+
+// What computes the operand at `position` of the module's first product, behind views.
 Op behind_views(const Module& module, std::size_t position) {
-  const std::vector<Binding>& bindings = module.functions[0].body.bindings;
-  const auto computing = [&](ValueId value) -> const Binding& {
-    return *std::ranges::find_if(bindings, [&](const Binding& binding) {
-      return std::ranges::find(binding.results, value) != binding.results.end();
+  std::vector<const Binding*> bindings;
+  list(module.functions[0].body, bindings);
+  ValueId value = (*std::ranges::find(bindings, Op::matmul, &Binding::op))->operands.at(position);
+  for (;;) {
+    const Binding* found = *std::ranges::find_if(bindings, [&](const Binding* binding) {
+      return std::ranges::find(binding->results, value) != binding->results.end();
     });
-  };
-  const Binding* found =
-      &computing(std::ranges::find(bindings, Op::matmul, &Binding::op)->operands.at(position));
-  while (found->op == Op::reshape || found->op == Op::transpose)
-    found = &computing(found->operands[0]);
-  return found->op;
+    if (found->op != Op::reshape && found->op != Op::transpose) return found->op;
+    value = found->operands[0];
+  }
 }
 
 TEST(ComputeConstants, OperandsOfProductsThatAreNoBytesAreMadeAtAnySize) {
   const auto module_of = [](const std::string& product, const std::string& dtype = "f32",
                             const std::string& number = "%g") {
-    const std::string text = R"(fn @main(%x: Tensor[(m, n), DTYPE]) {
+    const std::string text = R"(fn @main(%x: Tensor[(m, n), DTYPE], %b: Tensor[(), bool]) {
   %v = constant(i8 (2, 80000, 1) @random(1))
   %i = cast(%v) {to = i32}
   %z = constant(i8 (2, 1, 1) [-3, 90])
@@ -66,6 +72,10 @@ TEST(ComputeConstants, OperandsOfProductsThatAreNoBytesAreMadeAtAnySize) {
   EXPECT_EQ(behind_views(module_of("matmul(%x, %t)"), 1), Op::mul) << "read as bytes";
   EXPECT_EQ(behind_views(module_of("matmul(%x, %t)", "f32", "%c"), 1), Op::mul);
   EXPECT_EQ(behind_views(module_of("matmul(%x, %t)", "f16"), 1), Op::constant);
+  const std::string branch = " {\n    %p = matmul(%x, %t)\n    yield %p\n  }",
+                    other = " {\n    %q = matmul(%x, %t)\n    yield %q\n  }";
+  EXPECT_EQ(behind_views(module_of("if(%b) then" + branch + " else" + other), 1), Op::constant)
+      << "a kernel inside reads no bytes outside";
 }
 
 }  // namespace
