@@ -232,8 +232,8 @@ class ConstantPart {
   bool is_weight_to_make(const Binding& binding) const {
     const ValueId value = binding.results[0];
     const bool apart = apart_[value];
-    if ((is_view(binding.op) && !apart) || binding.op == Op::cast || !facts_[value].narrow ||
-        !is_real(value))
+    if (binding.operands.empty() || binding.op == Op::cast || (is_view(binding.op) && !apart) ||
+        !facts_[value].narrow || !is_real(value))
       return false;
     return left_[value] || (right_[value] && (apart || !is_of_bytes(binding)));
   }

@@ -78,5 +78,21 @@ TEST(ComputeConstants, OperandsOfProductsThatAreNoBytesAreMadeAtAnySize) {
       << "a kernel inside reads no bytes outside";
 }
 
+TEST(ComputeConstants, WhatIsAConstantIsNotMadeAgain) {
+  Module module = parse(R"(fn @main(%x: Tensor[(m, 8), bf16]) {
+  %w = constant(bf16 (8, 2) @random(1))
+  %y = matmul(%x, %w)
+  return %y
+})");
+  infer_types(module);
+  const PipelineOptions options;
+  PassContext context{options};
+  context.compute = [](const Module&) -> std::optional<std::vector<Tensor>> {
+    ADD_FAILURE() << "there is nothing to compute";
+    return std::nullopt;
+  };
+  compute_constants(module, context);
+}
+
 }  // namespace
 }  // namespace anydim::passes
