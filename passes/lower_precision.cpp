@@ -77,12 +77,13 @@ class FunctionLowering {
     wide_ = wide;
   }
 
-  // Constants of bytes, and what is made of them by conversions, scales and views.
+  // Constants of bytes, and what is made of them by conversions, zero points, scales and views.
   void note_bytes(const Binding& binding) {
     const bool holds = binding.op == Op::constant &&
                        is_integer(tensor_attribute(binding, "value").dtype()) &&
                        size_of(tensor_attribute(binding, "value").dtype()) == 1;
-    const bool keeps = binding.op == Op::cast || binding.op == Op::mul || is_view(binding.op);
+    const bool keeps = binding.op == Op::cast || binding.op == Op::sub || binding.op == Op::mul ||
+                       is_view(binding.op);
     const auto of_bytes = [&](ValueId operand) {
       return operand != no_value && weights_of_bytes_.contains(operand);
     };
