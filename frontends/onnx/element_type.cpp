@@ -66,7 +66,7 @@ constexpr std::array<ElementType, 29> element_types = {{
 
 template <typename Held>
 void unpack_as(const NarrowType& type, std::span<const std::byte> packed, std::span<std::byte> to) {
-  const int each = 8 / type.bits;
+  const auto each = static_cast<std::size_t>(type.in_a_byte());
   const unsigned mask = (1U << type.bits) - 1, sign = 1U << (type.bits - 1);
   const auto number = [&](unsigned bits) {
     if (type.real) {
@@ -81,8 +81,8 @@ void unpack_as(const NarrowType& type, std::span<const std::byte> packed, std::s
   std::array<Held, 256> numbers{};
   for (unsigned bits = 0; bits <= mask; ++bits) numbers[bits] = number(bits);
   for (std::size_t i = 0; i * sizeof(Held) < to.size(); ++i) {
-    const auto place = static_cast<int>(i % static_cast<std::size_t>(each)) * type.bits;
-    const unsigned byte = std::to_integer<unsigned>(packed[i / static_cast<std::size_t>(each)]);
+    const auto place = static_cast<int>(i % each) * type.bits;
+    const unsigned byte = std::to_integer<unsigned>(packed[i / each]);
     std::memcpy(to.data() + i * sizeof(Held), &numbers[(byte >> place) & mask], sizeof(Held));
   }
 }

@@ -40,7 +40,10 @@ struct NarrowType {
 
   std::int64_t lowest() const;  // of integers, as the next
   std::int64_t highest() const;
-  std::int64_t packed_bytes(std::int64_t elements) const { return (elements * bits + 7) / 8; }
+  std::int64_t in_a_byte() const { return 8 / bits; }
+  std::int64_t packed_bytes(std::int64_t elements) const {
+    return elements / in_a_byte() + (elements % in_a_byte() == 0 ? 0 : 1);
+  }
   // Elements of `held` from bytes that hold as many.
   void unpack(std::span<const std::byte> packed, std::span<std::byte> to) const;
 };

@@ -103,6 +103,12 @@ TEST(NarrowTypes, WhatIsWrongWithATensor) {
   EXPECT_EQ(failure(u2, {2}, "", {256}),
             "malformed: initialiser 'w' is UINT2, but element 0 of its int32_data has the value "
             "256; expected a byte");
+  EXPECT_EQ(failure(u4, {(1LL << 62) + 1}, "1"),
+            "malformed: initialiser 'w' is UINT4 [4611686018427387905], which needs "
+            "2305843009213693953 bytes, but its raw_data has 1");
+  EXPECT_EQ(
+      failure(e4m3fn, {1LL << 62}, "1"),
+      "malformed: tensor 'w' has the dims [4611686018427387904], whose size overflows 64 bits");
 }
 
 TEST(NarrowTypes, FilesBesideTheModelArePacked) {
