@@ -30,6 +30,14 @@ void BindingWriter::push(Binding binding) {
   into_->push_back(std::move(binding));
 }
 
+ValueId BindingWriter::again(Binding binding, ValueId value, ValueId result) {
+  if (result == no_value) result = new_value();
+  binding.operands[0] = value;
+  binding.results = {result};
+  push(std::move(binding));
+  return result;
+}
+
 ValueId BindingWriter::dim(const Dim& dim) {
   const ValueId result = new_value();
   push({.op = Op::dim, .results = {result}, .dims = {dim}});

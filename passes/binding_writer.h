@@ -23,6 +23,8 @@ class BindingWriter {
   std::vector<ir::ValueId> emit_many(ir::Op op, std::vector<ir::ValueId> operands,
                                      std::size_t results);
   void push(ir::Binding binding);
+  // The binding, of one result, once more with another first operand.
+  ir::ValueId again(ir::Binding binding, ir::ValueId value, ir::ValueId result = ir::no_value);
   ir::ValueId new_value() { return function_.add_value(stem_); }
 
   ir::ValueId dim(const ir::Dim& dim);

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
@@ -27,21 +26,14 @@ class FunctionCentring {
   explicit FunctionCentring(Function& function) : function_(function), values_(function) {}
 
   bool run() {
-    centre(function_.body);
+    rewrite_bindings(function_.body, [&](const Binding& binding, std::vector<Binding>& into) {
+      values_.note(binding);
+      return centre(binding, into);
+    });
     return changed_;
   }
 
  private:
-  void centre(Block& block) {
-    std::vector<Binding> result;
-    for (Binding& binding : block.bindings) {
-      for (Block& nested : binding.blocks) centre(nested);
-      values_.note(binding);
-      if (!centre(binding, result)) result.push_back(std::move(binding));
-    }
-    block.bindings = std::move(result);
-  }
-
   // The integers that a constant holds, also where they are moved or widened; nullopt where the
   // value is none.
   std::optional<Span> span_of(ValueId value) const {
@@ -117,11 +109,8 @@ class FunctionCentring {
     for (std::int64_t i = 0; i < tensor.elements(); ++i)
       lower.set_integer(i, tensor.integer_at(i) - offset);
     ValueId value = writer.constant(std::move(lower));
-    for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
-      move->operands[0] = value;
-      move->results = {value = writer.new_value()};
-      writer.push(std::move(*move));
-    }
+    for (auto move = moves.rbegin(); move != moves.rend(); ++move)
+      value = writer.again(std::move(*move), value);
     return writer.cast(value, DType::I32);
   }
 
@@ -133,13 +122,7 @@ class FunctionCentring {
 }  // namespace
 
 void centre_weights(Module& module, PassContext&) {
-  bool changed = false;
-  for (Function& function : module.functions) {
-    if (!FunctionCentring(function).run()) continue;
-    drop_dead(function);
-    changed = true;
-  }
-  if (changed) infer_types(module);
+  rewrite_functions(module, [](Function& function) { return FunctionCentring(function).run(); });
 }
 
 }  // namespace anydim::passes

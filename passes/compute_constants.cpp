@@ -100,12 +100,9 @@ class ConstantPart {
       if (belongs(binding)) {
         if (!needed[binding.results[0]]) continue;
         const std::int64_t bytes = facts_[binding.results[0]].bytes;
-        if (is_weight_to_make(binding)) {
-          result.push_back(i);
-          continue;
-        }
-        if (is_worth_it(binding) && bytes <= left) {
-          left -= bytes;
+        const bool at_any_size = is_weight_to_make(binding);
+        if (at_any_size || (is_worth_it(binding) && bytes <= left)) {
+          if (!at_any_size) left -= bytes;
           result.push_back(i);
           continue;
         }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
@@ -25,7 +24,11 @@ class FunctionKeeping {
 
   bool run() {
     count_readers(function_.body);
-    keep(function_.body);
+    rewrite_bindings(function_.body, [&](const Binding& binding, std::vector<Binding>& into) {
+      if (keep(binding, into)) return true;
+      values_.note(binding);
+      return false;
+    });
     replacements_.apply(function_);
     return changed_;
   }
@@ -38,17 +41,6 @@ class FunctionKeeping {
       for (const Block& nested : binding.blocks) count_readers(nested);
     }
     for (const ValueId result : block.results) ++readers_[result];
-  }
-
-  void keep(Block& block) {
-    std::vector<Binding> result;
-    for (Binding& binding : block.bindings) {
-      for (Block& nested : binding.blocks) keep(nested);
-      if (keep(binding, result)) continue;
-      values_.note(binding);
-      result.push_back(std::move(binding));
-    }
-    block.bindings = std::move(result);
   }
 
   bool keep(const Binding& binding, std::vector<Binding>& into) {
@@ -89,14 +81,12 @@ class FunctionKeeping {
     ValueId value = of.made.integers;
     for (auto move = of.moves.rbegin(); move != of.moves.rend(); ++move) {
       Binding copy = *move;
-      copy.operands[0] = value;
       if (copy.op == Op::pad) {
         copy.operands.resize(1);
         copy.operands.push_back(fill);
       }
       const bool last = std::next(move) == of.moves.rend();
-      copy.results = {value = last && result != no_value ? result : writer.new_value()};
-      writer.push(std::move(copy));
+      value = writer.again(std::move(copy), value, last ? result : no_value);
     }
     return value;
   }
@@ -271,13 +261,7 @@ class FunctionKeeping {
 }  // namespace
 
 void keep_quantised(Module& module, PassContext&) {
-  bool changed = false;
-  for (Function& function : module.functions) {
-    if (!FunctionKeeping(function).run()) continue;
-    drop_dead(function);
-    changed = true;
-  }
-  if (changed) infer_types(module);
+  rewrite_functions(module, [](Function& function) { return FunctionKeeping(function).run(); });
 }
 
 }  // namespace anydim::passes

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "ir/shapes/infer.h"
+
 namespace anydim::passes {
 
 using namespace ir;
@@ -164,6 +166,26 @@ void drop_dead(Function& function, Block& block, Live& live) {
 void drop_dead(Function& function) {
   Live live{std::vector<bool>(function.values.size(), false), {}};
   drop_dead(function, function.body, live);
+}
+
+void rewrite_bindings(Block& block,
+                      const std::function<bool(Binding&, std::vector<Binding>&)>& rewrite) {
+  std::vector<Binding> result;
+  for (Binding& binding : block.bindings) {
+    for (Block& nested : binding.blocks) rewrite_bindings(nested, rewrite);
+    if (!rewrite(binding, result)) result.push_back(std::move(binding));
+  }
+  block.bindings = std::move(result);
+}
+
+void rewrite_functions(Module& module, const std::function<bool(Function&)>& rewrite) {
+  bool changed = false;
+  for (Function& function : module.functions) {
+    if (!rewrite(function)) continue;
+    drop_dead(function);
+    changed = true;
+  }
+  if (changed) infer_types(module);
 }
 
 }  // namespace anydim::passes

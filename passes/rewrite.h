@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "ir/module.h"
@@ -43,5 +44,15 @@ bool has_one_tensor(const ir::Function& function, const ir::Binding& binding);
 // Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing
 // whose elements a dim mentions, nothing that opens a symbol that is still mentioned.
 void drop_dead(ir::Function& function);
+
+// Of a block and those inside it, which come first: gives each binding to `rewrite`, which puts
+// what is to stand in its place into the block, or says false where the binding stays.
+void rewrite_bindings(
+    ir::Block& block,
+    const std::function<bool(ir::Binding& binding, std::vector<ir::Binding>& into)>& rewrite);
+
+// Where `rewrite` says that it changed a function, what nobody reads there is dropped, and the
+// module's types are inferred again.
+void rewrite_functions(ir::Module& module, const std::function<bool(ir::Function&)>& rewrite);
 
 }  // namespace anydim::passes

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ir/expand.h"
-#include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
@@ -56,21 +55,14 @@ class FunctionSeparation {
   explicit FunctionSeparation(Function& function) : function_(function), values_(function) {}
 
   bool run() {
-    separate(function_.body);
+    rewrite_bindings(function_.body, [&](Binding& binding, std::vector<Binding>& into) {
+      values_.note(binding);
+      return separate(binding, into);
+    });
     return changed_;
   }
 
  private:
-  void separate(Block& block) {
-    std::vector<Binding> result;
-    for (Binding& binding : block.bindings) {
-      for (Block& nested : binding.blocks) separate(nested);
-      values_.note(binding);
-      if (!separate(binding, result)) result.push_back(std::move(binding));
-    }
-    block.bindings = std::move(result);
-  }
-
   // Whether the zero point is one number along the axis, counted from the end.
   bool is_same_along(ValueId zero, std::size_t from_end) const {
     if (zero == no_value) return true;
@@ -261,13 +253,11 @@ class FunctionSeparation {
         value = writer.reshaped(value, more.dims);
         break;
       }
-      move->operands[0] = value;
       if (is_pad(move->op) && zero != no_value) {
         move->operands.resize(std::max<std::size_t>(move->operands.size(), 2), no_value);
         move->operands[1] = writer.cast(zero, to);
       }
-      move->results = {value = writer.new_value()};
-      writer.push(std::move(*move));
+      value = writer.again(std::move(*move), value);
     }
     made.wide = made.wide == no_value ? writer.cast(value, computed) : value;
     return made;
@@ -310,9 +300,8 @@ class FunctionSeparation {
     for (std::size_t i = image.moves.size(); i-- > 1;) {
       Binding move = image.moves[i];
       // Borders are of zeros.
-      move.operands = {value};
-      move.results = {value = writer.new_value()};
-      writer.push(std::move(move));
+      move.operands.resize(1);
+      value = writer.again(std::move(move), value);
     }
     dims[1] = Dim(depth / count);
     value = writer.emit(Op::reduce_sum, {writer.reshaped(value, std::move(dims))},
@@ -520,13 +509,7 @@ class FunctionSeparation {
 }  // namespace
 
 void separate_zero_points(Module& module, PassContext&) {
-  bool changed = false;
-  for (Function& function : module.functions) {
-    if (!FunctionSeparation(function).run()) continue;
-    drop_dead(function);
-    changed = true;
-  }
-  if (changed) infer_types(module);
+  rewrite_functions(module, [](Function& function) { return FunctionSeparation(function).run(); });
 }
 
 }  // namespace anydim::passes

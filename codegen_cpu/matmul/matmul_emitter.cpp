@@ -72,9 +72,9 @@ class MatmulEmitter {
   }
 
  private:
-  // Of a weight that lies packed; else panels in scratch memory.
-  bool multiplies_packed() const { return operands_.weight && !unpacks(); }
+  // A scaled weight is made real group by group, or by the micro-kernel.
   bool unpacks() const { return operands_.scales && schedule_.unpack; }
+  bool multiplies_bytes() const { return operands_.scales && !schedule_.unpack; }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim block_rows() const { return left_->block_units() * left_->unit(); }
   Dim block_columns() const {
@@ -147,13 +147,13 @@ class MatmulEmitter {
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching
     // would not use.
-    if (operands_.scales && !unpacks()) {
+    if (multiplies_bytes()) {
       micro.block = operands_.scales->block;
       micro.zeros = operands_.zeros.has_value();
       if (micro.zeros) micro.zero = operands_.zeros->number;
       micro.scale = operands_.scales->number;
-    } else if (multiplies_packed() && schedule_.columns >= panel_ && extent.high > schedule_.rows &&
-               !rows_outermost()) {
+    } else if (operands_.weight && !unpacks() && schedule_.columns >= panel_ &&
+               extent.high > schedule_.rows && !rows_outermost()) {
       const std::int64_t lines = schedule_.columns / panel_;
       const std::int64_t blocks = left_->fewest_blocks();
       micro.fetches = right_fetches_ = (lines + blocks - 1) / blocks;
@@ -303,7 +303,7 @@ class MatmulEmitter {
                                           b.CreateSub(task_columns_, g.offset));
     }
     g.right = right_pointer(group, g.offset);
-    if (operands_.scales && !unpacks()) {
+    if (multiplies_bytes()) {
       Value* column = kernel_.at(group).CreateAdd(g.offset, first_column_);
       g.scales =
           first_step_of_column(kernel_, panel_, column, kernel_.constant(operands_.scales->blocks));
@@ -348,7 +348,7 @@ class MatmulEmitter {
   }
 
   // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.
-  ir::DType step_dtype() const { return operands_.scales && !unpacks() ? product_.right : dtype_; }
+  ir::DType step_dtype() const { return multiplies_bytes() ? product_.right : dtype_; }
 
   void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
     Value *before = share.first, *rows = share.count;
@@ -466,10 +466,9 @@ class MatmulEmitter {
 
   Ahead ahead(const Group& group, Value* block) {
     if (group.scales != nullptr) {
-      const BlockScales& held =
-          operands_.scales->number && operands_.zeros ? *operands_.zeros : *operands_.scales;
-      return {held.number ? group.right : of_blocks(held, group),
-              kernel_.constant(held.blocks * panel_)};
+      const BlockScales& scales = *operands_.scales;  // zero points are of the same blocks
+      return {scales.number ? group.right : of_blocks(scales, group),
+              kernel_.constant(scales.blocks * panel_)};
     }
     if (right_fetches_ == 0) return {group.right, kernel_.constant(0)};
     auto& builder = kernel_.here();
