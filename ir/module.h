@@ -83,12 +83,18 @@ struct Region {
   Function body;     // parameters: inputs (weights too); results: outputs
   // parameter positions that every caller gives constants: they may be packed
   std::vector<std::uint32_t> weights;
+  // those among them of i8 whose elements are from -8 to 7: they may be packed in 4 bits
+  std::vector<std::uint32_t> weights_of_4_bits{};
   bool is_weight(std::size_t parameter) const {
     return std::find(weights.begin(), weights.end(), parameter) != weights.end();
   }
+  bool is_weight_of_4_bits(std::size_t parameter) const {
+    return std::find(weights_of_4_bits.begin(), weights_of_4_bits.end(), parameter) !=
+           weights_of_4_bits.end();
+  }
   std::vector<Dim> keys;  // what buckets are cut by: bucket_keys() of ir/loops/loop_form.h, over
                           // the body's symbols
-  std::string identity;   // set by seal() of ir/region.h; covers the body and `weights`
+  std::string identity;   // set by seal() of ir/region.h; covers the body and the weights
   // the body's, where set_form() of ir/loops/loop_form.h was called since; copies share it
   std::shared_ptr<const LoopForm> form;
 };

@@ -10,6 +10,8 @@ namespace anydim::ir {
 std::string identity_of(const Region& region) {
   std::string identity = "weights";
   for (const std::uint32_t position : region.weights) identity += " " + std::to_string(position);
+  for (const std::uint32_t position : region.weights_of_4_bits)
+    identity += " i4 " + std::to_string(position);
   identity += '\n';
   identity += print_canonical(region.body);
   return identity;

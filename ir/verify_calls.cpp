@@ -218,6 +218,14 @@ void FunctionVerifier::region(const Region& region) {
                        count_text(region.body.body.parameters.size(), "parameter")));
     }
   }
+  for (const std::uint32_t position : region.weights_of_4_bits) {
+    if (!region.is_weight(position))
+      fail(fmt::format("parameter {} is i4, but no weight", position));
+    const Type& type = region.body.values[region.body.body.parameters[position]].type;
+    if (!type.is_tensor() || type.tensor.dtype != DType::I8)
+      fail(fmt::format("weight {} is i4; expected a tensor of i8, got {}", position,
+                       print(region.body, type)));
+  }
   if (!region.identity.empty() && region.identity != identity_of(region)) {
     fail("its identity is not that of its body: seal() the region after every change");
   }

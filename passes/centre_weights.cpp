@@ -7,6 +7,7 @@
 #include "passes/binding_writer.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
+#include "passes/stored_values.h"
 #include "passes/views.h"
 
 namespace anydim::passes {
@@ -15,11 +16,25 @@ using namespace ir;
 
 namespace {
 
-constexpr std::int64_t offset = 128;  // between u8 and i8
+// Between u8 and i8, and between integers of 4 bits without and with a sign.
+constexpr std::int64_t offset_of_bytes = 128, offset_of_4_bits = 8;
 
 struct Span {
   std::int64_t low = 0, high = 0;
+  bool within(std::int64_t least, std::int64_t most) const { return least <= low && high <= most; }
 };
+
+Span span_of(const Tensor& tensor) {
+  const auto span = [](const auto& elements) {
+    const auto [low, high] = std::ranges::minmax(elements);
+    return Span{low, high};
+  };
+  if (tensor.dtype() == DType::I8) return span(tensor.as<std::int8_t>());
+  if (tensor.dtype() == DType::U8) return span(tensor.as<std::uint8_t>());
+  std::vector<std::int64_t> elements;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) elements.push_back(tensor.integer_at(i));
+  return span(elements);
+}
 
 class FunctionCentring {
  public:
@@ -46,12 +61,20 @@ class FunctionCentring {
     if (found == nullptr || found->op != Op::constant) return std::nullopt;
     const Tensor tensor = tensor_attribute(*found, "value").opened();
     if (tensor.elements() == 0) return std::nullopt;
-    Span span{tensor.integer_at(0), tensor.integer_at(0)};
-    for (std::int64_t i = 1; i < tensor.elements(); ++i) {
-      span.low = std::min(span.low, tensor.integer_at(i));
-      span.high = std::max(span.high, tensor.integer_at(i));
-    }
-    return span;
+    return passes::span_of(tensor);
+  }
+
+  // Large weights of which both integers and zero points lie in 4 bits, but not the differences:
+  // apart they take half the memory.
+  bool stay_apart(const QuantisedValues::Centred& weight, Span integers, Span zeros,
+                  Span differences) const {
+    const auto elements = product(function_.tensor_type(weight.integers).dims).constant();
+    if (weight.zero == no_value || !elements || *elements < fewest_in_4_bits ||
+        differences.within(-offset_of_4_bits, offset_of_4_bits - 1))
+      return false;
+    const std::int64_t low = weight.dtype == DType::I8 ? -offset_of_4_bits : 0,
+                       high = low + 2 * offset_of_4_bits - 1;
+    return integers.within(low, high) && zeros.within(low, high);
   }
 
   bool centre(const Binding& conversion, std::vector<Binding>& into) {
@@ -63,8 +86,10 @@ class FunctionCentring {
     const auto zeros = weight->zero == no_value ? Span{} : span_of(weight->zero);
     constexpr std::int64_t least = -128, most = 127;
     if (!integers || !zeros) return false;
-    if (integers->low - zeros->high < least || integers->high - zeros->low > most)
-      return shift(conversion, *weight, into);
+    const Span differences{integers->low - zeros->high, integers->high - zeros->low};
+    if (stay_apart(*weight, *integers, *zeros, differences))
+      return shift(conversion, *weight, offset_of_4_bits, into);
+    if (!differences.within(least, most)) return shift(conversion, *weight, offset_of_bytes, into);
     const bool as_it_is = weight->dtype == DType::I8 && zeros->low == 0 && zeros->high == 0;
     BindingWriter writer(function_, into, conversion.source,
                          function_.values[conversion.results[0]].name);
@@ -75,14 +100,14 @@ class FunctionCentring {
     return true;
   }
 
-  // Integers and zero points of u8 as those of i8, both lower by as much.
-  bool shift(const Binding& conversion, const QuantisedValues::Centred& weight,
+  // Integers and zero points of u8 as those of i8, both lower by `offset`.
+  bool shift(const Binding& conversion, const QuantisedValues::Centred& weight, std::int64_t offset,
              std::vector<Binding>& into) {
     if (weight.dtype != DType::U8 || weight.zero == no_value) return false;
     std::vector<Binding> made;
     BindingWriter writer(function_, made, conversion.source,
                          function_.values[conversion.results[0]].name);
-    const auto zero = shifted(weight.zero, writer);
+    const auto zero = shifted(weight.zero, offset, writer);
     if (!zero) return false;
     const ValueId number = writer.number(DType::I32, static_cast<double>(offset));
     const ValueId bytes = writer.cast(writer.emit(Op::sub, {weight.wide, number}), DType::I8);
@@ -93,10 +118,11 @@ class FunctionCentring {
     return true;
   }
 
-  // Zero points that were u8, in i32, as they were moved; nullopt where they are none.
-  std::optional<ValueId> shifted(ValueId zero, BindingWriter& writer) const {
+  // Zero points that were u8, in i32 and lower by `offset`, as they were moved; nullopt where they
+  // are none.
+  std::optional<ValueId> shifted(ValueId zero, std::int64_t offset, BindingWriter& writer) const {
     if (const auto number = values_.number(zero); number && is_one_number(function_, zero))
-      return writer.number(DType::I32, *number - offset);
+      return writer.number(DType::I32, *number - static_cast<double>(offset));
     const Binding* widening = values_.definition(zero, Op::cast);
     if (widening == nullptr) return std::nullopt;
     std::vector<Binding> moves;

@@ -8,8 +8,8 @@
 namespace anydim::passes {
 
 // Weights are constants, so that the differences are: they are written where they lie in i8 for
-// certain. Else weights and zero points of u8 become i8. Results are the same numbers. Types must
-// be inferred; they are inferred again.
+// certain, unless both are in 4 bits alone. Else weights and zero points of u8 become i8, and those
+// of 4 bits as well. Results are the same numbers. Types must be inferred; they are inferred again.
 void centre_weights(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

@@ -5,19 +5,13 @@
 #include "passes/fusion_block.h"
 #include "passes/grow_products.h"
 #include "passes/make_regions.h"
+#include "passes/stored_values.h"
 
 namespace anydim::passes {
 
 using namespace ir;
 
 namespace {
-
-void find_constants(const Block& block, std::vector<bool>& constants) {
-  for (const Binding& binding : block.bindings) {
-    if (binding.op == Op::constant) constants[binding.results[0]] = true;
-    for (const Block& nested : binding.blocks) find_constants(nested, constants);
-  }
-}
 
 void fuse_block(FusedRegions& regions, Function& function, Block& block,
                 const FunctionFacts& facts) {
@@ -34,12 +28,11 @@ void fuse_block(FusedRegions& regions, Function& function, Block& block,
 void fuse(Module& module, PassContext& context) {
   FusedRegions regions(module);
   for (Function& function : module.functions) {
-    FunctionFacts known{
-        .constants = std::vector<bool>(function.values.size(), false),
+    const FunctionFacts known{
+        .stored = stored_values(function),
         .in_types = values_in_types(function),
         .joins_rows = !context.backend || context.backend->joins_rows_to_products(),
         .rounds_when_read = context.backend && context.backend->rounds_keys_and_values()};
-    find_constants(function.body, known.constants);
     fuse_block(regions, function, function.body, known);
   }
 }

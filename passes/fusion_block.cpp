@@ -26,7 +26,7 @@ std::vector<Binding> FusionBlock::bindings_of(const Members& members) const {
 
 SubgraphKey FusionBlock::key_of(const std::vector<Binding>& bindings,
                                 const std::vector<ValueId>& outputs) const {
-  return subgraph_key(function_, bindings, outputs, facts_.constants);
+  return subgraph_key(function_, bindings, outputs, facts_.stored);
 }
 
 const KernelOf& FusionBlock::kernel_of(const std::vector<Binding>& bindings,
@@ -34,7 +34,7 @@ const KernelOf& FusionBlock::kernel_of(const std::vector<Binding>& bindings,
   const auto [found, fresh] = kernels_.try_emplace(key_of(bindings, outputs));
   KernelOf& result = found->second;
   if (!fresh) return result;
-  Outlined outlined = outline(function_, bindings, outputs, facts_.constants);
+  Outlined outlined = outline(function_, bindings, outputs, facts_.stored);
   const Function& body = outlined.region.body;
   LoopFormResult form =
       derive_loop_form(body, body.body.bindings, body.body.parameters, body.body.results);

@@ -12,12 +12,13 @@
 #include "ir/module.h"
 #include "passes/fusion_graph.h"
 #include "passes/outline.h"
+#include "passes/stored_values.h"
 #include "passes/subgraph_key.h"
 
 namespace anydim::passes {
 
 struct FunctionFacts {
-  std::vector<bool> constants;  // results of `constant`
+  StoredValues stored;
   std::unordered_set<ir::ValueId> in_types;
   bool joins_rows = true;         // Backend::joins_rows_to_products()
   bool rounds_when_read = false;  // Backend::rounds_keys_and_values()

@@ -201,13 +201,16 @@ std::vector<ValueId> inputs_of(std::span<const Binding> bindings) {
 }
 
 Outlined outline(const Function& function, std::span<const Binding> bindings,
-                 std::span<const ValueId> outputs, const std::vector<bool>& constants) {
+                 std::span<const ValueId> outputs, const StoredValues& stored) {
   Outlined result;
   Outliner outliner(function, bindings);
   std::vector<ValueId> inputs = inputs_of(bindings);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     outliner.body().body.parameters.push_back(outliner.value(inputs[i]));
-    if (constants[inputs[i]]) result.region.weights.push_back(static_cast<std::uint32_t>(i));
+    const Stored of_input = stored[inputs[i]];
+    if (of_input != Stored::No) result.region.weights.push_back(static_cast<std::uint32_t>(i));
+    if (of_input == Stored::In4Bits)
+      result.region.weights_of_4_bits.push_back(static_cast<std::uint32_t>(i));
   }
   std::vector<Binding> body;
   for (const Binding& binding : bindings) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/stored_values.h"
 
 namespace anydim::passes {
 
@@ -15,10 +16,10 @@ struct Outlined {
 };
 
 // `bindings` of `function` in topological order compute `outputs`. Inputs are found here, in order
-// of first use; those that `constants` holds become the region's weights. Symbols and tensor
+// of first use; those that are stored become the region's weights. Symbols and tensor
 // elements that the bindings mention become s0, s1, ... with their ranges.
 Outlined outline(const ir::Function& function, std::span<const ir::Binding> bindings,
-                 std::span<const ir::ValueId> outputs, const std::vector<bool>& constants);
+                 std::span<const ir::ValueId> outputs, const StoredValues& stored);
 
 // Values that the bindings read and do not define, in order of first use.
 std::vector<ir::ValueId> inputs_of(std::span<const ir::Binding> bindings);

@@ -34,7 +34,8 @@ bool ProductOperands::makes_weight_real(const FusionGraph& graph, const Binding&
 bool ProductOperands::is_centred_weight(const FusionGraph& graph, const Binding& binding) const {
   return binding.op == Op::sub && std::ranges::all_of(binding.operands, [&](ValueId side) {
            const std::ptrdiff_t source = graph.producer(side);
-           if (side == binding.operands[1] && constants_[side] && is_one_number(function_, side))
+           if (side == binding.operands[1] && stored_[side] != Stored::No &&
+               is_one_number(function_, side))
              return true;
            if (source < 0) return false;
            const Binding& widening = block_.bindings[static_cast<std::size_t>(source)];
@@ -46,7 +47,7 @@ bool ProductOperands::is_centred_weight(const FusionGraph& graph, const Binding&
 
 bool ProductOperands::is_constant_behind_views(const FusionGraph& graph, ValueId value) const {
   for (;;) {
-    if (constants_[value]) return true;
+    if (stored_[value] != Stored::No) return true;
     const std::ptrdiff_t source = graph.producer(value);
     if (source < 0 || !is_view(block_.bindings[static_cast<std::size_t>(source)].op)) return false;
     value = block_.bindings[static_cast<std::size_t>(source)].operands[0];

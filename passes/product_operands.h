@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "passes/fusion_graph.h"
+#include "passes/stored_values.h"
 
 namespace anydim::passes {
 
@@ -13,10 +14,8 @@ namespace anydim::passes {
 // questions.
 class ProductOperands {
  public:
-  // `constants`: of each value of the function, whether a `constant` gives it.
-  ProductOperands(const ir::Function& function, const ir::Block& block,
-                  const std::vector<bool>& constants)
-      : function_(function), block_(block), constants_(constants) {}
+  ProductOperands(const ir::Function& function, const ir::Block& block, const StoredValues& stored)
+      : function_(function), block_(block), stored_(stored) {}
 
   // Values that reach a matrix operand of the members' products through views and conversions
   // between 16 bits and wider numbers.
@@ -33,7 +32,7 @@ class ProductOperands {
 
   const ir::Function& function_;
   const ir::Block& block_;
-  const std::vector<bool>& constants_;
+  const StoredValues& stored_;
 };
 
 }  // namespace anydim::passes

@@ -15,8 +15,8 @@ namespace {
 
 class KeyMaker {
  public:
-  KeyMaker(const Function& function, const std::vector<bool>& constants)
-      : function_(function), constants_(constants) {}
+  KeyMaker(const Function& function, const StoredValues& stored)
+      : function_(function), stored_(stored) {}
 
   void add(const Binding& binding) {
     add_word(static_cast<std::uint64_t>(binding.op) << 32 | binding.operands.size() << 16 |
@@ -38,8 +38,9 @@ class KeyMaker {
     add_word(found->second);
     if (!fresh) return;
     const TensorType& type = function_.tensor_type(value);
-    add_word(static_cast<std::uint64_t>(type.dtype) << 1 |
-             (value < constants_.size() && constants_[value] ? 1 : 0));
+    constexpr unsigned stored_bits = 2;
+    add_word(static_cast<std::uint64_t>(type.dtype) << stored_bits |
+             static_cast<std::uint64_t>(value < stored_.size() ? stored_[value] : Stored::No));
     add(type.dims);
   }
 
@@ -83,7 +84,7 @@ class KeyMaker {
   }
 
   const Function& function_;
-  const std::vector<bool>& constants_;
+  const StoredValues& stored_;
   std::unordered_map<ValueId, std::uint64_t> numbers_;
   SubgraphKey key_;
 };
@@ -91,8 +92,8 @@ class KeyMaker {
 }  // namespace
 
 SubgraphKey subgraph_key(const Function& function, std::span<const Binding> bindings,
-                         std::span<const ValueId> outputs, const std::vector<bool>& constants) {
-  KeyMaker maker(function, constants);
+                         std::span<const ValueId> outputs, const StoredValues& stored) {
+  KeyMaker maker(function, stored);
   for (const Binding& binding : bindings) maker.add(binding);
   for (ValueId output : outputs) maker.add(output);
   return maker.take();

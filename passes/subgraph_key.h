@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/stored_values.h"
 
 namespace anydim::passes {
 
@@ -22,8 +23,8 @@ struct SubgraphKey {
   }
 };
 
-// `constants[v]`: value v is a stored constant, which makes an input a weight.
+// A stored constant makes an input a weight.
 SubgraphKey subgraph_key(const ir::Function& function, std::span<const ir::Binding> bindings,
-                         std::span<const ir::ValueId> outputs, const std::vector<bool>& constants);
+                         std::span<const ir::ValueId> outputs, const StoredValues& stored);
 
 }  // namespace anydim::passes

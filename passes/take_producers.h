@@ -31,7 +31,7 @@ class ProducerTaker {
   // All that it is given outlives it.
   ProducerTaker(const FusionBlock& block, const Groups& groups, const NeededValues& needed)
       : block_(block), groups_(groups), needed_(needed),
-        products_(block.function(), block.block(), block.facts().constants) {}
+        products_(block.function(), block.block(), block.facts().stored) {}
 
   // Takes producers into the kernel: all that may come at once, as most often they fit; else fewer,
   // down to one at a time.

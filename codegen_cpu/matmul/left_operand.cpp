@@ -4,6 +4,7 @@
 
 #include "codegen_cpu/matmul/matmul_cost.h"
 #include "codegen_cpu/matmul/pack_emitter.h"
+#include "codegen_cpu/matmul/round_rows.h"
 #include "codegen_cpu/scalars/index_emitter.h"
 
 namespace anydim::codegen_cpu {
@@ -70,7 +71,10 @@ std::int64_t LeftOperand::fewest_blocks() const {
 
 Dim LeftOperand::row_stride() const {
   const ir::DType dtype = operands_.product.left;
-  const Dim lines = whole_lines(form_.k.extent, dtype);
+  Dim elements = form_.k.extent;
+  if (operands_.product.rounded())
+    elements = elements + operands_.scales->blocks * rounded_block_head;
+  const Dim lines = whole_lines(elements, dtype);
   const auto known = lines.constant();
   return known && share_sets(*known, schedule_.rows) ? lines + elements_of_line() : lines;
 }
@@ -133,6 +137,8 @@ void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
     bytes = block_units() * row_stride() * bytes_of(operands_.product.left);
   }
   memory_ = scratch.reserve(kernel_, bytes);
+  if (operands_.product.rounded())
+    rounding_ = scratch.reserve(kernel_, operands_.scales->block * bytes_of(ir::DType::F32));
   if (taps_)
     read_taps_ = scratch.reserve(kernel_, ir::ceil_div(block_units(), schedule_.rows) *
                                               static_cast<std::int64_t>(sizeof(std::int64_t)));
@@ -173,6 +179,17 @@ void LeftOperand::pack(Scope& scope, const Share& units) {
                                         .whole_depth = true,
                                         .any_columns = true});
                     });
+  } else if (product.rounded()) {
+    emit_round_rows(kernel_, scope,
+                    {.program = form_.left,
+                     .row = form_.m.variable,
+                     .inner = form_.k,
+                     .block = operands_.scales->block,
+                     .first_row = units.first,
+                     .rows = units.count,
+                     .memory = rounding_,
+                     .to = memory_,
+                     .row_stride = row_stride()});
   } else {
     emit_pack_rows(kernel_, scope,
                    {.program = form_.left,

@@ -76,6 +76,7 @@ class LeftOperand {
   std::optional<WindowTaps> taps_;       // of rows that are packed one by one
   bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
   llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;
+  llvm::Value* rounding_ = nullptr;     // a block of elements that are being rounded
   llvm::Value* read_taps_ = nullptr;    // of each block of rows, a bit a tap
   llvm::AllocaInst* packed_ = nullptr;  // the number of the rows packed last
   // What the block being emitted has.

@@ -52,7 +52,8 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
       left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left)) /
                   left_reuse),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
-      step_bytes_(static_cast<double>(operands.product.step_bytes())),
+      step_bytes_(static_cast<double>(operands.product.step_bytes()) *
+                  (operands.in_4_bits ? 0.5 : 1)),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_right_cycles_(0),
       unpack_left_cycles_(0), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
       conflicting_rows_(rows_without_conflict(operands.left_stride)), left_reuse_(left_reuse),
@@ -66,6 +67,13 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
   if (operands.product.scaled()) {
     unpack_right_cycles_ = 0.55;
     unpack_left_cycles_ = 0.33;
+  }
+  if (operands.product.rounded()) {
+    // A block's sums are made real, scaled and added, and what its zero point takes from them.
+    constexpr double operations_of_block = 4;
+    multiply_cycles_ *=
+        1 + operations_of_block * step_depths_ / static_cast<double>(form.left_block);
+    unpack_right_cycles_ = operands.in_4_bits ? 0.8 : 0;
   }
   for (const ir::RowStage& stage : form.rows) epilogue_cycles_ += 1 + program_cycles(stage.program);
 }

@@ -31,7 +31,7 @@ class MatmulEmitter {
         product_(operands_.product), dtype_(form_.accumulate), element_(kernel.value_type(dtype_)),
         lanes_(kernel.target().lanes(static_cast<int>(ir::size_of(dtype_)))),
         panel_(panel_columns(product_)) {
-    form_.left = in_product_dtype(form_.left, product_.left);
+    if (!product_.rounded()) form_.left = in_product_dtype(form_.left, product_.left);
     for (const std::size_t parameter : overwritable_parameters(
              kernel.region(), std::get<ir::MatmulForm>(kernel.form().kind), kernel.form().symbols))
       kernel_.may_be_overwritten(parameter);
@@ -58,6 +58,7 @@ class MatmulEmitter {
     depth_ = emit_index(kernel_, root, form_.k.extent);
     steps_ = emit_index(kernel_, root, steps_of(product_, form_.k.extent));
     panel_steps_ = emit_index(kernel_, root, panel_steps());
+    right_steps_ = emit_index(kernel_, root, right_steps());
     row_units_ = emit_index(kernel_, root, left_->units());
     row_blocks_ = emit_index(kernel_, root, left_->row_blocks());
     column_blocks_ = emit_index(kernel_, root, schedule_.column_blocks(form_));
@@ -73,8 +74,8 @@ class MatmulEmitter {
 
  private:
   // A scaled weight is made real group by group, or by the micro-kernel.
-  bool unpacks() const { return operands_.scales && schedule_.unpack; }
-  bool multiplies_bytes() const { return operands_.scales && !schedule_.unpack; }
+  bool unpacks() const { return product_.scaled() && schedule_.unpack; }
+  bool multiplies_bytes() const { return operands_.scales && !unpacks(); }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(ir::size_of(dtype_)); }
   Dim block_rows() const { return left_->block_units() * left_->unit(); }
   Dim block_columns() const {
@@ -82,6 +83,10 @@ class MatmulEmitter {
   }
   Dim rounded(const Dim& extent) const { return ir::ceil_div(extent, panel_) * panel_; }
   Dim panel_steps() const { return packed_steps(kernel_.target(), product_, form_.k.extent); }
+  // Of the panels that micro-kernels read.
+  Dim right_steps() const {
+    return operands_.weight && !unpacks() ? Dim(operands_.weight->packed_steps) : panel_steps();
+  }
 
   void plan_scratch(Scope& root) {
     const auto reserve = [&](const Dim& bytes) { return scratch_.reserve(kernel_, bytes); };
@@ -116,7 +121,7 @@ class MatmulEmitter {
 
   bool rows_outermost() const {
     const Dim block = schedule_.block_columns == 0 ? form_.n.extent : Dim(schedule_.block_columns);
-    const auto columns = rounded(block).constant(), steps = panel_steps().constant();
+    const auto columns = rounded(block).constant(), steps = right_steps().constant();
     return columns && steps && !unpacks() &&
            schedule_.rows_outermost(*columns,
                                     *steps * static_cast<std::int64_t>(ir::size_of(step_dtype())));
@@ -142,13 +147,14 @@ class MatmulEmitter {
         kernel_.target(), unpacks() ? Product::of(dtype_) : product_, element_, lanes_);
     micro.depth = steps_of(product_, form_.k.extent).constant();
     micro.right_stride = panel_;
-    if (micro.depth) micro.panel_stride = *panel_steps().constant() * panel_;
+    if (micro.depth) micro.panel_stride = *right_steps().constant() * panel_;
     left_->describe(micro);
     const ir::Interval extent = kernel_.interval_of(form_.m.extent);
     // With one block of rows there is no time to fetch in that the processor's own prefetching
     // would not use.
     if (multiplies_bytes()) {
       micro.block = operands_.scales->block;
+      micro.in_4_bits = operands_.weight->in_4_bits;
       micro.zeros = operands_.zeros.has_value();
       if (micro.zeros) micro.zero = operands_.zeros->number;
       micro.scale = operands_.scales->number;
@@ -329,7 +335,7 @@ class MatmulEmitter {
                           point * (rounded(weight.columns) * weight.packed_steps));
     }
     return kernel_.element_pointer(base, step_dtype(),
-                                   first_step_of_column(kernel_, panel_, column, panel_steps_));
+                                   first_step_of_column(kernel_, panel_, column, right_steps_));
   }
 
   // The group's panels; a group that is less than one has all of it.
@@ -347,8 +353,11 @@ class MatmulEmitter {
          .to = right_panel_});
   }
 
-  // As large as a step of the right operand: an accumulator's, but for weights of i8 alone.
-  ir::DType step_dtype() const { return multiplies_bytes() ? product_.right : dtype_; }
+  // As large as a step of the right operand: an accumulator's, but for bytes that are made real.
+  ir::DType step_dtype() const {
+    return product_.scaled() && !unpacks() && !operands_.weight->in_4_bits ? product_.right
+                                                                           : dtype_;
+  }
 
   void emit_block(Scope& block, ProgramEmitter& program, const Group& group, const Share& share) {
     Value *before = share.first, *rows = share.count;
@@ -357,7 +366,7 @@ class MatmulEmitter {
     block.define(form_.m.variable, row);
     Value *left = left_->pointer(block, share), *left_stride = left_->stride(block);
     auto& b = kernel_.at(block);
-    Value* panel_stride = b.CreateMul(panel_steps_, kernel_.constant(panel_));
+    Value* panel_stride = b.CreateMul(right_steps_, kernel_.constant(panel_));
     const Ahead fetch = ahead(group, share.number);
     std::vector<Value*> arguments{group.variant,
                                   rows,
@@ -477,7 +486,7 @@ class MatmulEmitter {
         builder.CreateMul(builder.CreateMul(block, steps_),
                           builder.CreateMul(fetch_step_, kernel_.constant(right_fetches_)));
     Value* next = kernel_.element_pointer(
-        group.right, dtype_, builder.CreateMul(panel_steps_, kernel_.constant(lines * panel_)));
+        group.right, dtype_, builder.CreateMul(right_steps_, kernel_.constant(lines * panel_)));
     return {builder.CreateGEP(builder.getInt8Ty(), next, part), fetch_step_};
   }
 
@@ -527,7 +536,8 @@ class MatmulEmitter {
   llvm::Function* multiply_ = nullptr;
   std::optional<TileRegisters> tile_registers_;
   Value *row_units_ = nullptr, *column_count_ = nullptr, *depth_ = nullptr, *steps_ = nullptr,
-        *panel_steps_ = nullptr, *row_blocks_ = nullptr, *column_blocks_ = nullptr;
+        *panel_steps_ = nullptr, *right_steps_ = nullptr, *row_blocks_ = nullptr,
+        *column_blocks_ = nullptr;
   Value *tile_ = nullptr, *turned_ = nullptr, *right_panel_ = nullptr;
   llvm::AllocaInst* packed_right_ = nullptr;
   std::vector<Value*> row_slots_, row_bytes_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "ir/dims/affine.h"
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
@@ -179,6 +181,16 @@ std::optional<BlockScales> block_scales(const Dim& place, const ir::MatmulForm& 
   return std::nullopt;
 }
 
+// Whether a weight of i8 is packed in 4 bits.
+bool fits_4_bits(const ir::Region& region, const ScalarStep& load, std::int64_t depth) {
+  return depth % depths_of_4_bits == 0 &&
+         region.is_weight_of_4_bits(static_cast<std::size_t>(load.as<ir::step::Load>().buffer));
+}
+
+bool rounds_left(const Target& target, const ir::MatmulForm& form) {
+  return form.left_block != 0 && target.byte_dots;
+}
+
 // The weight and its scales, where these stand for blocks of the depth.
 bool place_scaled(const Target& target, const ir::Region& region, const ir::MatmulForm& form,
                   const ir::SymbolTable& symbols, MatmulOperands& operands) {
@@ -189,7 +201,7 @@ bool place_scaled(const Target& target, const ir::Region& region, const ir::Matm
   if (!loads || form.accumulate != ir::DType::F32 || has_another_reader(loads->scale) ||
       has_another_reader(loads->zeros))
     return false;
-  const Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
+  Product product{ir::DType::F32, ir::DType::I8, ir::DType::F32};
   auto weight = placed_weight(target, product, region, form, *loads->integers, symbols);
   if (!weight || !weight->batch.empty()) return false;
   const auto blocks = [&](const ScalarStep& step, const BlockScales* like) {
@@ -205,6 +217,14 @@ bool place_scaled(const Target& target, const ir::Region& region, const ir::Matm
   };
   const auto scales = blocks(*loads->scale, nullptr);
   if (!scales) return false;
+  const auto vector = static_cast<std::int64_t>(target.lanes(sizeof(float)));
+  if (rounds_left(target, form) && form.left_block == scales->block &&
+      scales->block % vector == 0 && weight->depth % scales->block == 0) {
+    product = rounded_product;
+    weight->packed_steps = packed_steps(target, product, weight->depth).constant().value();
+  }
+  weight->in_4_bits = fits_4_bits(region, *loads->integers, weight->depth);
+  if (weight->in_4_bits) weight->packed_steps = weight->depth / depths_of_4_bits;
   if (loads->zeros != nullptr) {
     operands.zeros = blocks(*loads->zeros, &*scales);
     if (!operands.zeros) return false;
@@ -262,6 +282,7 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
   // Whole steps are read of each row.
   const auto depth = form.k.extent.constant();
   const std::int64_t whole = packed_steps(target, product, 1).constant().value() * product.depths();
+  if (operands.product.rounded()) return operands;
   if (whole == 1 || (depth && *depth % whole == 0))
     operands.left = rows_in_place(region, in_product_dtype(form.left, product.left), product.left,
                                   form.m, form.k, symbols);
@@ -324,6 +345,7 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
   ir::MatmulForm turned = form;
   std::swap(turned.m, turned.n);
   std::swap(turned.left, turned.right);
+  turned.left_block = 0;
   const auto product = [&](const ir::MatmulForm& either) {
     return product_of(target, compute_dtype(either.accumulate), either.left, either.right);
   };
@@ -343,9 +365,12 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
   const ScalarStep* left = left_element.dtype == product.left ? load_of(left_element) : nullptr;
   const ScalarStep* right =
       load_of(behind_conversion(form.right, element_of(form.right, product.right)));
+  bool in_4_bits = false;
   if (const auto scaled = scaled_loads(region, form.right)) {
-    product.right = ir::DType::I8;
+    if (rounds_left(target, form)) product = rounded_product;
+    else product.right = ir::DType::I8;
     right = scaled->integers;
+    in_4_bits = fits_4_bits(region, *right, form.k.extent.constant().value_or(1));
   }
   const auto along_depth = [&](const ScalarStep* load) {
     if (load == nullptr) return false;
@@ -362,7 +387,7 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
              return along && along->stride.is_constant(1);
            });
   };
-  const bool in_place = along_depth(left);
+  const bool in_place = !product.rounded() && along_depth(left);
   std::optional<std::int64_t> row;
   if (in_place) {
     const ir::ValueId parameter =
@@ -372,8 +397,10 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
   const auto runs_along_depth = [&](const ScalarStep& step) { return along_depth(load_of(step)); };
   return {.product = product,
           .left_in_place = in_place,
-          .left_panels = !in_place && std::ranges::none_of(form.left.steps, runs_along_depth),
+          .left_panels = !in_place && !product.rounded() &&
+                         std::ranges::none_of(form.left.steps, runs_along_depth),
           .weight = right != nullptr && is_weight(region, *right),
+          .in_4_bits = in_4_bits,
           .turned_results = !stored_along(form.n) && stored_along(form.m),
           .left_stride = row.value_or(0) * static_cast<std::int64_t>(ir::size_of(product.left))};
 }
@@ -399,8 +426,8 @@ PackedWeight weight_of(const BlockScales& scales, std::int64_t columns) {
 ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product) {
   ir::PackedLayout layout;
   layout.name = "panels" + std::to_string(panel_columns(product)) + " " +
-                std::string(ir::name_of(product.right));
-  if (product.scaled()) layout.name += " alone";  // a step is one of them
+                (weight.in_4_bits ? "i4" : std::string(ir::name_of(product.right)));
+  if (product.scaled() && !weight.in_4_bits) layout.name += " alone";  // a step is one of them
   layout.fields = {weight.depth,        weight.columns,       weight.base,
                    weight.depth_stride, weight.column_stride, weight.packed_steps};
   for (std::size_t i = 0; i < weight.batch.size(); ++i) {
@@ -410,18 +437,11 @@ ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& produc
   return layout;
 }
 
-ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
-                       const ir::Tensor& weight, const ir::Backend::Allocate& allocate) {
-  internal_check(
-      layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
-      "a packed layout made by packed_layout");
-  const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
-  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4],
-                     steps = layout.fields[5];
-  const std::int64_t panel = panel_columns(product), pair = product.depths();
-  const std::int64_t panels = (columns + panel - 1) / panel;
+namespace {
+
+// The weights of a batch point after the other: where their elements begin.
+std::vector<std::int64_t> bases_of(const ir::PackedLayout& layout) {
   std::vector<std::int64_t> bases{layout.fields[2]};
-  std::vector<std::int64_t> dims;
   for (std::size_t field = fixed_fields; field < layout.fields.size(); field += 2) {
     std::vector<std::int64_t> next;
     for (const std::int64_t base : bases) {
@@ -429,26 +449,79 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
         next.push_back(base + i * layout.fields[field + 1]);
     }
     bases = std::move(next);
-    dims.push_back(layout.fields[field]);
   }
-  dims.insert(dims.end(), {panels, steps, panel});
-  if (pair != 1) dims.push_back(pair);
+  return bases;
+}
 
-  const ir::DType dtype = product.right;
-  ir::Tensor packed = allocate(dtype, dims);
-  const auto pack = [&](const auto& copy) {
-    std::int64_t place = 0;
-    for (const std::int64_t base : bases) {
-      for (std::int64_t first = 0; first < columns; first += panel) {
-        const std::int64_t width = std::min(panel, columns - first);
-        for (std::int64_t k = 0; k < depth; ++k) {
-          const std::int64_t row = place + k / pair * panel * pair + k % pair;
-          for (std::int64_t c = 0; c < width; ++c)
-            copy(row + c * pair, base + k * depth_stride + (first + c) * column_stride);
-        }
-        place += steps * panel * pair;
+// copy(step, place in the step, element of the weight) for all elements; steps, of `depths` depths
+// each, are numbered column by column of panels of so many.
+void for_elements(const ir::PackedLayout& layout, std::int64_t panel, std::int64_t depths,
+                  const auto& copy) {
+  const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
+  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4],
+                     steps = layout.fields[5];
+  std::int64_t place = 0;
+  for (const std::int64_t base : bases_of(layout)) {
+    for (std::int64_t first = 0; first < columns; first += panel) {
+      const std::int64_t width = std::min(panel, columns - first);
+      for (std::int64_t k = 0; k < depth; ++k) {
+        const std::int64_t row = place + k / depths * panel;
+        for (std::int64_t c = 0; c < width; ++c)
+          copy(row + c, k % depths, base + k * depth_stride + (first + c) * column_stride);
       }
+      place += steps * panel;
     }
+  }
+}
+
+std::vector<std::int64_t> packed_dims(const ir::PackedLayout& layout, std::int64_t panel,
+                                      std::int64_t depths) {
+  std::vector<std::int64_t> dims;
+  for (std::size_t field = fixed_fields; field < layout.fields.size(); field += 2)
+    dims.push_back(layout.fields[field]);
+  dims.insert(dims.end(), {(layout.fields[1] + panel - 1) / panel, layout.fields[5], panel});
+  if (depths != 1) dims.push_back(depths);
+  return dims;
+}
+
+ir::Tensor pack_4_bits(const ir::PackedLayout& layout, std::int64_t panel, const ir::Tensor& weight,
+                       const ir::Backend::Allocate& allocate) {
+  constexpr std::int64_t bytes = depths_of_4_bits / 2;
+  ir::Tensor packed = allocate(ir::DType::U8, packed_dims(layout, panel, bytes));
+  const auto from = weight.as<std::int8_t>();
+  const auto to = packed.mutable_as<std::uint8_t>();
+  std::ranges::fill(to, std::uint8_t{0});
+  for_elements(layout, panel, depths_of_4_bits,
+               [&](std::int64_t step, std::int64_t within, std::int64_t source) {
+                 const int element = from[static_cast<std::size_t>(source)];
+                 if (element < -8 || element > 7)
+                   throw Error(ErrorKind::Malformed,
+                               fmt::format("a weight that is i4 has element {} at {}; expected "
+                                           "-8 to 7",
+                                           element, source));
+                 auto& byte = to[static_cast<std::size_t>(step * bytes + within % bytes)];
+                 byte = static_cast<std::uint8_t>(byte | (element & 15) << (within / bytes * 4));
+               });
+  return packed;
+}
+
+}  // namespace
+
+ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
+                       const ir::Tensor& weight, const ir::Backend::Allocate& allocate,
+                       bool in_4_bits) {
+  internal_check(
+      layout.fields.size() >= fixed_fields && layout.fields.size() % 2 == fixed_fields % 2,
+      "a packed layout made by packed_layout");
+  const std::int64_t panel = panel_columns(product), depths = product.depths();
+  if (in_4_bits) return pack_4_bits(layout, panel, weight, allocate);
+  const ir::DType dtype = product.right;
+  ir::Tensor packed = allocate(dtype, packed_dims(layout, panel, depths));
+  const auto pack = [&](const auto& copy) {
+    for_elements(layout, panel, depths,
+                 [&](std::int64_t step, std::int64_t within, std::int64_t source) {
+                   copy(step * depths + within, source);
+                 });
   };
   const auto pack_from = [&]<typename From, typename To>(From, To) {
     const auto from = weight.as<From>();
@@ -465,6 +538,13 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
     pack_from(std::int8_t{}, std::int8_t{});
   } else if (weight.dtype() == ir::DType::I8 && dtype == ir::DType::I16) {
     pack_from(std::int8_t{}, std::int16_t{});
+  } else if (weight.dtype() == ir::DType::I8 && product.rounded()) {
+    const auto from = weight.as<std::int8_t>();
+    const auto to = packed.mutable_as<std::uint8_t>();
+    pack([&](std::int64_t place, std::int64_t source) {
+      to[static_cast<std::size_t>(place)] =
+          static_cast<std::uint8_t>(from[static_cast<std::size_t>(source)] + offset_of_bytes);
+    });
   } else if (ir::is_float(dtype)) {
     pack([&](std::int64_t place, std::int64_t source) {
       packed.set_real(place, weight.real_at(source));

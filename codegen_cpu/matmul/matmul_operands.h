@@ -23,10 +23,13 @@ struct RowsInPlace {
 
 // A weight as it lies in the model: element (batch, k, n) at base + batch . batch_strides + k *
 // depth_stride + n * column_stride. Packed, a batch point is columns / panel (rounded up) panels of
-// packed_steps * panel steps, step by step, filled up with zeros.
+// packed_steps * panel steps, step by step, filled up with zeros. In 4 bits, a step is eight depths
+// in 4 bytes: the lower halves of these are the first four.
+inline constexpr std::int64_t depths_of_4_bits = 8;  // of a step in 4 bits
 struct PackedWeight {
   std::int32_t buffer = 0;
   std::int64_t packed_steps = 0;
+  bool in_4_bits = false;
   std::int64_t depth = 0, columns = 0, base = 0, depth_stride = 0, column_stride = 0;
   std::vector<ir::DimLeaf> batch;  // iterations that the weight depends on
   std::vector<std::int64_t> batch_extents, batch_strides;
@@ -84,6 +87,7 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
 struct LikelyOperands {
   Product product{};
   bool left_in_place = false, left_panels = false, weight = false;
+  bool in_4_bits = false;        // the weight
   bool turned_results = false;   // that lie next to each other along rows
   std::int64_t left_stride = 0;  // bytes between rows that are read in place; 0: not known
 };
@@ -93,8 +97,10 @@ LikelyOperands likely_operands(const Target& target, const ir::Region& region,
 // The scales or zero points of a weight of so many columns, as a weight whose depth is blocks.
 PackedWeight weight_of(const BlockScales& scales, std::int64_t columns);
 ir::PackedLayout packed_layout(const PackedWeight& weight, const Product& product);
-// `weight` brought to `layout`, elements converted to the right operand's.
+// `weight` brought to `layout`, elements converted to the right operand's, or `in_4_bits`, which
+// throws Error{Malformed} where one has no room there.
 ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
-                       const ir::Tensor& weight, const ir::Backend::Allocate& allocate);
+                       const ir::Tensor& weight, const ir::Backend::Allocate& allocate,
+                       bool in_4_bits = false);
 
 }  // namespace anydim::codegen_cpu

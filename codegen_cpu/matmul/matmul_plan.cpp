@@ -51,10 +51,11 @@ std::vector<Shape> shapes_of(const Target& target, const Product& product) {
     if (target.level == Level::Avx512) return {{6, 3}, {7, 3}, {12, 2}, {4, 4}};
     return {{4, 2}, {5, 2}};
   }
-  if (product.scaled()) {
+  if (product.sums_blocks()) {
     // Sums of a block beside those of all blocks; then those that multiply what was unpacked.
     std::vector<Shape> shapes = {{3, 2}, {2, 2}};
     if (target.level == Level::Avx512) shapes = {{4, 3}, {2, 4}, {6, 2}};
+    if (product.rounded()) return shapes;
     for (Shape shape : shapes_of(target, Product::of(product.sum))) {
       shape.unpack = true;
       shapes.push_back(shape);
@@ -109,7 +110,7 @@ std::vector<Shape> all_shapes(const Target& target, const Product& product, std:
     const std::int64_t columns = vectors * lanes, group = std::max(columns, panel);
     if (group % columns != 0 || group % panel != 0) continue;
     for (const std::int64_t rows : {2, 3, 4, 5, 6, 8, 9, 10, 12, 14, 16, 20, 24}) {
-      const std::int64_t accumulators = rows * vectors * (product.scaled() ? 2 : 1);
+      const std::int64_t accumulators = rows * vectors * (product.sums_blocks() ? 2 : 1);
       if (accumulators + parts * (vectors + 1) <= registers && 3 * accumulators >= registers)
         shapes.push_back({rows, vectors});
     }
@@ -349,7 +350,9 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
         matmul_operands(inputs.target, inputs.region, form_of(inputs.form), inputs.form.symbols);
     const Product product =
         operands.of_blocks(parameter) != nullptr ? Product::of(ir::DType::F32) : operands.product;
-    return pack_weight(layout, product, weight, allocate);
+    const bool in_4_bits =
+        operands.of_blocks(parameter) == nullptr && operands.weight && operands.weight->in_4_bits;
+    return pack_weight(layout, product, weight, allocate, in_4_bits);
   }
 
   std::vector<std::size_t> overwritable(const PlanInputs& inputs) const override {

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include "codegen_cpu/kernel_builder.h"
+#include "codegen_cpu/matmul/multiply_step.h"
 #include "codegen_cpu/matmul/multiply_variants.h"
+#include "codegen_cpu/matmul/round_rows.h"
 #include "codegen_cpu/matmul/unpack_weight.h"
 #include "ir/error.h"
 
@@ -66,7 +67,8 @@ class Emitter {
     std::vector<llvm::Value*> sums(static_cast<std::size_t>(kernel_.rows * kernel_.vectors),
                                    llvm::Constant::getNullValue(vector_));
     if (kernel_.block != 0) {
-      blocks(sums);
+      if (kernel_.depths == 1) blocks(sums);
+      else rounded_blocks(sums);
     } else if (!kernel_.runs.empty()) {
       runs(sums);
     } else {
@@ -152,7 +154,7 @@ class Emitter {
     k->addIncoming(begin, before);
     std::vector<llvm::PHINode*> running;
     for (auto* sum : sums) {
-      auto* phi = builder_.CreatePHI(vector_, 2);
+      auto* phi = builder_.CreatePHI(sum->getType(), 2);
       phi->addIncoming(sum, before);
       running.push_back(phi);
     }
@@ -165,7 +167,7 @@ class Emitter {
     builder_.CreateCondBr(goes_on(next), block, after);
     builder_.SetInsertPoint(after);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      auto* phi = builder_.CreatePHI(vector_, 2);
+      auto* phi = builder_.CreatePHI(sums[i]->getType(), 2);
       phi->addIncoming(sums[i], before);
       phi->addIncoming(values[i], last);
       sums[i] = phi;
@@ -178,8 +180,7 @@ class Emitter {
       auto* first =
           builder_.CreateMul(k, builder_.getInt64(static_cast<std::uint64_t>(left_step())));
       auto* left = builder_.CreateInBoundsGEP(left_element(), left_, first);
-      auto* right =
-          builder_.CreateInBoundsGEP(right_step(), right_, builder_.CreateMul(k, right_stride_));
+      auto* right = right_at(right_, k);
       for (std::int64_t step = 0; step < steps; ++step) {
         fetch(k, step);
         multiply(left, right, step, values);
@@ -225,45 +226,119 @@ class Emitter {
     else carried(constant(0), constant(count), 1, sums, one);
   }
 
+  // Scales or zero points of block `number` for each vector of columns: `one` number or what lies
+  // at the argument.
+  std::vector<llvm::Value*> of_block(llvm::Value* number, const std::optional<double>& one,
+                                     std::size_t argument) {
+    std::vector<llvm::Value*> found;
+    for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
+      if (one) {
+        found.push_back(llvm::ConstantFP::get(vector_, *one));
+        continue;
+      }
+      const std::int64_t column = vector * kernel_.lanes;
+      auto* panel = builder_.CreateMul(constant(column / kernel_.panel), function_->getArg(8));
+      auto* within = builder_.CreateAdd(builder_.CreateMul(number, constant(kernel_.panel)),
+                                        constant(column % kernel_.panel));
+      auto* base = function_->getArg(static_cast<unsigned>(argument));
+      found.push_back(builder_.CreateAlignedLoad(
+          vector_,
+          builder_.CreateInBoundsGEP(kernel_.element, base, builder_.CreateAdd(panel, within)),
+          llvm::Align(element_bytes())));
+    }
+    return found;
+  }
+  std::vector<llvm::Value*> scales_of(llvm::Value* number) {
+    return of_block(number, kernel_.scale, 7);
+  }
+  // None where there are no zero points.
+  std::vector<llvm::Value*> zeros_of(llvm::Value* number) {
+    if (!kernel_.zeros) return {};
+    return of_block(number, kernel_.zero, function_->arg_size() - 1);
+  }
+
   // Sums of each block of the depth, then these times the block's scales.
   void blocks(std::vector<llvm::Value*>& sums) {
-    const auto constant = [&](std::int64_t number) {
-      return builder_.getInt64(static_cast<std::uint64_t>(number));
-    };
     carried(
         constant(0), depth_, kernel_.block, sums,
         [&](llvm::Value* first, std::vector<llvm::Value*>& values) {
           auto* end = builder_.CreateBinaryIntrinsic(
               llvm::Intrinsic::smin, builder_.CreateAdd(first, constant(kernel_.block)), depth_);
           std::vector<llvm::Value*> inner(values.size(), llvm::Constant::getNullValue(vector_));
-          constexpr std::int64_t together = 4;
+          const std::int64_t together = kernel_.in_4_bits ? depths_of_4_bits : 4;
           const bool whole =
-              kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0;
+              kernel_.in_4_bits ||
+              (kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0);
           auto* number = builder_.CreateUDiv(first, constant(kernel_.block));
-          std::vector<llvm::Value*> scales;
-          zeros_.clear();
-          for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
-            const std::int64_t column = vector * kernel_.lanes;
-            auto* panel =
-                builder_.CreateMul(constant(column / kernel_.panel), function_->getArg(8));
-            auto* within = builder_.CreateAdd(builder_.CreateMul(number, constant(kernel_.panel)),
-                                              constant(column % kernel_.panel));
-            auto* offset = builder_.CreateAdd(panel, within);
-            const auto of_block = [&](const std::optional<double>& number,
-                                      std::size_t argument) -> llvm::Value* {
-              if (number) return llvm::ConstantFP::get(vector_, *number);
-              auto* base = function_->getArg(static_cast<unsigned>(argument));
-              return builder_.CreateAlignedLoad(
-                  vector_, builder_.CreateInBoundsGEP(kernel_.element, base, offset),
-                  llvm::Align(element_bytes()));
-            };
-            scales.push_back(of_block(kernel_.scale, 7));
-            if (kernel_.zeros) zeros_.push_back(of_block(kernel_.zero, function_->arg_size() - 1));
-          }
+          const std::vector<llvm::Value*> scales = scales_of(number);
+          zeros_ = zeros_of(number);
           loop(first, end, whole ? together : 1, inner);
           for (std::size_t i = 0; i < values.size(); ++i)
-            values[i] = accumulate(inner[i], scales[i % scales.size()], values[i]);
+            values[i] = emit_multiply_add(builder_, kernel_, inner[i], scales[i % scales.size()],
+                                          values[i]);
         });
+  }
+
+  // Both operands are bytes with scales: a block's sum of products of integers, less the zero point
+  // times the sum of the left ones, times both scales.
+  void rounded_blocks(std::vector<llvm::Value*>& sums) {
+    const std::int64_t steps = kernel_.block / kernel_.depths;
+    const std::int64_t together = std::min<std::int64_t>(steps, 4);
+    auto* integers =
+        llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(kernel_.lanes));
+    carried(
+        constant(0), depth_, steps, sums,
+        [&](llvm::Value* first, std::vector<llvm::Value*>& values) {
+          auto* number = builder_.CreateUDiv(first, constant(steps));
+          auto* head = builder_.CreateInBoundsGEP(
+              builder_.getInt8Ty(), left_,
+              builder_.CreateMul(number, constant(kernel_.block + rounded_block_head)));
+          auto* left =
+              builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), head, rounded_block_head);
+          auto* right = right_at(right_, first);
+          std::vector<llvm::Value*> inner(values.size(), llvm::Constant::getNullValue(integers));
+          carried(constant(0), constant(steps), together, inner,
+                  [&](llvm::Value* k, std::vector<llvm::Value*>& products) {
+                    auto* a =
+                        builder_.CreateInBoundsGEP(builder_.getInt8Ty(), left,
+                                                   builder_.CreateMul(k, constant(kernel_.depths)));
+                    auto* b = right_at(right, k);
+                    for (std::int64_t step = 0; step < together; ++step)
+                      multiply(a, b, step, products);
+                  });
+          add_rounded(head, number, inner, values);
+        });
+  }
+
+  // The block's sums of integers, real, to `sums`.
+  void add_rounded(llvm::Value* head, llvm::Value* number,
+                   const std::vector<llvm::Value*>& integers, std::vector<llvm::Value*>& sums) {
+    const std::vector<llvm::Value*> scales = scales_of(number);
+    std::vector<llvm::Value*> shifts = zeros_of(number);
+    auto* offset = llvm::ConstantFP::get(
+        vector_, static_cast<double>(kernel_.in_4_bits ? offset_of_4_bits : offset_of_bytes));
+    if (shifts.empty()) shifts.assign(scales.size(), llvm::Constant::getNullValue(vector_));
+    for (std::size_t vector = 0; vector < shifts.size(); ++vector)
+      shifts[vector] = builder_.CreateFNeg(
+          builder_.CreateFMul(builder_.CreateFAdd(shifts[vector], offset), scales[vector]));
+    for (std::int64_t row = 0; row < kernel_.rows; ++row) {
+      auto* of_row = builder_.CreateInBoundsGEP(builder_.getInt8Ty(), head,
+                                                builder_.CreateMul(constant(row), left_stride_));
+      const auto number_at = [&](std::uint64_t index) {
+        auto* place = builder_.CreateConstInBoundsGEP1_64(kernel_.element, of_row, index);
+        auto* scalar =
+            builder_.CreateAlignedLoad(kernel_.element, place, llvm::Align(element_bytes()));
+        return builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);
+      };
+      auto *scale = number_at(0), *scaled_sum = number_at(1);
+      for (std::size_t vector = 0; vector < scales.size(); ++vector) {
+        const std::size_t i = static_cast<std::size_t>(row) * scales.size() + vector;
+        auto* real =
+            builder_.CreateFMul(builder_.CreateSIToFP(integers[i], vector_), scales[vector]);
+        sums[i] = emit_multiply_add(builder_, kernel_, scaled_sum, shifts[vector], sums[i]);
+        sums[i] = emit_multiply_add(builder_, kernel_, real, scale, sums[i]);
+      }
+    }
   }
 
   void fetch(llvm::Value* k, std::int64_t step) {
@@ -356,33 +431,61 @@ class Emitter {
                : builder_.getIntNTy(step_bits() / static_cast<unsigned>(kernel_.depths));
   }
   // What strides of the right operand count.
-  llvm::Type* right_step() { return kernel_.block == 0 ? kernel_.element : builder_.getInt8Ty(); }
+  llvm::Type* right_step() { return reads_bytes() ? builder_.getInt8Ty() : kernel_.element; }
+  // Whether a step of the right operand is a byte, which is made real.
+  bool reads_bytes() const {
+    return kernel_.block != 0 && kernel_.depths == 1 && !kernel_.in_4_bits;
+  }
   llvm::Type* step_type() {
     return kernel_.depths == 1 ? kernel_.element : builder_.getIntNTy(step_bits());
   }
 
-  void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step,
-                std::vector<llvm::Value*>& values) {
-    auto* steps = llvm::FixedVectorType::get(step_type(), static_cast<unsigned>(kernel_.lanes));
+  // Steps of the left operand that one of the right operand is for.
+  std::int64_t steps_of_right() const {
+    return kernel_.in_4_bits ? depths_of_4_bits / kernel_.depths : 1;
+  }
+  llvm::Value* right_at(llvm::Value* begin, llvm::Value* k) {
+    auto* step = kernel_.in_4_bits ? builder_.CreateUDiv(k, constant(steps_of_right())) : k;
+    return builder_.CreateInBoundsGEP(right_step(), begin, builder_.CreateMul(step, right_stride_));
+  }
+
+  // The right operand's vectors for step `step` of those from `right` on, which are asked for in
+  // order.
+  std::vector<llvm::Value*> columns_at(llvm::Value* right, std::int64_t step) {
+    const auto lanes = static_cast<unsigned>(kernel_.lanes);
+    const std::int64_t within = step % steps_of_right();
     std::vector<llvm::Value*> columns;
-    auto* offset =
-        builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(step)), right_stride_);
+    if (within == 0) held_.clear();
+    auto* offset = builder_.CreateMul(constant(step / steps_of_right()), right_stride_);
     for (std::int64_t vector = 0; vector < kernel_.vectors; ++vector) {
       const std::int64_t column = vector * kernel_.lanes;
-      auto* panel = builder_.CreateMul(
-          builder_.getInt64(static_cast<std::uint64_t>(column / kernel_.panel)), panel_stride_);
+      auto* panel = builder_.CreateMul(constant(column / kernel_.panel), panel_stride_);
       auto* place =
-          builder_.CreateAdd(builder_.CreateAdd(offset, panel),
-                             builder_.getInt64(static_cast<std::uint64_t>(column % kernel_.panel)));
+          builder_.CreateAdd(builder_.CreateAdd(offset, panel), constant(column % kernel_.panel));
       auto* pointer = builder_.CreateInBoundsGEP(right_step(), right, place);
-      if (kernel_.block == 0) {
-        columns.push_back(builder_.CreateAlignedLoad(steps, pointer, llvm::Align(element_bytes())));
+      const auto which = static_cast<std::size_t>(vector);
+      llvm::Value* zeros = zeros_.empty() ? nullptr : zeros_[which];
+      if (reads_bytes()) {
+        columns.push_back(emit_real_weights(builder_, pointer, lanes, zeros));
         continue;
       }
-      columns.push_back(
-          emit_real_weights(builder_, pointer, static_cast<unsigned>(kernel_.lanes),
-                            zeros_.empty() ? nullptr : zeros_[static_cast<std::size_t>(vector)]));
+      if (within == 0) {
+        auto* type = llvm::FixedVectorType::get(
+            kernel_.in_4_bits ? builder_.getInt32Ty() : step_type(), lanes);
+        held_.push_back(builder_.CreateAlignedLoad(type, pointer, llvm::Align(element_bytes())));
+      }
+      llvm::Value* held = held_[which];
+      if (!kernel_.in_4_bits) columns.push_back(held);
+      else if (kernel_.depths == 1)
+        columns.push_back(emit_real_weights_of_4_bits(builder_, held, within, zeros));
+      else columns.push_back(emit_bytes_of_4_bits(builder_, held, within == 0));
     }
+    return columns;
+  }
+
+  void multiply(llvm::Value* left, llvm::Value* right, std::int64_t step,
+                std::vector<llvm::Value*>& values) {
+    const std::vector<llvm::Value*> columns = columns_at(right, step);
     for (std::int64_t row = 0; row < kernel_.rows; ++row) {
       auto* place = builder_.CreateAdd(
           builder_.CreateMul(builder_.getInt64(static_cast<std::uint64_t>(row)), left_stride_),
@@ -393,71 +496,9 @@ class Emitter {
       auto* splat = builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.lanes), scalar);
       for (std::size_t column = 0; column < columns.size(); ++column) {
         auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + column];
-        sum = accumulate_step(splat, columns[column], sum);
+        sum = emit_multiply_step(builder_, kernel_, splat, columns[column], sum);
       }
     }
-  }
-
-  llvm::Value* accumulate_step(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
-    switch (kernel_.multiply) {
-      case Multiply::Elements: return accumulate(a, b, sum);
-      case Multiply::Pairs: {
-        auto* brains = llvm::FixedVectorType::get(builder_.getBFloatTy(),
-                                                  static_cast<unsigned>(2 * kernel_.lanes));
-        return builder_.CreateIntrinsic(
-            llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
-            {sum, builder_.CreateBitCast(a, brains), builder_.CreateBitCast(b, brains)});
-      }
-      case Multiply::WidenedPairs: {
-        // Lower element, then upper; equal expressions of a row or column are found by the
-        // optimiser.
-        const auto lower = [&](llvm::Value* pair) {
-          return builder_.CreateBitCast(builder_.CreateShl(pair, 16), vector_);
-        };
-        const auto upper = [&](llvm::Value* pair) {
-          return builder_.CreateBitCast(builder_.CreateAnd(pair, 0xffff0000U), vector_);
-        };
-        return accumulate(upper(a), upper(b), accumulate(lower(a), lower(b), sum));
-      }
-      case Multiply::IntegerPairs: {
-        auto* shorts = llvm::FixedVectorType::get(builder_.getInt16Ty(),
-                                                  static_cast<unsigned>(2 * kernel_.lanes));
-        const llvm::Intrinsic::ID products =
-            by_vector_bytes(llvm::Intrinsic::x86_sse2_pmadd_wd, llvm::Intrinsic::x86_avx2_pmadd_wd,
-                            llvm::Intrinsic::x86_avx512_pmaddw_d_512);
-        return builder_.CreateAdd(
-            sum, builder_.CreateIntrinsic(
-                     products, {},
-                     {builder_.CreateBitCast(a, shorts), builder_.CreateBitCast(b, shorts)}));
-      }
-      case Multiply::Bytes:
-      case Multiply::BytesExchanged: {
-        const llvm::Intrinsic::ID dots = by_vector_bytes(llvm::Intrinsic::x86_avx512_vpdpbusd_128,
-                                                         llvm::Intrinsic::x86_avx512_vpdpbusd_256,
-                                                         llvm::Intrinsic::x86_avx512_vpdpbusd_512);
-        if (kernel_.multiply == Multiply::BytesExchanged) std::swap(a, b);
-        return builder_.CreateIntrinsic(dots, {}, {sum, a, b});
-      }
-    }
-    internal_error("steps are multiplied in one of six ways");
-  }
-
-  llvm::Intrinsic::ID by_vector_bytes(llvm::Intrinsic::ID sixteen, llvm::Intrinsic::ID thirty_two,
-                                      llvm::Intrinsic::ID sixty_four) const {
-    switch (lane_bytes()) {
-      case 16: return sixteen;
-      case 32: return thirty_two;
-      case 64: return sixty_four;
-    }
-    internal_error("a vector register has 16, 32 or 64 bytes");
-  }
-
-  llvm::Value* accumulate(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
-    if (!kernel_.element->isFloatingPointTy())
-      return builder_.CreateAdd(builder_.CreateMul(a, b), sum);
-    if (kernel_.fused_multiply_add)
-      return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {a, b, sum});
-    return builder_.CreateFAdd(builder_.CreateFMul(a, b), sum);
   }
 
   const MicroKernel& kernel_;
@@ -468,18 +509,11 @@ class Emitter {
   llvm::Value *left_, *right_, *left_stride_, *panel_stride_, *right_stride_, *depth_;
   llvm::Value* first_ = nullptr;     // step of the run; null: 0
   std::vector<llvm::Value*> zeros_;  // of the block, for each vector of the right operand
+  std::vector<llvm::Value*> held_;   // its step that columns_at() read last
   // Where the loop being emitted fetches lines behind from, counted from step 0 on.
   llvm::Value* behind_ = nullptr;
   bool fetches_beside_ = false;
 };
-
-Multiply multiply_of(const Target& target, const Product& product) {
-  if (product.depths() == 1) return Multiply::Elements;
-  if (product.right == ir::DType::BF16)
-    return target.avx512_bf16 ? Multiply::Pairs : Multiply::WidenedPairs;
-  if (product.right == ir::DType::U8) return Multiply::BytesExchanged;
-  return product.right == ir::DType::I8 ? Multiply::Bytes : Multiply::IntegerPairs;
-}
 
 }  // namespace
 

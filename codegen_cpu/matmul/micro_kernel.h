@@ -68,8 +68,10 @@ struct MicroKernel {
   // is known.
   std::vector<std::int64_t> runs = {};
   bool some_runs = false;  // an argument says which, of one counter and at most 64
-  // steps of a right operand of i8 that share a scale; 0: it is of `element` and has none
+  // depths of a right operand of bytes that share a scale; 0: it is of `element` and has none
   std::int64_t block = 0;
+  // The right operand is in 4 bits (PackedWeight); its steps are then those.
+  bool in_4_bits = false;
   bool zeros = false;  // they also share a zero point
   // Of all steps, in place of what arguments have.
   std::optional<double> scale = {}, zero = {};

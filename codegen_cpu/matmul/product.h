@@ -22,12 +22,19 @@ struct Product {
   // Whether elements of the right operand are made real as they are multiplied: i8 beside f32, a
   // step of one depth, the scales apart.
   bool scaled() const { return left == ir::DType::F32 && right == ir::DType::I8; }
+  // Whether blocks of both operands are bytes with scales (MatmulForm::left_block): i8 by u8, which
+  // are the weight's i8 and an offset, to sums of f32.
+  bool rounded() const {
+    return left == ir::DType::I8 && right == ir::DType::U8 && sum == ir::DType::F32;
+  }
+  // Whether sums are of blocks first, which have scales.
+  bool sums_blocks() const { return scaled() || rounded(); }
   std::int64_t step_bytes() const {
     return depths() * static_cast<std::int64_t>(ir::size_of(right));
   }  // of a column
   // On tile registers.
   bool in_tiles(const Target& target) const {
-    return target.amx && depths() != 1 && right != ir::DType::I16;
+    return target.amx && depths() != 1 && right != ir::DType::I16 && !rounded();
   }
   bool operator==(const Product&) const = default;
 };
@@ -55,6 +62,10 @@ std::int64_t panel_columns(const Product& product);
 // The dtype that products are computed in: f16 and bf16 widen to f32, which is what their registers
 // hold.
 ir::DType compute_dtype(ir::DType accumulate);
+// The product of a left operand that is rounded to bytes with a weight of i8 and scales.
+inline constexpr Product rounded_product{ir::DType::I8, ir::DType::U8, ir::DType::F32};
+// What is added to a weight of bytes in rounded_product, and to one of 4 bits.
+inline constexpr std::int64_t offset_of_bytes = 128, offset_of_4_bits = 8;
 // The program with a conversion to `dtype` at its end, where it needs one.
 ir::ScalarProgram with_dtype(const ir::ScalarProgram& program, ir::DType dtype);
 // The program without a rounding of its numbers to 16 bits at its end, where it has one.

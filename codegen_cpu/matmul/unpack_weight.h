@@ -21,5 +21,11 @@ void emit_unpack_panels(KernelBuilder& kernel, Scope& scope, const UnpackPanels&
 // are some (f32, else null). At here().
 llvm::Value* emit_real_weights(llvm::IRBuilder<>& builder, llvm::Value* place, unsigned lanes,
                                llvm::Value* zeros);
+// The same of depth `depth` of a step in 4 bits (PackedWeight), `step` of i32.
+llvm::Value* emit_real_weights_of_4_bits(llvm::IRBuilder<>& builder, llvm::Value* step,
+                                         std::int64_t depth, llvm::Value* zeros);
+// The integers and offset_of_4_bits of the first four depths of such a step, or of the other four,
+// as bytes.
+llvm::Value* emit_bytes_of_4_bits(llvm::IRBuilder<>& builder, llvm::Value* step, bool first);
 
 }  // namespace anydim::codegen_cpu

@@ -61,38 +61,21 @@ ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Int
   return node.emit(Op::reshape, {value}, {{"shape", dims}});
 }
 
-// Numbers of `bits` bits less their zero points, as i8 [rows, blocks * block], where the model
-// holds both and they fit; input 3 are the zero points.
-std::optional<ir::Tensor> centred_numbers(Node& node, std::int64_t rows, std::int64_t blocks,
-                                          std::int64_t block, std::int64_t bits) {
-  const auto packed = node.constant_operand(1);
-  std::optional<ir::Tensor> zeros;
-  if (node.has_operand(3)) {
-    if (bits == 8 || node.dtype(node.operand(3)) != DType::U8) return std::nullopt;
-    zeros = node.constant_operand(3);
-    if (!zeros) return std::nullopt;
-  }
-  const std::int64_t row_bytes = blocks * block * bits / 8, zero_bytes = (blocks * bits + 7) / 8;
-  if (!packed || packed->elements() != rows * row_bytes ||
-      (zeros && zeros->elements() != rows * zero_bytes))
-    return std::nullopt;
-  const std::int64_t each = 8 / bits, mask = (std::int64_t{1} << bits) - 1;
-  const auto number = [&](const ir::Tensor& tensor, std::int64_t first_byte, std::int64_t i) {
-    return (tensor.as<std::uint8_t>()[static_cast<std::size_t>(first_byte + i / each)] >>
-            (i % each * bits)) &
-           mask;
-  };
-  ir::Tensor result(DType::I8, {rows, blocks * block});
+// Numbers of fewer than 8 bits [rows, width] from rows of whole bytes, the lowest bits first, less
+// half of what there are, in i8.
+ir::Tensor centred_numbers(const ir::Tensor& packed, std::int64_t rows, std::int64_t width,
+                           std::int64_t bits) {
+  const std::int64_t each = 8 / bits, mask = (std::int64_t{1} << bits) - 1,
+                     half = std::int64_t{1} << (bits - 1), row_bytes = packed.elements() / rows;
+  ir::Tensor result(DType::I8, {rows, width});
+  const auto from = packed.as<std::uint8_t>();
   const auto to = result.mutable_as<std::int8_t>();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      const std::int64_t zero =
-          zeros ? number(*zeros, row * zero_bytes, b) : std::int64_t{1} << (bits - 1);
-      for (std::int64_t i = b * block; i < (b + 1) * block; ++i)
-        to[static_cast<std::size_t>(row * blocks * block + i)] =
-            static_cast<std::int8_t>(number(*packed, row * row_bytes, i) - zero);
-    }
-  }
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t i = 0; i < width; ++i)
+      to[static_cast<std::size_t>(row * width + i)] = static_cast<std::int8_t>(
+          ((from[static_cast<std::size_t>(row * row_bytes + i / each)] >> (i % each * bits)) &
+           mask) -
+          half);
   return result;
 }
 
@@ -122,7 +105,8 @@ void import_matmul_n_bits(Node& node) {
     node.malformed(fmt::format("has N = {} and K = {}; expected 1 to {}", rows, width, most));
   const std::int64_t block = block_of(node, node.integer("block_size")),
                      blocks = (width + block - 1) / block;
-  node.integer("accuracy_level", 0);  // how a device may round on the way
+  // How coarsely the left operand may be rounded: 4 allows bytes, any other less than that.
+  const bool bytes_suffice = node.integer("accuracy_level", 0) == 4;
   if (const std::int64_t order = node.integer("weight_prepacked", 0); order != 0) {
     node.unsupported(
         fmt::format("has weight_prepacked = {}: weights in the order of one device", order));
@@ -137,34 +121,39 @@ void import_matmul_n_bits(Node& node) {
   }
   const DType dtype = node.dtype();
   ValueId matrix = no_value;
-  const auto numbers = centred_numbers(node, rows, blocks, block, bits);
-  const bool whole_bytes = bits == 8 && node.has_operand(3) && node.constant_operand(1) &&
-                           node.constant_operand(3) && node.dtype(node.operand(3)) == DType::U8;
-  if (const auto scales = node.constant_operand(2); scales && (numbers || whole_bytes)) {
+  const std::int64_t zero_bytes = (blocks * bits + 7) / 8;
+  const auto packed = node.constant_operand(1), scales = node.constant_operand(2);
+  std::optional<ir::Tensor> zeros;
+  if (node.has_operand(3) && node.dtype(node.operand(3)) == DType::U8)
+    zeros = node.constant_operand(3);
+  if (packed && scales && zeros.has_value() == node.has_operand(3)) {
     // Bytes as they are read by the product, which is of f32, and a scale for each block of a row.
     const auto along_rows = [&](ValueId of_blocks) {
       const ValueId each =
           node.emit(Op::broadcast_to, {of_blocks}, {{"shape", Ints{rows, blocks, block}}});
       return node.emit(Op::reshape, {each}, {{"shape", Ints{rows, blocks * block}}});
     };
-    shaped(node, 2, "scales", {rows, blocks});  // refuses another number of them
+    // They refuse another number of elements.
+    shaped(node, 1, "B", {rows, blocks, block * bits / 8});
+    shaped(node, 2, "scales", {rows, blocks});
     ir::Tensor real(DType::F32, {rows, blocks, 1});
     for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
     const ValueId each = along_rows(node.constant(std::move(real)));
-    const ValueId integers =
-        numbers ? node.constant(*numbers)
-                : centred(node, shaped(node, 1, "B", {rows, blocks * block}),
-                          along_rows(shaped(node, 3, "zero_points", {rows, blocks, 1})));
+    ValueId integers = node.constant(centred_numbers(*packed, rows, blocks * block, bits));
+    if (zeros) {
+      shaped(node, 3, "zero_points", {rows, zero_bytes});
+      const ValueId of_blocks = node.constant(centred_numbers(*zeros, rows, blocks, bits));
+      integers = centred(node, integers, along_rows(node.with_axes(of_blocks, {2})));
+    }
     matrix = node.emit(Op::mul, {node.cast(integers, DType::F32), each});
   } else {
-    const ValueId packed = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
-    const ValueId weights = node.cast(unpacked(node, packed, bits), dtype);
+    const ValueId bytes = shaped(node, 1, "B", {rows, blocks, block * bits / 8});
+    const ValueId weights = node.cast(unpacked(node, bytes, bits), dtype);
     ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
     if (node.has_operand(3)) {
       if (node.dtype(node.operand(3)) == DType::U8) {
-        const std::int64_t bytes = (blocks * bits + 7) / 8;
-        zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, bytes}), bits), 1, 0,
-                          blocks);
+        zero = node.slice(unpacked(node, shaped(node, 3, "zero_points", {rows, zero_bytes}), bits),
+                          1, 0, blocks);
       } else {
         zero = shaped(node, 3, "zero_points", {rows, blocks});
       }
@@ -177,7 +166,10 @@ void import_matmul_n_bits(Node& node) {
   }
   if (blocks * block != width) matrix = node.slice(matrix, 1, 0, width);
   const ValueId columns = node.emit(Op::transpose, {matrix}, {{"perm", Ints{1, 0}}});
-  const ValueId product = node.emit(Op::matmul, {node.cast(a, node.dtype(matrix)), columns});
+  ir::Attributes rounding;
+  if (bytes_suffice) rounding.emplace("left_block", block);
+  const ValueId product =
+      node.emit(Op::matmul, {node.cast(a, node.dtype(matrix)), columns}, std::move(rounding));
   node.output(0, with_bias(node, node.cast(product, dtype), 5));
 }
 

@@ -109,6 +109,7 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
   form.left = single_element(context, left, left_index);
   form.right = single_element(context, right, right_index);
   form.accumulate = type.dtype;
+  form.left_block = integer_attribute(matmul, "left_block");
 
   Crossing crossing = find_crossing(subgraph, product);
   if (crossing.read.size() > 1)

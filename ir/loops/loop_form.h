@@ -240,6 +240,9 @@ struct MatmulForm {
   Iteration m, n, k;
   ScalarProgram left, right;  // last step is the element; most often one Load
   DType accumulate = DType::F32;
+  // Other than 0: the left operand may be rounded to bytes, of which so many along k have one
+  // scale.
+  std::int64_t left_block = 0;
   ScalarProgram epilogue;
   std::int32_t epilogue_step = 0;  // the epilogue's value
   std::vector<Store> stores;       // of the epilogue; may be empty where row stages follow

@@ -196,8 +196,10 @@ struct Printer {
   void operator()(const MatmulForm& matmul) {
     std::vector<Iteration> points = matmul.batch;
     points.insert(points.end(), {matmul.m, matmul.n});
-    text += fmt::format("  for {} over {} in {}\n", listed(points), listed({matmul.k}),
-                        name_of(matmul.accumulate));
+    text += fmt::format(
+        "  for {} over {} in {}{}\n", listed(points), listed({matmul.k}),
+        name_of(matmul.accumulate),
+        matmul.left_block == 0 ? std::string() : fmt::format(" left_block {}", matmul.left_block));
     section("left", matmul.left);
     section("right", matmul.right);
     section("epilogue", matmul.epilogue);

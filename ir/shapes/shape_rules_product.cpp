@@ -42,6 +42,10 @@ void matmul_rule(RuleContext& context) {
   const std::vector<Dim>& right = context.dims(1);
   const std::size_t right_depth = right.size() == 1 ? 0 : right.size() - 2;
   context.require_dim(Relation::Equal, 1, right_depth, left.back());
+  if (const std::int64_t block = integer_attribute(context.binding, "left_block"); block < 0) {
+    context.malformed(
+        fmt::format("left_block is {}; expected a number of elements, or 0 for none", block));
+  }
   std::vector<Dim> dims;
   if (left.size() > 1 && right.size() > 1)
     dims = context.broadcast_dims(batch_of(left), 0, batch_of(right));

@@ -38,9 +38,9 @@ class FunctionParser {
   FunctionParser(ParseState& state, Kind kind)
       : state_(state), tokens_(state.tokens), kind_(kind) {}
 
-  // Reads from the parameter list to the closing brace; gives the positions of parameters marked
-  // `weight`.
-  Function parse(std::string name, std::vector<std::uint32_t>& weights);
+  // Reads from the parameter list to the closing brace; marks the weights of `region`, whose body
+  // it is, if any.
+  Function parse(std::string name, Region* region = nullptr);
   // A type that stands by itself, over any symbols; `?` is an extent that opens one.
   Type read_type();
 
@@ -55,7 +55,7 @@ class FunctionParser {
   };
 
   // Header and types (ir/text/parse.cpp).
-  void parameters(std::vector<std::uint32_t>& weights);
+  void parameters(Region* region);
   std::optional<DeclaredResults> result_types();
   void where();
   void body();

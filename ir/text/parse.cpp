@@ -106,9 +106,9 @@ Type FunctionParser::read_type() {
   return type();
 }
 
-Function FunctionParser::parse(std::string name, std::vector<std::uint32_t>& weights) {
+Function FunctionParser::parse(std::string name, Region* region) {
   function_.name = std::move(name);
-  parameters(weights);
+  parameters(region);
   const std::optional<DeclaredResults> declared = result_types();
   where();
   body();
@@ -117,12 +117,16 @@ Function FunctionParser::parse(std::string name, std::vector<std::uint32_t>& wei
   return std::move(function_);
 }
 
-void FunctionParser::parameters(std::vector<std::uint32_t>& weights) {
+void FunctionParser::parameters(Region* region) {
   tokens_.expect("(");
   if (tokens_.accept(")")) return;
   do {
-    if (kind_ == Kind::Region && tokens_.accept("weight")) {
-      weights.push_back(static_cast<std::uint32_t>(function_.body.parameters.size()));
+    const auto position = static_cast<std::uint32_t>(function_.body.parameters.size());
+    bool of_4_bits = false;
+    if (region != nullptr && tokens_.accept("weight")) {
+      region->weights.push_back(position);
+      of_4_bits = tokens_.accept("i4");
+      if (of_4_bits) region->weights_of_4_bits.push_back(position);
     }
     const Token name = tokens_.expect(TokenKind::ValueName, "a parameter, %name");
     function_.body.parameters.push_back(define(name, optional_type()));
@@ -470,14 +474,12 @@ Module parse(std::string_view text, const ParseOptions& options) {
   while (tokens.peek().kind != TokenKind::End) {
     if (tokens.accept("fn")) {
       const Token name = definition_name(tokens, module.functions, "function");
-      std::vector<std::uint32_t> none;
       module.functions.push_back(
-          FunctionParser(state, FunctionParser::Kind::Function).parse(name.text, none));
+          FunctionParser(state, FunctionParser::Kind::Function).parse(name.text));
     } else if (tokens.accept("region")) {
       Region region;
       region.name = definition_name(tokens, module.regions, "region").text;
-      region.body =
-          FunctionParser(state, FunctionParser::Kind::Region).parse(region.name, region.weights);
+      region.body = FunctionParser(state, FunctionParser::Kind::Region).parse(region.name, &region);
       module.regions.push_back(std::move(region));
     } else if (tokens.accept("policy")) {
       module.policies.push_back(read_policy_choice(tokens));

@@ -115,8 +115,8 @@ class ProgramParser : CodeParser {
     tokens_.expect("region");
     const Token name = tokens_.expect(TokenKind::GlobalName, "the name of a region, @name");
     kernel.region.name = name.text;
-    kernel.region.body = FunctionParser(state_, FunctionParser::Kind::Region)
-                             .parse(name.text, kernel.region.weights);
+    kernel.region.body =
+        FunctionParser(state_, FunctionParser::Kind::Region).parse(name.text, &kernel.region);
     kernel.region.keys = std::move(keys);
     seal(kernel.region);
     program_.kernels.push_back(std::move(kernel));

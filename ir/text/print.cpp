@@ -55,8 +55,8 @@ class FunctionPrinter {
     if (canonical_) numbers_.assign(function.values.size(), unnumbered);
   }
 
-  void definition(std::string_view keyword, const std::string& name,
-                  const std::vector<std::uint32_t>& weights) {
+  // `region`: whose body it is, if any.
+  void definition(std::string_view keyword, const std::string& name, const Region* region) {
     if (!canonical_) {
       out_ += keyword;
       out_ += ' ';
@@ -65,7 +65,8 @@ class FunctionPrinter {
     out_ += '(';
     for (std::size_t i = 0; i < function_.body.parameters.size(); ++i) {
       if (i > 0) out_ += ", ";
-      if (std::find(weights.begin(), weights.end(), i) != weights.end()) out_ += "weight ";
+      if (region != nullptr && region->is_weight(i))
+        out_ += region->is_weight_of_4_bits(i) ? "weight i4 " : "weight ";
       typed_value(function_.body.parameters[i]);
     }
     out_ += ')';
@@ -469,26 +470,24 @@ std::string print(const Module& module) {
   std::string out = print(module.policies);
   for (const Function& function : module.functions) {
     if (!out.empty()) out += '\n';
-    FunctionPrinter(out, &module, function, false).definition("fn", function.name, {});
+    FunctionPrinter(out, &module, function, false).definition("fn", function.name, nullptr);
   }
   for (const Region& region : module.regions) {
     if (!out.empty()) out += '\n';
-    FunctionPrinter(out, &module, region.body, false)
-        .definition("region", region.name, region.weights);
+    FunctionPrinter(out, &module, region.body, false).definition("region", region.name, &region);
   }
   return out;
 }
 
 std::string print(const Module& module, const Function& function) {
   std::string out;
-  FunctionPrinter(out, &module, function, false).definition("fn", function.name, {});
+  FunctionPrinter(out, &module, function, false).definition("fn", function.name, nullptr);
   return out;
 }
 
 std::string print(const Module& module, const Region& region) {
   std::string out;
-  FunctionPrinter(out, &module, region.body, false)
-      .definition("region", region.name, region.weights);
+  FunctionPrinter(out, &module, region.body, false).definition("region", region.name, &region);
   return out;
 }
 

@@ -243,6 +243,31 @@ void add_runtime_products(std::vector<ValueCase>& cases) {
        },
        {reals({2, 1}, {-10.9375, -73.25})},
        "com.microsoft"});
+  // Blocks that rounding to bytes leaves as they are.
+  cases.push_back(
+      {"MatMulNBits",
+       17,
+       {{reals({2, 32},
+               {127, -3, 40,   0,   5,   -77, 12,  1, -127, 2,  9,   -60, 33,  8,    -1,  100,
+                0.5, 1,  -1.5, 2,   2.5, -3,  3.5, 4, -4.5, 5,  5.5, -6,  6.5, 63.5, -7,  7.5,
+                0,   0,  0,    0,   0,   0,   0,   0, 0,    0,  0,   0,   0,   0,    0,   0,
+                -20, -9, 2,    127, 24,  -15, -4,  7, 18,   29, -10, 1,   12,  23,   -16, -5}),
+         false, "r."},
+        {integers({2, 2, 8},
+                  {11, 48,  85,  122, 159, 196, 233, 14, 51,  88,  125, 162, 199, 236, 17, 54,
+                   91, 128, 165, 202, 239, 20,  57,  94, 131, 168, 205, 242, 23,  60,  97, 134},
+                  DType::U8),
+         true},
+        {reals({2, 2}, {0.5, 0.25, 2, -0.125}), true}},
+       [](NodeBuilder& node) {
+         node.integer("K", 32)
+             .integer("N", 2)
+             .integer("bits", 4)
+             .integer("block_size", 16)
+             .integer("accuracy_level", 4);
+       },
+       {reals({2, 2}, {-910.5, -1738, -46.75, -15.375})},
+       "com.microsoft"});
   cases.push_back(
       {"GatherBlockQuantized",
        17,

@@ -19,6 +19,11 @@ fn @main(%q: Tensor[(2, n, 16), f32], %k: Tensor[(2, m, 16), f32]) -> Tensor[(2,
   %y = attention(%q, %k, %k) {zero_nan = 1}
   return %y
 })"},
+      {"MatmulOfBytesByBlocks", R"(
+fn @main(%x: Tensor[(n, 64), f32], %w: Tensor[(64, 8), f32]) -> Tensor[(n, 8), f32] {
+  %y = matmul(%x, %w) {left_block = 32}
+  return %y
+})"},
       {"Overwrite", R"(
 fn @main(%x: Tensor[(n, m + s + r), f32], %u: Tensor[(n, s), f32], %l: Tensor[(m), f32], %r: Tensor[(r), f32]) -> Tensor[(n, m + s + r), f32] {
   %y = overwrite(%x, %u, dim(m)) {axis = 1}

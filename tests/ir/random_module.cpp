@@ -330,7 +330,11 @@ Module random_module(const std::vector<std::uint8_t>& bytes) {
     region.name = i == 0 ? "first region" : "r_" + std::to_string(i);
     region.body = FunctionMaker(choices, {}, functions).make(region.name, true);
     for (std::uint32_t j = 0; j < region.body.body.parameters.size(); ++j) {
-      if (choices.flip()) region.weights.push_back(j);
+      if (!choices.flip()) continue;
+      region.weights.push_back(j);
+      const Type& type = region.body.values[region.body.body.parameters[j]].type;
+      if (type.is_tensor() && type.tensor.dtype == DType::I8 && choices.flip())
+        region.weights_of_4_bits.push_back(j);
     }
     seal(region);
     module.regions.push_back(std::move(region));

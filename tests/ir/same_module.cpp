@@ -152,7 +152,9 @@ std::string difference(const Module& left, const Module& right) {
   for (std::size_t i = 0; i < left.regions.size(); ++i) {
     const Region& one = left.regions[i];
     const Region& other = right.regions[i];
-    if (one.name != other.name || one.weights != other.weights) return "region " + one.name;
+    if (one.name != other.name || one.weights != other.weights ||
+        one.weights_of_4_bits != other.weights_of_4_bits)
+      return "region " + one.name;
     if (auto found = Comparison(one.body, other.body).run(); !found.empty())
       return "region " + one.name + ": " + found;
   }

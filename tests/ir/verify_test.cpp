@@ -267,6 +267,13 @@ TEST(Verify, Regions) {
       "Tensor[(s0, 2), f32]");
   EXPECT_EQ(message(text, [](Module& module) { module.regions[0].weights = {1}; }),
             "region @r: weight 1 is out of range: it has 1 parameter");
+  EXPECT_EQ(message(text, [](Module& module) { module.regions[0].weights_of_4_bits = {0}; }),
+            "region @r: parameter 0 is i4, but no weight");
+  EXPECT_EQ(message(text,
+                    [](Module& module) {
+                      module.regions[0].weights = module.regions[0].weights_of_4_bits = {0};
+                    }),
+            "region @r: weight 0 is i4; expected a tensor of i8, got Tensor[(s0, 2), f32]");
   EXPECT_EQ(
       message(text, [](Module& module) { module.regions[0].body.body.bindings[0].op = Op::neg; }),
       "region @r: its identity is not that of its body: seal() the region after every change");

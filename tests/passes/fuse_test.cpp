@@ -7,6 +7,7 @@
 #include "ir/error.h"
 #include "ir/reference/evaluate.h"
 #include "ir/text/parse.h"
+#include "ir/text/print.h"
 #include "tests/support/loop_form_interpreter.h"
 #include "tests/support/pass_fixture.h"
 #include "tests/support/table_backend.h"
@@ -44,6 +45,65 @@ std::vector<std::string> check(const std::string& text,
 }
 
 using KernelKinds = std::vector<std::string>;
+
+// The text of a constant of bytes, all of which are 7 but the last.
+std::string bytes_of_sevens(std::string_view dtype, std::int64_t rows, std::int64_t columns,
+                            int last) {
+  std::string elements;
+  for (std::int64_t i = 1; i < rows * columns; ++i) elements += "7, ";
+  return fmt::format("constant({} ({}, {}) [{}{}])", dtype, rows, columns, elements, last);
+}
+
+// Large weights of i8 whose elements all lie from -8 to 7 are marked, and printed and read so.
+TEST(Fuse, WeightsThatFit4BitsAreMarked) {
+  const auto marked = [](std::int64_t columns, int last) {
+    const Module module =
+        fused(parse(fmt::format(R"(
+fn @main(%x: Tensor[(n, 64), f32]) -> Tensor[(n, {}), f32] {{
+  %w = {}
+  %r = cast(%w) {{to = f32}}
+  %y = matmul(%x, %r)
+  return %y
+}})",
+                                columns, bytes_of_sevens("i8", 64, columns, last))));
+    EXPECT_EQ(module.regions.size(), 1u);
+    const Region& region = module.regions.at(0);
+    EXPECT_EQ(parse(print(module)).regions.at(0).weights_of_4_bits, region.weights_of_4_bits);
+    return !region.weights_of_4_bits.empty();
+  };
+  EXPECT_TRUE(marked(64, -8));
+  EXPECT_FALSE(marked(64, -9));
+  EXPECT_FALSE(marked(64, 8));
+  EXPECT_FALSE(marked(63, 7)) << "few elements";
+}
+
+// What lies in 4 bits only before a zero point is taken from it stays so where it is large.
+TEST(Fuse, ZeroPointsStayBesideWeightsThatFit4Bits) {
+  const auto differences = [](std::string_view dtype, std::int64_t columns, int last, int zero) {
+    const Module module = after_passes(fmt::format(R"(
+fn @main(%x: Tensor[(n, 64), f32]) {{
+  %w = {}
+  %z = {}
+  %i = cast(%w) {{to = i32}}
+  %o = cast(%z) {{to = i32}}
+  %c = sub(%i, %o)
+  %r = cast(%c) {{to = f32}}
+  %y = matmul(%x, %r)
+  return %y
+}})",
+                                                   bytes_of_sevens(dtype, 64, columns, last),
+                                                   bytes_of_sevens(dtype, 1, columns, zero)),
+                                       {"infer_types", "centre_weights"});
+    // Those that are made real, and those of what is made real from fewer bits.
+    return std::ranges::count_if(module.functions[0].body.bindings,
+                                 [](const Binding& binding) { return binding.op == Op::sub; });
+  };
+  EXPECT_EQ(differences("u8", 64, 15, 0), 2);
+  EXPECT_EQ(differences("u8", 64, 16, 0), 1) << "five bits";
+  EXPECT_EQ(differences("u8", 63, 15, 0), 1) << "few elements";
+  EXPECT_EQ(differences("u8", 64, 14, 7), 1) << "differences fit as well";
+  EXPECT_EQ(differences("i8", 64, -8, 7), 1);
+}
 
 TEST(Fuse, ElementwiseChainsAreOneMap) {
   EXPECT_EQ(
