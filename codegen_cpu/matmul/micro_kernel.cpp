@@ -271,12 +271,27 @@ class Emitter {
               (kernel_.depth && *kernel_.depth % together == 0 && kernel_.block % together == 0);
           auto* number = builder_.CreateUDiv(first, constant(kernel_.block));
           const std::vector<llvm::Value*> scales = scales_of(number);
-          zeros_ = zeros_of(number);
+          const std::vector<llvm::Value*> zeros = zeros_of(number);
+          if (sums_left()) inner.resize(inner.size() + rows(), inner.front());
+          else zeros_ = zeros;
           loop(first, end, whole ? together : 1, inner);
-          for (std::size_t i = 0; i < values.size(); ++i)
-            values[i] = emit_multiply_add(builder_, kernel_, inner[i], scales[i % scales.size()],
-                                          values[i]);
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            const std::size_t row = i / scales.size(), vector = i % scales.size();
+            if (sums_left())
+              inner[i] = emit_multiply_add(builder_, kernel_, builder_.CreateFNeg(zeros[vector]),
+                                           inner[values.size() + row], inner[i]);
+            values[i] = emit_multiply_add(builder_, kernel_, inner[i], scales[vector], values[i]);
+          }
         });
+  }
+
+  std::size_t rows() const { return static_cast<std::size_t>(kernel_.rows); }
+  // Whether a block's zero points are taken from its sums, as many times as its left operand's
+  // elements are together, and not from each element of the right one. These sums lie behind the
+  // tile's. In more than 4 bits they would round more.
+  bool sums_left() const {
+    return kernel_.in_4_bits && kernel_.depths == 1 && kernel_.zeros &&
+           kernel_.rows < kernel_.vectors;
   }
 
   // Both operands are bytes with scales: a block's sum of products of integers, less the zero point
@@ -498,6 +513,9 @@ class Emitter {
         auto*& sum = values[static_cast<std::size_t>(row * kernel_.vectors) + column];
         sum = emit_multiply_step(builder_, kernel_, splat, columns[column], sum);
       }
+      if (!sums_left()) continue;
+      auto*& sum = values[rows() * columns.size() + static_cast<std::size_t>(row)];
+      sum = builder_.CreateFAdd(sum, splat);
     }
   }
 
