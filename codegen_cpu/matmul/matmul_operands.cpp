@@ -1,8 +1,9 @@
 #include "codegen_cpu/matmul/matmul_operands.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "ir/dims/affine.h"
 #include "ir/error.h"
@@ -453,10 +454,11 @@ std::vector<std::int64_t> bases_of(const ir::PackedLayout& layout) {
   return bases;
 }
 
-// copy(step, place in the step, element of the weight) for all elements; steps, of `depths` depths
-// each, are numbered column by column of panels of so many.
-void for_elements(const ir::PackedLayout& layout, std::int64_t panel, std::int64_t depths,
-                  const auto& copy) {
+// visit(step, the weight's element at its first depth, its depths) for all steps of `depths`
+// depths, the last of which may have fewer; they are numbered column by column of panels of so
+// many.
+void for_steps(const ir::PackedLayout& layout, std::int64_t panel, std::int64_t depths,
+               const auto& visit) {
   const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
   const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4],
                      steps = layout.fields[5];
@@ -464,11 +466,10 @@ void for_elements(const ir::PackedLayout& layout, std::int64_t panel, std::int64
   for (const std::int64_t base : bases_of(layout)) {
     for (std::int64_t first = 0; first < columns; first += panel) {
       const std::int64_t width = std::min(panel, columns - first);
-      for (std::int64_t k = 0; k < depth; ++k) {
-        const std::int64_t row = place + k / depths * panel;
+      for (std::int64_t k = 0; k < depth; k += depths)
         for (std::int64_t c = 0; c < width; ++c)
-          copy(row + c, k % depths, base + k * depth_stride + (first + c) * column_stride);
-      }
+          visit(place + k / depths * panel + c,
+                base + k * depth_stride + (first + c) * column_stride, std::min(depths, depth - k));
       place += steps * panel;
     }
   }
@@ -484,25 +485,44 @@ std::vector<std::int64_t> packed_dims(const ir::PackedLayout& layout, std::int64
   return dims;
 }
 
+// Eight elements of i8, the first lowest, in 4 bits each.
+std::uint32_t in_4_bits(std::uint64_t elements) {
+  constexpr std::uint64_t low_halves = 0x0f0f0f0f;
+  return static_cast<std::uint32_t>((elements & low_halves) | (elements >> 32 & low_halves) << 4);
+}
+// Whether one of them is not from -8 to 7.
+bool is_beyond_4_bits(std::uint64_t elements) {
+  constexpr std::uint64_t signs = 0x8080808080808080, eights = 0x0808080808080808,
+                          high_halves = 0xf0f0f0f0f0f0f0f0;
+  const std::uint64_t raised = ((elements & ~signs) + eights) ^ (elements & signs);
+  return (raised & high_halves) != 0;
+}
+
 ir::Tensor pack_4_bits(const ir::PackedLayout& layout, std::int64_t panel, const ir::Tensor& weight,
                        const ir::Backend::Allocate& allocate) {
   constexpr std::int64_t bytes = depths_of_4_bits / 2;
   ir::Tensor packed = allocate(ir::DType::U8, packed_dims(layout, panel, bytes));
   const auto from = weight.as<std::int8_t>();
-  const auto to = packed.mutable_as<std::uint8_t>();
-  std::ranges::fill(to, std::uint8_t{0});
-  for_elements(layout, panel, depths_of_4_bits,
-               [&](std::int64_t step, std::int64_t within, std::int64_t source) {
-                 const int element = from[static_cast<std::size_t>(source)];
-                 if (element < -8 || element > 7)
-                   throw Error(ErrorKind::Malformed,
-                               fmt::format("a weight that is i4 has element {} at {}; expected "
-                                           "-8 to 7",
-                                           element, source));
-                 auto& byte = to[static_cast<std::size_t>(step * bytes + within % bytes)];
-                 byte = static_cast<std::uint8_t>(byte | (element & 15) << (within / bytes * 4));
-               });
-  return packed;
+  const auto to = packed.mutable_bytes();
+  const std::int64_t stride = layout.fields[3];
+  bool beyond = false;
+  for_steps(layout, panel, depths_of_4_bits,
+            [&](std::int64_t step, std::int64_t source, std::int64_t count) {
+              std::uint64_t elements = 0;
+              for (std::int64_t i = 0; i < count; ++i) {
+                const auto element =
+                    static_cast<std::uint8_t>(from[static_cast<std::size_t>(source + i * stride)]);
+                elements |= std::uint64_t{element} << (8 * i);
+              }
+              beyond |= is_beyond_4_bits(elements);
+              const std::uint32_t word = in_4_bits(elements);
+              std::memcpy(to.data() + step * bytes, &word, sizeof(word));
+            });
+  if (!beyond) return packed;
+  const auto found = std::ranges::find_if(from, [](int x) { return x < -8 || x > 7; });
+  throw Error(ErrorKind::Malformed,
+              fmt::format("a weight that is i4 has element {} at {}; expected -8 to 7",
+                          static_cast<int>(*found), found - from.begin()));
 }
 
 }  // namespace
@@ -517,11 +537,13 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
   if (in_4_bits) return pack_4_bits(layout, panel, weight, allocate);
   const ir::DType dtype = product.right;
   ir::Tensor packed = allocate(dtype, packed_dims(layout, panel, depths));
+  const std::int64_t depth_stride = layout.fields[3];
   const auto pack = [&](const auto& copy) {
-    for_elements(layout, panel, depths,
-                 [&](std::int64_t step, std::int64_t within, std::int64_t source) {
-                   copy(step * depths + within, source);
-                 });
+    for_steps(layout, panel, depths,
+              [&](std::int64_t step, std::int64_t source, std::int64_t elements) {
+                for (std::int64_t i = 0; i < elements; ++i)
+                  copy(step * depths + i, source + i * depth_stride);
+              });
   };
   const auto pack_from = [&]<typename From, typename To>(From, To) {
     const auto from = weight.as<From>();

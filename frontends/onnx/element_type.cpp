@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "frontends/onnx/packed_numbers.h"
 #include "ir/error.h"
 #include "ir/tensor.h"
 
@@ -66,8 +67,7 @@ constexpr std::array<ElementType, 29> element_types = {{
 
 template <typename Held>
 void unpack_as(const NarrowType& type, std::span<const std::byte> packed, std::span<std::byte> to) {
-  const auto each = static_cast<std::size_t>(type.in_a_byte());
-  const unsigned mask = (1U << type.bits) - 1, sign = 1U << (type.bits - 1);
+  const unsigned sign = 1U << (type.bits - 1);
   const auto number = [&](unsigned bits) {
     if (type.real) {
       const float value = type.real->number(static_cast<std::uint8_t>(bits));
@@ -78,13 +78,7 @@ void unpack_as(const NarrowType& type, std::span<const std::byte> packed, std::s
     const bool below = type.held == DType::I8 && (bits & sign) != 0;
     return static_cast<Held>(static_cast<int>(bits) - (below ? 1 << type.bits : 0));
   };
-  std::array<Held, 256> numbers{};
-  for (unsigned bits = 0; bits <= mask; ++bits) numbers[bits] = number(bits);
-  for (std::size_t i = 0; i * sizeof(Held) < to.size(); ++i) {
-    const auto place = static_cast<int>(i % each) * type.bits;
-    const unsigned byte = std::to_integer<unsigned>(packed[i / each]);
-    std::memcpy(to.data() + i * sizeof(Held), &numbers[(byte >> place) & mask], sizeof(Held));
-  }
+  unpack_numbers<Held>(packed, type.bits, to, number);
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <memory>
+#include <utility>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/packed_numbers.h"
 #include "frontends/onnx/quantisation.h"
 
 namespace anydim::frontends {
@@ -61,22 +64,36 @@ ValueId shaped(Node& node, std::size_t operand, std::string_view name, const Int
   return node.emit(Op::reshape, {value}, {{"shape", dims}});
 }
 
-// Numbers of fewer than 8 bits [rows, width] from rows of whole bytes, the lowest bits first, less
-// half of what there are, in i8.
+// Numbers of 8 or fewer bits [rows, width] from rows of whole bytes, the lowest bits first, less
+// half of what there are, in i8. They are made when they are read, and go with who reads them.
+class CentredNumbers : public ir::TensorSource {
+ public:
+  CentredNumbers(ir::Tensor packed, std::int64_t rows, std::int64_t bits)
+      : packed_(std::move(packed)), rows_(rows), bits_(static_cast<int>(bits)) {}
+
+  void read(std::span<std::byte> to) const override {
+    const ir::Tensor opened = packed_.opened();
+    const auto rows = static_cast<std::size_t>(rows_);
+    const std::size_t bytes = opened.bytes().size() / rows, elements = to.size() / rows;
+    const int half = 1 << (bits_ - 1);
+    for (std::size_t row = 0; row < rows; ++row) {
+      unpack_numbers<std::int8_t>(
+          opened.bytes().subspan(row * bytes, bytes), bits_, to.subspan(row * elements, elements),
+          [&](unsigned number) {
+            return static_cast<std::int8_t>(static_cast<int>(number) - half);
+          });
+    }
+  }
+
+ private:
+  ir::Tensor packed_;
+  std::int64_t rows_;
+  int bits_;
+};
+
 ir::Tensor centred_numbers(const ir::Tensor& packed, std::int64_t rows, std::int64_t width,
                            std::int64_t bits) {
-  const std::int64_t each = 8 / bits, mask = (std::int64_t{1} << bits) - 1,
-                     half = std::int64_t{1} << (bits - 1), row_bytes = packed.elements() / rows;
-  ir::Tensor result(DType::I8, {rows, width});
-  const auto from = packed.as<std::uint8_t>();
-  const auto to = result.mutable_as<std::int8_t>();
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t i = 0; i < width; ++i)
-      to[static_cast<std::size_t>(row * width + i)] = static_cast<std::int8_t>(
-          ((from[static_cast<std::size_t>(row * row_bytes + i / each)] >> (i % each * bits)) &
-           mask) -
-          half);
-  return result;
+  return {DType::I8, {rows, width}, std::make_shared<CentredNumbers>(packed, rows, bits)};
 }
 
 }  // namespace
@@ -135,15 +152,18 @@ void import_matmul_n_bits(Node& node) {
     };
     // They refuse another number of elements.
     shaped(node, 1, "B", {rows, blocks, block * bits / 8});
-    shaped(node, 2, "scales", {rows, blocks});
-    ir::Tensor real(DType::F32, {rows, blocks, 1});
-    for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
-    const ValueId each = along_rows(node.constant(std::move(real)));
+    ValueId of_blocks = shaped(node, 2, "scales", {rows, blocks, 1});
+    if (scales->dtype() != DType::F32) {
+      ir::Tensor real(DType::F32, {rows, blocks, 1});
+      for (std::int64_t i = 0; i < real.elements(); ++i) real.set_real(i, scales->real_at(i));
+      of_blocks = node.constant(std::move(real));
+    }
+    const ValueId each = along_rows(of_blocks);
     ValueId integers = node.constant(centred_numbers(*packed, rows, blocks * block, bits));
     if (zeros) {
       shaped(node, 3, "zero_points", {rows, zero_bytes});
-      const ValueId of_blocks = node.constant(centred_numbers(*zeros, rows, blocks, bits));
-      integers = centred(node, integers, along_rows(node.with_axes(of_blocks, {2})));
+      const ValueId zero = node.constant(centred_numbers(*zeros, rows, blocks, bits));
+      integers = centred(node, integers, along_rows(node.with_axes(zero, {2})));
     }
     matrix = node.emit(Op::mul, {node.cast(integers, DType::F32), each});
   } else {
