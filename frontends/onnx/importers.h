@@ -292,4 +292,23 @@ void import_flattened_softmax(Node& node) {
   import_flattened_softmax(node, op);
 }
 
+// importers_ml_features.cpp: ai.onnx.ml, as the next
+void import_array_feature_extractor(Node& node);
+void import_binarizer(Node& node);
+void import_feature_vectorizer(Node& node);
+void import_imputer(Node& node);
+void import_label_encoder(Node& node);
+void import_normalizer(Node& node);
+void import_one_hot_encoder(Node& node);
+void import_scaler(Node& node);
+
+// importers_ml_linear.cpp
+void import_linear_classifier(Node& node);
+void import_linear_regressor(Node& node);
+
+// importers_ml_trees.cpp
+void import_tree_ensemble(Node& node);
+void import_tree_ensemble_classifier(Node& node);
+void import_tree_ensemble_regressor(Node& node);
+
 }  // namespace anydim::frontends

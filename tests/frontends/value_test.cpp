@@ -59,7 +59,7 @@ std::vector<ir::Tensor> run(const ValueCase& test) {
   if (!test.domain.empty()) {
     auto& import = *builder.model.add_opset_import();
     import.set_domain(test.domain);
-    import.set_version(1);
+    import.set_version(test.version);
   }
   test.attributes(node);
   ir::Module module = builder.read();
