@@ -311,4 +311,8 @@ void import_tree_ensemble(Node& node);
 void import_tree_ensemble_classifier(Node& node);
 void import_tree_ensemble_regressor(Node& node);
 
+// importers_ml_vectors.cpp
+void import_svm_classifier(Node& node);
+void import_svm_regressor(Node& node);
+
 }  // namespace anydim::frontends

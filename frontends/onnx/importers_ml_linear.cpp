@@ -68,6 +68,13 @@ std::vector<std::int64_t> class_labels(Node& node) {
   node.malformed("lacks the labels of its classes");
 }
 
+void check_table(Node& node, std::int64_t rows, std::int64_t columns) {
+  if (rows == 0 || columns <= most_table_numbers / rows) return;
+  node.unsupported(
+      fmt::format("needs a table of {} times {} weights; Anydim makes up to {} numbers", rows,
+                  columns, most_table_numbers));
+}
+
 ValueId labels_at(Node& node, const std::vector<std::int64_t>& labels, ValueId places) {
   const ValueId table =
       node.constant(ir::Tensor::of(DType::I64, {static_cast<std::int64_t>(labels.size())}, labels));

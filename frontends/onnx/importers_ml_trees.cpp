@@ -143,7 +143,7 @@ ValueId aggregated(Node& node, const TreeEnsemble& trees, Aggregate aggregate) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double none = !extreme ? 0 : aggregate == Aggregate::Least ? infinity : -infinity;
   const auto count = static_cast<std::int64_t>(trees.nodes.size());
-  tensor_bytes(node.description(), trees.dtype, {count, trees.targets});  // checks the size
+  check_table(node, count, trees.targets);
   ir::Tensor table(trees.dtype, {count, trees.targets});
   for (std::int64_t i = 0; i < table.elements(); ++i) table.set_real(i, none);
   for (const TreeWeight& each : trees.weights) {

@@ -1,6 +1,10 @@
 // What models of ai.onnx.ml share: rows of features, and scores that become probabilities.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "frontends/onnx/node.h"
 
 namespace anydim::frontends {
@@ -24,6 +28,10 @@ class PostTransform {
   Node& node_;
   std::string kind_;
 };
+
+// Numbers that one table of weights may have: a small file can ask for a large one.
+inline constexpr std::int64_t most_table_numbers = std::int64_t{1} << 28;
+void check_table(Node& node, std::int64_t rows, std::int64_t columns);
 
 // The integer labels of a classifier; strings are refused.
 std::vector<std::int64_t> class_labels(Node& node);

@@ -60,6 +60,8 @@ TreeMode mode_named(Node& node, const std::string& name) {
 
 // Fills in the depth. Every node but a leaf must be reached once, from a root.
 void walk(Node& node, TreeEnsemble& trees) {
+  if (trees.targets < 1)
+    node.malformed(fmt::format("has {} targets; expected one or more", trees.targets));
   const auto count = static_cast<std::int64_t>(trees.nodes.size());
   std::vector<bool> reached(trees.nodes.size());
   std::vector<std::pair<std::int64_t, std::int64_t>> open;  // nodes and how deep they are
@@ -178,12 +180,19 @@ TreeEnsemble read_trees(Node& node) {
   const auto weights = numbers_of_tensor(node.tensor("leaf_weights"));
   const auto targets = integers_for(node, "leaf_targetids", weights.size());
   const auto first_leaf = static_cast<std::int64_t>(count);
+  const auto place = [&](std::int64_t id, bool is_leaf) {
+    const auto most = static_cast<std::int64_t>(is_leaf ? weights.size() : count);
+    if (id < 0 || id >= most) {
+      node.malformed(
+          fmt::format("names {} {}; expected one of {}", is_leaf ? "leaf" : "tree node", id, most));
+    }
+    return is_leaf ? first_leaf + id : id;
+  };
   for (std::size_t i = 0; i < count; ++i) {
-    if (modes[i] < 0 || modes[i] > static_cast<double>(TreeMode::Member))
+    if (!(modes[i] >= 0 && modes[i] <= static_cast<double>(TreeMode::Member)))
       node.malformed(fmt::format("has a tree node of mode {}; expected 0 to 6", modes[i]));
     trees.nodes.push_back({static_cast<TreeMode>(modes[i]), features[i], thresholds[i],
-                           yes[i] + (yes_leaf[i] ? first_leaf : 0),
-                           no[i] + (no_leaf[i] ? first_leaf : 0), missing[i]});
+                           place(yes[i], yes_leaf[i]), place(no[i], no_leaf[i]), missing[i]});
   }
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::int64_t leaf = first_leaf + static_cast<std::int64_t>(i);

@@ -1,4 +1,5 @@
-// ai.onnx.ml: features, linear models and trees, with what ONNX Runtime 1.32 gives for them.
+// ai.onnx.ml: features, linear models, trees and support vectors, with what ONNX Runtime 1.32 gives
+// for them.
 #include <limits>
 
 #include "tests/frontends/value_cases.h"
@@ -256,6 +257,70 @@ void add_trees(Cases& cases) {
             {reals({3, 1}, {5, 0, 11})});
 }
 
+void add_vectors(Cases& cases) {
+  const ir::Tensor rows = reals({3, 2}, {1, -2, 0.1, 0.2, -3, 4});
+  struct Machine {
+    std::vector<std::int64_t> per_class, labels;
+    std::vector<float> vectors, coefficients, rho;
+  };
+  const auto classified = [&](const Machine& machine, const std::string& kernel,
+                              const std::string& transform, const std::vector<float>& a,
+                              const std::vector<float>& b, const std::vector<std::int64_t>& wanted,
+                              const std::vector<double>& scores) {
+    cases.add(
+        "SVMClassifier", {{rows}},
+        [=](NodeBuilder& node) {
+          node.integers("vectors_per_class", machine.per_class)
+              .integers("classlabels_ints", machine.labels)
+              .reals("support_vectors", machine.vectors)
+              .reals("coefficients", machine.coefficients)
+              .reals("rho", machine.rho)
+              .string("kernel_type", kernel)
+              .reals("kernel_params", {0.5, 1, 2})
+              .string("post_transform", transform);
+          if (!a.empty()) node.reals("prob_a", a).reals("prob_b", b);
+        },
+        {integers({3}, wanted), reals({3, static_cast<std::int64_t>(scores.size()) / 3}, scores)});
+  };
+  const Machine two{{1, 1}, {5, 6}, {1, 0, 0, 1}, {0.5, -0.7F}, {0.1F}};
+  classified(two, "LINEAR", "LOGISTIC", {}, {}, {5, 5, 6},
+             {0.119203, 0.880797, 0.4975, 0.5025, 0.985226, 0.01477402});
+  classified(two, "RBF", "NONE", {}, {}, {5, 6, 5},
+             {-0.1629511, 0.1629511, 0.07888424, -0.07888424, -0.09991367, 0.09991367});
+  classified(two, "SIGMOID", "SOFTMAX", {}, {}, {5, 6, 6},
+             {0.4474259, 0.5525741, 1.069446, -0.06944617, 1.827597, -0.8275968});
+  classified(two, "LINEAR", "NONE", {-1.5}, {0.2F}, {5, 5, 6},
+             {0.9401632, 0.05983685, 0.4538426, 0.5461574, 6.791265e-06, 0.9999933});
+  const Machine three{{1, 2, 1},
+                      {5, 6, 7},
+                      {1, 0, 0, 1, 1, 1, -1, 0.5},
+                      {0.5, -0.7F, 0.2F, 0.6F, 0.3F, 0.6F, -0.4F, 0.25},
+                      {0.1F, 0.2F, -0.3F}};
+  classified(three, "LINEAR", "NONE", {}, {}, {7, 5, 6},
+             {1.8, -0.7, -1.6, 0.07000001, 0.23, -0.3, -4, 2.3, 2.95});
+  classified(three, "LINEAR", "NONE", {-1.5, -1, -2}, {0.2F, 0.1F, 0}, {7, 5, 6},
+             {0.3015045, 0.02525766, 0.6732378, 0.3426692, 0.2783725, 0.3789584, 0.002194792,
+              0.9961908, 0.001614393});
+  const auto regressed = [&](std::int64_t supports, std::int64_t one_class,
+                             const std::vector<double>& wanted) {
+    cases.add("SVMRegressor", {{rows}},
+              [=](NodeBuilder& node) {
+                node.reals("coefficients", {0.5, -0.7F})
+                    .reals("rho", {0.1F})
+                    .integer("n_supports", supports)
+                    .integer("one_class", one_class);
+                if (supports == 0) return;
+                node.reals("support_vectors", {1, 0, 0, 1})
+                    .string("kernel_type", "POLY")
+                    .reals("kernel_params", {0.5, 1, 2});
+              },
+              {reals({3, 1}, wanted)});
+  };
+  regressed(2, 0, {1.225, -0.1957501, -6.075});
+  regressed(2, 1, {1, -1, -1});
+  regressed(0, 0, {2, 0.01000001, -4.2});
+}
+
 }  // namespace
 
 void add_classical_cases(std::vector<ValueCase>& cases) {
@@ -264,6 +329,7 @@ void add_classical_cases(std::vector<ValueCase>& cases) {
   add_labels(all);
   add_linear(all);
   add_trees(all);
+  add_vectors(all);
 }
 
 }  // namespace anydim::frontends

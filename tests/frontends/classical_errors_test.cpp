@@ -145,6 +145,22 @@ TEST(ClassicalErrors, Trees) {
                 {.modes = {"BRANCH_LEQ", "BRANCH_LT", "LEAF"}, .yes = {1, 2, 0}, .no = {1, 2, 0}}),
             node + "has a tree node, 1, that is reached twice");
   EXPECT_EQ(tree_failure({.features = {2, 0, 0}}), node + "asks for feature 2, got 2 in input 0");
+  auto wide = one_node("TreeEnsembleRegressor");
+  wide.node.strings("nodes_modes", {"LEAF"})
+      .integers("nodes_treeids", {0})
+      .integers("nodes_nodeids", {0})
+      .integers("nodes_featureids", {0})
+      .integers("nodes_truenodeids", {0})
+      .integers("nodes_falsenodeids", {0})
+      .reals("nodes_values", {0})
+      .integers("target_treeids", {0})
+      .integers("target_nodeids", {0})
+      .integers("target_ids", {0})
+      .reals("target_weights", {1})
+      .integer("n_targets", 1LL << 60);
+  EXPECT_EQ(wide.failure(),
+            "unsupported: node 'n' (TreeEnsembleRegressor) needs a table of 1 times "
+            "1152921504606846976 weights; Anydim makes up to 268435456 numbers");
   EXPECT_EQ(tree_failure({.targets = {0, 1}}), node + "has a leaf for target 1; expected one of 1");
 }
 
@@ -166,6 +182,74 @@ TEST(ClassicalErrors, TreesOfTwoClasses) {
   EXPECT_EQ(one.failure(),
             "unsupported: node 'n' (TreeEnsembleClassifier) has two base_values for two classes, "
             "which ONNX does not say how to add: leave them out or give one");
+}
+
+std::string ensemble_failure(std::int64_t yes, int mode, std::int64_t targets = 1) {
+  auto one = one_node("TreeEnsemble", 5);
+  one.node.integer("n_targets", targets)
+      .integers("tree_roots", {0})
+      .integers("nodes_featureids", {0})
+      .integers("nodes_truenodeids", {yes})
+      .integers("nodes_falsenodeids", {0})
+      .integers("nodes_trueleafs", {1})
+      .integers("nodes_falseleafs", {1})
+      .integers("leaf_targetids", {0});
+  one.node.tensor("nodes_splits", f32, {1}).add_float_data(0.5);
+  one.node.tensor("leaf_weights", f32, {1}).add_float_data(1);
+  one.node.tensor("nodes_modes", u8, {1}).add_int32_data(mode);
+  return one.failure();
+}
+
+TEST(ClassicalErrors, TreesOfLeavesApart) {
+  EXPECT_EQ(ensemble_failure(0, 0), "read");
+  const std::string node = "malformed: node 'n' (TreeEnsemble) ";
+  EXPECT_EQ(ensemble_failure(1, 0), node + "names leaf 1; expected one of 1");
+  EXPECT_EQ(ensemble_failure(0, 7), node + "has a tree node of mode 7; expected 0 to 6");
+  EXPECT_EQ(ensemble_failure(0, 6),
+            node + "has fewer sets in attribute 'membership_values' than nodes that ask for one");
+  EXPECT_EQ(ensemble_failure(0, 0, -1), node + "has -1 targets; expected one or more");
+}
+
+std::string vector_failure(const std::vector<std::int64_t>& per_class, const std::string& kernel,
+                           const std::vector<float>& parameters,
+                           const std::vector<float>& vectors = {1, 0, 0, 1}) {
+  auto one = one_node("SVMClassifier");
+  one.node.integers("classlabels_ints", {0, 1})
+      .integers("vectors_per_class", per_class)
+      .reals("support_vectors", vectors)
+      .reals("coefficients", {1, -1})
+      .reals("rho", {0})
+      .string("kernel_type", kernel)
+      .reals("kernel_params", parameters);
+  return one.failure();
+}
+
+TEST(ClassicalErrors, SupportVectors) {
+  EXPECT_EQ(vector_failure({1, 1}, "RBF", {1, 0, 0}), "read");
+  const std::string node = "malformed: node 'n' (SVMClassifier) ";
+  EXPECT_EQ(vector_failure({2}, "RBF", {1, 0, 0}),
+            node + "has 1 numbers as attribute 'vectors_per_class'; expected 2");
+  EXPECT_EQ(vector_failure({1, 2}, "RBF", {1, 0, 0}),
+            node + "has 2 numbers as attribute 'coefficients'; expected 3");
+  EXPECT_EQ(vector_failure({1, 4}, "RBF", {1, 0, 0}),
+            node +
+                "has 4 vectors of a class behind 1 others; expected one or more numbers for "
+                "each, got 4");
+  EXPECT_EQ(vector_failure({1, 1}, "COSINE", {1, 0, 0}),
+            node +
+                "takes 'LINEAR', 'POLY', 'RBF' or 'SIGMOID' as attribute 'kernel_type', got "
+                "'COSINE'");
+  EXPECT_EQ(vector_failure({1, 1}, "RBF", {1}),
+            node + "has 1 numbers as attribute 'kernel_params'; expected gamma, coef0 and degree");
+  EXPECT_EQ(vector_failure({1, 1}, "RBF", {1, 0, 0}, {1, 0, 1}),
+            node + "has 3 numbers for 2 vectors; expected as many for each");
+  EXPECT_EQ(vector_failure({1, 1}, "RBF", {1, 0, 0}, {1, 0, 1, 1, 0, 0}),
+            node + "has vectors of 3 features, got 2 in input 0");
+  auto none = one_node("SVMClassifier");
+  none.node.integers("classlabels_ints", {0, 1}).reals("coefficients", {1, -1, 1, 1});
+  EXPECT_EQ(none.failure(),
+            "unsupported: node 'n' (SVMClassifier) has no support vectors of two classes or more: "
+            "LinearClassifier is for models without");
 }
 
 }  // namespace
