@@ -43,7 +43,9 @@ void import_softsign(Node& node);
 void import_thresholded_relu(Node& node);
 void import_swish(Node& node);
 void import_swiglu(Node& node);
-void import_exact_gelu(Node& node);  // of com.microsoft, as the next three
+void import_exact_gelu(Node& node);  // of com.microsoft, as the next five
+void import_bias_add(Node& node);
+void import_bias_split_gelu(Node& node);
 void import_bias_gelu(Node& node);
 void import_fast_gelu(Node& node);
 void import_quick_gelu(Node& node);
@@ -232,6 +234,8 @@ void import_einsum(Node& node);
 // importers_normalisation.cpp
 void import_batch_normalization(Node& node);
 void import_instance_normalization(Node& node);
+void import_group_norm(Node& node);  // of com.microsoft, as the next
+void import_skip_group_norm(Node& node);
 void import_group_normalization(Node& node);
 void import_lp_normalization(Node& node);
 void import_mean_variance_normalization(Node& node);
