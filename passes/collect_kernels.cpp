@@ -123,17 +123,32 @@ class Collector {
             binding.results.size() != 1 || made_.contains(operand) || !needed_.contains(operand) ||
             block_.function().tensor_type(operand).dims != space)
           continue;
-        if (is_read_only_later(members, binding, last)) return source;
+        if (is_read_only_later({members, outputs, last}, binding)) return source;
       }
     }
     return std::nullopt;
   }
 
+  struct Kernel {
+    const Members& members;
+    const std::vector<ValueId>& outputs;
+    std::size_t last;  // where it stands
+  };
+
   // By others than the members. Views are taken in by all that read them, but for those that are
   // needed themselves.
-  bool is_read_only_later(const Members& members, const Binding& binding, std::size_t last) const {
+  bool is_read_only_later(const Kernel& kernel, const Binding& binding) const {
+    const auto is_needed = [&](ValueId id) { return needed_.contains(id); };
+    // A member that others need as well is computed at its own place, too.
+    const auto is_in_kernel = [&](std::size_t reader) {
+      return kernel.members.contains(reader) &&
+             std::ranges::none_of(block_.binding(reader).results, [&](ValueId id) {
+               return is_needed(id) &&
+                      std::ranges::find(kernel.outputs, id) == kernel.outputs.end();
+             });
+    };
     const auto is_later = [&](std::size_t reader) {
-      return members.contains(reader) || reader > last;
+      return reader > kernel.last || is_in_kernel(reader);
     };
     return std::ranges::all_of(binding.results, [&](ValueId result) {
       const auto source = static_cast<std::size_t>(block_.graph().producer(result));
@@ -142,10 +157,8 @@ class Collector {
                  [&](std::size_t user) {
                    const Binding& reader = block_.binding(user);
                    const bool taken_in = is_free(block_.function(), reader) &&
-                                         std::ranges::none_of(reader.results, [&](ValueId id) {
-                                           return needed_.contains(id);
-                                         });
-                   return taken_in ? is_read_only_later(members, reader, last) : is_later(user);
+                                         std::ranges::none_of(reader.results, is_needed);
+                   return taken_in ? is_read_only_later(kernel, reader) : is_later(user);
                  }) &&
              std::ranges::all_of(block_.graph().openers(), [&](const auto& opener) {
                return opener.first != source || is_later(opener.second);

@@ -23,10 +23,14 @@ namespace {
 // [N, G, P] as it is taken apart.
 struct Groups {
   Dims dims;  // [N, G, C / G, places...]
-  Dims whole() const {
-    Dims joined{dims[0], dims[1] * dims[2]};
-    joined.insert(joined.end(), dims.begin() + 3, dims.end());
-    return joined;
+  // Whether a tensor has the groups' channels as one dim: [N, C, places...]. Its places may be
+  // joined otherwise, as products of windows join theirs.
+  bool is_whole(const Dims& other) const {
+    const auto places = [](const Dims& all, std::size_t first) {
+      return product(std::span(all).subspan(first));
+    };
+    return other.size() > 2 && other[0] == dims[0] && other[1] == dims[1] * dims[2] &&
+           places(other, 2) == places(dims, 3);
   }
   bool operator==(const Groups&) const = default;
 };
@@ -75,7 +79,7 @@ class Splitting {
     if (info(binding.op).has(traits::reshapes)) {
       const ValueId operand = binding.operands[0];
       if (const Found* from = found(operand)) {
-        if (dims(result) == from->groups.whole())
+        if (from->groups.is_whole(dims(result)))
           wanted_.insert(from->joins.begin(), from->joins.end());
       } else if (auto groups = groups_of_join(dims(operand), dims(result))) {
         found_.emplace(result, Found{std::move(*groups), {result}});

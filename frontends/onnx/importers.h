@@ -43,7 +43,9 @@ void import_softsign(Node& node);
 void import_thresholded_relu(Node& node);
 void import_swish(Node& node);
 void import_swiglu(Node& node);
-void import_exact_gelu(Node& node);  // of com.microsoft, as the next three
+void import_exact_gelu(Node& node);  // of com.microsoft, as the next five
+void import_bias_add(Node& node);
+void import_bias_split_gelu(Node& node);
 void import_bias_gelu(Node& node);
 void import_fast_gelu(Node& node);
 void import_quick_gelu(Node& node);
@@ -232,6 +234,8 @@ void import_einsum(Node& node);
 // importers_normalisation.cpp
 void import_batch_normalization(Node& node);
 void import_instance_normalization(Node& node);
+void import_group_norm(Node& node);  // of com.microsoft, as the next
+void import_skip_group_norm(Node& node);
 void import_group_normalization(Node& node);
 void import_lp_normalization(Node& node);
 void import_mean_variance_normalization(Node& node);
@@ -291,5 +295,28 @@ template <ir::Op op>
 void import_flattened_softmax(Node& node) {
   import_flattened_softmax(node, op);
 }
+
+// importers_ml_features.cpp: ai.onnx.ml, as the next
+void import_array_feature_extractor(Node& node);
+void import_binarizer(Node& node);
+void import_feature_vectorizer(Node& node);
+void import_imputer(Node& node);
+void import_label_encoder(Node& node);
+void import_normalizer(Node& node);
+void import_one_hot_encoder(Node& node);
+void import_scaler(Node& node);
+
+// importers_ml_linear.cpp
+void import_linear_classifier(Node& node);
+void import_linear_regressor(Node& node);
+
+// importers_ml_trees.cpp
+void import_tree_ensemble(Node& node);
+void import_tree_ensemble_classifier(Node& node);
+void import_tree_ensemble_regressor(Node& node);
+
+// importers_ml_vectors.cpp
+void import_svm_classifier(Node& node);
+void import_svm_regressor(Node& node);
 
 }  // namespace anydim::frontends

@@ -144,6 +144,20 @@ void import_bias_gelu(Node& node) {
   node.output(0, node.emit(Op::gelu, {node.emit(Op::add, node.operands())}));
 }
 
+void import_bias_add(Node& node) {
+  node.check_same_dtypes();
+  const ValueId sum = node.emit(Op::add, {node.operand(0), node.operand(1)});
+  node.output(0, node.emit(Op::add, {sum, node.operand(2)}));
+}
+
+// The first half of a row, by GELU of the other one.
+void import_bias_split_gelu(Node& node) {
+  node.check_same_dtypes();
+  const ValueId sum = node.emit(Op::add, node.operands());
+  const auto halves = node.emit_many(Op::split, {sum}, {{"axis", std::int64_t{-1}}}, 2);
+  node.output(0, node.emit(Op::mul, {halves[0], node.emit(Op::gelu, {halves[1]})}));
+}
+
 void import_fast_gelu(Node& node) {
   node.check_same_dtypes();
   const ValueId x = node.has_operand(1) ? node.emit(Op::add, node.operands()) : node.operand(0);

@@ -163,7 +163,11 @@ void import_loop(Node& node) {
   std::vector<ValueId> carried;
   for (std::size_t k = 2; k < node.operand_count(); ++k) carried.push_back(node.operand(k));
   Node::Loop loop(node, trips, wanted, carried);
-  std::vector<ValueId> yielded = node.graph("body", loop.parameters());
+  // A body may declare the round and the condition as vectors of one element.
+  std::vector<ValueId> arguments = loop.parameters();
+  for (const std::size_t i : {0, 1})
+    if (node.graph_input_rank("body", i) == 1) arguments[i] = node.with_axes(arguments[i], {0});
+  std::vector<ValueId> yielded = node.graph("body", arguments);
   if (yielded.size() < carried.size() + 1) {
     node.malformed(fmt::format("has a body of {} outputs, expected at least {}", yielded.size(),
                                carried.size() + 1));

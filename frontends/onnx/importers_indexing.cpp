@@ -230,14 +230,19 @@ ValueId part(Node& node, ValueId vector, std::int64_t first, std::int64_t last) 
 
 void import_pad(Node& node) {
   const std::string mode = pad_mode(node);
-  const ValueId pads = node.index_operand(1);
+  const ValueId axes = node.opset() >= 18 ? node.optional_index_operand(3) : ir::no_value;
+  ValueId pads = node.index_operand(1);
+  const auto* const dims = node.dims(node.operand(0));
+  const auto padded = axes != ir::no_value ? node.length(axes)
+                      : dims == nullptr    ? std::nullopt
+                                           : std::optional(static_cast<std::int64_t>(dims->size()));
+  if (padded) pads = node.of_length(pads, 2 * *padded);
   const auto length = node.length(pads);
   if (!length) node.unsupported("has an input 1 (pads) of unknown length");
   if (*length % 2 != 0)
     node.malformed(fmt::format("takes an even number of pads as input 1, got {}", *length));
   const ValueId value =
       node.has_operand(2) ? single(node, node.operand(2)) : node.scalar(node.dtype(), 0);
-  const ValueId axes = node.opset() >= 18 ? node.optional_index_operand(3) : ir::no_value;
   node.output(0, node.emit(Op::dyn_pad,
                            {node.operand(0), value, part(node, pads, 0, *length / 2),
                             part(node, pads, *length / 2, *length), axes},

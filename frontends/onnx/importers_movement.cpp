@@ -61,9 +61,15 @@ void import_reshape(Node& node) {
 }
 
 void import_slice(Node& node) {
-  node.output(0, node.emit(Op::dyn_strided_slice,
-                           {node.operand(0), node.index_operand(1), node.index_operand(2),
-                            node.optional_index_operand(3), node.optional_index_operand(4)}));
+  std::vector<ValueId> operands{node.operand(0), node.index_operand(1), node.index_operand(2),
+                                node.optional_index_operand(3), node.optional_index_operand(4)};
+  // How many axes are sliced one of the vectors may tell where others do not.
+  std::optional<std::int64_t> count;
+  for (std::size_t i = 1; i < operands.size() && !count; ++i)
+    if (operands[i] != ir::no_value) count = node.length(operands[i]);
+  for (std::size_t i = 1; count && i < operands.size(); ++i)
+    if (operands[i] != ir::no_value) operands[i] = node.of_length(operands[i], *count);
+  node.output(0, node.emit(Op::dyn_strided_slice, std::move(operands)));
 }
 
 void import_slice_attributes(Node& node) {

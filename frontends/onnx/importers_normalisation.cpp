@@ -98,7 +98,30 @@ void import_instance_normalization(Node& node) {
                                   along_channels(node, node.operand(2), rank)));
 }
 
+namespace {
+
+void check_groups(Node& node, std::string_view name, std::int64_t groups,
+                  std::optional<std::int64_t> channels) {
+  if (groups < 1) node.malformed(fmt::format("has {} = {}; expected at least 1", name, groups));
+  if (channels && *channels % groups != 0) {
+    node.malformed(fmt::format("has {} = {}, which does not divide the {} channels of input 0",
+                               name, groups, *channels));
+  }
+}
+
 // Channels in groups: x as [N, groups, everything else of a group].
+ValueId normalised_groups(Node& node, ValueId x, std::int64_t groups, double epsilon) {
+  const ValueId grouped =
+      node.reshaped(x, {node.dim_of(x, 0), node.index_vector({groups}), node.index_vector({-1})});
+  return normalised_over(node, grouped, {2}, epsilon);
+}
+
+ValueId with_dims_of(Node& node, ValueId value, ValueId x) {
+  return node.emit(Op::dyn_reshape, {value, node.emit(Op::shape_of, {x})});
+}
+
+}  // namespace
+
 void import_group_normalization(Node& node) {
   node.check_same_dtypes();
   const double epsilon = node.real("epsilon", 1e-5);
@@ -106,20 +129,12 @@ void import_group_normalization(Node& node) {
   if (node.opset() >= 21) node.integer("stash_type", 1);
   const ValueId x = node.operand(0);
   const std::size_t rank = node.rank(x);
-  if (groups < 1) node.malformed(fmt::format("has num_groups = {}; expected at least 1", groups));
   const auto own = node.extent(x, 1);
-  const auto channels = own || node.opset() < 21 ? own : node.extent(node.operand(1), 0);
-  if (channels && *channels % groups != 0) {
-    node.malformed(
-        fmt::format("has num_groups = {}, which does not divide the {} channels of "
-                    "input 0",
-                    groups, *channels));
-  }
-  const ValueId count = node.index_vector({groups});
-  const ValueId grouped = node.reshaped(x, {node.dim_of(x, 0), count, node.index_vector({-1})});
-  const ValueId normal = normalised_over(node, grouped, {2}, epsilon);
+  check_groups(node, "num_groups", groups,
+               own || node.opset() < 21 ? own : node.extent(node.operand(1), 0));
+  const ValueId normal = normalised_groups(node, x, groups, epsilon);
   if (node.opset() >= 21) {
-    const ValueId back = node.emit(Op::dyn_reshape, {normal, node.emit(Op::shape_of, {x})});
+    const ValueId back = with_dims_of(node, normal, x);
     node.output(0, scaled_and_moved(node, back, along_channels(node, node.operand(1), rank),
                                     along_channels(node, node.operand(2), rank)));
     return;
@@ -127,7 +142,57 @@ void import_group_normalization(Node& node) {
   // Before opset 21 scale and bias are one a group.
   const ValueId moved = scaled_and_moved(node, normal, node.with_axes(node.operand(1), {1}),
                                          node.with_axes(node.operand(2), {1}));
-  node.output(0, node.emit(Op::dyn_reshape, {moved, node.emit(Op::shape_of, {x})}));
+  node.output(0, with_dims_of(node, moved, x));
+}
+
+namespace {
+
+// Of com.microsoft: images with channels last (or first), scale and bias one a channel in f32, and
+// swish behind.
+void output_group_norm(Node& node, ValueId x) {
+  const double epsilon = node.real("epsilon", 1e-5);
+  const std::int64_t groups = node.integer("groups");
+  const std::int64_t activation = node.integer("activation");
+  const bool last = node.flag("channels_last", true);
+  if (activation != 0 && activation != 1) {
+    node.malformed(
+        fmt::format("takes 0 (none) or 1 (swish) as attribute 'activation', got {}", activation));
+  }
+  constexpr std::size_t rank = 4;
+  if (node.rank(x) != rank)
+    node.malformed(fmt::format("takes images as input 0, got rank {}", node.rank(x)));
+  check_groups(node, "groups", groups, node.extent(x, last ? -1 : 1));
+  const auto turned = [&](ValueId value, std::vector<std::int64_t> order) {
+    return last ? node.emit(Op::transpose, {value}, {{"perm", std::move(order)}}) : value;
+  };
+  const ValueId image = turned(x, {0, 3, 1, 2});
+  const auto by_channel = [&](std::size_t operand) {
+    return along_channels(node, node.cast(node.operand(operand), node.dtype(x)), rank);
+  };
+  const ValueId normal = with_dims_of(node, normalised_groups(node, image, groups, epsilon), image);
+  ValueId y = scaled_and_moved(node, normal, by_channel(1), by_channel(2));
+  if (activation == 1) y = node.emit(Op::mul, {y, node.emit(Op::sigmoid, {y})});
+  node.output(0, turned(y, {0, 2, 3, 1}));
+}
+
+}  // namespace
+
+void import_group_norm(Node& node) { output_group_norm(node, node.operand(0)); }
+
+void import_skip_group_norm(Node& node) {
+  const bool last = node.flag("channels_last", true);
+  const ValueId x = node.operand(0);
+  // What is added may be one for all places: [N, C].
+  ValueId skip = node.operand(3);
+  if (node.rank(skip) == 2)
+    skip = last ? node.with_axes(skip, {1, 2}) : node.with_axes(skip, {2, 3});
+  ValueId sum = node.emit(Op::add, {x, skip});
+  if (node.has_operand(4)) {
+    const ValueId bias = node.operand(4);
+    sum = node.emit(Op::add, {sum, last ? bias : along_channels(node, bias, node.rank(x))});
+  }
+  output_group_norm(node, sum);
+  node.output(1, sum);
 }
 
 void import_lp_normalization(Node& node) {

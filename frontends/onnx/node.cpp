@@ -85,6 +85,13 @@ std::optional<std::int64_t> Node::length(ir::ValueId value) const {
   return type == nullptr || type->rank() != 1 ? std::nullopt : extent(value, -1);
 }
 
+ir::ValueId Node::of_length(ir::ValueId vector, std::int64_t length) {
+  const auto* const known = dims(vector);
+  const bool is_vector = known == nullptr || known->size() == 1;  // what is none is refused later
+  if (!is_vector || this->length(vector)) return vector;
+  return reshaped(vector, {index_vector({length})});
+}
+
 const ir::Dim* Node::dim(ir::ValueId value, std::int64_t axis) const {
   const ir::TensorType* type = builder_.type(value);
   if (type == nullptr) return nullptr;

@@ -73,6 +73,8 @@ class Node {
   std::size_t rank(ir::ValueId value) const;  // Unsupported where it isn't known yet
   // of a vector, where it is a known constant
   std::optional<std::int64_t> length(ir::ValueId value) const;
+  // A vector as it is where its length is known; else as one of `length`, which the call checks.
+  ir::ValueId of_length(ir::ValueId vector, std::int64_t length);
   // where it is a known constant; -1: the last
   std::optional<std::int64_t> extent(ir::ValueId value, std::int64_t axis) const;
   bool same_extent(ir::ValueId a, std::int64_t a_axis, ir::ValueId b,
@@ -138,6 +140,8 @@ class Node {
       std::string_view name,
       const std::vector<ir::ValueId>& arguments);  // the attribute's, into the open block
   int graph_inputs(std::string_view name);
+  // As the graph declares it; nothing where it does not, or has fewer inputs.
+  std::optional<std::size_t> graph_input_rank(std::string_view name, std::size_t index);
   int lists(ir::ValueId value) const { return builder_.lists(value); }
   // A value of the op in list form: `lists` as FunctionBuilder has it, elements of `dtype`.
   ir::ValueId emit_list(ir::Op op, std::vector<ir::ValueId> operands, int lists, ir::DType dtype,

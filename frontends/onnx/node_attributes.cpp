@@ -167,4 +167,12 @@ int Node::graph_inputs(std::string_view name) {
   return attribute->g().input_size();
 }
 
+std::optional<std::size_t> Node::graph_input_rank(std::string_view name, std::size_t index) {
+  if (static_cast<std::size_t>(graph_inputs(name)) <= index) return std::nullopt;
+  const auto* attribute = find(name, onnx::AttributeProto::GRAPH, "a graph");
+  const auto& type = attribute->g().input(static_cast<int>(index)).type().tensor_type();
+  if (!type.has_shape()) return std::nullopt;
+  return static_cast<std::size_t>(type.shape().dim_size());
+}
+
 }  // namespace anydim::frontends

@@ -126,6 +126,11 @@ void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets) {
         "save it at ORT_ENABLE_EXTENDED instead of ORT_ENABLE_ALL",
         blocked_layouts);
   }
+  if (std::ranges::find(uses, "ai.onnx.ml.ZipMap", &Use::text) != uses.end()) {
+    list +=
+        ". ZipMap makes maps of a classifier's scores: export the model with zipmap=False, which "
+        "leaves them a tensor";
+  }
   throw Error(ErrorKind::Unsupported,
               fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(),
                           uses.size() == 1 ? "" : "s", list));

@@ -81,6 +81,21 @@ TEST(DomainErrors, Attention) {
             "4, whose heads are apart");
 }
 
+TEST(DomainErrors, GroupsOfChannelsLast) {
+  const auto norm = [](std::int64_t groups, std::int64_t activation) {
+    auto one = runtime_node("GroupNorm", {{{"n", "h", "w", 6}, f32}, {{6}, f32}, {{6}, f32}});
+    one.node.integer("groups", groups).integer("activation", activation);
+    return one.failure();
+  };
+  EXPECT_EQ(norm(3, 1), "read");
+  EXPECT_EQ(norm(4, 1),
+            "malformed: node 'n' (GroupNorm) has groups = 4, which does not divide the 6 channels "
+            "of input 0");
+  EXPECT_EQ(norm(3, 2),
+            "malformed: node 'n' (GroupNorm) takes 0 (none) or 1 (swish) as attribute "
+            "'activation', got 2");
+}
+
 TEST(DomainErrors, StatesAndAngles) {
   auto rule = one_node("LinearAttention",
                        {{{"b", "t", 4}, f32}, {{"b", "t", 4}, f32}, {{"b", "t", 4}, f32}}, 27);

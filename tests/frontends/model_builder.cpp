@@ -60,6 +60,12 @@ NodeBuilder& NodeBuilder::string(const std::string& name, const std::string& val
   return *this;
 }
 
+NodeBuilder& NodeBuilder::strings(const std::string& name, const std::vector<std::string>& values) {
+  auto& attribute = add(proto, name, onnx::AttributeProto::STRINGS);
+  attribute.mutable_strings()->Assign(values.begin(), values.end());
+  return *this;
+}
+
 onnx::TensorProto& NodeBuilder::tensor(const std::string& name, int type,
                                        const std::vector<std::int64_t>& dims) {
   onnx::TensorProto& tensor = *add(proto, name, onnx::AttributeProto::TENSOR).mutable_t();

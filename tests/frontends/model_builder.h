@@ -34,6 +34,7 @@ struct NodeBuilder {
   NodeBuilder& real(const std::string& name, float value);
   NodeBuilder& reals(const std::string& name, const std::vector<float>& values);
   NodeBuilder& string(const std::string& name, const std::string& value);
+  NodeBuilder& strings(const std::string& name, const std::vector<std::string>& values);
   onnx::TensorProto& tensor(const std::string& name, int type,
                             const std::vector<std::int64_t>& dims);
 };

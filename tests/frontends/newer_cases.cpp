@@ -57,6 +57,42 @@ void add_runtime_elementwise(std::vector<ValueCase>& cases) {
        no_attributes,
        {reals({2, 3}, {-0.1003234, 0.3457312, 1.117938, -0.1542688, 0.1496766, 1.117938})},
        "com.microsoft"});
+  // What ONNX Runtime's optimiser makes of diffusion models, which its CPU kernels leave out.
+  cases.push_back({"BiasSplitGelu",
+                   17,
+                   {{reals({1, 1, 4}, {1, -2, 0.5, 3})}, {reals({4}, {0.5, 0, 1, -1})}},
+                   no_attributes,
+                   {reals({1, 1, 2}, {2.099684, -3.909})},
+                   "com.microsoft"});
+  cases.push_back({"BiasAdd",
+                   17,
+                   {{reals({1, 2, 2}, {1, 2, 3, 4})},
+                    {reals({2}, {0.5, -1})},
+                    {reals({1, 2, 2}, {1, 0, 0, 2})}},
+                   no_attributes,
+                   {reals({1, 2, 2}, {2.5, 1, 3.5, 5})},
+                   "com.microsoft"});
+  const CaseOperand image{reals({1, 1, 2, 4}, {-5, 2, -2, 5, 1, -3, 4, 0})},
+      scale{reals({4}, {1, 2, 0.5, -1})}, moved{reals({4}, {0, 1, -1, 0.5})};
+  const auto groups = [](std::int64_t activation) {
+    return [=](NodeBuilder& node) { node.integer("groups", 2).integer("activation", activation); };
+  };
+  cases.push_back({"GroupNorm",
+                   17,
+                   {image, scale, moved},
+                   groups(1),
+                   {reals({1, 1, 2, 4}, {-0.278354, 3.152027, -0.2655015, -0.2201147, 0.5402451,
+                                         -0.099191, -0.2140798, 0.8363909})},
+                   "com.microsoft"});
+  cases.push_back(
+      {"SkipGroupNorm",
+       17,
+       {image, scale, moved, {reals({1, 4}, {0.5, -0.5, 1, 0})}, {reals({4}, {1, 0, -1, 2})}},
+       groups(0),
+       {reals({1, 1, 2, 4}, {-0.991836, 2.623004, -1.726483, -0.8000219, 1.17217, -0.9836719,
+                             -0.8088203, 0.7294156}),
+        reals({1, 1, 2, 4}, {-3.5, 1.5, -2, 7, 2.5, -3.5, 4, 2})},
+       "com.microsoft"});
   cases.push_back(
       {"FastGelu",
        17,

@@ -103,10 +103,11 @@ TEST(OnnxErrors, OldFormsOfAnOperator) {
 TEST(OnnxErrors, ModelsOfOtherDomains) {
   ModelBuilder builder(1);
   builder.model.mutable_opset_import(0)->set_domain("ai.onnx.ml");
-  builder.node("Scaler", {"x"}, {"y"}).domain("ai.onnx.ml");
+  builder.node("ZipMap", {"x"}, {"y"}).domain("ai.onnx.ml");
   EXPECT_EQ(builder.failure(),
-            "unsupported: model uses 1 operator that Anydim does not support: ai.onnx.ml.Scaler (1 "
-            "node, 'Scaler #0')");
+            "unsupported: model uses 1 operator that Anydim does not support: ai.onnx.ml.ZipMap (1 "
+            "node, 'ZipMap #0'). ZipMap makes maps of a classifier's scores: export the model with "
+            "zipmap=False, which leaves them a tensor");
   ModelBuilder runtime(1);
   runtime.model.mutable_opset_import(0)->set_domain("com.microsoft");
   runtime.input("x", f32, {2}).output("y").node("QuickGelu", {"x"}, {"y"}).domain("com.microsoft");

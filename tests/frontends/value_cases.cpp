@@ -470,6 +470,7 @@ std::vector<ValueCase> value_cases() {
   add_newer_cases(cases);
   add_quantised_cases(cases);
   add_sampling_cases(cases);
+  add_classical_cases(cases);
   return cases;
 }
 

@@ -44,6 +44,7 @@ struct ValueCase {
   std::vector<ir::Tensor> wanted;
   std::string domain{};
   std::vector<std::size_t> outputs{};  // which of the node's are wanted; empty: the first ones
+  int version = 1;                     // of the domain
 };
 
 inline void no_attributes(NodeBuilder&) {}
@@ -52,6 +53,7 @@ std::vector<ValueCase> value_cases();
 void add_newer_cases(std::vector<ValueCase>& cases);        // newer_cases.cpp
 void add_runtime_attention(std::vector<ValueCase>& cases);  // runtime_attention_cases.cpp
 void add_quantised_cases(std::vector<ValueCase>& cases);    // quantised_cases.cpp
+void add_classical_cases(std::vector<ValueCase>& cases);    // classical_cases.cpp
 void add_sampling_cases(std::vector<ValueCase>& cases);     // sampling_cases.cpp
 
 }  // namespace anydim::frontends

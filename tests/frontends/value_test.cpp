@@ -59,7 +59,7 @@ std::vector<ir::Tensor> run(const ValueCase& test) {
   if (!test.domain.empty()) {
     auto& import = *builder.model.add_opset_import();
     import.set_domain(test.domain);
-    import.set_version(1);
+    import.set_version(test.version);
   }
   test.attributes(node);
   ir::Module module = builder.read();
@@ -75,6 +75,83 @@ TEST(OnnxValues, Cases) {
     ASSERT_EQ(results.size(), test.wanted.size());
     for (std::size_t i = 0; i < results.size(); ++i)
       EXPECT_EQ(difference(results[i], test.wanted[i]), "");
+  }
+}
+
+void declare(onnx::ValueInfoProto& value, const std::string& name, int type, int rank) {
+  value.set_name(name);
+  auto& tensor = *value.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(type);
+  tensor.mutable_shape();
+  for (int axis = 0; axis < rank; ++axis) tensor.mutable_shape()->add_dim()->set_dim_value(1);
+}
+
+// Rows of x in a loop whose body declares its round as a vector, as tf2onnx writes it.
+TEST(OnnxValues, LoopsMayDeclareTheirRoundAsAVector) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"n", 2}).output("y").integers("trips", {}, {2});
+  NodeBuilder loop = builder.node("Loop", {"trips", ""}, {"y"});
+  auto& attribute = *loop.proto.add_attribute();
+  attribute.set_name("body");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  auto& body = *attribute.mutable_g();
+  declare(*body.add_input(), "round", i64, 1);
+  declare(*body.add_input(), "condition", boolean, 1);
+  const auto add = [&](const std::string& op, const std::vector<std::string>& inputs,
+                       const std::string& output) {
+    auto& node = *body.add_node();
+    node.set_op_type(op);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+  };
+  add("Identity", {"condition"}, "goes_on");
+  add("Add", {"round", "one"}, "next");
+  add("Slice", {"x", "round", "next"}, "row");
+  auto& one = *body.add_initializer();
+  one.set_name("one");
+  one.set_data_type(i64);
+  one.add_dims(1);
+  one.add_int64_data(1);
+  body.add_output()->set_name("goes_on");
+  body.add_output()->set_name("row");
+  ir::Module module = builder.read();
+  ir::infer_types(module);
+  const auto results =
+      ir::evaluate(module, module.functions[0], {reals({3, 2}, {1, 2, 3, 4, 5, 6})});
+  EXPECT_EQ(difference(results[0], reals({2, 1, 2}, {1, 2, 3, 4})), "");
+}
+
+// The starts have as many elements as rows are not zero, which the axes say are one.
+TEST(OnnxValues, AxesTellHowManyStartsThereAre) {
+  const auto model = [](const std::string& op) {
+    ModelBuilder builder(18);
+    builder.input("x", f32, {"n", 3}).input("flags", f32, {"m"}).output("y");
+    builder.integers("axis", {1}, {1}).integers("end", {1}, {3}).integers("shape", {1}, {-1});
+    builder.node("NonZero", {"flags"}, {"places"});
+    builder.node("Reshape", {"places", "shape"}, {"starts"});
+    if (op == "Slice") {
+      builder.node("Slice", {"x", "starts", "end", "axis"}, {"y"});
+    } else {
+      builder.node("Pad", {"x", "starts", "", "axis"}, {"y"});
+    }
+    return builder;
+  };
+  const auto run = [&](const std::string& op, const std::vector<double>& flags) {
+    ir::Module module = model(op).read();
+    ir::infer_types(module);
+    return ir::evaluate(module, module.functions[0],
+                        {reals({2, 3}, {1, 2, 3, 4, 5, 6}),
+                         reals({static_cast<std::int64_t>(flags.size())}, flags)})[0];
+  };
+  EXPECT_EQ(difference(run("Slice", {0, 0, 1}), reals({2, 1}, {3, 6})), "");
+  EXPECT_EQ(difference(run("Pad", {1, 1}), reals({2, 4}, {1, 2, 3, 0, 4, 5, 6, 0})), "");
+  try {
+    run("Slice", {1, 1});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(describe(error),
+              "of another kind: dyn.reshape 'Slice #2' (%y.3): 2 elements of shape (2) don't fit "
+              "shape (1).");
   }
 }
 

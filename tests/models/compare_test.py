@@ -54,6 +54,18 @@ class Compare(unittest.TestCase):
         differences = {output["name"]: output["absolute"] for output in said["outputs"]}
         self.assertEqual(differences, {"h": 0, "i": 0, "b": 0})
 
+    def test_random_numbers(self):
+        """What draws is called without our seed, and differs as it may."""
+        info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy"]
+        nodes = [helper.make_node("RandomUniformLike", ["x"], ["y"])]
+        graph = helper.make_graph(nodes, "draws", info[:1], info[1:])
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, f"{folder}/m.onnx")
+            said = compare(f"{folder}/m.onnx", "--shape", "x=9", "--rounds", "1", "--tolerance", "2")
+        self.assertRegex(said.stdout, r"y: f32 \(9\); largest difference 0\.[0-9]+")
+
     def test_differences_end_with_exit_code_1(self):
         done = compare(MODELS / "tiny_bert.onnx", "--shape", "input_ids=2x7", "--rounds", "1",
                        "--precision", "bf16", "--tolerance", "1e-9", code=1)

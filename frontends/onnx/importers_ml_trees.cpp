@@ -1,0 +1,296 @@
+// Ensembles of decision trees: all trees are walked at once, one question at a time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <type_traits>
+
+#include "frontends/onnx/importers.h"
+#include "frontends/onnx/ml_scores.h"
+#include "frontends/onnx/tree_ensemble.h"
+#include "frontends/sizes.h"
+
+namespace anydim::frontends {
+
+using ir::DType;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+enum class Aggregate { Average, Sum, Least, Largest };  // numbered as TreeEnsemble does
+
+// Deep trees are walked by a loop: code for every question of theirs takes long to compile.
+constexpr std::int64_t most_unrolled = 8, each_round = 4;
+
+class Walk {
+ public:
+  Walk(Node& node, const TreeEnsemble& trees)
+      : node_(node), trees_(trees), x_(node.cast(feature_rows(node), trees.dtype)) {
+    check_features();
+    features_ = table(DType::I64, &TreeNode::feature);
+    thresholds_ = table(trees.dtype, &TreeNode::threshold);
+    yes_ = table(DType::I64, &TreeNode::yes);
+    no_ = table(DType::I64, &TreeNode::no);
+    for (const TreeNode& each : trees.nodes) {
+      if (each.mode == TreeMode::Leaf) continue;
+      modes_.insert(each.mode);
+      asks_missing_ |= each.missing_is_yes;
+    }
+    if (modes_.size() > 1) mode_ = table(DType::I64, &TreeNode::mode);
+    if (asks_missing_) missing_ = table(DType::Bool, &TreeNode::missing_is_yes);
+  }
+
+  // The leaves that rows reach: [rows, trees].
+  ValueId leaves() {
+    const ValueId roots = node_.index_vector(trees_.roots);
+    const ValueId rows = node_.dim_of(x_, 0);
+    const ValueId dims = node_.emit(
+        Op::concat, {rows, node_.index_vector({static_cast<std::int64_t>(trees_.roots.size())})},
+        {{"axis", std::int64_t{0}}});
+    ValueId at = node_.emit(Op::dyn_broadcast_to, {roots, dims});
+    // A leaf leads to itself, so questions beyond the last one do no harm.
+    if (trees_.depth <= most_unrolled) return asked(at, trees_.depth);
+    const std::int64_t rounds = (trees_.depth + each_round - 1) / each_round;
+    Node::Loop loop(node_, node_.scalar(DType::I64, static_cast<double>(rounds)), ir::no_value,
+                    {at});
+    const ValueId reached = asked(loop.carried()[0], each_round);
+    return loop.close({loop.goes_on(), reached})[0];
+  }
+
+ private:
+  template <typename T>
+  ValueId table(DType dtype, T TreeNode::* field) {
+    std::vector<std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>> values;
+    for (const TreeNode& each : trees_.nodes) {
+      values.push_back(static_cast<typename decltype(values)::value_type>(each.*field));
+    }
+    return node_.constant(
+        ir::Tensor::of(dtype, {static_cast<std::int64_t>(values.size())}, values));
+  }
+  ValueId of(ValueId table, ValueId at) {
+    return node_.emit(Op::gather, {table, at}, {{"axis", std::int64_t{0}}});
+  }
+
+  void check_features() {
+    const auto given = node_.extent(x_, 1);
+    for (const TreeNode& each : trees_.nodes) {
+      if (each.mode == TreeMode::Leaf) continue;
+      if (each.feature < 0 || (given && each.feature >= *given)) {
+        node_.malformed(fmt::format("asks for feature {}, got {} in input 0", each.feature,
+                                    given ? fmt::format("{}", *given) : "rows"));
+      }
+    }
+  }
+
+  ValueId answer(TreeMode mode, ValueId value, ValueId threshold) {
+    switch (mode) {
+      case TreeMode::LessEqual: return node_.emit(Op::less_equal, {value, threshold});
+      case TreeMode::Less: return node_.emit(Op::less, {value, threshold});
+      case TreeMode::GreaterEqual: return node_.emit(Op::greater_equal, {value, threshold});
+      case TreeMode::Greater: return node_.emit(Op::greater, {value, threshold});
+      case TreeMode::Member:
+      case TreeMode::Equal: return node_.emit(Op::equal, {value, threshold});
+      case TreeMode::NotEqual:
+      case TreeMode::Leaf: break;
+    }
+    return node_.emit(Op::logical_not, {node_.emit(Op::equal, {value, threshold})});
+  }
+
+  ValueId asked(ValueId at, std::int64_t questions) {
+    for (std::int64_t i = 0; i < questions; ++i) at = next(at);
+    return at;
+  }
+
+  ValueId next(ValueId at) {
+    const ValueId value =
+        node_.emit(Op::gather_elements, {x_, of(features_, at)}, {{"axis", std::int64_t{1}}});
+    const ValueId threshold = of(thresholds_, at);
+    ValueId goes = ir::no_value;
+    for (const TreeMode mode : modes_) {
+      const ValueId by_mode = answer(mode, value, threshold);
+      if (goes == ir::no_value) {
+        goes = by_mode;
+        continue;
+      }
+      const ValueId is_mode = node_.emit(
+          Op::equal, {of(mode_, at), node_.scalar(DType::I64, static_cast<double>(mode))});
+      goes = node_.emit(Op::where, {is_mode, by_mode, goes});
+    }
+    if (asks_missing_) {
+      const ValueId missing =
+          node_.emit(Op::logical_and, {node_.emit(Op::is_nan, {value}), of(missing_, at)});
+      goes = node_.emit(Op::logical_or, {goes, missing});
+    }
+    return node_.emit(Op::where, {goes, of(yes_, at), of(no_, at)});
+  }
+
+  Node& node_;
+  const TreeEnsemble& trees_;
+  ValueId x_;
+  ValueId features_ = ir::no_value, thresholds_ = ir::no_value, yes_ = ir::no_value,
+          no_ = ir::no_value, mode_ = ir::no_value, missing_ = ir::no_value;
+  std::set<TreeMode> modes_;
+  bool asks_missing_ = false;
+};
+
+// What trees say of each target together: [rows, targets].
+ValueId aggregated(Node& node, const TreeEnsemble& trees, Aggregate aggregate) {
+  const bool extreme = aggregate == Aggregate::Least || aggregate == Aggregate::Largest;
+  // A leaf that says nothing of a target takes no part in its extreme.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double none = !extreme ? 0 : aggregate == Aggregate::Least ? infinity : -infinity;
+  const auto count = static_cast<std::int64_t>(trees.nodes.size());
+  check_table(node, count, trees.targets);
+  ir::Tensor table(trees.dtype, {count, trees.targets});
+  for (std::int64_t i = 0; i < table.elements(); ++i) table.set_real(i, none);
+  for (const TreeWeight& each : trees.weights) {
+    const std::int64_t place = each.leaf * trees.targets + each.target;
+    const double held = table.real_at(place);
+    table.set_real(place, extreme ? each.weight : held + each.weight);
+  }
+  const ValueId said = node.emit(Op::gather, {node.constant(table), Walk(node, trees).leaves()},
+                                 {{"axis", std::int64_t{0}}});
+  const ir::Attributes over_trees{{"axes", std::vector<std::int64_t>{1}},
+                                  {"keepdims", std::int64_t{0}}};
+  switch (aggregate) {
+    case Aggregate::Sum: return node.emit(Op::reduce_sum, {said}, over_trees);
+    case Aggregate::Average: return node.emit(Op::reduce_mean, {said}, over_trees);
+    case Aggregate::Least:
+    case Aggregate::Largest: break;
+  }
+  const ValueId found = node.emit(aggregate == Aggregate::Least ? Op::reduce_min : Op::reduce_max,
+                                  {said}, over_trees);
+  const ValueId untold = node.emit(Op::equal, {found, node.scalar(trees.dtype, none)});
+  return node.emit(Op::where, {untold, node.scalar(trees.dtype, 0), found});
+}
+
+ValueId with_base(Node& node, ValueId scores, DType dtype, const std::vector<double>& base) {
+  if (base.empty()) return scores;
+  return node.emit(Op::add, {scores, node.constant(ir::Tensor::of(
+                                         dtype, {static_cast<std::int64_t>(base.size())}, base))});
+}
+
+void check_base(Node& node, const std::vector<double>& base, std::int64_t targets) {
+  if (base.empty() || static_cast<std::int64_t>(base.size()) == targets) return;
+  node.malformed(fmt::format("has {} numbers as attribute 'base_values'; expected {} or none",
+                             base.size(), targets));
+}
+
+// Two classes of which trees score both, or one against the other. Labels and scores [rows, 2].
+class TwoClasses {
+ public:
+  TwoClasses(Node& node, const TreeEnsemble& trees, const std::vector<double>& base) : node_(node) {
+    if (base.size() > 1) {
+      node.unsupported(
+          "has two base_values for two classes, which ONNX does not say how to add: leave them out "
+          "or give one");
+    }
+    for (const TreeWeight& each : trees.weights) {
+      scored_[each.target != 0 ? 1 : 0] = true;
+      positive_ &= each.weight >= 0;
+    }
+    // A single base value is the first class's.
+    std::vector<double> both = base;
+    if (!both.empty()) both.push_back(0);
+    if (!both.empty() && !scored_[0]) both[0] = 0;
+    scores_ = node.cast(with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, both),
+                        DType::F32);
+  }
+
+  // Which rows are of the second class, as 0 and 1.
+  ValueId second() {
+    const bool share = positive_ && scored_[0] != scored_[1];  // a probability, as it stands
+    const ValueId score = scored_[1] ? column(1) : column(0);
+    const ValueId is_second =
+        node_.emit(Op::greater, {score, node_.scalar(DType::F32, share ? 0.5 : 0)});
+    return node_.without_axes(node_.cast(is_second, DType::I64), {1});
+  }
+
+  ValueId transformed(const PostTransform& transform) {
+    if (scored_[1] || transform.kind() == "PROBIT") return transform.of(scores_, 2);
+    const bool logistic = transform.kind() == "LOGISTIC";
+    const ValueId score = logistic ? node_.emit(Op::sigmoid, {column(0)}) : column(0);
+    const ValueId rest = logistic || positive_
+                             ? node_.emit(Op::sub, {node_.scalar(DType::F32, 1), score})
+                             : node_.emit(Op::neg, {score});
+    return node_.emit(Op::concat, {rest, score}, {{"axis", std::int64_t{1}}});
+  }
+
+ private:
+  ValueId column(std::int64_t place) { return node_.slice(scores_, 1, place, place + 1); }
+
+  Node& node_;
+  std::array<bool, 2> scored_{};
+  bool positive_ = true;  // no weight is negative
+  ValueId scores_ = ir::no_value;
+};
+
+Aggregate aggregate_named(Node& node) {
+  constexpr std::array names{"AVERAGE", "SUM", "MIN", "MAX"};
+  const std::string name = node.string("aggregate_function", "SUM");
+  const auto* const found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    node.malformed(fmt::format(
+        "takes 'AVERAGE', 'SUM', 'MIN' or 'MAX' as attribute 'aggregate_function', got {}",
+        quoted_name(name)));
+  }
+  return static_cast<Aggregate>(found - names.begin());
+}
+
+}  // namespace
+
+void import_tree_ensemble_regressor(Node& node) {
+  const TreeEnsemble trees = read_trees_by_ids(node, "target", node.integer("n_targets", 1));
+  const auto base = numbers_of(node, "base_values");
+  check_base(node, base, trees.targets);
+  const ValueId said = aggregated(node, trees, aggregate_named(node));
+  const ValueId scores = node.cast(with_base(node, said, trees.dtype, base), DType::F32);
+  node.output(0, PostTransform(node).of(scores, trees.targets));
+}
+
+void import_tree_ensemble_classifier(Node& node) {
+  const auto labels = class_labels(node);
+  const auto classes = static_cast<std::int64_t>(labels.size());
+  if (classes < 2)
+    node.unsupported(
+        fmt::format("has {} label; expected one for each of two classes or more", classes));
+  const TreeEnsemble trees = read_trees_by_ids(node, "class", classes);
+  const auto base = numbers_of(node, "base_values");
+  const PostTransform transform(node);
+  if (classes == 2) {
+    TwoClasses two(node, trees, base);
+    node.output(0, labels_at(node, labels, two.second()));
+    node.output(1, two.transformed(transform));
+    return;
+  }
+  check_base(node, base, classes);
+  const ValueId scores = node.cast(
+      with_base(node, aggregated(node, trees, Aggregate::Sum), trees.dtype, base), DType::F32);
+  // A class that no leaf speaks of is nobody's.
+  std::vector<double> bound(labels.size(), -std::numeric_limits<double>::infinity());
+  for (const TreeWeight& each : trees.weights) bound[static_cast<std::size_t>(each.target)] = 0;
+  const bool all =
+      base.empty() && std::ranges::find_if(bound, [](double b) { return b < 0; }) != bound.end();
+  const ValueId ranked = all ? with_base(node, scores, DType::F32, bound) : scores;
+  node.output(
+      0, labels_at(node, labels, node.emit(Op::arg_max, {ranked}, {{"axis", std::int64_t{1}}})));
+  node.output(1, transform.of(scores, classes));
+}
+
+void import_tree_ensemble(Node& node) {
+  const TreeEnsemble trees = read_trees(node);
+  const std::int64_t aggregate = node.integer("aggregate_function", 1);
+  if (aggregate < 0 || aggregate > 3) {
+    node.malformed(
+        fmt::format("takes 0 to 3 as attribute 'aggregate_function', got {}", aggregate));
+  }
+  const DType dtype = node.dtype();
+  const ValueId said = aggregated(node, trees, static_cast<Aggregate>(aggregate));
+  const PostTransform transform(node, node.integer("post_transform", 0));
+  node.output(0, node.cast(transform.of(node.cast(said, DType::F32), trees.targets), dtype));
+}
+
+}  // namespace anydim::frontends

@@ -1,0 +1,42 @@
+// What models of ai.onnx.ml share: rows of features, and scores that become probabilities.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/node.h"
+
+namespace anydim::frontends {
+
+// The first operand as rows of f32; one of rank 1 is a single row.
+ir::ValueId feature_rows(Node& node);
+
+// What the attribute post_transform makes of scores [rows, columns].
+class PostTransform {
+ public:
+  explicit PostTransform(Node& node);
+  PostTransform(Node& node, std::int64_t number);  // as TreeEnsemble numbers them
+  // As ONNX Runtime has it: of a single column all but PROBIT leave the score as it is.
+  ir::ValueId of(ir::ValueId scores, std::int64_t columns) const;
+  const std::string& kind() const { return kind_; }
+
+ private:
+  ir::ValueId probit(ir::ValueId x) const;
+  ir::ValueId softmax_of_non_zero(ir::ValueId x) const;
+
+  Node& node_;
+  std::string kind_;
+};
+
+// Numbers that one table of weights may have: a small file can ask for a large one.
+inline constexpr std::int64_t most_table_numbers = std::int64_t{1} << 28;
+void check_table(Node& node, std::int64_t rows, std::int64_t columns);
+
+// The integer labels of a classifier; strings are refused.
+std::vector<std::int64_t> class_labels(Node& node);
+
+// Labels by their places: those of rows.
+ir::ValueId labels_at(Node& node, const std::vector<std::int64_t>& labels, ir::ValueId places);
+
+}  // namespace anydim::frontends
