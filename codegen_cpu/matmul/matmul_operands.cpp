@@ -454,22 +454,20 @@ std::vector<std::int64_t> bases_of(const ir::PackedLayout& layout) {
   return bases;
 }
 
-// visit(step, the weight's element at its first depth, its depths) for all steps of `depths`
-// depths, the last of which may have fewer; they are numbered column by column of panels of so
+// visit(step, place in it, element of the weight, columns) for each depth of each panel, of the
+// panel's first column; steps of `depths` depths are numbered column by column of panels of so
 // many.
-void for_steps(const ir::PackedLayout& layout, std::int64_t panel, std::int64_t depths,
-               const auto& visit) {
+void for_depths(const ir::PackedLayout& layout, std::int64_t panel, std::int64_t depths,
+                const auto& visit) {
   const std::int64_t depth = layout.fields[0], columns = layout.fields[1];
   const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4],
                      steps = layout.fields[5];
   std::int64_t place = 0;
   for (const std::int64_t base : bases_of(layout)) {
     for (std::int64_t first = 0; first < columns; first += panel) {
-      const std::int64_t width = std::min(panel, columns - first);
-      for (std::int64_t k = 0; k < depth; k += depths)
-        for (std::int64_t c = 0; c < width; ++c)
-          visit(place + k / depths * panel + c,
-                base + k * depth_stride + (first + c) * column_stride, std::min(depths, depth - k));
+      for (std::int64_t k = 0; k < depth; ++k)
+        visit(place + k / depths * panel, k % depths,
+              base + k * depth_stride + first * column_stride, std::min(panel, columns - first));
       place += steps * panel;
     }
   }
@@ -504,20 +502,24 @@ ir::Tensor pack_4_bits(const ir::PackedLayout& layout, std::int64_t panel, const
   ir::Tensor packed = allocate(ir::DType::U8, packed_dims(layout, panel, bytes));
   const auto from = weight.as<std::int8_t>();
   const auto to = packed.mutable_bytes();
-  const std::int64_t stride = layout.fields[3];
+  const std::int64_t depth_stride = layout.fields[3], column_stride = layout.fields[4];
   bool beyond = false;
-  for_steps(layout, panel, depths_of_4_bits,
-            [&](std::int64_t step, std::int64_t source, std::int64_t count) {
-              std::uint64_t elements = 0;
-              for (std::int64_t i = 0; i < count; ++i) {
-                const auto element =
-                    static_cast<std::uint8_t>(from[static_cast<std::size_t>(source + i * stride)]);
-                elements |= std::uint64_t{element} << (8 * i);
-              }
-              beyond |= is_beyond_4_bits(elements);
-              const std::uint32_t word = in_4_bits(elements);
-              std::memcpy(to.data() + step * bytes, &word, sizeof(word));
-            });
+  for_depths(
+      layout, panel, depths_of_4_bits,
+      [&](std::int64_t step, std::int64_t within, std::int64_t source, std::int64_t columns) {
+        if (within != 0) return;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          std::uint64_t elements = 0;
+          for (std::int64_t i = 0; i < depths_of_4_bits; ++i) {
+            const std::int64_t at = source + c * column_stride + i * depth_stride;
+            const auto element = static_cast<std::uint8_t>(from[static_cast<std::size_t>(at)]);
+            elements |= std::uint64_t{element} << (8 * i);
+          }
+          beyond |= is_beyond_4_bits(elements);
+          const std::uint32_t word = in_4_bits(elements);
+          std::memcpy(to.data() + (step + c) * bytes, &word, sizeof(word));
+        }
+      });
   if (!beyond) return packed;
   const auto found = std::ranges::find_if(from, [](int x) { return x < -8 || x > 7; });
   throw Error(ErrorKind::Malformed,
@@ -537,13 +539,14 @@ ir::Tensor pack_weight(const ir::PackedLayout& layout, const Product& product,
   if (in_4_bits) return pack_4_bits(layout, panel, weight, allocate);
   const ir::DType dtype = product.right;
   ir::Tensor packed = allocate(dtype, packed_dims(layout, panel, depths));
-  const std::int64_t depth_stride = layout.fields[3];
+  const std::int64_t column_stride = layout.fields[4];
   const auto pack = [&](const auto& copy) {
-    for_steps(layout, panel, depths,
-              [&](std::int64_t step, std::int64_t source, std::int64_t elements) {
-                for (std::int64_t i = 0; i < elements; ++i)
-                  copy(step * depths + i, source + i * depth_stride);
-              });
+    for_depths(
+        layout, panel, depths,
+        [&](std::int64_t step, std::int64_t within, std::int64_t source, std::int64_t columns) {
+          for (std::int64_t c = 0; c < columns; ++c)
+            copy((step + c) * depths + within, source + c * column_stride);
+        });
   };
   const auto pack_from = [&]<typename From, typename To>(From, To) {
     const auto from = weight.as<From>();
