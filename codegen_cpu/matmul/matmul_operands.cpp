@@ -339,9 +339,13 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
   // Turning a tile costs about as much as this many steps of its product; shorter sums are not
   // worth it.
   constexpr std::int64_t shortest = 512;
-  const auto depth = form.k.extent.constant();
+  const auto depth = form.k.extent.constant(), columns = form.m.extent.constant();
+  // Panels that are half empty take as long as full ones, unless rows that they are multiplied with
+  // need no packing.
+  const bool half_empty = columns && 2 * *columns <= panel_columns(Product::of(form.accumulate)) &&
+                          !lies_transposed(region, form.right, form.n, form.k, symbols);
   if (!form.rows.empty() || !depth ||
-      (*depth < shortest && stores_along(region, form, form.n, symbols)))
+      ((*depth < shortest || half_empty) && stores_along(region, form, form.n, symbols)))
     return form;
   ir::MatmulForm turned = form;
   std::swap(turned.m, turned.n);

@@ -164,5 +164,27 @@ TEST(Matmul, WeightOnTheLeft) {
   }
 }
 
+// A weight on the left is multiplied from the right, panel by panel, unless most of a panel would
+// be empty and rows are packed anyway, or sums are short.
+TEST(Matmul, WeightsThatFillNoPanelStayOnTheLeft) {
+  const auto turned = [](int rows, int depth, bool transposed) {
+    const std::string m = std::to_string(rows), k = std::to_string(depth);
+    const TestRegion region =
+        make_region("fn @main(%w: Tensor[(" + m + ", " + k + "), f32], %x: Tensor[" +
+                        (transposed ? "(n, " + k + ")" : "(" + k + ", n)") + ", f32]) -> Tensor[(" +
+                        m + ", n), f32] where n in [0, 5000] {\n" +
+                        (transposed ? " %t = transpose(%x) {perm = (1, 0)}\n %y = matmul(%w, %t)\n"
+                                    : " %y = matmul(%w, %x)\n") +
+                        " return %y\n}",
+                    {0});
+    const ir::LoopForm form = prepared({}, region.region, region.form);
+    return std::get<ir::MatmulForm>(form.kind).n.extent.is_constant(rows);
+  };
+  EXPECT_TRUE(turned(9, 600, false));
+  EXPECT_FALSE(turned(8, 600, false));
+  EXPECT_TRUE(turned(8, 600, true)) << "rows are read where they lie";
+  EXPECT_FALSE(turned(9, 500, false));
+}
+
 }  // namespace
 }  // namespace anydim::codegen_cpu::testing
