@@ -5,8 +5,9 @@ usage: quantise.py MODEL FOLDER [NAME]
 
 Writes FOLDER/NAME.WAY.onnx (NAME: the model's): dynamic-u8, dynamic-s8 and dynamic-s8-channels
 (quantize_dynamic), static-qdq (quantize_static, QDQ, u8 by s8 per channel, its ranges from random
-ids), and of weights alone, in blocks of 32 with zero points, weights-4 and weights-8 (MatMulNBits)
-and weights-4-qdq (UINT4 behind DequantizeLinear). The model is optimised first (basic level, as
+ids), and of weights alone, in blocks of 32 with zero points, weights-4 and weights-8 (MatMulNBits),
+weights-4-bytes (with accuracy_level 4, so that bytes are multiplied) and weights-4-qdq (UINT4
+behind DequantizeLinear). The model is optimised first (basic level, as
 quant_pre_process does), which makes constants of transposed weights.
 """
 import pathlib
@@ -53,9 +54,10 @@ def self_contained(path):
     return model.SerializeToString()
 
 
-def quantise_weights(model, path, bits, quant_format):
+def quantise_weights(model, path, bits, quant_format, accuracy_level=None):
     """Matrices of a model alone, in blocks."""
-    settings = DefaultWeightOnlyQuantConfig(block_size=32, bits=bits, quant_format=quant_format)
+    settings = DefaultWeightOnlyQuantConfig(block_size=32, bits=bits, quant_format=quant_format,
+                                            accuracy_level=accuracy_level)
     quantizer = MatMulNBitsQuantizer(model, algo_config=settings)
     quantizer.process()
     quantizer.model.save_model_to_file(str(path), False)
@@ -86,6 +88,8 @@ def main():
         for bits in (4, 8):
             quantise_weights(onnx.load(basic), folder / f"{name}.weights-{bits}.onnx", bits,
                              QuantFormat.QOperator)
+        quantise_weights(onnx.load(basic), folder / f"{name}.weights-4-bytes.onnx", 4,
+                         QuantFormat.QOperator, accuracy_level=4)
         newer = onnx.version_converter.convert_version(onnx.load(basic), 21)  # has UINT4
         quantise_weights(newer, folder / f"{name}.weights-4-qdq.onnx", 4, QuantFormat.QDQ)
 
