@@ -49,8 +49,8 @@ ValueId linear_scores(Node& node, std::int64_t columns, const std::vector<double
 
 }  // namespace
 
-ValueId feature_rows(Node& node) {
-  const ValueId x = node.cast(node.operand(0), DType::F32);
+ValueId feature_rows(Node& node, DType dtype) {
+  const ValueId x = node.cast(node.operand(0), dtype);
   if (node.rank(x) == 1) return node.with_axes(x, {0});
   if (node.rank(x) != 2)
     node.malformed(fmt::format("takes rows of features as input 0, got rank {}", node.rank(x)));

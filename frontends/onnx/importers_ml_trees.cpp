@@ -28,7 +28,7 @@ constexpr std::int64_t most_unrolled = 8, each_round = 4;
 class Walk {
  public:
   Walk(Node& node, const TreeEnsemble& trees)
-      : node_(node), trees_(trees), x_(node.cast(feature_rows(node), trees.dtype)) {
+      : node_(node), trees_(trees), x_(feature_rows(node, trees.dtype)) {
     check_features();
     features_ = table(DType::I64, &TreeNode::feature);
     thresholds_ = table(trees.dtype, &TreeNode::threshold);
@@ -289,8 +289,10 @@ void import_tree_ensemble(Node& node) {
   }
   const DType dtype = node.dtype();
   const ValueId said = aggregated(node, trees, static_cast<Aggregate>(aggregate));
-  const PostTransform transform(node, node.integer("post_transform", 0));
-  node.output(0, node.cast(transform.of(node.cast(said, DType::F32), trees.targets), dtype));
+  const std::int64_t transform = node.integer("post_transform", 0);
+  if (transform == 0) return node.output(0, node.cast(said, dtype));
+  const ValueId scores = node.cast(said, DType::F32);
+  node.output(0, node.cast(PostTransform(node, transform).of(scores, trees.targets), dtype));
 }
 
 }  // namespace anydim::frontends

@@ -9,8 +9,8 @@
 
 namespace anydim::frontends {
 
-// The first operand as rows of f32; one of rank 1 is a single row.
-ir::ValueId feature_rows(Node& node);
+// The first operand as rows of numbers; one of rank 1 is a single row.
+ir::ValueId feature_rows(Node& node, ir::DType dtype = ir::DType::F32);
 
 // What the attribute post_transform makes of scores [rows, columns].
 class PostTransform {

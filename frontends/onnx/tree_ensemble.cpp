@@ -116,6 +116,7 @@ TreeEnsemble read_trees_by_ids(Node& node, const std::string& side, std::int64_t
              yes = integers_for(node, "nodes_truenodeids", count),
              no = integers_for(node, "nodes_falsenodeids", count);
   const auto thresholds = numbers_of(node, "nodes_values", &trees.dtype);
+  if (node.dtype() == DType::F64) trees.dtype = DType::F64;  // features are not rounded
   check_length(node, "nodes_values", thresholds.size(), count);
   const auto missing = flags_for(node, "nodes_missing_value_tracks_true", count);
 

@@ -224,6 +224,23 @@ void add_trees(Cases& cases) {
         for (const int mode : {0, 6, 3}) modes.add_int32_data(mode);
       },
       {reals({5, 2}, {17, 0, 16, 2, 17, 0, 20, 0, 0, 10})}, 5);
+  // A feature of f64 that is a threshold, which no f32 is.
+  cases.add(
+      "TreeEnsemble", {{reals({3, 1}, {1.2, 1.2000000001, -7}, ir::DType::F64)}},
+      [](NodeBuilder& node) {
+        node.integers("tree_roots", {0})
+            .integers("nodes_featureids", {0})
+            .integers("nodes_truenodeids", {0})
+            .integers("nodes_falsenodeids", {1})
+            .integers("nodes_trueleafs", {1})
+            .integers("nodes_falseleafs", {1})
+            .integers("leaf_targetids", {0, 0});
+        node.tensor("nodes_splits", f64, {1}).add_double_data(1.2);
+        auto& weights = node.tensor("leaf_weights", f64, {2});
+        for (const double weight : {0.1, 3.0}) weights.add_double_data(weight);
+        node.tensor("nodes_modes", u8, {1}).add_int32_data(0);
+      },
+      {reals({3, 1}, {0.1, 3, 0.1}, ir::DType::F64)}, 5);
   // A chain of eleven questions, which a loop walks: how many of 0, 1, .. 10 are below a feature.
   cases.add("TreeEnsembleRegressor", {{reals({3, 1}, {4.5, -1, 99})}},
             [](NodeBuilder& node) {
