@@ -280,10 +280,10 @@ MatmulOperands matmul_operands(const Target& target, const ir::Region& region,
                           .scales = {},
                           .zeros = {}};
   if (!operands.weight) place_scaled(target, region, form, symbols, operands);
+  if (operands.product.rounded()) return operands;  // rows are rounded as they are packed
   // Whole steps are read of each row.
   const auto depth = form.k.extent.constant();
   const std::int64_t whole = packed_steps(target, product, 1).constant().value() * product.depths();
-  if (operands.product.rounded()) return operands;
   if (whole == 1 || (depth && *depth % whole == 0))
     operands.left = rows_in_place(region, in_product_dtype(form.left, product.left), product.left,
                                   form.m, form.k, symbols);

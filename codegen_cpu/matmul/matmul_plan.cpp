@@ -348,11 +348,9 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
                   const ir::Tensor& weight, const ir::Backend::Allocate& allocate) const override {
     const MatmulOperands operands =
         matmul_operands(inputs.target, inputs.region, form_of(inputs.form), inputs.form.symbols);
-    const Product product =
-        operands.of_blocks(parameter) != nullptr ? Product::of(ir::DType::F32) : operands.product;
-    const bool in_4_bits =
-        operands.of_blocks(parameter) == nullptr && operands.weight && operands.weight->in_4_bits;
-    return pack_weight(layout, product, weight, allocate, in_4_bits);
+    if (operands.of_blocks(parameter) != nullptr)
+      return pack_weight(layout, Product::of(ir::DType::F32), weight, allocate);
+    return pack_weight(layout, operands.product, weight, allocate, operands.weight->in_4_bits);
   }
 
   std::vector<std::size_t> overwritable(const PlanInputs& inputs) const override {

@@ -68,7 +68,8 @@ struct MicroKernel {
   // is known.
   std::vector<std::int64_t> runs = {};
   bool some_runs = false;  // an argument says which, of one counter and at most 64
-  // depths of a right operand of bytes that share a scale; 0: it is of `element` and has none
+  // depths of a right operand of bytes that share a scale; 0: it is of `element` and has none. With
+  // steps of several depths rows of the left operand are as emit_round_rows() leaves them.
   std::int64_t block = 0;
   // The right operand is in 4 bits (PackedWeight); its steps are then those.
   bool in_4_bits = false;

@@ -14,8 +14,9 @@ namespace anydim::codegen_cpu {
 inline constexpr std::int64_t rounded_block_head = 8;
 
 // to[r * row_stride ..], r in [0, rows), is block after block of row first_row + r, each behind its
-// head. With m the largest magnitude of a block, its scale is m / 127, and x is the integer closest
-// to x * (127 / m), halves to even. A block with what is no finite number has a scale that is none.
+// head. With m the largest magnitude of a block, its scale is m / 127, and an element x is stored
+// as the integer closest to x * (127 / m), halves to even. A block with what is no finite number
+// has a scale that is none.
 struct RoundRows {
   const ir::ScalarProgram& program;  // of f32
   ir::DimLeaf row;

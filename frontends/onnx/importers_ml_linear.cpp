@@ -57,6 +57,10 @@ ValueId feature_rows(Node& node, DType dtype) {
   return x;
 }
 
+std::vector<double> reals_or_none(Node& node, std::string_view name) {
+  return node.has_attribute(name) ? node.reals(name) : std::vector<double>();
+}
+
 std::vector<std::int64_t> class_labels(Node& node) {
   if (!node.strings("classlabels_strings").empty()) {
     node.unsupported(
@@ -138,8 +142,7 @@ ValueId PostTransform::probit(ValueId x) const {
 
 void import_linear_regressor(Node& node) {
   const std::int64_t targets = node.integer("targets", 1);
-  const auto intercepts =
-      node.has_attribute("intercepts") ? node.reals("intercepts") : std::vector<double>();
+  const auto intercepts = reals_or_none(node, "intercepts");
   const PostTransform transform(node);
   node.output(0, transform.of(linear_scores(node, targets, intercepts), targets));
 }

@@ -47,8 +47,7 @@ class Real {
 ValueId kernel(Real& real, const std::vector<double>& vectors, std::int64_t count) {
   Node& node = real.node;
   const std::string kind = node.string("kernel_type", "LINEAR");
-  auto parameters =
-      node.has_attribute("kernel_params") ? node.reals("kernel_params") : std::vector<double>();
+  auto parameters = reals_or_none(node, "kernel_params");
   if (parameters.empty() && kind == "LINEAR") parameters.resize(3);
   if (parameters.size() != 3) {
     node.malformed(
@@ -292,10 +291,7 @@ void import_svm_classifier(Node& node) {
   Machines machines(node, classes);
   node.output(0, labels_at(node, labels, machines.winners()));
   const PostTransform transform(node);
-  const auto optional = [&](std::string_view name) {
-    return node.has_attribute(name) ? node.reals(name) : std::vector<double>();
-  };
-  if (const auto a = optional("prob_a"), b = optional("prob_b"); !a.empty()) {
+  if (const auto a = reals_or_none(node, "prob_a"), b = reals_or_none(node, "prob_b"); !a.empty()) {
     node.output(1, transform.of(machines.probabilities(a, b), classes));
     return;
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontends/onnx/node.h"
@@ -11,6 +12,9 @@ namespace anydim::frontends {
 
 // The first operand as rows of numbers; one of rank 1 is a single row.
 ir::ValueId feature_rows(Node& node, ir::DType dtype = ir::DType::F32);
+
+// An attribute's real numbers; none where it is absent.
+std::vector<double> reals_or_none(Node& node, std::string_view name);
 
 // What the attribute post_transform makes of scores [rows, columns].
 class PostTransform {

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "frontends/onnx/ml_scores.h"
 #include "frontends/sizes.h"
 
 namespace anydim::frontends {
@@ -100,7 +101,7 @@ std::vector<double> numbers_of(Node& node, const std::string& name, DType* dtype
     DType held{};
     return tensor_for(node, name + "_as_tensor", dtype == nullptr ? held : *dtype);
   }
-  return node.has_attribute(name) ? node.reals(name) : std::vector<double>();
+  return reals_or_none(node, name);
 }
 
 TreeEnsemble read_trees_by_ids(Node& node, const std::string& side, std::int64_t targets) {

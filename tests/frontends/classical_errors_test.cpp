@@ -130,6 +130,21 @@ std::string tree_failure(const Tree& tree) {
   return one.failure();
 }
 
+// A tree that is a leaf, which says 1.
+NodeBuilder& one_leaf(NodeBuilder& node, const std::string& side) {
+  return node.strings("nodes_modes", {"LEAF"})
+      .integers("nodes_treeids", {0})
+      .integers("nodes_nodeids", {0})
+      .integers("nodes_featureids", {0})
+      .integers("nodes_truenodeids", {0})
+      .integers("nodes_falsenodeids", {0})
+      .reals("nodes_values", {0})
+      .integers(side + "_treeids", {0})
+      .integers(side + "_nodeids", {0})
+      .integers(side + "_ids", {0})
+      .reals(side + "_weights", {1});
+}
+
 TEST(ClassicalErrors, Trees) {
   EXPECT_EQ(tree_failure({}), "read");
   const std::string node = "malformed: node 'n' (TreeEnsembleRegressor) ";
@@ -146,18 +161,7 @@ TEST(ClassicalErrors, Trees) {
             node + "has a tree node, 1, that is reached twice");
   EXPECT_EQ(tree_failure({.features = {2, 0, 0}}), node + "asks for feature 2, got 2 in input 0");
   auto wide = one_node("TreeEnsembleRegressor");
-  wide.node.strings("nodes_modes", {"LEAF"})
-      .integers("nodes_treeids", {0})
-      .integers("nodes_nodeids", {0})
-      .integers("nodes_featureids", {0})
-      .integers("nodes_truenodeids", {0})
-      .integers("nodes_falsenodeids", {0})
-      .reals("nodes_values", {0})
-      .integers("target_treeids", {0})
-      .integers("target_nodeids", {0})
-      .integers("target_ids", {0})
-      .reals("target_weights", {1})
-      .integer("n_targets", 1LL << 60);
+  one_leaf(wide.node, "target").integer("n_targets", 1LL << 60);
   EXPECT_EQ(wide.failure(),
             "unsupported: node 'n' (TreeEnsembleRegressor) needs a table of 1 times "
             "1152921504606846976 weights; Anydim makes up to 268435456 numbers");
@@ -166,19 +170,7 @@ TEST(ClassicalErrors, Trees) {
 
 TEST(ClassicalErrors, TreesOfTwoClasses) {
   auto one = one_node("TreeEnsembleClassifier");
-  one.node.strings("nodes_modes", {"LEAF"})
-      .integers("nodes_treeids", {0})
-      .integers("nodes_nodeids", {0})
-      .integers("nodes_featureids", {0})
-      .integers("nodes_truenodeids", {0})
-      .integers("nodes_falsenodeids", {0})
-      .reals("nodes_values", {0})
-      .integers("class_treeids", {0})
-      .integers("class_nodeids", {0})
-      .integers("class_ids", {0})
-      .reals("class_weights", {1})
-      .integers("classlabels_int64s", {0, 1})
-      .reals("base_values", {1, 2});
+  one_leaf(one.node, "class").integers("classlabels_int64s", {0, 1}).reals("base_values", {1, 2});
   EXPECT_EQ(one.failure(),
             "unsupported: node 'n' (TreeEnsembleClassifier) has two base_values for two classes, "
             "which ONNX does not say how to add: leave them out or give one");
