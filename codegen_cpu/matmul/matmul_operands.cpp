@@ -342,8 +342,9 @@ ir::MatmulForm with_weight_on_the_right(const Target& target, const ir::Region& 
   const auto depth = form.k.extent.constant(), columns = form.m.extent.constant();
   // Panels that are half empty take as long as full ones, unless rows that they are multiplied with
   // need no packing.
-  const bool half_empty = columns && 2 * *columns <= panel_columns(Product::of(form.accumulate)) &&
-                          !lies_transposed(region, form.right, form.n, form.k, symbols);
+  const bool half_empty =
+      columns && 2 * *columns <= panel_columns(Product::of(compute_dtype(form.accumulate))) &&
+      !lies_transposed(region, form.right, form.n, form.k, symbols);
   if (!form.rows.empty() || !depth ||
       ((*depth < shortest || half_empty) && stores_along(region, form, form.n, symbols)))
     return form;
