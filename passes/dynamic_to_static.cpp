@@ -14,9 +14,10 @@ using namespace ir;
 
 namespace {
 
-// Every round of a chain of shape arithmetic resolves at least one link that inference could not;
-// models need two or three.
-constexpr int round_budget = 16;
+// Every round of a chain of shape arithmetic resolves at least one link that inference could not:
+// most models need two or three, one that pads by what it computes of each layer's sizes a few a
+// layer.
+constexpr int round_budget = 256;
 
 class Round {
  public:
@@ -30,7 +31,8 @@ class Round {
   bool run() {
     walk(function_.body);
     replacements_.apply(function_);
-    if (!known_.empty()) substitute(function_.body);
+    if (!known_.empty()) substitute_symbols(function_, known_);
+    if (!elements_.empty()) substitute_elements(function_.body);
     return changed_;
   }
 
@@ -46,6 +48,7 @@ class Round {
         find_agreed(binding);
       }
       RuleFacts facts{function_, inference_, constants_, literals_};
+      if (binding.op == Op::bind && know_bound(facts, binding)) continue;
       if (auto value = unchanged(facts, binding)) {
         state_demands(binding, result);
         replacements_.replace(binding.results[0], *value);
@@ -63,7 +66,10 @@ class Round {
       if (!better) better = folded(facts, binding);
       if (!better) better = resolved(facts, binding, inserted);
       for (Binding& literal : inserted) push(result, std::move(literal));
-      if (better) state_demands(binding, result);
+      if (better) {
+        state_demands(binding, result);
+        know_elements(*better);
+      }
       changed_ = changed_ || better.has_value();
       push(result, better ? std::move(*better) : std::move(binding));
     }
@@ -120,11 +126,41 @@ class Round {
       known_.emplace(symbol.leaf().symbol, std::move(dim));
   }
 
-  // Writes what symbols stand for that are gone with the branches that opened them.
-  void substitute(Block& block) {
+  // A symbol that stood for a size too large to carry along, or for an element, needs no name once
+  // that is known and small.
+  bool know_bound(const RuleFacts& facts, const Binding& bind) {
+    const ShapeData& bound = facts.shape_data(bind.operands[0]);
+    if (!bound || bound->front().kind() == Dim::Kind::Value ||
+        bound->front().size() > largest_carried_size)
+      return false;
+    const Interval range = bounds(bound->front(), function_.symbols);
+    if (range.low < 0 || range.high > *bind.dims[1].constant()) return false;
+    know(bind.dims[0], bound->front().substitute(known_));
+    return changed_ = true;
+  }
+
+  // Literals written before read the elements of what has become a literal itself.
+  void know_elements(const Binding& literal) {
+    const ValueId result = literal.results[0];
+    const auto know_element = [&](std::size_t at, Dim dim) {
+      elements_.emplace(element_leaf(result, static_cast<std::int64_t>(at)), std::move(dim));
+    };
+    if (literal.op == Op::shape || literal.op == Op::dim) {
+      for (std::size_t i = 0; i < literal.dims.size(); ++i)
+        know_element(i, literal.dims[i].substitute(known_));
+      return;
+    }
+    if (literal.op != Op::constant) return;
+    const Tensor& tensor = tensor_attribute(literal, "value");
+    if (is_float(tensor.dtype()) || tensor.rank() > 1) return;
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      know_element(static_cast<std::size_t>(i), Dim(tensor.integer_at(i)));
+  }
+
+  void substitute_elements(Block& block) {
     for (Binding& binding : block.bindings) {
-      for (Dim& dim : binding.dims) dim = dim.substitute(known_);
-      for (Block& nested : binding.blocks) substitute(nested);
+      for (Dim& dim : binding.dims) dim = dim.substitute(elements_);
+      for (Block& nested : binding.blocks) substitute_elements(nested);
     }
   }
 
@@ -148,7 +184,9 @@ class Round {
   std::deque<Tensor> tensors_;
   std::vector<const Tensor*> constants_;
   std::vector<bool> literals_;
+  // What symbols stand for whose binding goes, and the elements of what has become a literal.
   std::map<std::string, Dim> known_;
+  std::map<DimLeaf, Dim> elements_;
   bool changed_ = false;
 };
 

@@ -195,8 +195,10 @@ std::optional<ValueId> unchanged(const RuleFacts& facts, const Binding& binding)
 }
 
 std::optional<Binding> as_literal(const RuleFacts& facts, const Binding& binding) {
-  if (binding.results.size() != 1 || info(binding.op).has(traits::literal) ||
-      info(binding.op).has(traits::control))
+  if (binding.results.size() != 1 || info(binding.op).has(traits::control)) return std::nullopt;
+  // What a literal was written over may have become numbers since.
+  const bool over_dims = binding.op == Op::shape || binding.op == Op::dim;
+  if (info(binding.op).has(traits::literal) && !(over_dims && all_constant(binding.dims)))
     return std::nullopt;
   const ShapeData& shape_data = facts.shape_data(binding.results[0]);
   const TensorType* type = tensor_of(facts, binding.results[0]);
