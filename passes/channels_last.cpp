@@ -15,6 +15,7 @@
 #include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
+#include "passes/byte_images.h"
 #include "passes/dim_order.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
@@ -35,6 +36,10 @@ constexpr std::int64_t most_reduced = 4096, most_reduced_of_few = 65536, few_cha
 
 std::vector<std::int64_t> integers(const Axes& axes) { return {axes.begin(), axes.end()}; }
 
+ValueId turned(ValueId value, const Axes& perm, BindingWriter& writer) {
+  return writer.emit(Op::transpose, {value}, {{"perm", integers(perm)}});
+}
+
 class Layout {
  public:
   // `plain`: what starts layouts and keeps the model's order instead.
@@ -47,7 +52,7 @@ class Layout {
                              [](const Binding& binding) { return binding.op == Op::windows; }))
       return false;
     std::vector<Binding> made;
-    const std::set<ValueId> images = images_of_bytes();
+    const std::set<ValueId> images = images_of_bytes(function_);
     for (const ValueId parameter : function_.body.parameters)
       if (images.contains(parameter)) start(parameter, made, {});
     for (Binding& binding : bindings) {
@@ -108,41 +113,13 @@ class Layout {
     std::set<ValueId> starts;  // results whose layout this goes on with
   };
 
-  // What convolutions of bytes look at, before anything of it is laid out: the processor multiplies
-  // neighbours of the depth together, which must be channels.
-  std::set<ValueId> images_of_bytes() const {
-    std::map<ValueId, const Binding*> definitions;
-    std::set<ValueId> images;
-    for (const Binding& binding : function_.body.bindings) {
-      for (const ValueId result : binding.results) definitions.emplace(result, &binding);
-      if (binding.op != Op::matmul || function_.tensor_type(binding.results[0]).dtype != DType::I32)
-        continue;
-      bool windows = false;
-      ValueId value = binding.operands[1];
-      for (auto found = definitions.find(value); found != definitions.end();
-           found = definitions.find(value)) {
-        const Binding& move = *found->second;
-        const bool widens = is_widening(function_, move);
-        if (!widens && !is_view(move.op) && move.op != Op::pad) break;
-        windows = windows || move.op == Op::windows;
-        value = move.operands[0];
-      }
-      const Value& image = function_.values[value];
-      if (windows && image.type.is_tensor() && size_of(image.type.tensor.dtype) == 1 &&
-          image.type.tensor.rank() >= 3)
-        images.insert(value);
-    }
-    return images;
-  }
-
   // The value, which stays, is laid out with its channels innermost where that is asked for.
   void start(ValueId value, std::vector<Binding>& made, std::string source) {
-    Axes order(dims(value).size());
-    std::iota(order.begin(), order.end(), 0);
+    Axes order = as_given(dims(value).size());
     std::rotate(order.begin() + 1, order.begin() + 2, order.end());
     BindingWriter writer(function_, made, std::move(source),
                          function_.values[value].name + "_laid");
-    const ValueId view = writer.emit(Op::transpose, {value}, {{"perm", integers(order)}});
+    const ValueId view = turned(value, order, writer);
     laid_.emplace(value, Laid{view, std::move(order), {}});
   }
 
@@ -283,13 +260,11 @@ class Layout {
     const ValueId moved = along_axes(binding, x, writer);
     changed_ = true;
     const std::size_t rank = x.order.size(), all = dims(binding.results[0]).size();
-    Axes places(all), order = x.order;
-    std::iota(places.begin(), places.end(), 0);
+    Axes places = as_given(all), order = x.order;
     std::rotate(places.begin() + static_cast<std::ptrdiff_t>(rank) - 1,
                 places.begin() + static_cast<std::ptrdiff_t>(rank), places.end());
     for (std::size_t axis = rank; axis < all; ++axis) order.push_back(axis);
-    return Laid{writer.emit(Op::transpose, {moved}, {{"perm", integers(places)}}),
-                in_order(order, places), x.starts};
+    return Laid{turned(moved, places, writer), in_order(order, places), x.starts};
   }
 
   std::optional<Laid> reduced(const Binding& binding, const Laid& x, BindingWriter& writer) {
@@ -298,10 +273,8 @@ class Layout {
     if (!has_attribute(binding, "axes")) {
       // Of all elements, in whatever order they lie.
       if (!reduction_op(binding.op)) return std::nullopt;
-      Axes same(dims(binding.results[0]).size());
-      std::iota(same.begin(), same.end(), 0);
-      return Laid{writer.emit(binding.op, {x.value}, binding.attributes), std::move(same),
-                  x.starts};
+      return Laid{writer.emit(binding.op, {x.value}, binding.attributes),
+                  as_given(dims(binding.results[0]).size()), x.starts};
     }
     const auto rank = static_cast<std::int64_t>(x.order.size());
     std::vector<bool> gone(x.order.size());
@@ -340,8 +313,7 @@ class Layout {
     if (perm.size() < 3 || plain_.contains(binding.results[0]) ||
         constant(binding.operands[0]) != nullptr)
       return std::nullopt;
-    Axes first(perm.size());
-    std::iota(first.begin(), first.end(), 0);
+    Axes first = as_given(perm.size());
     std::rotate(first.begin() + 1, first.end() - 1, first.end());
     if (perm != first) return std::nullopt;
     return Laid{binding.operands[0], inverse(perm), {binding.results[0]}};
@@ -395,9 +367,7 @@ class Layout {
     for (const auto& [place, group] : begins)
       for (std::size_t axis = group->from_begin; axis < group->from_end; ++axis)
         order.push_back(axis);
-    Axes perm;
-    for (const std::size_t axis : order) perm.push_back(places[axis]);
-    return Laid{writer.emit(Op::transpose, {x.value}, {{"perm", integers(perm)}}), order, x.starts};
+    return Laid{turned(x.value, in_order(places, order), writer), order, x.starts};
   }
 
   // An operand of an op over dims in `order`.
@@ -410,16 +380,16 @@ class Layout {
     const auto longer =
         std::ranges::count_if(whole, [](const Dim& dim) { return !dim.is_constant(1); });
     if (longer <= 1) return writer.reshaped(operand, ordered);
-    const auto turned = [&](const Tensor& tensor) {
+    const auto in_memory = [&](const Tensor& tensor) {
       return writer.constant(
           reordered(tensor, constant_extents(whole), order, constant_extents(ordered)));
     };
-    if (const Tensor* tensor = constant(operand); tensor != nullptr) return turned(*tensor);
+    if (const Tensor* tensor = constant(operand); tensor != nullptr) return in_memory(*tensor);
     if (const auto narrow = narrow_.find(operand); narrow != narrow_.end())
-      return writer.cast(turned(narrow->second), function_.tensor_type(operand).dtype);
+      return writer.cast(in_memory(narrow->second), function_.tensor_type(operand).dtype);
     const ValueId same_rank =
         whole.size() == dims(operand).size() ? operand : writer.reshaped(operand, whole);
-    return writer.emit(Op::transpose, {same_rank}, {{"perm", integers(order)}});
+    return turned(same_rank, order, writer);
   }
 
   // The op over operands in the layout of the first that has one and the result's rank.
@@ -443,8 +413,8 @@ class Layout {
     return result;
   }
 
-  // The columns of a product as rows, [..., P, K], and the weight [M, K] with its columns in the
-  // order of theirs.
+  // The columns of a product as rows, [..., P, K], and the weight, [M, K] or of groups [G, M, K],
+  // with its columns in the order of theirs.
   struct Rows {
     ValueId value = no_value, weight = no_value;
     const Laid* of = nullptr;  // whose layout they go on with; null: what lies in the model's order
@@ -455,12 +425,14 @@ class Layout {
   std::optional<Rows> rows_of(ValueId columns, ValueId weight, bool only_laid,
                               BindingWriter& writer) const {
     const std::size_t rank = dims(columns).size();
-    const Axes turned = last_two_turned(rank);
-    if (const ValueId value = in_order_of(columns, turned, writer); value != no_value)
+    const Axes rows = last_two_turned(rank);
+    if (const ValueId value = in_order_of(columns, rows, writer); value != no_value)
       return Rows{value, weight, laid(columns)};
+    if (const Laid* x = laid(columns); x != nullptr && dims(weight).size() > 2)
+      return Rows{turned(x->value, in_order(inverse(x->order), rows), writer), weight, x};
     const auto reshape = moves_.find(columns);
     if (reshape != moves_.end() && info(reshape->second.op).has(traits::reshapes))
-      if (auto rows = rows_of_windows(reshape->second, weight, writer)) return rows;
+      if (auto found = rows_of_windows(reshape->second, weight, writer)) return found;
     if (only_laid) return std::nullopt;
     // Windows over what lies in the model's order.
     ValueId source = columns;
@@ -474,25 +446,56 @@ class Layout {
       }
       source = move->second.operands[0];
     }
-    return Rows{writer.emit(Op::transpose, {columns}, {{"perm", integers(turned)}}), weight,
-                laid(source), places};
+    return Rows{turned(columns, rows, writer), weight, laid(source), places};
   }
 
-  // The depth is several dims put together, which lie in another order.
+  // What is laid, with dim `axis`, of which it is a multiple, as `groups` of channels, which stand
+  // before all dims that follow it in the model.
+  static Laid in_groups(Dims& dims, const Laid& x, std::size_t axis, const Dim& groups,
+                        BindingWriter& writer) {
+    const auto place = dims.begin() + static_cast<std::ptrdiff_t>(axis);
+    *place = Dim(*place->constant() / *groups.constant());
+    dims.insert(place, groups);
+    Axes order;
+    for (const std::size_t other : x.order) {
+      if (other == axis) order.push_back(axis);
+      order.push_back(other < axis ? other : other + 1);
+    }
+    const ValueId split = writer.reshaped(x.value, in_order(dims, order));
+    Axes wanted = order;
+    std::erase(wanted, axis);
+    wanted.insert(wanted.begin() + static_cast<std::ptrdiff_t>(axis), axis);
+    return {turned(split, in_order(inverse(order), wanted), writer), wanted, x.starts};
+  }
+
+  // The depth is several dims put together, which lie in another order; of a weight [G, M, K], the
+  // first of them lies with the groups.
   std::optional<Rows> rows_of_windows(const Binding& reshape, ValueId weight,
                                       BindingWriter& writer) const {
     const ValueId source = reshape.operands[0];
-    const Laid* x = laid(source);
-    if (x == nullptr) return std::nullopt;
-    const Dims &from = dims(source), &to = dims(reshape.results[0]);
-    const std::vector<DimGroup> groups = groups_of(from, to);
+    const Laid* of = laid(source);
+    if (of == nullptr) return std::nullopt;
+    Dims from = dims(source);
+    const Dims& to = dims(reshape.results[0]);
+    Laid x = *of;
+    std::vector<DimGroup> groups = groups_of(from, to);
+    if (const std::size_t leading = dims(weight).size() - 2; leading > 0) {
+      if (groups.size() < 2) return std::nullopt;
+      const DimGroup& channels = groups[groups.size() - 2];
+      const Dim& count = dims(weight)[0];
+      if (channels.to_begin != to.size() - 3 || channels.from_begin == channels.from_end ||
+          from[channels.from_begin].constant().value_or(1) % *count.constant() != 0)
+        return std::nullopt;
+      x = in_groups(from, x, channels.from_begin, count, writer);
+      groups = groups_of(from, to);
+    }
     if (groups.size() < 2 || groups.back().to_begin != to.size() - 1 ||
         groups[groups.size() - 2].to_begin != to.size() - 2)
       return std::nullopt;
     const DimGroup& depth = groups[groups.size() - 2];
     Axes lying;  // of all dims but those of 1, as the rows are to have them
     const auto add = [&](const DimGroup& group) {
-      const auto axes = lie_together(from, x->order, group.from_begin, group.from_end);
+      const auto axes = lie_together(from, x.order, group.from_begin, group.from_end);
       if (axes) lying.insert(lying.end(), axes->begin(), axes->end());
       return axes;
     };
@@ -500,61 +503,61 @@ class Layout {
       if (&group != &depth)
         if (const auto axes = add(group); !axes || !is_in_place(*axes)) return std::nullopt;
     const auto inner = add(depth);
-    if (!inner || that_lie(from, x->order) != lying) return std::nullopt;
-    const Axes turned = last_two_turned(to.size());
-    Rows rows{writer.reshaped(x->value, in_order(to, turned)), weight, x};
+    if (!inner || that_lie(from, x.order) != lying) return std::nullopt;
+    Rows rows{writer.reshaped(x.value, in_order(to, last_two_turned(to.size()))), weight, of};
     if (is_in_place(*inner)) return rows;
-    Dims weight_dims{dims(weight)[0]};
-    Axes sorted = *inner, order{0};
+    Dims weight_dims = dims(weight);
+    weight_dims.pop_back();
+    Axes sorted = *inner, order = as_given(weight_dims.size());
+    const std::size_t leading = order.size();
     std::ranges::sort(sorted);
     for (const std::size_t axis : sorted) weight_dims.push_back(from[axis]);
     for (const std::size_t axis : *inner)
       order.push_back(static_cast<std::size_t>(std::ranges::find(sorted, axis) - sorted.begin()) +
-                      1);
+                      leading);
     if (!all_constant(weight_dims)) return std::nullopt;
     rows.weight = writer.constant(reordered(*constant(weight), constant_extents(weight_dims), order,
                                             constant_extents(dims(weight))));
     return rows;
   }
 
-  static Axes last_two_turned(std::size_t rank) {
-    Axes order(rank);
-    std::iota(order.begin(), order.end(), 0);
-    std::swap(order[rank - 2], order[rank - 1]);
-    return order;
-  }
-
-  // [M, K] times [..., K, P].
+  // [M, K] times [..., K, P], or [G, M, K] times [..., G, K, P].
   std::optional<Laid> product(const Binding& binding, BindingWriter& writer) {
     const ValueId columns = binding.operands[1], result = binding.results[0];
     const auto wide = widened_.find(binding.operands[0]);
     const ValueId weight = wide == widened_.end() ? binding.operands[0] : wide->second;
-    const std::size_t rank = dims(result).size();
+    const std::size_t rank = dims(result).size(), weight_rank = dims(weight).size();
     const bool bytes = wide != widened_.end() && size_of(function_.tensor_type(weight).dtype) == 1;
     if (constant(weight) == nullptr || !(bytes || is_float(function_.tensor_type(result).dtype)) ||
-        dims(weight).size() != 2 || rank < 3 || dims(columns).size() != rank)
+        weight_rank < 2 || weight_rank > 3 || rank <= weight_rank || dims(columns).size() != rank)
       return std::nullopt;
-    const bool few = dims(weight)[0].constant().value_or(0) < fewest_channels;
-    const bool plain = few || plain_.contains(result);
-    const auto rows = rows_of(columns, weight, plain, writer);
+    const bool grouped = weight_rank == 3;
+    const std::int64_t outputs = dims(weight)[weight_rank - 2].constant().value_or(0);
+    const bool plain = outputs < fewest_channels || plain_.contains(result);
+    // Groups that do not lie side by side are read as well where they lie.
+    if (grouped && (plain || dims(weight)[0] != dims(columns)[rank - 3])) return std::nullopt;
+    const auto rows = rows_of(columns, weight, plain || grouped, writer);
     if (!rows) return std::nullopt;
     changed_ = true;
     // Columns of many places are dear to gather for few outputs; of rows, what windows share is
     // packed once.
-    const bool shares = rows->places / 2 > dims(weight)[0].constant().value_or(0);
+    const bool shares = rows->places / 2 > outputs;
     if (rows->of == nullptr && !shares) turned_.insert(result);
     else if (rows->of != nullptr) used_.insert(rows->of->starts.begin(), rows->of->starts.end());
-    ValueId right =
-        writer.emit(Op::transpose, {rows->weight}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+    ValueId right = turned(rows->weight, last_two_turned(weight_rank), writer);
     if (wide != widened_.end())
       right = writer.cast(right, function_.tensor_type(binding.operands[0]).dtype);
     const ValueId value = writer.emit(Op::matmul, {rows->value, right});
     const Axes order = last_two_turned(rank);
+    if (grouped) {
+      Axes places_first = as_given(rank);
+      std::rotate(places_first.end() - 3, places_first.end() - 1, places_first.end());
+      return Laid{
+          turned(value, in_order(inverse(order), places_first), writer), places_first, {result}};
+    }
     if (!plain) return Laid{value, order, {result}};
     // The model's order, in memory too.
-    Axes same(rank);
-    std::iota(same.begin(), same.end(), 0);
-    return Laid{writer.emit(Op::transpose, {value}, {{"perm", integers(order)}}), same, {}};
+    return Laid{turned(value, order, writer), as_given(rank), {}};
   }
 
   Function& function_;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -49,6 +50,18 @@ Axes inverse(const Axes& order) {
   Axes result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = i;
   return result;
+}
+
+Axes as_given(std::size_t rank) {
+  Axes order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+Axes last_two_turned(std::size_t rank) {
+  Axes order = as_given(rank);
+  std::swap(order[rank - 2], order[rank - 1]);
+  return order;
 }
 
 Axes that_lie(const Dims& dims, Axes order) {

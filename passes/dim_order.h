@@ -17,6 +17,8 @@ using Dims = std::vector<ir::Dim>;
 using Axes = std::vector<std::size_t>;
 
 Axes inverse(const Axes& order);
+Axes as_given(std::size_t rank);         // 0, 1, 2, ...
+Axes last_two_turned(std::size_t rank);  // the same with the last two exchanged
 
 // The item of each axis of an order.
 template <typename T>

@@ -28,8 +28,7 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
   const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
   // Micro-kernels of scales go through the depth block by block, not run by run.
   if (!operands.left && operands.weight && !operands.scales && !schedule.tiles) {
-    if (form.batch.empty())
-      windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
+    windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
     if (windows_ && windows_->run() % operands.product.depths() != 0) windows_.reset();
     if (windows_) spread_places();
     else taps_ = window_taps(form.left, form.k, fresh, kernel.symbols());

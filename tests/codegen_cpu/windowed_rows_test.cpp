@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/window_taps.h"
@@ -174,6 +176,42 @@ fn @main(%x: Tensor[(4, 6, 16), f32], %k: Tensor[(144, 20), f32]) -> Tensor[(14,
 })",
                                         {1});
   expect_right(region, {}, {{}}, {.tolerance = 5e-5});
+}
+
+// What tells groups apart is a batch, each of which has lines of its own.
+TEST(WindowedRows, OfGroupsOfChannels) {
+  for (const auto& [dtype, outputs, stride] :
+       {std::tuple{"f32", 16, 1}, {"f32", 20, 2}, {"bf16", 32, 1}}) {
+    SCOPED_TRACE(fmt::format("{} {} by {}", dtype, outputs, stride));
+    const TestRegion region =
+        make_region(fmt::format(R"(
+fn @main(%x: Tensor[(n, 9, w, 48), {t}], %k: Tensor[(3, 144, {o}), {t}]) -> Tensor[(n, {h}*ceil_div(w, {s}), 3, {o}), {t}]
+  where n in [0, 50], w in [4, 100] {{
+  %p = pad(%x) {{before = (1, 1), after = (1, 1), axes = (1, 2)}}
+  %v = windows(%p) {{axes = (1, 2), sizes = (3, 3), strides = ({s}, {s})}}
+  %t = transpose(%v) {{perm = (0, 1, 2, 4, 5, 3)}}
+  %g = dyn.reshape(%t, shape(n, {h}, ceil_div(w, {s}), 3, 3, 3, 16))
+  %l = transpose(%g) {{perm = (0, 5, 1, 2, 3, 4, 6)}}
+  %a = dyn.reshape(%l, shape(n, 3, {h}*ceil_div(w, {s}), 144))
+  %m = matmul(%a, %k)
+  %y = transpose(%m) {{perm = (0, 2, 1, 3)}}
+  return %y
+}})",
+                                fmt::arg("t", dtype), fmt::arg("o", outputs), fmt::arg("s", stride),
+                                fmt::arg("h", stride == 1 ? 9 : 5)),
+                    {1});
+    ir::LoopForm form = region.form;
+    const auto& matmul = std::get<ir::MatmulForm>(form.kind);
+    EXPECT_EQ(matmul.batch.size(), 2u);
+    std::uint32_t number = 0;
+    const auto found = windowed_rows(
+        matmul.left, matmul.m, matmul.k,
+        [&] { return ir::loop_leaf(ir::LoopRole::Made, number++); }, form.symbols);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->run(), 48);
+    expect_right(region, {}, {{{"n", 1}, {"w", 30}}, {{"n", 3}, {"w", 5}}, {{"n", 0}, {"w", 4}}},
+                 {.tolerance = std::string_view(dtype) == "f32" ? 5e-5 : 5e-2});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
