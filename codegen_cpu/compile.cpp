@@ -52,7 +52,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.crossRegisterProxies(loops, functions, graph, modules);
 
   llvm::FunctionPassManager pipeline;
-  pipeline.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  pipeline.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
   pipeline.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   pipeline.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
   pipeline.addPass(llvm::SimplifyCFGPass());

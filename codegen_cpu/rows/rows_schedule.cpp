@@ -131,8 +131,12 @@ class RowsKind final : public KindOf<ir::RowForm> {
     constexpr std::int64_t points_of_a_task = 65536;
     const std::int64_t points = form.outer.back().extent.constant().value_or(64) *
                                 ir::points_of(form.inner).constant().value_or(window.places);
-    const std::int64_t groups = std::clamp<std::int64_t>(
+    std::int64_t groups = std::clamp<std::int64_t>(
         points_of_a_task / std::max<std::int64_t>(points * together, 1), 1, 64 / together);
+    // Rows that fill no group are computed one by one: where a piece would be left of so few, they
+    // are the other pieces'.
+    if (const auto high = form.outer[form.outer.size() - 2].extent.constant())
+      while (*high % (groups * together) != 0 && *high % (groups * together) < together) ++groups;
     return {.vector = side, .grain = groups * together, .across = true, .together = together};
   }
 

@@ -229,18 +229,32 @@ class WindowEmitter {
     return *line;
   }
 
-  // What the pass reduces at `point`, joined to what there is so far.
+  // What the pass reduces at `point`, joined to what there is so far. A sum of products takes them
+  // by multiply-adds where the processor has them.
   void join(Group& group, std::vector<Value*>& so_far, Scope& point, Scope& home) {
     std::vector<Value*> values;
-    for (const auto& reduction : group.stage.reductions) {
+    for (std::size_t i = 0; i < group.stage.reductions.size(); ++i) {
+      const auto& reduction = group.stage.reductions[i];
+      const ir::ScalarStep& step = group.program.program().step(reduction.step);
+      if (!so_far.empty() && multiplies_and_adds(reduction, step)) {
+        const unsigned width = home.lanes().width;
+        Value *left = group.program.value(point, step.operands[0]),
+              *right = group.program.value(point, step.operands[1]);
+        auto& at = kernel_.at(home);
+        values.push_back(at.CreateIntrinsic(
+            llvm::Intrinsic::fma, {so_far[i]->getType()},
+            {kernel_.splat(left, width), kernel_.splat(right, width), so_far[i]}));
+        continue;
+      }
       Value* value = group.program.value(point, reduction.step);
       const ir::ScalarStep cast{reduction.dtype, ir::step::Apply{ir::Op::cast}};
       kernel_.at(home);
       value = emit_elementwise(kernel_, home, cast, group.program.dtype(reduction.step), {value},
                                nullptr);
-      values.push_back(kernel_.splat(value, home.lanes().width));
+      value = kernel_.splat(value, home.lanes().width);
+      values.push_back(so_far.empty() ? value : joined(group, i, value, so_far[i]));
     }
-    join(group, so_far, values);
+    so_far = std::move(values);
   }
 
   void join(Group& group, std::vector<Value*>& so_far, const std::vector<Value*>& values) {
@@ -248,12 +262,22 @@ class WindowEmitter {
       so_far = values;
       return;
     }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto& reduction = group.stage.reductions[i];
-      const ir::ScalarStep step{reduction.dtype, ir::step::Apply{ir::joining_op(reduction.kind)}};
-      so_far[i] = emit_elementwise(kernel_, group.scope, step, reduction.dtype,
-                                   {values[i], so_far[i]}, nullptr);
-    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      so_far[i] = joined(group, i, values[i], so_far[i]);
+  }
+
+  Value* joined(Group& group, std::size_t number, Value* value, Value* so_far) {
+    const auto& reduction = group.stage.reductions[number];
+    const ir::ScalarStep step{reduction.dtype, ir::step::Apply{ir::joining_op(reduction.kind)}};
+    kernel_.at(group.scope);
+    return emit_elementwise(kernel_, group.scope, step, reduction.dtype, {value, so_far}, nullptr);
+  }
+
+  bool multiplies_and_adds(const ir::RowStage::Reduction& reduction,
+                           const ir::ScalarStep& step) const {
+    return kernel_.target().level != Level::Baseline && reduction.kind == ir::Reduce::Sum &&
+           reduction.dtype == ir::DType::F32 && step.dtype == ir::DType::F32 &&
+           step.applies(ir::Op::mul);
   }
 
   void finish(Scope& row, const std::vector<ir::RowStage>& stages,
@@ -275,10 +299,19 @@ class WindowEmitter {
   SharedWindow window_;
   unsigned width_;
   std::int64_t together_;
-  bool few_rows_;  // a task may have fewer rows than are computed at once
+  bool few_rows_;  // as may_have_few_rows says
   bool masks_lanes_;
   ir::Iteration row_, lane_, line_;
 };
+
+// Whether a task may have fewer rows than are computed at once.
+bool may_have_few_rows(KernelBuilder& kernel, const Dim& rows, const TaskPlan& plan,
+                       std::int64_t together) {
+  if (ir::divisor(rows, kernel.symbols()) % together == 0) return false;
+  if (plan.pieces.is_constant(1)) return kernel.interval_of(rows).low < together;
+  const auto last = ir::mod(rows - 1, plan.piece).constant();
+  return !last || *last + 1 < together;
+}
 
 }  // namespace
 
@@ -287,10 +320,8 @@ EmittedKernel emit_windows(KernelBuilder& kernel, const ir::RowForm& form,
   const std::span<const ir::Iteration> planes(form.outer.data(), form.outer.size() - 2);
   const ir::Iteration& row = form.outer[planes.size()];
   const TaskPlan plan = plan_tasks(planes, row.extent, schedule.grain, schedule.together, false);
-  const bool whole_groups = ir::divisor(row.extent, kernel.symbols()) % schedule.together == 0;
-  const bool whole_rows =
-      plan.pieces.is_constant(1) && kernel.interval_of(row.extent).low >= schedule.together;
-  WindowEmitter emitter(kernel, form, window, schedule, !whole_groups && !whole_rows);
+  WindowEmitter emitter(kernel, form, window, schedule,
+                        may_have_few_rows(kernel, row.extent, plan, schedule.together));
   emit_tasks(kernel, kernel.root(), planes, plan, kernel.begin(), kernel.end(),
              [&](Scope& task, Value* first, Value* last) { emitter.emit(task, first, last); });
   return {plan.tasks, ScratchLayout().bytes()};

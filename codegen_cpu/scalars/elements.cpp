@@ -218,6 +218,17 @@ llvm::Value* narrow(KernelBuilder& kernel, DType dtype, llvm::Value* value) {
   return value;
 }
 
+// Without a branch, which would stand between what is loaded and what is computed of it: values of
+// many loads would all wait for the last of them.
+static llvm::Value* either(KernelBuilder& kernel, llvm::IRBuilder<>& at, llvm::Value* condition,
+                           llvm::Value* pointer, llvm::Value* other) {
+  llvm::Value* chosen = at.CreateSelect(condition, pointer, other);
+  if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen))
+    select->setMetadata(llvm::LLVMContext::MD_unpredictable,
+                        llvm::MDNode::get(kernel.context(), {}));
+  return chosen;
+}
+
 llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
                            const ir::Dim& offset, llvm::Value* mask, bool constant_memory) {
   auto* element = kernel.storage_type(dtype);
@@ -239,7 +250,7 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     auto& at = kernel.at(scope);
     if (mask == nullptr) return finish(at.CreateAlignedLoad(element, pointer, alignment));
     // Where the condition fails the address may be anywhere.
-    pointer = at.CreateSelect(mask, pointer, kernel.zeros(element));
+    pointer = either(kernel, at, mask, pointer, kernel.zeros(element));
     return widen(kernel, dtype, at.CreateAlignedLoad(element, pointer, alignment));
   }
   auto* type = llvm::FixedVectorType::get(element, width);
@@ -248,7 +259,7 @@ llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* bas
     // Lanes that are masked off all at once at an address that may be anywhere are slow to read.
     llvm::Value* pointer = emit_pointer(kernel, scope, base, dtype, offset);
     auto& at = kernel.at(scope);
-    pointer = at.CreateSelect(mask, pointer, kernel.zeros(type));
+    pointer = either(kernel, at, mask, pointer, kernel.zeros(type));
     llvm::Value* exist = scope.lanes().mask;
     if (exist == nullptr)
       return widen(kernel, dtype, at.CreateAlignedLoad(type, pointer, alignment));

@@ -1,6 +1,7 @@
 #include "codegen_cpu/scalars/scalar_emitter.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/error.h"
 #include "ir/loops/scalar_program.h"
@@ -100,8 +101,28 @@ std::vector<llvm::Value*> ProgramEmitter::operands(Scope& home, const ir::Placed
   return values;
 }
 
+// Whether what is guarded is a load that runs nowhere else, and 0 stands where it does not: that is
+// what it reads there.
+bool ProgramEmitter::reads_zero_instead(const ScalarStep& step) const {
+  const ScalarStep &value = program().step(step.operands[0]),
+                   &other = program().step(step.operands[1]);
+  const auto* zero = std::get_if<ir::step::Constant>(&other.kind);
+  if (!value.is<ir::step::Load>() || zero == nullptr || zero->integer != 0 || zero->real != 0 ||
+      std::signbit(zero->real))
+    return false;
+  const ir::KernelMask mask = program().mask(step.operands[0]);
+  return !mask.alternatives.empty() &&
+         std::ranges::all_of(mask.alternatives, [&](const auto& alternative) {
+           return std::ranges::all_of(
+               step.as<ir::step::Guarded>().conditions, [&](const auto& condition) {
+                 return std::ranges::find(alternative, condition) != alternative.end();
+               });
+         });
+}
+
 llvm::Value* ProgramEmitter::select(Scope& home, const ir::PlacedStep& placed,
                                     const ir::step::Guarded& guarded) {
+  if (reads_zero_instead(program().step(placed.number))) return value_of(home, placed.operands[0]);
   const std::vector<llvm::Value*> values =
       operands(home, placed, emit_all_of(kernel_, home, guarded.conditions));
   return kernel_.at(home).CreateSelect(values[0], values[1], values[2]);

@@ -42,6 +42,7 @@ class ProgramEmitter : public ir::StepPlacer<Scope, llvm::Value*> {
   llvm::Value* checked_index(Scope& home, const ir::PlacedStep& placed,
                              const ir::step::CheckedIndex& checked);
   llvm::Value* select(Scope& home, const ir::PlacedStep& placed, const ir::step::Guarded& guarded);
+  bool reads_zero_instead(const ir::ScalarStep& step) const;
   // Behind `first`, where there is one; all of them scalars or all vectors.
   std::vector<llvm::Value*> operands(Scope& home, const ir::PlacedStep& placed,
                                      llvm::Value* first = nullptr);

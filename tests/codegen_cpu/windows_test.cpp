@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 
 #include "codegen_cpu/rows/rows_schedule.h"
 #include "codegen_cpu/rows/shared_window.h"
@@ -89,13 +90,16 @@ TEST_P(WindowsOf, AreFoundWhereRowsShareLines) {
   EXPECT_EQ(window->places, one.channels_last ? one.wide : one.high);
 }
 
-// One order of sums, whatever the level and however many rows are computed at once.
+// One order of sums, whatever the level and however many rows are computed at once. Levels with
+// multiply-adds round products with what they are added to, so that weighted sums differ from the
+// others'.
 TEST_P(WindowsOf, GiveTheSameBits) {
   const Pool& one = GetParam();
   if (!one.shared) return;
   const TestRegion region = make_region(one.text(), {});
-  std::vector<std::vector<ir::Tensor>> first;
+  std::map<bool, std::vector<std::vector<ir::Tensor>>> first_of;
   for (const Target& target : targets()) {
+    auto& first = first_of[one.weights && target.level == Level::Baseline];
     for (const std::int64_t together : {2, 4, 8}) {
       const RowsSchedule schedule{
           .vector = target.lanes(4), .grain = 2 * together, .across = true, .together = together};
@@ -140,6 +144,17 @@ INSTANTIATE_TEST_SUITE_P(
              .whole = false},
         Pool{.name = "WeightedOfChannelsLast",
              .reduce = "reduce_sum",
+             .weights = true,
+             .channels_last = true,
+             .whole = false},
+        // Groups of 8 rows and 6 more, which are the last group's too.
+        Pool{.name = "WeightedOfKnownSizes",
+             .reduce = "reduce_sum",
+             .height = "14",
+             .width = "14",
+             .high = 5,
+             .wide = 5,
+             .border = 2,
              .weights = true,
              .channels_last = true,
              .whole = false},
