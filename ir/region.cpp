@@ -59,9 +59,8 @@ double traffic_bytes(const Region& region, double points, std::span<const std::i
   double bytes = 0;
   const auto add = [&](ValueId value) {
     const TensorType& type = region.body.tensor_type(value);
-    const auto elements = known_at(region, product(type.dims), keys);
-    bytes += std::min(elements ? static_cast<double>(*elements) : points, points) *
-             static_cast<double>(size_of(type.dtype));
+    const double elements = estimated_at(region, product(type.dims), keys, points);
+    bytes += std::min(elements, points) * static_cast<double>(size_of(type.dtype));
   };
   for (const ValueId value : region.body.body.parameters) add(value);
   for (const ValueId value : region.body.body.results) add(value);

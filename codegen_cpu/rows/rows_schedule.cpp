@@ -54,11 +54,12 @@ std::int64_t rows_together(const PlanInputs& inputs, const RowForm& form,
 }
 
 // The part of a pass over windows that is left where `together` rows share lines: of all a line's
-// work, or of its loads alone.
-double shared_part(const SharedWindow& window, std::int64_t together) {
+// work, or of its loads alone, beside which are multiply-adds where the processor has them.
+double shared_part(const PlanInputs& inputs, const SharedWindow& window, std::int64_t together) {
   const auto of_rows = static_cast<double>(together * window.places);
   const double part = std::min(1.0, static_cast<double>(window.lines(together)) / of_rows);
-  return window.whole ? part : (1 + part) / 2;
+  if (window.whole) return part;
+  return (1 + part) / (inputs.target.level == Level::Baseline ? 2 : 4);
 }
 
 // Rows of few vectors, whose reductions take their time one after the other.
@@ -187,10 +188,12 @@ class RowsKind final : public KindOf<ir::RowForm> {
               ? chain / static_cast<double>(chains_across(form.inner, form.segments.has_value()))
               : 20 + chain / static_cast<double>(schedule.unroll);
       if (window && !stage.per_row) {
-        cycles += rows * inner * point * waste * shared_part(*window, schedule.together);
+        cycles += rows * inner * point * waste * shared_part(inputs, *window, schedule.together);
         continue;
       }
-      cycles += rows * (stage.per_row ? point * lanes : inner * point * waste + reduction);
+      // Across, a vector of rows goes through what each row has once.
+      const double once = across ? point * waste : point * lanes;
+      cycles += rows * (stage.per_row ? once : inner * point * waste + reduction);
     }
     const double elements_of_task =
         static_cast<double>(schedule.grain) *
