@@ -27,8 +27,9 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
     : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule) {
   const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
   // Micro-kernels of scales go through the depth block by block, not run by run.
-  if (!operands.left && operands.weight && !operands.scales && !schedule.tiles) {
+  if (!operands.left && operands.weight && !operands.scales)
     windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
+  if (!operands.left && operands.weight && !operands.scales && !schedule.tiles) {
     if (windows_ && windows_->run() % operands.product.depths() != 0) windows_.reset();
     if (windows_) spread_places();
     else taps_ = window_taps(form.left, form.k, fresh, kernel.symbols());
@@ -90,7 +91,7 @@ bool LeftOperand::share_sets(std::int64_t stride, std::int64_t rows) const {
 std::optional<std::int64_t> LeftOperand::known_stride() const {
   if (operands_.left) return operands_.left->row_stride.constant();
   if (panels_) return operands_.product.depths();
-  if (windows_) return windows_->row_elements();
+  if (windows_ && !copies_rows()) return windows_->row_elements();
   return row_stride().constant();
 }
 
@@ -113,9 +114,14 @@ void LeftOperand::add_arguments(Scope& block, const Share& rows,
     Value* read = builder.CreateLoad(builder.getInt64Ty(), place);
     arguments.insert(arguments.end(), {kernel_.constant(taps_->depth), read});
   }
-  if (!windows_) return;
+  if (!windows_ || copies_rows()) return;
   for (const WindowedRows::Counter& counter : windows_->runs())
     arguments.push_back(emit_index(kernel_, kernel_.root(), counter.stride));
+}
+
+Dim LeftOperand::bytes_of_lines() const {
+  return windows_->lines_for(block_units()) * windows_->line_elements() *
+         static_cast<std::int64_t>(ir::size_of(operands_.product.left));
 }
 
 void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
@@ -129,13 +135,13 @@ void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
   if (panels_) {
     bytes = (ir::ceil_div(block_units(), schedule_.rows) * panel * panel_steps + panel * panel) *
             bytes_of(form_.accumulate);
-  } else if (windows_) {
-    bytes = windows_->lines_for(block_units()) * windows_->line_elements() *
-            bytes_of(operands_.product.left);
+  } else if (windows_ && !copies_rows()) {
+    bytes = bytes_of_lines();
   } else {
-    bytes = block_units() * row_stride() * bytes_of(operands_.product.left);
+    bytes = block_units() * unit() * row_stride() * bytes_of(operands_.product.left);
   }
   memory_ = scratch.reserve(kernel_, bytes);
+  lines_ = copies_rows() ? scratch.reserve(kernel_, bytes_of_lines()) : memory_;
   if (operands_.product.rounded())
     rounding_ = scratch.reserve(kernel_, operands_.scales->block * bytes_of(ir::DType::F32));
   if (taps_)
@@ -157,7 +163,8 @@ void LeftOperand::pack(Scope& scope, const Share& units) {
                      .dtype = product.left,
                      .first_line = units.first,
                      .lines = units.count,
-                     .to = memory_});
+                     .to = lines_});
+    if (copies_rows()) copy_rows(scope, units);
   } else if (panels_) {
     Value* depth = emit_index(kernel_, kernel_.root(), form_.k.extent);
     for_even_blocks(kernel_, scope, units.count, schedule_.rows,
@@ -202,6 +209,68 @@ void LeftOperand::pack(Scope& scope, const Share& units) {
                     .row_stride = row_stride()});
     if (taps_) find_taps(scope, units);
   }
+}
+
+void LeftOperand::copy_rows(Scope& scope, const Share& units) {
+  const ir::DType dtype = operands_.product.left;
+  const std::int64_t run = windows_->run(), lanes = elements_of_line();
+  llvm::Type* element = kernel_.storage_type(dtype);
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  const auto copy = [&](Scope& at_run, Value* from, Value* to) {
+    auto& at = kernel_.at(at_run);
+    for (std::int64_t first = 0; first < run; first += lanes) {
+      Value *source = kernel_.element_pointer(from, dtype, kernel_.constant(first)),
+            *place = kernel_.element_pointer(to, dtype, kernel_.constant(first));
+      const llvm::Align byte(1);
+      if (run - first >= lanes) {
+        at.CreateAlignedStore(at.CreateAlignedLoad(vector, source, byte), place, byte);
+        continue;
+      }
+      std::vector<llvm::Constant*> bits;
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        bits.push_back(at.getInt1(first + lane < run));
+      llvm::Constant* mask = llvm::ConstantVector::get(bits);
+      Value* part =
+          at.CreateMaskedLoad(vector, source, byte, mask, llvm::Constant::getNullValue(vector));
+      at.CreateMaskedStore(part, place, byte, mask);
+    }
+  };
+  const std::vector<WindowedRows::Counter> counters = windows_->runs();
+  const std::function<void(Scope&, std::size_t, Value*, Value*)> copy_runs =
+      [&](Scope& outer, std::size_t level, Value* from, Value* to) {
+        if (level == counters.size()) return copy(outer, from, to);
+        std::int64_t dense = run;
+        for (std::size_t inner = level + 1; inner < counters.size(); ++inner)
+          dense *= counters[inner].count;
+        Value* stride = emit_index(kernel_, kernel_.root(), counters[level].stride);
+        kernel_.loop(outer, kernel_.constant(0), kernel_.constant(counters[level].count), 1,
+                     [&](Scope& one, Value* index) {
+                       auto& at = kernel_.at(one);
+                       Value *source = at.CreateMul(index, stride),
+                             *place = at.CreateMul(index, kernel_.constant(dense));
+                       copy_runs(one, level + 1, kernel_.element_pointer(from, dtype, source),
+                                 kernel_.element_pointer(to, dtype, place));
+                     });
+      };
+  const std::int64_t depth = form_.k.extent.constant().value();
+  for_blocks(scope, units, [&](Scope& block, const Share& rows) {
+    Value *line = line_, *place = place_;
+    kernel_.loop(block, kernel_.constant(0), rows.count, 1, [&](Scope& row, Value* r) {
+      auto& at = kernel_.at(row);
+      Value* from = kernel_.element_pointer(
+          line, dtype,
+          at.CreateMul(at.CreateAdd(place, r), kernel_.constant(windows_->row_elements())));
+      Value* to = kernel_.element_pointer(memory_, dtype,
+                                          at.CreateMul(at.CreateAdd(rows.first, r), stride(row)));
+      // Tiles are read as far as a row's last cache line reaches.
+      if (depth % lanes != 0)
+        at.CreateAlignedStore(
+            llvm::Constant::getNullValue(vector),
+            kernel_.element_pointer(to, dtype, kernel_.constant(depth / lanes * lanes)),
+            llvm::Align(1));
+      copy_runs(row, 0, from, to);
+    });
+  });
 }
 
 void LeftOperand::find_taps(Scope& scope, const Share& units) {
@@ -259,7 +328,7 @@ void LeftOperand::for_blocks(Scope& scope, const Share& units, const BlockBody& 
   const auto for_even_rows = [&](Scope& part, Value* line, Value* first_row, Value* rows) {
     Value* packed = first_packed_line(kernel_, part, *windows_, line);
     auto& builder = kernel_.at(part);
-    line_ = kernel_.element_pointer(memory_, operands_.product.left,
+    line_ = kernel_.element_pointer(lines_, operands_.product.left,
                                     builder.CreateMul(builder.CreateSub(packed, begin), elements));
     for_even_blocks(kernel_, part, rows, schedule_.rows, [&](Scope& block, const Share& own) {
       auto& at = kernel_.at(block);
@@ -292,8 +361,9 @@ Value* LeftOperand::pointer(Scope& block, const Share& rows) {
                         dtype, place.offset + form_.m.index() * place.row_stride);
   }
   if (panels_) return panel_of(block, rows.number);
-  Value* row = windows_ ? place_ : rows.first;
-  return kernel_.element_pointer(windows_ ? line_ : memory_, dtype,
+  const bool in_lines = windows_ && !copies_rows();
+  Value* row = in_lines ? place_ : rows.first;
+  return kernel_.element_pointer(in_lines ? line_ : memory_, dtype,
                                  kernel_.at(block).CreateMul(row, stride(block)));
 }
 

@@ -64,7 +64,11 @@ class LeftOperand {
   ir::Dim blocks_of_line() const;
   // Whether tasks are whole lines of windows.
   bool in_lines() const { return windows_ && !windows_->sequence; }
+  // Tile registers read rows that lie dense: each is put together of its runs.
+  bool copies_rows() const { return windows_ && schedule_.tiles; }
+  ir::Dim bytes_of_lines() const;
   void pack(Scope& scope, const Share& units);
+  void copy_rows(Scope& scope, const Share& units);
   void find_taps(Scope& scope, const Share& units);
   llvm::Value* panel_of(Scope& scope, llvm::Value* number);
 
@@ -76,6 +80,7 @@ class LeftOperand {
   std::optional<WindowTaps> taps_;       // of rows that are packed one by one
   bool panels_ = false;                  // packed as a panel for each micro-kernel's rows
   llvm::Value *memory_ = nullptr, *panel_steps_ = nullptr;
+  llvm::Value* lines_ = nullptr;        // that rows are read or copied from
   llvm::Value* rounding_ = nullptr;     // a block of elements that are being rounded
   llvm::Value* read_taps_ = nullptr;    // of each block of rows, a bit a tap
   llvm::AllocaInst* packed_ = nullptr;  // the number of the rows packed last

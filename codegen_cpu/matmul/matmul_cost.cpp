@@ -25,7 +25,9 @@ constexpr double second_cache_load =
     2.4;                           // an element of a row whose line has left the first-level cache
 constexpr double turn_cycles = 6;  // a vector of a tile turned in registers
 constexpr double pack_cycles = 4;  // a vector copied by columns or rows
-constexpr double unpack_cycles = 6;  // of a vector of a scaled weight, to memory
+constexpr double gather_cycles = 6;  // an element of a window that is copied by itself
+constexpr double run_cycles = 3, copy_cycles = 2;  // a run of a row, and a vector of it
+constexpr double unpack_cycles = 6;                // of a vector of a scaled weight, to memory
 
 double program_cycles(const ir::ScalarProgram& program) {
   double cycles = 0;
@@ -45,18 +47,18 @@ double rows_without_conflict(std::int64_t stride) {
 }
 
 MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
-                       const LikelyOperands& operands, double left_reuse)
+                       const LikelyOperands& operands, const SharedRows& shared)
     : lanes_(target.lanes(static_cast<int>(ir::size_of(compute_dtype(form.accumulate))))),
       panel_(panel_columns(operands.product)),
       step_depths_(static_cast<double>(operands.product.depths())),
       left_bytes_(step_depths_ * static_cast<double>(ir::size_of(operands.product.left)) /
-                  left_reuse),
+                  shared.reuse),
       result_bytes_(static_cast<double>(ir::size_of(compute_dtype(form.accumulate)))),
       step_bytes_(static_cast<double>(operands.product.step_bytes()) *
                   (operands.in_4_bits ? 0.5 : 1)),
       multiply_cycles_(target.level == Level::Avx2 ? 0.5 : 1), unpack_right_cycles_(0),
       unpack_left_cycles_(0), epilogue_cycles_(vector_overhead + program_cycles(form.epilogue)),
-      conflicting_rows_(rows_without_conflict(operands.left_stride)), left_reuse_(left_reuse),
+      conflicting_rows_(rows_without_conflict(operands.left_stride)), shared_(shared),
       left_in_place_(operands.left_in_place),
       left_panels_(operands.left_panels && !operands.product.in_tiles(target)),
       weight_(operands.weight), turned_results_(operands.turned_results) {
@@ -76,6 +78,22 @@ MatmulCost::MatmulCost(const Target& target, const ir::MatmulForm& form,
     unpack_right_cycles_ = operands.in_4_bits ? 0.8 : 0;
   }
   for (const ir::RowStage& stage : form.rows) epilogue_cycles_ += 1 + program_cycles(stage.program);
+}
+
+// Rows of windows are parts of lines, which tile registers read as rows that are put together of
+// them. Micro-kernels of vectors read whole steps: shorter runs are gathered element by element.
+double MatmulCost::pack_rows_cycles(const MatmulSchedule& schedule, double task_rows,
+                                    double steps) const {
+  const double of_elements = task_rows / static_cast<double>(lanes_) * steps * pack_cycles;
+  if (shared_.run == 0) return of_elements;
+  const auto run = static_cast<double>(shared_.run);
+  const double depths = steps * step_depths_;
+  if (!schedule.tiles && std::fmod(run, step_depths_) != 0)
+    return task_rows * depths * gather_cycles;
+  const double lines = of_elements / shared_.reuse;
+  if (!schedule.tiles) return lines;
+  const double vectors = std::ceil(run / (static_cast<double>(panel_) * step_depths_));
+  return lines + task_rows * depths / run * (run_cycles + vectors * copy_cycles);
 }
 
 double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents,
@@ -139,9 +157,9 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   double cycles = task_overhead + wide * group_cycles(columns) +
                   (narrow > 0 ? narrow * group_cycles(static_cast<double>(panel_)) : 0);
   if (!left_in_place_)
-    cycles += (left_panels_ && left_reuse_ == 1 ? calls * std::ceil(rows / lanes)
-                                                : task_rows / lanes / left_reuse_) *
-              steps * pack_cycles;
+    cycles += left_panels_ && shared_.run == 0
+                  ? calls * std::ceil(rows / lanes) * steps * pack_cycles
+                  : pack_rows_cycles(schedule, task_rows, steps);
   if (!weight_) cycles += padded * steps / lanes * pack_cycles;
   if (schedule.unpack) cycles += padded * steps / lanes * unpack_cycles;
   return cycles;

@@ -5,6 +5,7 @@
 
 #include "codegen_cpu/matmul/matmul_operands.h"
 #include "codegen_cpu/matmul/matmul_schedule.h"
+#include "codegen_cpu/matmul/windowed_rows.h"
 #include "codegen_cpu/target.h"
 
 namespace anydim::codegen_cpu {
@@ -20,19 +21,20 @@ struct MatmulExtents {
 
 class MatmulCost {
  public:
-  // `left_reuse`: rows that read an element of the left operand as it is packed.
+  // `shared`: of the left operand where it is packed.
   MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands,
-             double left_reuse);
+             const SharedRows& shared);
   // What one launch takes.
   double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
 
  private:
   double task_cycles(const MatmulSchedule& schedule, const MatmulExtents& extents, double task_rows,
                      double task_columns, int threads) const;
+  double pack_rows_cycles(const MatmulSchedule& schedule, double task_rows, double steps) const;
 
   std::int64_t lanes_, panel_;
   double step_depths_;      // depths in a step
-  double left_bytes_;       // of a step of a row
+  double left_bytes_;       // of a step of a row, as it is packed
   double result_bytes_;     // of a result
   double step_bytes_;       // of a step of a column
   double multiply_cycles_;  // of a step of a vector
@@ -41,7 +43,7 @@ class MatmulCost {
   double epilogue_cycles_;   // of a vector's epilogue
   double conflicting_rows_;  // more of them than this, read in place, put each other's lines out of
                              // the first-level cache
-  double left_reuse_;
+  SharedRows shared_;
   bool left_in_place_, left_panels_, weight_, turned_results_;
 };
 

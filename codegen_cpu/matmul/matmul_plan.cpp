@@ -73,9 +73,9 @@ std::vector<Shape> shapes_of(const Target& target, const Product& product) {
 MatmulCost cost_model(const PlanInputs& inputs) {
   const ir::MatmulForm& form = form_of(inputs);
   const LikelyOperands operands = likely_operands(inputs.target, inputs.region, form);
-  const bool packed = !operands.left_in_place && operands.weight && form.batch.empty();
+  const bool packed = !operands.left_in_place && operands.weight;
   return MatmulCost(inputs.target, form, operands,
-                    packed ? inputs.left_reuse.of(form, inputs.form.symbols) : 1);
+                    packed ? inputs.left_reuse.of(form, inputs.form.symbols) : SharedRows());
 }
 
 // A size that stands for the bucket: where it has no upper end, one that fills every level of

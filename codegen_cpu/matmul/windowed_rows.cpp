@@ -246,15 +246,15 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
   return found;
 }
 
-double LeftReuse::of(const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
+const SharedRows& LeftReuse::of(const ir::MatmulForm& form, const ir::SymbolTable& symbols) {
   std::call_once(found_, [&] {
     ir::SymbolTable own = symbols;
     std::uint32_t number = 0;
     const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, number++); };
     if (const auto windows = windowed_rows(form.left, form.m, form.k, fresh, own))
-      reuse_ = windows->reuse();
+      shared_ = {.reuse = windows->reuse(), .run = windows->run()};
   });
-  return reuse_;
+  return shared_;
 }
 
 }  // namespace anydim::codegen_cpu

@@ -77,16 +77,21 @@ std::optional<WindowedRows> windowed_rows(const ir::ScalarProgram& program,
                                           const std::function<ir::DimLeaf()>& fresh,
                                           ir::SymbolTable& symbols);
 
-// How many rows read an element of a form's left operand as it is packed, found once, as costs are
-// asked for many shapes. May be shared by threads.
+// What rows of a form's left operand share as it is packed, and in what runs a row lies in that.
+struct SharedRows {
+  double reuse = 1;      // rows that read an element
+  std::int64_t run = 0;  // elements; 0: nothing is shared
+};
+
+// The same, found once, as costs are asked for many shapes. May be shared by threads.
 class LeftReuse {
  public:
   // Always of the same form.
-  double of(const ir::MatmulForm& form, const ir::SymbolTable& symbols);
+  const SharedRows& of(const ir::MatmulForm& form, const ir::SymbolTable& symbols);
 
  private:
   std::once_flag found_;
-  double reuse_ = 1;
+  SharedRows shared_;
 };
 
 }  // namespace anydim::codegen_cpu

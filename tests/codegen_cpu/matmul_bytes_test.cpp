@@ -1,5 +1,6 @@
 // Products of 8-bit integers: every kind of instruction gives the reference evaluator's integers,
 // tile registers emulated where the processor has none.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -55,6 +56,44 @@ TEST(MatmulBytes, WeightAndVaryingRows) {
   expect_all_equal(region, bucket_of({{2, 6}}), sizes("n", {2, 3, 6}));
   expect_all_equal(region, bucket_of({{33, 256}}), sizes("n", {33, 34, 256}));
   expect_all_equal(region, bucket_of({{257, 5000}}), sizes("n", {257, 258, 700}));
+}
+
+// Windows over images of bytes, whose rows are runs of packed lines: runs that fill cache lines and
+// such that do not, a stride, channels outermost, a sequence.
+TEST(MatmulBytes, WindowsOfImages) {
+  struct Windows {
+    std::string image, permutation, axes, border, sizes, strides, rows;
+    int depth;
+  };
+  for (const Windows& one : std::vector<Windows>{
+           {"7, w, 64", "0, 1, 2, 4, 5, 3", "1, 2", "1, 1", "3, 3", "1, 1", "7*w", 576},
+           {"7, w, 5", "0, 1, 2, 4, 5, 3", "1, 2", "1, 1", "3, 3", "1, 1", "7*w", 45},
+           {"7, w, 24", "0, 1, 2, 4, 5, 3", "1, 2", "1, 1", "3, 3", "2, 2", "4*ceil_div(w, 2)",
+            216},
+           {"3, 7, w", "0, 2, 3, 1, 4, 5", "2, 3", "1, 1", "3, 3", "1, 1", "7*w", 27},
+           {"w, 20", "0, 1, 3, 2", "1", "2", "5", "1", "w", 100}}) {
+    SCOPED_TRACE(one.image);
+    const TestRegion region = make_region(
+        fmt::format(R"(
+fn @main(%x: Tensor[(n, {image}), u8], %w: Tensor[({k}, 40), i8]) -> Tensor[(n, {rows}, 40), i32]
+  where n in [0, 9], w in [3, 99] {{
+  %p = pad(%x) {{before = ({border}), after = ({border}), axes = ({axes})}}
+  %v = windows(%p) {{axes = ({axes}), sizes = ({sizes}), strides = ({strides})}}
+  %t = transpose(%v) {{perm = ({permutation})}}
+  %r = dyn.reshape(%t, shape(n, {rows}, {k}))
+  %a = cast(%r) {{to = i32}}
+  %b = cast(%w) {{to = i32}}
+  %y = matmul(%a, %b)
+  return %y
+}})",
+                    fmt::arg("image", one.image), fmt::arg("k", one.depth),
+                    fmt::arg("rows", one.rows), fmt::arg("border", one.border),
+                    fmt::arg("axes", one.axes), fmt::arg("sizes", one.sizes),
+                    fmt::arg("strides", one.strides), fmt::arg("permutation", one.permutation)),
+        {1});
+    expect_all_equal(region, {},
+                     {{{"n", 1}, {"w", 3}}, {{"n", 2}, {"w", 33}}, {{"n", 0}, {"w", 9}}}, 2);
+  }
 }
 
 TEST(MatmulBytes, OddExtents) {
