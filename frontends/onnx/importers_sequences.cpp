@@ -71,10 +71,17 @@ void import_concat_from_sequence(Node& node) {
                                 std::move(attributes)));
 }
 
+// The standard has 'keepdims' ignored beside a 'split'. PyTorch's unbind writes a split of 1 and
+// relies on ONNX Runtime, which drops the axis there; larger parts it refuses to make.
+bool drops_axis(Node& node) {
+  if (node.integer("keepdims", 1) != 0) return false;
+  return !node.has_operand(1) ||
+         (node.declared_rank(node.operand(1)) == 0 && node.known_element(node.operand(1)) == 1);
+}
+
 // A loop that slices one part after the other.
 void import_split_to_sequence(Node& node) {
   const std::int64_t axis = node.integer("axis", 0);
-  const bool keeps = node.integer("keepdims", 1) != 0;
   const ValueId x = node.operand(0);
   const DType dtype = node.dtype();
   const ValueId one_step = node.scalar(DType::I64, 1), zero = node.scalar(DType::I64, 0);
@@ -104,7 +111,7 @@ void import_split_to_sequence(Node& node) {
   Node::Loop loop(node, trips, ir::no_value, {empty, zero});
   const ValueId i = loop.round(), list = loop.carried()[0], begin = loop.carried()[1];
   ValueId element = ir::no_value, end = ir::no_value;
-  if (!keeps && !node.has_operand(1)) {
+  if (drops_axis(node)) {
     element = node.emit(Op::gather, {x, i}, {{"axis", axis}});
     end = begin;
   } else {

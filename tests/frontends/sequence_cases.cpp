@@ -56,6 +56,26 @@ void add_splits(std::vector<SequenceCase>& cases) {
     cases.push_back(
         {"split into columns", builder, {reals({5, 2}, ten)}, {reals({5}, {1, 3, 5, 7, 9})}});
   }
+  {
+    // As PyTorch writes an unbind: parts of one, without their axis.
+    ModelBuilder builder = with_rows();
+    builder.integers("one", {}, {1}).output("column");
+    builder.node("SplitToSequence", {"x", "one"}, {"columns"})
+        .integer("axis", 1)
+        .integer("keepdims", 0);
+    builder.node("SequenceAt", {"columns", "one"}, {"column"});
+    cases.push_back(
+        {"unbind columns", builder, {reals({5, 2}, ten)}, {reals({5}, {1, 3, 5, 7, 9})}});
+  }
+  {
+    // Of parts of two the axis is kept, whatever 'keepdims' says.
+    ModelBuilder builder = with_rows();
+    builder.integers("two", {}, {2}).integers("last", {}, {-1}).output("part");
+    builder.node("SplitToSequence", {"x", "two"}, {"parts"}).integer("keepdims", 0);
+    builder.node("SequenceAt", {"parts", "last"}, {"part"});
+    cases.push_back(
+        {"split by a size, keepdims 0", builder, {reals({5, 2}, ten)}, {reals({1, 2}, {8, 9})}});
+  }
 }
 
 void add_edits(std::vector<SequenceCase>& cases) {
