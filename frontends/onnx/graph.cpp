@@ -131,12 +131,8 @@ class GraphImporter : public Subgraphs {
       throw Error(ErrorKind::Unsupported,
                   what + " has no rank; Anydim needs the rank of every input");
     for (const auto& dim : declared.shape().dim()) {
-      if (dim.has_dim_value() && dim.dim_value() < 0) {
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("{} has the dim {} at axis {}; a dim cannot be negative", what,
-                                dim.dim_value(), type.dims.size()));
-      }
-      if (dim.has_dim_value()) type.dims.emplace_back(dim.dim_value());
+      // Some converters write -1 for a dim that they do not know, and ONNX Runtime takes it so.
+      if (dim.has_dim_value() && dim.dim_value() >= 0) type.dims.emplace_back(dim.dim_value());
       else if (!dim.dim_param().empty()) type.dims.push_back(symbols_.named(dim.dim_param()));
       else type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
     }

@@ -39,11 +39,14 @@ TEST(OnnxModel, NamesThatAreNoIdentifiersBecomeOnesAndStayApart) {
 
 TEST(OnnxModel, NamelessDimsAreUnbackedAndDiffer) {
   ModelBuilder builder;
-  builder.input("x", f32, {"", ""}).output("x");
+  builder.input("x", f32, {"", "", -1, -1}).output("x");
   const ir::Module module = builder.read();
   const auto& function = module.functions[0];
   const auto& dims = function.values[0].type.tensor.dims;
-  EXPECT_NE(dims[0], dims[1]);
+  EXPECT_EQ((std::set<std::string>{dims[0].to_string(), dims[1].to_string(), dims[2].to_string(),
+                                   dims[3].to_string()})
+                .size(),
+            4u);
   for (const ir::Dim& dim : dims) {
     const ir::SymbolInfo* info = function.symbols.find(dim.leaf().symbol);
     ASSERT_NE(info, nullptr);
