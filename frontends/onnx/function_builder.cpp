@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "ir/error.h"
 #include "ir/random_seed.h"
 #include "ir/shapes/infer.h"
@@ -62,6 +65,27 @@ ir::Block FunctionBuilder::close_block(std::vector<ir::ValueId> results) {
   return block;
 }
 
+void FunctionBuilder::add_all(ir::Block block) {
+  std::vector<ir::Binding>& bindings = (blocks_.empty() ? function_.body : blocks_.back()).bindings;
+  std::ranges::move(block.bindings, std::back_inserter(bindings));
+}
+
+void FunctionBuilder::back_to(const Mark& mark) {
+  const auto later = [&](const auto& entry) { return entry.first >= mark.values; };
+  std::erase_if(lists_, later);
+  std::erase_if(element_types_, later);
+  std::erase_if(constants_, later);
+  if (random_seed_ && *random_seed_ >= mark.values) {
+    random_seed_.reset();
+    function_.body.parameters.pop_back();
+  }
+  function_.values.resize(mark.values);
+  dtypes_.resize(mark.values);
+  types_.resize(mark.values);
+  shape_data_.resize(mark.values);
+  blocks_.resize(mark.blocks);
+}
+
 // An importer needs ranks here and there. What a rule refuses stays unknown: inference says it
 // again, with the whole function at hand.
 void FunctionBuilder::infer(const ir::Binding& binding) {
@@ -96,7 +120,7 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
     shape_data_[result] = std::move(moved.elements);
     if (moved.numbers) constants_.emplace(result, *std::move(moved.numbers));
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Internal) throw;
+    if (strict_ || error.kind() == ErrorKind::Internal) throw;
   }
 }
 

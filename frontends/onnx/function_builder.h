@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "frontends/onnx/element_type.h"
@@ -31,6 +32,18 @@ class FunctionBuilder {
   void add_binding(ir::Binding binding);
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
+  // Opens a closed block again.
+  void reopen(ir::Block block) { blocks_.push_back(std::move(block)); }
+  // Adds a closed block's bindings as if they had never been in a block.
+  void add_all(ir::Block block);
+  // A point to which the function can be put back while the blocks of then are open.
+  struct Mark {
+    std::size_t values, blocks;
+  };
+  Mark mark() const { return {function_.values.size(), blocks_.size()}; }
+  void back_to(const Mark& mark);
+  // Whether what a shape rule refuses is an error at once, not left to inference.
+  bool set_strict(bool strict) { return std::exchange(strict_, strict); }
 
   // The function's parameter ir::random_seed_parameter; made, the last one, when it is first asked
   // for.
@@ -86,6 +99,7 @@ class FunctionBuilder {
   std::optional<ir::ValueId> random_seed_;
   std::uint64_t next_random_ = 0;
   std::vector<ir::ValueId> rounds_;
+  bool strict_ = false;
 };
 
 // The element type of a result of the binding; the same rules as in inference, which has not run

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "frontends/onnx/function_builder.h"
 #include "frontends/onnx/node.h"
@@ -56,7 +59,7 @@ class GraphImporter : public Subgraphs {
       import_initialiser(*graph_.mutable_initializer(i),
                          apart == weights_.places.end() ? nullptr : &apart->second);
     }
-    for (int i = 0; i < graph_.node_size(); ++i) import_node(*graph_.mutable_node(i), i);
+    import_nodes(graph_, 0);
     import_outputs();
     for (const auto& value : graph_.value_info()) note_declared_type(value);
     for (const auto& output : graph_.output()) note_declared_type(output);
@@ -78,7 +81,7 @@ class GraphImporter : public Subgraphs {
       define(input, arguments[static_cast<std::size_t>(i)], name);
     }
     for (auto& tensor : *graph.mutable_initializer()) import_initialiser(tensor);
-    for (int i = 0; i < graph.node_size(); ++i) import_node(*graph.mutable_node(i), i);
+    import_nodes(graph, 0);
     std::vector<ir::ValueId> results;
     for (const auto& output : graph.output()) {
       const ir::ValueId* value = find_value(output.name());
@@ -98,7 +101,21 @@ class GraphImporter : public Subgraphs {
     return type == nullptr ? std::nullopt : std::optional(type->rank());
   }
 
+  bool read_apart(ir::ValueId condition, std::vector<ir::Block>& branches) override {
+    if (readings_apart_ == most_readings_apart) return false;
+    ++readings_apart_;
+    apart_ = Apart{condition, std::move(branches)};
+    return true;
+  }
+
  private:
+  // An If whose branches what follows is still to be read behind.
+  struct Apart {
+    ir::ValueId condition;
+    std::vector<ir::Block> branches;
+  };
+  static constexpr int most_readings_apart = 16;
+
   // Names of a graph in a node are its own: they may stand in other graphs too.
   bool inner() const { return scopes_.size() > 1; }
 
@@ -197,7 +214,14 @@ class GraphImporter : public Subgraphs {
     return operands;
   }
 
-  void import_node(onnx::NodeProto& proto, int index) {
+  void import_nodes(onnx::GraphProto& graph, int first) {
+    for (int i = first; i < graph.node_size(); ++i)
+      if (!import_node(graph, i)) return;
+  }
+
+  // False where what follows the node was read as well.
+  bool import_node(onnx::GraphProto& graph, int index) {
+    onnx::NodeProto& proto = *graph.mutable_node(index);
     const std::string name = node_name(proto, index);
     const auto [domain, opset] = opsets_.of_node(proto.domain());
     const Operator* row = find_operator(domain, proto.op_type(), opset);
@@ -211,6 +235,10 @@ class GraphImporter : public Subgraphs {
         proto.attribute(), [](const auto& attribute) { return attribute.has_g(); });
     row->import(node);
     node.check_attributes_used();
+    if (apart_) {
+      import_apart(node, graph, index, *std::exchange(apart_, std::nullopt));
+      return false;
+    }
     keep_narrow_type(node);
     for (std::size_t i = 0; i < node.output_count(); ++i) {
       if (!node.wants_output(i)) continue;
@@ -222,6 +250,89 @@ class GraphImporter : public Subgraphs {
       if (value >= first_new && !inner() && renamed_.insert(value).second)
         builder_.rename(value, output);
     }
+    return true;
+  }
+
+  // What follows an If, behind each of its branches. Where it cannot be computed behind one, with
+  // values of the rank that this gives, no call may take it: exporters write a branch for every
+  // rank that a value could have had.
+  void import_apart(Node& node, const onnx::GraphProto& graph, int index, Apart apart) {
+    std::vector<std::string> ends;  // the graph's outputs that are not there yet
+    for (const auto& output : graph.output())
+      if (find_value(output.name()) == nullptr) ends.push_back(output.name());
+    const std::size_t first_new = builder_.function().values.size();
+    std::array<std::optional<Error>, 2> refused;
+    for (std::size_t taken = 0; taken < 2; ++taken) {
+      const FunctionBuilder::Mark mark = builder_.mark();
+      const std::size_t depth = scopes_.size();
+      const bool strict = builder_.set_strict(true);
+      try {
+        apart.branches[taken] = import_behind(std::move(apart.branches[taken]), graph, index, ends);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::Internal) throw;
+        refused[taken] = error;
+        builder_.back_to(mark);
+        scopes_.resize(depth);
+        apart_.reset();
+      }
+      builder_.set_strict(strict);
+    }
+    if (refused[0] && refused[1]) throw Error(*refused[0]);
+    std::vector<ir::ValueId> results = apart.branches[refused[0] ? 1 : 0].results;
+    if (refused[0] || refused[1]) {
+      const Error& error = refused[0] ? *refused[0] : *refused[1];
+      const ir::ValueId holds =
+          refused[0] ? node.emit(ir::Op::logical_not, {apart.condition}) : apart.condition;
+      node.emit_many(
+          ir::Op::assertion, {holds},
+          {{"message", fmt::format("{} takes its {}, behind which the model cannot be "
+                                   "computed: {}",
+                                   node.description(), refused[0] ? "then_branch" : "else_branch",
+                                   error.what())}},
+          0);
+      builder_.add_all(std::move(apart.branches[refused[0] ? 1 : 0]));
+    } else {
+      const std::vector<ir::ValueId> others = apart.branches[1].results;
+      const std::vector<ir::ValueId> joined =
+          node.emit_blocks(ir::Op::branch, {apart.condition}, std::move(apart.branches), results);
+      for (std::size_t i = 0; i < joined.size(); ++i) {
+        const ir::TensorType *one = builder_.type(results[i]), *other = builder_.type(others[i]);
+        if (one != nullptr && other != nullptr && one->rank() == other->rank())
+          builder_.know(joined[i], std::vector<std::optional<ir::Dim>>(one->rank()));
+      }
+      results = joined;
+    }
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      define(ends[i], results[i], node.description());
+      if (results[i] >= first_new && !inner() && renamed_.insert(results[i]).second)
+        builder_.rename(results[i], ends[i]);
+    }
+  }
+
+  // The block with what follows the node; its results are the values called `ends`.
+  ir::Block import_behind(ir::Block branch, const onnx::GraphProto& graph, int index,
+                          const std::vector<std::string>& ends) {
+    onnx::GraphProto copy = graph;  // reading takes tensors out
+    const onnx::NodeProto& proto = graph.node(index);
+    const std::vector<ir::ValueId> given = branch.results;
+    builder_.reopen(std::move(branch));
+    scopes_.emplace_back();
+    for (std::size_t i = 0; i < given.size() && static_cast<int>(i) < proto.output_size(); ++i)
+      if (const std::string& name = proto.output(static_cast<int>(i)); !name.empty())
+        define(name, given[i], "a branch");
+    import_nodes(copy, index + 1);
+    std::vector<ir::ValueId> results;
+    for (const std::string& end : ends) {
+      const ir::ValueId* value = find_value(end);
+      if (value == nullptr) {
+        throw Error(ErrorKind::Malformed,
+                    fmt::format("{}: its output {} is a value that nothing defines", graph.name(),
+                                quoted_name(end)));
+      }
+      results.push_back(*value);
+    }
+    scopes_.pop_back();
+    return builder_.close_block(std::move(results));
   }
 
   // No operator computes with integers of fewer than 8 bits: one that takes some first and gives
@@ -351,6 +462,8 @@ class GraphImporter : public Subgraphs {
   std::vector<std::unordered_map<std::string, ir::ValueId>> scopes_{
       1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
+  std::optional<Apart> apart_;
+  int readings_apart_ = 0;
 };
 
 }  // namespace

@@ -41,6 +41,16 @@ void know_rank(Node& node, ValueId joined, ValueId one, ValueId other) {
   node.know(joined, known);
 }
 
+bool differ_in_rank(const Node& node, const std::vector<ValueId>& results,
+                    const std::vector<ValueId>& others) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto* const dims = node.dims(results[i]);
+    const auto* const other = node.dims(others[i]);
+    if (dims != nullptr && other != nullptr && dims->size() != other->size()) return true;
+  }
+  return false;
+}
+
 // What a scan reads and writes along, of each of its inputs and outputs.
 struct ScanSides {
   std::vector<std::int64_t> input_axes, output_axes, input_directions, output_directions;
@@ -150,6 +160,7 @@ void import_if(Node& node) {
                                  ir::name_of(node.dtype(otherwise[i])), i));
     }
   }
+  if (differ_in_rank(node, results, otherwise) && node.read_apart(wanted, blocks)) return;
   const std::vector<ValueId> joined =
       node.emit_blocks(Op::branch, {wanted}, std::move(blocks), results);
   for (std::size_t i = 0; i < joined.size(); ++i)

@@ -33,6 +33,10 @@ class Subgraphs {
                                           const std::string& name) = 0;
   // As far as it is known.
   virtual std::optional<std::size_t> declared_rank(ir::ValueId value) const = 0;
+  // For an If that only the run decides, of which the branches' results differ in rank: has what
+  // follows the node read once behind each branch, in place of the node's outputs. False, and
+  // nothing is done, where that was asked for too often.
+  virtual bool read_apart(ir::ValueId condition, std::vector<ir::Block>& branches) = 0;
 };
 
 class Node {
@@ -136,6 +140,9 @@ class Node {
   // meanwhile are its own.
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
+  bool read_apart(ir::ValueId condition, std::vector<ir::Block>& branches) {
+    return subgraphs_.read_apart(condition, branches);
+  }
   std::vector<ir::ValueId> graph(
       std::string_view name,
       const std::vector<ir::ValueId>& arguments);  // the attribute's, into the open block

@@ -1,0 +1,82 @@
+// An If whose branches give values of different ranks, through reader, inference and reference
+// evaluator.
+#include <gtest/gtest.h>
+
+#include "ir/error.h"
+#include "ir/reference/evaluate.h"
+#include "ir/shapes/infer.h"
+#include "ir/text/print.h"
+#include "tests/frontends/model_builder.h"
+#include "tests/frontends/tensor_difference.h"
+#include "tests/frontends/value_cases.h"
+
+namespace anydim::frontends {
+namespace {
+
+void add_graph(NodeBuilder& node, const char* name, const ModelBuilder& body) {
+  auto& attribute = *node.proto.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  *attribute.mutable_g() = body.model.graph();
+}
+
+// As PyTorch scripts x.squeeze(0): `y` has one axis less where x has one row.
+ModelBuilder squeezed() {
+  ModelBuilder builder;
+  builder.input("x", f32, {"m", "n"}).output("z");
+  builder.integers("zero", {1}, {0}).integers("one", {1}, {1});
+  builder.node("Shape", {"x"}, {"shape"});
+  builder.node("Gather", {"shape", "zero"}, {"rows"});
+  builder.node("Equal", {"rows", "one"}, {"is_row"});
+  auto branch = builder.node("If", {"is_row"}, {"y"}).name("squeezed");
+  const auto graph = [](const char* op, const std::vector<std::string>& operands) {
+    return ModelBuilder().output("t").with_node(op, operands, {"t"});
+  };
+  add_graph(branch, "then_branch", graph("Squeeze", {"x", "zero"}));
+  add_graph(branch, "else_branch", graph("Identity", {"x"}));
+  return builder;
+}
+
+ir::Tensor result_of(const ModelBuilder& builder, const ir::Tensor& x) {
+  ir::Module module = builder.read();
+  ir::infer_types(module);
+  return ir::evaluate(module, module.functions[0], {x}).at(0);
+}
+
+TEST(OnnxBranches, WhatFollowsBranchesOfTwoRanksIsReadBehindEach) {
+  ModelBuilder builder = squeezed();
+  builder.node("Neg", {"y"}, {"less"});
+  builder.node("ReduceSum", {"less"}, {"z"}).integer("keepdims", 0);
+  EXPECT_EQ(difference(result_of(builder, reals({1, 3}, {1, 2, 3})), reals({}, {-6})), "");
+  EXPECT_EQ(difference(result_of(builder, reals({2, 2}, {1, 2, 3, 4})), reals({}, {-10})), "");
+}
+
+// Where it can be computed behind one only, calls that take the other are refused.
+TEST(OnnxBranches, BranchesOfARankThatNothingTakesAreRefusedByCalls) {
+  ModelBuilder row = squeezed();
+  row.node("Unsqueeze", {"y", "one"}, {"column"});
+  row.node("Transpose", {"column"}, {"z"}).integers("perm", {1, 0});
+  EXPECT_EQ(row.text().find(" if("), std::string::npos) << row.text();
+  EXPECT_EQ(difference(result_of(row, reals({1, 3}, {1, 2, 3})), reals({1, 3}, {1, 2, 3})), "");
+  EXPECT_THROW(result_of(row, reals({2, 2}, {1, 2, 3, 4})), Error);
+
+  ModelBuilder rows = squeezed();
+  rows.node("Transpose", {"y"}, {"z"}).integers("perm", {1, 0});
+  EXPECT_EQ(difference(result_of(rows, reals({2, 1}, {1, 2})), reals({1, 2}, {1, 2})), "");
+  try {
+    result_of(rows, reals({1, 2}, {1, 2}));
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "assert 'squeezed': node 'squeezed' (If) takes its then_branch, behind which the "
+              "model cannot be computed: transpose 'Transpose #4' (%z.5): the permutation has 2 "
+              "axes, but operand 0 (%t.4) has rank 1.");
+  }
+
+  ModelBuilder neither = squeezed();
+  neither.node("Transpose", {"y"}, {"z"}).integers("perm", {2, 1, 0});
+  EXPECT_NE(neither.failure(), "read");
+}
+
+}  // namespace
+}  // namespace anydim::frontends
