@@ -150,7 +150,7 @@ class GraphImporter : public Subgraphs {
     for (const auto& dim : declared.shape().dim()) {
       // Some converters write -1 for a dim that they do not know, and ONNX Runtime takes it so.
       if (dim.has_dim_value() && dim.dim_value() >= 0) type.dims.emplace_back(dim.dim_value());
-      else if (!dim.dim_param().empty()) type.dims.push_back(symbols_.named(dim.dim_param()));
+      else if (names_a_dim(dim.dim_param())) type.dims.push_back(symbols_.named(dim.dim_param()));
       else type.dims.push_back(symbols_.nameless(input.name(), type.dims.size()));
     }
     return type;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace anydim::frontends {
 
 namespace {
@@ -19,6 +21,10 @@ std::string identifier(const std::string& raw) {
 }
 
 }  // namespace
+
+bool names_a_dim(const std::string& raw) {
+  return std::ranges::any_of(raw, [](char c) { return c != '?' && c != '*' && c != ' '; });
+}
 
 ir::Dim SymbolNames::named(const std::string& raw) {
   auto found = symbols_.find(raw);

@@ -10,6 +10,9 @@
 
 namespace anydim::frontends {
 
+// False of "", and of "?" and the like, which tools write for each dim that they do not know.
+bool names_a_dim(const std::string& raw);
+
 class SymbolNames {
  public:
   explicit SymbolNames(ir::SymbolTable& table) : table_(table) {}

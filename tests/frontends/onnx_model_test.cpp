@@ -39,7 +39,7 @@ TEST(OnnxModel, NamesThatAreNoIdentifiersBecomeOnesAndStayApart) {
 
 TEST(OnnxModel, NamelessDimsAreUnbackedAndDiffer) {
   ModelBuilder builder;
-  builder.input("x", f32, {"", "", -1, -1}).output("x");
+  builder.input("x", f32, {"", -1, "?", "?"}).output("x");
   const ir::Module module = builder.read();
   const auto& function = module.functions[0];
   const auto& dims = function.values[0].type.tensor.dims;
