@@ -6,6 +6,7 @@
 #include "codegen_cpu/matmul/pack_emitter.h"
 #include "codegen_cpu/matmul/round_rows.h"
 #include "codegen_cpu/scalars/index_emitter.h"
+#include "codegen_cpu/vector_loop.h"
 
 namespace anydim::codegen_cpu {
 
@@ -27,17 +28,21 @@ LeftOperand::LeftOperand(KernelBuilder& kernel, const ir::MatmulForm& form,
     : kernel_(kernel), form_(form), operands_(operands), schedule_(schedule) {
   const auto fresh = [&] { return ir::loop_leaf(ir::LoopRole::Made, kernel.fresh_number()); };
   // Micro-kernels of scales go through the depth block by block, not run by run.
-  if (!operands.left && operands.weight && !operands.scales)
+  if (!operands.left && operands.weight && !operands.scales) {
     windows_ = windowed_rows(form.left, form.m, form.k, fresh, kernel.symbols());
-  if (!operands.left && operands.weight && !operands.scales && !schedule.tiles) {
-    if (windows_ && windows_->run() % operands.product.depths() != 0) windows_.reset();
-    if (windows_) spread_places();
-    else taps_ = window_taps(form.left, form.k, fresh, kernel.symbols());
-    if (taps_ && taps_->depth % operands.product.depths() != 0) taps_.reset();
+    if (!schedule.tiles) read_runs(fresh);
   }
   // A micro-kernel's rows are one panel.
   panels_ = operands.left_panels && !windows_ && !taps_ &&
             schedule.rows <= panel_columns(operands.product);
+}
+
+// Micro-kernels of vectors read windows where they are packed, or leave parts of rows out.
+void LeftOperand::read_runs(const std::function<ir::DimLeaf()>& fresh) {
+  if (windows_ && windows_->run() % operands_.product.depths() != 0) windows_.reset();
+  if (windows_) return spread_places();
+  taps_ = window_taps(form_.left, form_.k, fresh, kernel_.symbols());
+  if (taps_ && taps_->depth % operands_.product.depths() != 0) taps_.reset();
 }
 
 void LeftOperand::spread_places() {
@@ -91,7 +96,7 @@ bool LeftOperand::share_sets(std::int64_t stride, std::int64_t rows) const {
 std::optional<std::int64_t> LeftOperand::known_stride() const {
   if (operands_.left) return operands_.left->row_stride.constant();
   if (panels_) return operands_.product.depths();
-  if (windows_ && !copies_rows()) return windows_->row_elements();
+  if (reads_lines()) return windows_->row_elements();
   return row_stride().constant();
 }
 
@@ -114,7 +119,7 @@ void LeftOperand::add_arguments(Scope& block, const Share& rows,
     Value* read = builder.CreateLoad(builder.getInt64Ty(), place);
     arguments.insert(arguments.end(), {kernel_.constant(taps_->depth), read});
   }
-  if (!windows_ || copies_rows()) return;
+  if (!reads_lines()) return;
   for (const WindowedRows::Counter& counter : windows_->runs())
     arguments.push_back(emit_index(kernel_, kernel_.root(), counter.stride));
 }
@@ -135,7 +140,7 @@ void LeftOperand::plan(ScratchLayout& scratch, const Dim& panel_steps) {
   if (panels_) {
     bytes = (ir::ceil_div(block_units(), schedule_.rows) * panel * panel_steps + panel * panel) *
             bytes_of(form_.accumulate);
-  } else if (windows_ && !copies_rows()) {
+  } else if (reads_lines()) {
     bytes = bytes_of_lines();
   } else {
     bytes = block_units() * unit() * row_stride() * bytes_of(operands_.product.left);
@@ -226,10 +231,7 @@ void LeftOperand::copy_rows(Scope& scope, const Share& units) {
         at.CreateAlignedStore(at.CreateAlignedLoad(vector, source, byte), place, byte);
         continue;
       }
-      std::vector<llvm::Constant*> bits;
-      for (std::int64_t lane = 0; lane < lanes; ++lane)
-        bits.push_back(at.getInt1(first + lane < run));
-      llvm::Constant* mask = llvm::ConstantVector::get(bits);
+      Value* mask = lanes_below(kernel_, at_run, lanes, kernel_.constant(run - first));
       Value* part =
           at.CreateMaskedLoad(vector, source, byte, mask, llvm::Constant::getNullValue(vector));
       at.CreateMaskedStore(part, place, byte, mask);
@@ -361,9 +363,8 @@ Value* LeftOperand::pointer(Scope& block, const Share& rows) {
                         dtype, place.offset + form_.m.index() * place.row_stride);
   }
   if (panels_) return panel_of(block, rows.number);
-  const bool in_lines = windows_ && !copies_rows();
-  Value* row = in_lines ? place_ : rows.first;
-  return kernel_.element_pointer(in_lines ? line_ : memory_, dtype,
+  Value* row = reads_lines() ? place_ : rows.first;
+  return kernel_.element_pointer(reads_lines() ? line_ : memory_, dtype,
                                  kernel_.at(block).CreateMul(row, stride(block)));
 }
 

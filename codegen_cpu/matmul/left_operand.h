@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -56,6 +57,7 @@ class LeftOperand {
   llvm::Value* stride(Scope& block);
 
  private:
+  void read_runs(const std::function<ir::DimLeaf()>& fresh);
   void spread_places();
   ir::Dim row_stride() const;  // of packed rows: whole cache lines
   std::int64_t elements_of_line() const;
@@ -64,7 +66,9 @@ class LeftOperand {
   ir::Dim blocks_of_line() const;
   // Whether tasks are whole lines of windows.
   bool in_lines() const { return windows_ && !windows_->sequence; }
-  // Tile registers read rows that lie dense: each is put together of its runs.
+  // Whether rows are read where windows are packed. Tile registers read rows that lie dense: each
+  // is put together of its runs.
+  bool reads_lines() const { return windows_ && !schedule_.tiles; }
   bool copies_rows() const { return windows_ && schedule_.tiles; }
   ir::Dim bytes_of_lines() const;
   void pack(Scope& scope, const Share& units);

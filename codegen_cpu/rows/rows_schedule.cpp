@@ -59,7 +59,7 @@ double shared_part(const PlanInputs& inputs, const SharedWindow& window, std::in
   const auto of_rows = static_cast<double>(together * window.places);
   const double part = std::min(1.0, static_cast<double>(window.lines(together)) / of_rows);
   if (window.whole) return part;
-  return (1 + part) / (inputs.target.level == Level::Baseline ? 2 : 4);
+  return (1 + part) / (inputs.target.fused_multiply_add() ? 4 : 2);
 }
 
 // Rows of few vectors, whose reductions take their time one after the other.

@@ -275,7 +275,7 @@ class WindowEmitter {
 
   bool multiplies_and_adds(const ir::RowStage::Reduction& reduction,
                            const ir::ScalarStep& step) const {
-    return kernel_.target().level != Level::Baseline && reduction.kind == ir::Reduce::Sum &&
+    return kernel_.target().fused_multiply_add() && reduction.kind == ir::Reduce::Sum &&
            reduction.dtype == ir::DType::F32 && step.dtype == ir::DType::F32 &&
            step.applies(ir::Op::mul);
   }

@@ -218,16 +218,20 @@ llvm::Value* narrow(KernelBuilder& kernel, DType dtype, llvm::Value* value) {
   return value;
 }
 
+namespace {
+
 // Without a branch, which would stand between what is loaded and what is computed of it: values of
 // many loads would all wait for the last of them.
-static llvm::Value* either(KernelBuilder& kernel, llvm::IRBuilder<>& at, llvm::Value* condition,
-                           llvm::Value* pointer, llvm::Value* other) {
+llvm::Value* either(KernelBuilder& kernel, llvm::IRBuilder<>& at, llvm::Value* condition,
+                    llvm::Value* pointer, llvm::Value* other) {
   llvm::Value* chosen = at.CreateSelect(condition, pointer, other);
   if (auto* select = llvm::dyn_cast<llvm::SelectInst>(chosen))
     select->setMetadata(llvm::LLVMContext::MD_unpredictable,
                         llvm::MDNode::get(kernel.context(), {}));
   return chosen;
 }
+
+}  // namespace
 
 llvm::Value* load_elements(KernelBuilder& kernel, Scope& scope, llvm::Value* base, DType dtype,
                            const ir::Dim& offset, llvm::Value* mask, bool constant_memory) {

@@ -83,15 +83,7 @@ class GraphImporter : public Subgraphs {
     for (auto& tensor : *graph.mutable_initializer()) import_initialiser(tensor);
     import_nodes(graph, 0);
     std::vector<ir::ValueId> results;
-    for (const auto& output : graph.output()) {
-      const ir::ValueId* value = find_value(output.name());
-      if (value == nullptr) {
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("{}: its output {} is a value that nothing defines", name,
-                                quoted_name(output.name())));
-      }
-      results.push_back(*value);
-    }
+    for (const auto& output : graph.output()) results.push_back(output_of(name, output.name()));
     scopes_.pop_back();
     return results;
   }
@@ -124,6 +116,14 @@ class GraphImporter : public Subgraphs {
       if (const auto found = scopes_[i].find(name); found != scopes_[i].end())
         return &found->second;
     return nullptr;
+  }
+
+  // The value that a graph in a node calls its output.
+  ir::ValueId output_of(const std::string& graph, const std::string& output) const {
+    if (const ir::ValueId* value = find_value(output)) return *value;
+    throw Error(ErrorKind::Malformed,
+                fmt::format("{}: its output {} is a value that nothing defines", graph,
+                            quoted_name(output)));
   }
 
   void define(const std::string& name, ir::ValueId value, const std::string& by) {
@@ -322,15 +322,7 @@ class GraphImporter : public Subgraphs {
         define(name, given[i], "a branch");
     import_nodes(copy, index + 1);
     std::vector<ir::ValueId> results;
-    for (const std::string& end : ends) {
-      const ir::ValueId* value = find_value(end);
-      if (value == nullptr) {
-        throw Error(ErrorKind::Malformed,
-                    fmt::format("{}: its output {} is a value that nothing defines", graph.name(),
-                                quoted_name(end)));
-      }
-      results.push_back(*value);
-    }
+    for (const std::string& end : ends) results.push_back(output_of(graph.name(), end));
     scopes_.pop_back();
     return builder_.close_block(std::move(results));
   }
