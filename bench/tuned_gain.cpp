@@ -3,7 +3,8 @@
 // model alone too, tells what the comparison itself strays. Each runs a few calls in a row, so that
 // caches hold its own weights as in a service, and each follows each of the others as often.
 // usage: tuned_gain MODEL DATABASE ROUNDS[xCALLS] [NAME=VALUE...]
-// A round has so many calls, evenly taken of those that were drawn; without CALLS all of them.
+// A round has so many calls, evenly taken of those that were drawn (again and again where they are
+// fewer); without CALLS all of them.
 // Names are those of what compiles (api/option_text.h) and of the sizes (api/tune_settings.h), as
 // they were tuned with: lengths=tokens.jsonl precision=bf16 threads=2. Of a trace, give one of
 // other calls than those that were tuned for.
@@ -78,7 +79,8 @@ int run(const char* file, const char* database, const Effort& effort, std::span<
       workloads_of(settings, plain.model->inputs(), shape_of(*plain.model)).unseen;
   std::vector<std::vector<ir::Tensor>> calls;
   const std::size_t drawn = workload.calls.size(),
-                    taken = effort.calls == 0 ? drawn : std::min(effort.calls, drawn);
+                    in_round = effort.calls == 0 ? drawn : effort.calls,
+                    taken = std::min(in_round, drawn);
   for (std::size_t i = 0; i < taken; ++i)
     calls.push_back(sample.make(*plain.model, workload.calls[i * drawn / taken]));
   const std::array<Contestant*, 3> contestants = {&tuned, &plain, &again};
@@ -90,12 +92,12 @@ int run(const char* file, const char* database, const Effort& effort, std::span<
   std::vector<double> ratios, strays, seconds;
   for (std::size_t round = 0; round < effort.rounds; ++round) {
     for (Contestant* each : contestants) each->pass = 0;
-    for (std::size_t first = 0, block = round; first < calls.size(); first += in_a_row, ++block) {
+    for (std::size_t first = 0, block = round; first < in_round; first += in_a_row, ++block) {
       for (std::size_t turn = 0; turn < 3; ++turn) {
         Contestant& at_work =
             *contestants[(block % 2 == 0 ? turn + block / 2 : 2 * turn + block / 2) % 3];
-        for (std::size_t c = first; c < std::min(first + in_a_row, calls.size()); ++c)
-          at_work.pass += time_call(at_work, calls[c]);
+        for (std::size_t c = first; c < std::min(first + in_a_row, in_round); ++c)
+          at_work.pass += time_call(at_work, calls[c % taken]);
       }
     }
     ratios.push_back(plain.pass / tuned.pass);
@@ -104,8 +106,8 @@ int run(const char* file, const char* database, const Effort& effort, std::span<
   }
   const tuner::Interval95 gain = tuner::median_interval(ratios),
                           noise = tuner::median_interval(strays);
-  fmt::print("{} calls a round, {} rounds, tuned {:.2f} ms a call\n", calls.size(), ratios.size(),
-             1e3 * tuner::median(seconds) / static_cast<double>(calls.size()));
+  fmt::print("{} calls a round, {} rounds, tuned {:.2f} ms a call\n", in_round, ratios.size(),
+             1e3 * tuner::median(seconds) / static_cast<double>(in_round));
   fmt::print("cost model alone / tuned: {:.4f}, 95 % interval [{:.4f}, {:.4f}]\n",
              tuner::median(ratios), gain.low, gain.high);
   fmt::print("cost model alone / itself: {:.4f}, 95 % interval [{:.4f}, {:.4f}]\n",

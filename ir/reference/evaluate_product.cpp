@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "ir/reference/evaluate_ops.h"
@@ -10,23 +11,35 @@
 namespace anydim::ir {
 namespace {
 
-// A stack of matrices, row-major, in double.
+// A stack of matrices, row-major. Integers wrap, so they lie as unsigned numbers here.
+template <typename Number>
 struct Matrices {
   Extents batch;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::vector<double> elements;
+  std::vector<Number> elements;
 
-  std::span<const double> at(std::int64_t offset) const {
+  std::span<const Number> at(std::int64_t offset) const {
     return std::span(elements).subspan(static_cast<std::size_t>(offset),
                                        static_cast<std::size_t>(rows * columns));
   }
 };
 
-Matrices matrices_of(const Tensor& tensor) {
+template <typename Number>
+Matrices<Number> matrices_of(const Tensor& tensor) {
   const Extents& dims = tensor.dims();
-  return {Extents(dims.begin(), dims.end() - 2), dims[dims.size() - 2], dims.back(),
-          load_reals(tensor)};
+  Matrices<Number> result{.batch = Extents(dims.begin(), dims.end() - 2),
+                          .rows = dims[dims.size() - 2],
+                          .columns = dims.back(),
+                          .elements = {}};
+  if constexpr (std::is_floating_point_v<Number>) {
+    result.elements = load_reals(tensor);
+  } else {
+    result.elements.reserve(static_cast<std::size_t>(element_count(dims)));
+    for (std::int64_t i = 0; i < element_count(dims); ++i)
+      result.elements.push_back(static_cast<Number>(tensor.integer_at(i)));
+  }
+  return result;
 }
 
 // For every index of the broadcast batch, the element where an operand's matrix begins.
@@ -43,17 +56,18 @@ Extents batch_offsets(const Extents& own, const Extents& batch, std::int64_t mat
 
 // Adds up each element's products in order of depth. Blocks of the right operand stay in the caches
 // while all rows meet them: tuning holds whole layers of networks against this.
-void multiply(std::span<const double> left, std::span<const double> right, std::int64_t rows,
-              std::int64_t depth, std::int64_t columns, double* result) {
+template <typename Number>
+void multiply(std::span<const Number> left, std::span<const Number> right, std::int64_t rows,
+              std::int64_t depth, std::int64_t columns, Number* result) {
   constexpr std::int64_t block_depth = 64, block_columns = 512, together = 4;
   for (std::int64_t first = 0; first < columns; first += block_columns) {
     const std::int64_t width = std::min(block_columns, columns - first);
     for (std::int64_t begin = 0; begin < depth; begin += block_depth) {
       const std::int64_t end = std::min(begin + block_depth, depth);
       for (std::int64_t i = 0; i < rows; ++i) {
-        double* row = result + i * columns + first;
-        const double* factors = left.data() + i * depth;
-        const double* from = right.data() + begin * columns + first;
+        Number* row = result + i * columns + first;
+        const Number* factors = left.data() + i * depth;
+        const Number* from = right.data() + begin * columns + first;
         std::int64_t k = begin;
         for (; k + together <= end; k += together, from += together * columns)
           for (std::int64_t j = 0; j < width; ++j)
@@ -67,30 +81,29 @@ void multiply(std::span<const double> left, std::span<const double> right, std::
   }
 }
 
-Tensor multiply_integers(const OpCall& call, const Tensor& left, const Tensor& right,
-                         const Extents& batch, Extents dims) {
-  const std::int64_t rows = left.dims()[left.rank() - 2];
-  const std::int64_t depth = left.dims().back();
-  const std::int64_t columns = right.dims().back();
-  const Extents left_offsets =
-      batch_offsets({left.dims().begin(), left.dims().end() - 2}, batch, rows * depth);
-  const Extents right_offsets =
-      batch_offsets({right.dims().begin(), right.dims().end() - 2}, batch, depth * columns);
+// The products of the matrices that meet where two stacks are broadcast to `batch`.
+template <typename Number>
+std::vector<Number> products(const Tensor& left, const Tensor& right, const Extents& batch,
+                             std::int64_t count) {
+  const auto a = matrices_of<Number>(left), b = matrices_of<Number>(right);
+  const Extents left_offsets = batch_offsets(a.batch, batch, a.rows * a.columns);
+  const Extents right_offsets = batch_offsets(b.batch, batch, b.rows * b.columns);
+  std::vector<Number> result(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < left_offsets.size(); ++i) {
+    multiply(a.at(left_offsets[i]), b.at(right_offsets[i]), a.rows, a.columns, b.columns,
+             result.data() + static_cast<std::int64_t>(i) * a.rows * b.columns);
+  }
+  return result;
+}
+
+template <typename Number>
+Tensor integer_products(const Tensor& left, const Tensor& right, const Extents& batch,
+                        Extents dims) {
   Tensor result(left.dtype(), std::move(dims));
   std::int64_t next = 0;
-  for (std::size_t b = 0; b < left_offsets.size(); ++b) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        std::uint64_t sum = 0;  // unsigned, because integers wrap
-        for (std::int64_t k = 0; k < depth; ++k) {
-          sum += static_cast<std::uint64_t>(left.integer_at(left_offsets[b] + i * depth + k)) *
-                 static_cast<std::uint64_t>(right.integer_at(right_offsets[b] + k * columns + j));
-        }
-        result.set_integer(next++, static_cast<std::int64_t>(sum));
-      }
-    }
-  }
-  return with_dims(call, result, result.dims());
+  for (const Number product : products<Number>(left, right, batch, element_count(result.dims())))
+    result.set_integer(next++, static_cast<std::int64_t>(product));
+  return result;
 }
 
 void softmax_row(std::span<double> row, std::size_t stride, std::size_t count, bool logarithm) {
@@ -149,17 +162,14 @@ Tensor evaluate_matmul(const OpCall& call) {
   Extents dims = batch;
   if (!row_vector) dims.push_back(rows);
   if (!column_vector) dims.push_back(columns);
-  if (!is_float(left.dtype())) return multiply_integers(call, left, right, batch, std::move(dims));
-  const Matrices a = matrices_of(left);
-  const Matrices b = matrices_of(right);
-  const Extents left_offsets = batch_offsets(a.batch, batch, rows * depth);
-  const Extents right_offsets = batch_offsets(b.batch, batch, depth * columns);
-  std::vector<double> result(static_cast<std::size_t>(element_count(dims)), 0.0);
-  for (std::size_t i = 0; i < left_offsets.size(); ++i) {
-    multiply(a.at(left_offsets[i]), b.at(right_offsets[i]), rows, depth, columns,
-             result.data() + static_cast<std::int64_t>(i) * rows * columns);
+  if (is_float(left.dtype())) {
+    const std::int64_t count = element_count(dims);
+    return store_reals(left.dtype(), std::move(dims), products<double>(left, right, batch, count));
   }
-  return store_reals(left.dtype(), std::move(dims), result);
+  // The low bits of sums and products depend on the low bits of what goes in alone.
+  return size_of(left.dtype()) <= sizeof(std::uint32_t)
+             ? integer_products<std::uint32_t>(left, right, batch, std::move(dims))
+             : integer_products<std::uint64_t>(left, right, batch, std::move(dims));
 }
 
 Tensor evaluate_softmax(const OpCall& call) {
@@ -221,9 +231,9 @@ Tensor evaluate_attention(const OpCall& call) {
       call.fail(
           fmt::format("operand {}: expected rank 2 or more, got {}", i, call.operand(i).rank()));
   }
-  const Matrices query = matrices_of(call.operand(0));
-  const Matrices key = matrices_of(call.operand(1));
-  const Matrices value = matrices_of(call.operand(2));
+  const auto query = matrices_of<double>(call.operand(0));
+  const auto key = matrices_of<double>(call.operand(1));
+  const auto value = matrices_of<double>(call.operand(2));
   if (key.columns != query.columns) {
     call.fail(fmt::format("dimension {} of operand 1: expected {}, got {}", key.batch.size() + 1,
                           query.columns, key.columns));
@@ -297,7 +307,7 @@ Tensor evaluate_attention(const OpCall& call) {
       softmax_row(weights, 1, weights.size(), false);
       if (zero_nan)
         std::ranges::replace_if(weights, [](double weight) { return std::isnan(weight); }, 0.0);
-      multiply(
+      multiply<double>(
           weights,
           value.at(value_offsets[b]).subspan(static_cast<std::size_t>(first_key * value.columns)),
           1, keys, value.columns,
