@@ -123,6 +123,11 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
 
   const bool rows_outermost = schedule.rows_outermost(static_cast<std::int64_t>(padded),
                                                       static_cast<std::int64_t>(steps * bytes));
+  // Tile registers' results are not fetched ahead: the lines that a processor fetches beside those
+  // of one group of columns have left the caches when the next group writes them.
+  const bool passed_twice =
+      schedule.tiles && !rows_outermost &&
+      task_rows * static_cast<double>(extents.columns) * result_bytes_ > second_cache;
 
   const auto group_cycles = [&](double width) {
     const double vectors = width / lanes;
@@ -138,10 +143,12 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
                       (row_tiles + column_tiles) * tile_load_cycles) /
              tile_steps;
     }
-    const double run = rows_outermost ? width / padded : 1;
+    double runs = 1;  // of each row, that results have to be fetched for
+    if (rows_outermost) runs = width / padded;
+    else if (passed_twice && width < static_cast<double>(extents.columns)) runs = 2;
     const double epilogue =
         turned_results_ ? calls * std::ceil(rows / lanes) * width * (epilogue_cycles_ + turn_cycles)
-                        : task_rows * (vectors * epilogue_cycles_ + run * stored);
+                        : task_rows * (vectors * epilogue_cycles_ + runs * stored);
     const double compute = calls * (steps * step + call_overhead) + epilogue;
     const double panel_bytes = width * steps * bytes;
     const double first =
@@ -173,16 +180,18 @@ double MatmulCost::seconds(const MatmulSchedule& schedule, const MatmulExtents& 
                                    ? 1
                                    : std::ceil(static_cast<double>(extents.columns) /
                                                static_cast<double>(schedule.block_columns));
-  const double tasks = row_blocks * column_blocks * static_cast<double>(extents.batch);
   const double task_columns = column_blocks == 1 ? static_cast<double>(extents.columns)
                                                  : static_cast<double>(schedule.block_columns);
-  const double task = task_cycles(schedule, extents, static_cast<double>(extents.rows) / row_blocks,
-                                  task_columns, threads);
+  const double task_rows = static_cast<double>(extents.rows) / row_blocks;
+  const auto task = [&](double columns) {
+    return task_cycles(schedule, extents, task_rows, columns, threads);
+  };
+  const double blocks = row_blocks * static_cast<double>(extents.batch);
   // The worker with most tasks decides; on one thread, the last block of columns is as narrow as it
   // is.
-  const double share =
-      threads == 1 ? static_cast<double>(extents.columns) / (task_columns * column_blocks) : 1;
-  return std::ceil(tasks / threads) * task * share / clock;
+  if (threads > 1) return std::ceil(blocks * column_blocks / threads) * task(task_columns) / clock;
+  const double last = static_cast<double>(extents.columns) - task_columns * (column_blocks - 1);
+  return blocks * ((column_blocks - 1) * task(task_columns) + task(last)) / clock;
 }
 
 }  // namespace anydim::codegen_cpu
