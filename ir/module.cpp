@@ -81,28 +81,7 @@ const T& attribute_of(const Binding& binding, std::string_view name) {
 }  // namespace
 
 ValueId Function::add_value(std::string name, Type type) {
-  // One pass for the clash and for the highest suffix in use, so that many values of one stem stay
-  // cheap; most names differ where the stem ends.
-  bool taken = false;
-  std::uint64_t highest = 0;
-  for (const Value& value : values) {
-    if (value.name.size() < name.size() ||
-        (!name.empty() && value.name[name.size() - 1] != name.back()) ||
-        !value.name.starts_with(name))
-      continue;
-    if (value.name.size() == name.size()) {
-      taken = true;
-      continue;
-    }
-    const std::string_view suffix = std::string_view(value.name).substr(name.size());
-    if (suffix[0] != '_' || suffix.size() > 10) continue;
-    std::uint64_t number = 0;
-    const auto parsed = std::from_chars(suffix.data() + 1, suffix.data() + suffix.size(), number);
-    if (parsed.ec == std::errc{} && parsed.ptr == suffix.data() + suffix.size())
-      highest = std::max(highest, number);
-  }
-  if (taken) name += fmt::format("_{}", highest + 1);
-  values.push_back({std::move(name), std::move(type)});
+  values.push_back({names_.unique(std::move(name), values), std::move(type)});
   return static_cast<ValueId>(values.size() - 1);
 }
 

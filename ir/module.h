@@ -17,6 +17,7 @@
 #include "ir/policy.h"
 #include "ir/tensor.h"
 #include "ir/type.h"
+#include "ir/value_names.h"
 
 namespace anydim::ir {
 
@@ -71,6 +72,9 @@ struct Function {
 
   ValueId add_value(std::string name, Type type = {});  // makes the name unique by a suffix
   const TensorType& tensor_type(ValueId id) const;  // internal error where the value isn't a tensor
+
+ private:
+  ValueNames names_;
 };
 
 struct LoopForm;

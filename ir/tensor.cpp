@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <bit>
@@ -17,16 +18,19 @@ namespace anydim::ir {
 
 namespace {
 
-constexpr std::size_t alignment = 64;
+// Weights pass through memory that is written once, read once and given back: with pages of 4 KB
+// most of that time would go to the kernel, which hands out and clears one after the other.
+constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
-  void* memory =
-      ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{alignment}, std::nothrow);
+  const std::align_val_t alignment{bytes < huge_page ? 64 : huge_page};
+  void* memory = ::operator new(std::max<std::size_t>(bytes, 1), alignment, std::nothrow);
   if (memory == nullptr) {
     throw Error(ErrorKind::Resource, fmt::format("out of memory: a tensor needs {} bytes", bytes));
   }
+  if (bytes >= huge_page) madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
   return {static_cast<std::byte*>(memory),
-          [](std::byte* p) { ::operator delete(p, std::align_val_t{alignment}); }};
+          [alignment](std::byte* p) { ::operator delete(p, alignment); }};
 }
 
 // Rounds towards zero and makes the last bit odd where that lost something; a second rounding to a

@@ -1,11 +1,12 @@
 #include "passes/dim_order.h"
 
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
+
+#include "ir/strided_copy.h"
 
 namespace anydim::passes {
 
@@ -24,19 +25,7 @@ class Reordered : public TensorSource {
 
   void read(std::span<std::byte> to) const override {
     const Tensor opened = tensor_.opened();
-    const std::size_t size = size_of(opened.dtype());
-    std::vector<std::int64_t> index(extents_.size(), 0);
-    std::int64_t from = 0;
-    for (std::size_t place = 0; place < to.size(); place += size) {
-      std::memcpy(to.data() + place, opened.bytes().data() + static_cast<std::size_t>(from) * size,
-                  size);
-      for (std::size_t i = extents_.size(); i-- > 0;) {
-        from += strides_[i];
-        if (++index[i] < extents_[i]) break;
-        from -= strides_[i] * extents_[i];
-        index[i] = 0;
-      }
-    }
+    copy_strided(to.data(), opened.bytes().data(), size_of(opened.dtype()), extents_, strides_);
   }
 
  private:

@@ -61,22 +61,32 @@ class Filter : public TensorSource {
     const std::span into(reinterpret_cast<float*>(to.data()), to.size() / sizeof(float));
     const auto outputs = static_cast<std::size_t>(outputs_), columns = from.size() / outputs,
                channels = columns / places_of_window;
-    for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t k = 0; k < outputs; ++k) {
-        const float* element = from.data() + k * columns + c;
-        std::array<std::array<double, taps>, window> along{};  // the columns of G g'
-        for (std::size_t i = 0; i < window; ++i)
-          along[i] = transformed(element[(3 * i) * channels], element[(3 * i + 1) * channels],
-                                 element[(3 * i + 2) * channels]);
-        for (std::size_t j = 0; j < taps; ++j) {
-          const auto down = transformed(along[0][j], along[1][j], along[2][j]);
-          for (std::size_t i = 0; i < taps; ++i)
-            into[((i * taps + j) * channels + c) * outputs + k] = static_cast<float>(down[i]);
-        }
-      }
+    // Columns lie along channels here and along outputs there: a block of both at a time, so that
+    // either side's lines are used up while they are near.
+    constexpr std::size_t block = 16;
+    for (std::size_t first_c = 0; first_c < channels; first_c += block)
+      for (std::size_t first_k = 0; first_k < outputs; first_k += block)
+        for (std::size_t c = first_c; c < std::min(first_c + block, channels); ++c)
+          for (std::size_t k = first_k; k < std::min(first_k + block, outputs); ++k)
+            transform(from.data() + k * columns + c, channels, into.data() + c * outputs + k,
+                      channels * outputs);
   }
 
  private:
+  // Of one pair of channels: the places of its window lie `apart` elements from each other, its
+  // taps `taps_apart`.
+  static void transform(const float* window_at, std::size_t apart, float* into,
+                        std::size_t taps_apart) {
+    std::array<std::array<double, taps>, window> along{};  // the columns of G g'
+    for (std::size_t i = 0; i < window; ++i)
+      along[i] = transformed(window_at[3 * i * apart], window_at[(3 * i + 1) * apart],
+                             window_at[(3 * i + 2) * apart]);
+    for (std::size_t j = 0; j < taps; ++j) {
+      const auto down = transformed(along[0][j], along[1][j], along[2][j]);
+      for (std::size_t i = 0; i < taps; ++i)
+        into[(i * taps + j) * taps_apart] = static_cast<float>(down[i]);
+    }
+  }
   static std::array<double, taps> transformed(double a, double b, double c) {
     return {a, (a + b + c) / 2, (a - b + c) / 2, c};
   }

@@ -2,60 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "ir/reference/evaluate_ops.h"
 #include "ir/shapes/bind.h"
+#include "ir/strided_copy.h"
 
 namespace anydim::ir {
-namespace {
-
-// One dimension of a strided read.
-struct Loop {
-  std::int64_t extent;
-  std::int64_t stride;
-};
-
-// Drops dims of extent 1 and merges neighbours that one stride covers, so that runs are as long as
-// they can be.
-std::vector<Loop> merged_loops(const Extents& dims, const Extents& strides) {
-  std::vector<Loop> loops;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
-    if (!loops.empty() && loops.back().stride == strides[i] * dims[i]) {
-      loops.back() = {loops.back().extent * dims[i], strides[i]};
-    } else {
-      loops.push_back({dims[i], strides[i]});
-    }
-  }
-  if (loops.empty()) loops.push_back({1, 1});
-  return loops;
-}
-
-// Element by element through memcpy, because foreign memory need not be aligned to its elements.
-template <std::size_t size>
-void copy_row(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t stride) {
-  constexpr auto step = static_cast<std::int64_t>(size);
-  for (std::int64_t i = 0; i < count; ++i)
-    std::memcpy(to + i * step, from + i * stride * step, size);
-}
-
-void copy_strided_row(std::byte* to, const std::byte* from, std::size_t size, const Loop& loop) {
-  if (loop.stride == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(loop.extent) * size);
-    return;
-  }
-  switch (size) {
-    case 1: return copy_row<1>(to, from, loop.extent, loop.stride);
-    case 2: return copy_row<2>(to, from, loop.extent, loop.stride);
-    case 4: return copy_row<4>(to, from, loop.extent, loop.stride);
-    default: return copy_row<8>(to, from, loop.extent, loop.stride);
-  }
-}
-
-}  // namespace
-
 const Tensor& OpCall::operand(std::size_t index) const {
   if (!has(index))
     internal_error(fmt::format("{} has operand {}", describe(function, binding), index));
@@ -135,23 +88,9 @@ Tensor strided_copy(const Tensor& source, const Extents& dims, const Extents& st
   Tensor result(source.dtype(), dims);
   if (result.elements() == 0) return result;
   const std::size_t size = size_of(source.dtype());
-  const std::vector<Loop> loops = merged_loops(dims, strides);
-  const Loop inner = loops.back();
-  const std::size_t outer = loops.size() - 1;
-  const std::byte* from = source.bytes().data();
-  std::byte* to = result.mutable_bytes().data();
-  const std::int64_t rows = result.elements() / inner.extent;
-  Extents index(outer, 0);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    copy_strided_row(to, from + offset * static_cast<std::int64_t>(size), size, inner);
-    to += static_cast<std::size_t>(inner.extent) * size;
-    for (std::size_t i = outer; i-- > 0;) {
-      offset += loops[i].stride;
-      if (++index[i] < loops[i].extent) break;
-      offset -= loops[i].stride * loops[i].extent;
-      index[i] = 0;
-    }
-  }
+  copy_strided(result.mutable_bytes().data(),
+               source.bytes().data() + offset * static_cast<std::int64_t>(size), size, dims,
+               strides);
   return result;
 }
 
