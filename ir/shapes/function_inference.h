@@ -91,6 +91,7 @@ class FunctionInferrer {
   void find_names(const Block& block, NamedSizes& known);
   std::optional<Dim> kept_name(ValueId value, std::size_t axis) const;
   void name_sizes(const Binding& binding);
+  bool needs_name(const Dim& size) const;
   std::optional<Dim> named(const Dim& size) const;
   Dim by_names(const Dim& dim) const;
   Dim bound_to(const Dim& size, ValueId value, const std::string& source);

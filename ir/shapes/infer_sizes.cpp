@@ -8,8 +8,24 @@ namespace anydim::ir {
 
 namespace {
 
-bool needs_name(const Dim& size) {
+bool is_large(const Dim& size) {
   return size.kind() == Dim::Kind::Value || size.size() > largest_carried_size;
+}
+
+// What is computed of a large extent would be larger still, without end: exporters of detectors
+// clamp, pad and divide the sizes of one step in the next. And where elements of tensors, or what
+// has a name already (`has_name(leaf)`), may make an extent negative for all that is known, all
+// that is computed of it would ask whether they do.
+bool is_unwieldy(const Dim& size, const SymbolTable& symbols, const auto& has_name) {
+  const auto unproven = [&](const DimLeaf& leaf) {
+    return leaf.is_element() || (leaf.is_symbol() && has_name(leaf));
+  };
+  // Choices among elements and multiples of them, as reshapes and tiles have, stay what they are.
+  const bool computed =
+      size.kind() == Dim::Kind::FloorDiv ||
+      (size.kind() == Dim::Kind::Sum && (size.terms().size() > 1 || size.constant_part() != 0));
+  return is_large(size) || (computed && std::ranges::any_of(size.leaves(), unproven) &&
+                            bounds(size, symbols).low < 0);
 }
 
 }  // namespace
@@ -22,10 +38,14 @@ ValueId FunctionInferrer::add_value(const std::string& name, Type type) {
   return id;
 }
 
-// What is computed of a large extent would be larger still, without end: exporters of detectors
-// clamp, pad and divide the sizes of one step in the next. And of an element of a tensor nobody
-// knows that it is not negative. So a symbol is bound to such an extent, which is what everything
-// after mentions; a large element of a tensor stands for itself.
+// To an unwieldy extent a symbol is bound, which is what everything after mentions; a large
+// element of a tensor stands for itself.
+bool FunctionInferrer::needs_name(const Dim& size) const {
+  return is_unwieldy(size, function_.symbols, [&](const DimLeaf& leaf) {
+    return std::ranges::find(named_, Dim::of(leaf), &std::pair<Dim, Dim>::second) != named_.end();
+  });
+}
+
 void FunctionInferrer::name_sizes(const Binding& binding) {
   if (kind_ != Kind::Function) return;
   if (binding.op == Op::bind) return note_name(binding);
@@ -43,7 +63,7 @@ void FunctionInferrer::name_sizes(const Binding& binding) {
     if (!elements || info(binding.op).has(traits::literal)) continue;
     for (std::size_t i = 0; i < elements->size(); ++i) {
       Dim& element = (*elements)[i];
-      if (!needs_name(element)) continue;
+      if (!is_large(element)) continue;
       const Dim itself = Dim::value(id, static_cast<std::int64_t>(i));
       element = named(element).value_or(element.kind() == Dim::Kind::Value ? element : itself);
     }
@@ -51,8 +71,9 @@ void FunctionInferrer::name_sizes(const Binding& binding) {
 }
 
 void FunctionInferrer::find_names(const Block& block, NamedSizes& known) {
+  const auto has_name = [&](const DimLeaf& leaf) { return known.names.contains(leaf.symbol); };
   for (const Binding& binding : block.bindings) {
-    if (binding.op == Op::dim && needs_name(binding.dims[0]))
+    if (binding.op == Op::dim && is_unwieldy(binding.dims[0], function_.symbols, has_name))
       known.values.insert(binding.results[0]);
     if (binding.op == Op::bind && known.values.contains(binding.operands[0]))
       known.names.insert(binding.dims[0].leaf().symbol);
