@@ -147,6 +147,12 @@ ir::Dim FunctionBuilder::placeholder(std::string_view stem) {
   return dim;
 }
 
+bool FunctionBuilder::of_inputs(const ir::Dim& dim) const {
+  return std::ranges::all_of(dim.leaves(), [&](const ir::DimLeaf& leaf) {
+    return leaf.is_symbol() && std::ranges::find(placeholders_, leaf.symbol) == placeholders_.end();
+  });
+}
+
 // The function's own values have no dims yet that name a placeholder.
 ir::Function FunctionBuilder::take() {
   for (const std::string& symbol : placeholders_) function_.symbols.remove(symbol);

@@ -74,6 +74,8 @@ class FunctionBuilder {
   // What a caller knows of a value that no shape rule tells, such as a loop's result: its dims, of
   // which those without a value are open.
   void know(ir::ValueId id, const std::vector<std::optional<ir::Dim>>& dims);
+  // Whether the dim names symbols of inputs alone: what it is only a call tells.
+  bool of_inputs(const ir::Dim& dim) const;
   // The element of a tensor of one integer or bool that depends on no input.
   std::optional<std::int64_t> known_element(ir::ValueId id) const;
   ir::Function& function() { return function_; }
