@@ -217,7 +217,9 @@ class Node {
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;
   ir::ValueId unknown(ir::DType dtype, int lists = 0);  // a value of no type yet
-  // `value` has the rank of `like` and `more`, where that is known.
+  // Of a tensor, or of the tensors in a list, where it is known.
+  std::optional<std::size_t> rank_within(ir::ValueId value) const;
+  // `value` has the rank of `like` and `more`, where that is known; lists have it of their tensors.
   void know_rank(ir::ValueId value, ir::ValueId like, std::size_t more = 0);
   const ir::Dim* dim(ir::ValueId value, std::int64_t axis) const;  // null where it isn't known
 
