@@ -370,7 +370,7 @@ class GraphImporter : public Subgraphs {
         if (const auto other = given(behind); other && *other != rank)
           behind.refused =
               Error(ErrorKind::Unsupported,
-                    fmt::format("the output {} has rank {} then, and is declared with {}",
+                    fmt::format("the output {} has rank {} then, and is declared with {}.",
                                 quoted_name(ends[i]), *other, rank));
     }
   }
