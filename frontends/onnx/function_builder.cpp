@@ -73,6 +73,7 @@ void FunctionBuilder::add_all(ir::Block block) {
 void FunctionBuilder::back_to(const Mark& mark) {
   const auto later = [&](const auto& entry) { return entry.first >= mark.values; };
   std::erase_if(lists_, later);
+  std::erase_if(element_ranks_, later);
   std::erase_if(element_types_, later);
   std::erase_if(constants_, later);
   if (random_seed_ && *random_seed_ >= mark.values) {
@@ -101,7 +102,7 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
       facts.emplace_back();
       continue;
     }
-    if (!types_[operand]) return;
+    if (!types_[operand]) return know_rank_alone(binding);
     types.emplace_back(*types_[operand]);
     facts.push_back({&types.back(), &shape_data_[operand], constant(operand)});
   }
@@ -122,6 +123,34 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
   } catch (const Error& error) {
     if (strict_ || error.kind() == ErrorKind::Internal) throw;
   }
+}
+
+// Of operands of which some are not known, where the others tell the result's rank.
+void FunctionBuilder::know_rank_alone(const ir::Binding& binding) {
+  const auto rank_of = [&](std::size_t operand) -> std::optional<std::size_t> {
+    const ir::TensorType* const known = type(binding.operands[operand]);
+    return known == nullptr ? std::nullopt : std::optional(known->rank());
+  };
+  std::optional<std::size_t> rank;
+  switch (binding.op) {
+    case ir::Op::dyn_reshape:
+      if (rank_of(1) == 1) {
+        const std::optional<std::int64_t> length = type(binding.operands[1])->dims[0].constant();
+        if (length) rank = static_cast<std::size_t>(*length);
+      }
+      break;
+    case ir::Op::transpose:
+      if (const auto perm = binding.attributes.find("perm"); perm != binding.attributes.end())
+        rank = std::get<std::vector<std::int64_t>>(perm->second).size();
+      break;
+    case ir::Op::concat:
+      for (std::size_t i = 0; i < binding.operands.size() && !rank; ++i) rank = rank_of(i);
+      break;
+    case ir::Op::scatter_elements:
+    case ir::Op::scatter_nd: rank = rank_of(0); break;
+    default: break;
+  }
+  if (rank) know(binding.results[0], std::vector<std::optional<ir::Dim>>(*rank));
 }
 
 // Inference binds symbols to them.
@@ -145,6 +174,12 @@ ir::Dim FunctionBuilder::placeholder(std::string_view stem) {
   ir::Dim dim = function_.symbols.fresh(stem);
   placeholders_.push_back(dim.leaf().symbol);
   return dim;
+}
+
+bool FunctionBuilder::of_inputs(const ir::Dim& dim) const {
+  return std::ranges::all_of(dim.leaves(), [&](const ir::DimLeaf& leaf) {
+    return leaf.is_symbol() && std::ranges::find(placeholders_, leaf.symbol) == placeholders_.end();
+  });
 }
 
 // The function's own values have no dims yet that name a placeholder.

@@ -60,6 +60,12 @@ class FunctionBuilder {
     return found == lists_.end() ? 0 : found->second;
   }
   void set_lists(ir::ValueId id, int lists) { lists_[id] = lists; }
+  // The rank of the tensors in a list, where it is known: they have the same.
+  std::optional<std::size_t> element_rank(ir::ValueId id) const {
+    const auto found = element_ranks_.find(id);
+    return found == element_ranks_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void set_element_rank(ir::ValueId id, std::size_t rank) { element_ranks_[id] = rank; }
   // What the model takes the value's numbers for, which a narrow type's are held by it may not
   // tell: as it was set, null where nobody did.
   const ElementType* element_type(ir::ValueId id) const {
@@ -74,6 +80,8 @@ class FunctionBuilder {
   // What a caller knows of a value that no shape rule tells, such as a loop's result: its dims, of
   // which those without a value are open.
   void know(ir::ValueId id, const std::vector<std::optional<ir::Dim>>& dims);
+  // Whether the dim names symbols of inputs alone: what it is only a call tells.
+  bool of_inputs(const ir::Dim& dim) const;
   // The element of a tensor of one integer or bool that depends on no input.
   std::optional<std::int64_t> known_element(ir::ValueId id) const;
   ir::Function& function() { return function_; }
@@ -83,6 +91,7 @@ class FunctionBuilder {
  private:
   ir::Function function_;
   void infer(const ir::Binding& binding);
+  void know_rank_alone(const ir::Binding& binding);
   void forget_large_sizes(ir::ValueId id);
   ir::Dim placeholder(std::string_view stem);  // for a dim that is not known yet
 
@@ -90,6 +99,7 @@ class FunctionBuilder {
   std::vector<std::optional<ir::TensorType>> types_;
   std::vector<ir::ShapeData> shape_data_;
   std::unordered_map<ir::ValueId, int> lists_;
+  std::unordered_map<ir::ValueId, std::size_t> element_ranks_;
   std::unordered_map<ir::ValueId, const ElementType*> element_types_;
   std::vector<ir::Block> blocks_;  // open ones, inner ones last
   std::unordered_set<std::string> names_;

@@ -76,6 +76,7 @@ class GraphImporter : public Subgraphs {
                                                     graph.input_size(), arguments.size()));
     }
     scopes_.emplace_back();
+    ++inner_graphs_;
     for (int i = 0; i < graph.input_size(); ++i) {
       const std::string& input = graph.input(i).name();
       define(input, arguments[static_cast<std::size_t>(i)], name);
@@ -85,6 +86,7 @@ class GraphImporter : public Subgraphs {
     std::vector<ir::ValueId> results;
     for (const auto& output : graph.output()) results.push_back(output_of(name, output.name()));
     scopes_.pop_back();
+    --inner_graphs_;
     return results;
   }
 
@@ -93,20 +95,26 @@ class GraphImporter : public Subgraphs {
     return type == nullptr ? std::nullopt : std::optional(type->rank());
   }
 
-  bool read_apart(ir::ValueId condition, std::vector<ir::Block>& branches) override {
-    if (readings_apart_ == most_readings_apart) return false;
-    ++readings_apart_;
-    apart_ = Apart{condition, std::move(branches)};
+  bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) override {
+    internal_check(branches.size() == std::size_t{1} << choices.size(), "every case has a branch");
+    if (readings_apart_ + branches.size() > most_readings_apart + 1) return false;
+    readings_apart_ += branches.size() - 1;
+    apart_ = Apart{std::move(choices), std::move(branches)};
     return true;
   }
 
  private:
-  // An If whose branches what follows is still to be read behind.
+  // A node whose branches what follows is still to be read behind.
   struct Apart {
-    ir::ValueId condition;
+    std::vector<Choice> choices;
     std::vector<ir::Block> branches;
   };
-  static constexpr int most_readings_apart = 16;
+  // What was read behind a branch, or why it could not be.
+  struct Behind {
+    ir::Block block;
+    std::optional<Error> refused;
+  };
+  static constexpr std::size_t most_readings_apart = 16;
 
   // Names of a graph in a node are its own: they may stand in other graphs too.
   bool inner() const { return scopes_.size() > 1; }
@@ -253,7 +261,7 @@ class GraphImporter : public Subgraphs {
     return true;
   }
 
-  // What follows an If, behind each of its branches. Where it cannot be computed behind one, with
+  // What follows a node, behind each of its branches. Where it cannot be computed behind one, with
   // values of the rank that this gives, no call may take it: exporters write a branch for every
   // rank that a value could have had.
   void import_apart(Node& node, const onnx::GraphProto& graph, int index, Apart apart) {
@@ -261,51 +269,109 @@ class GraphImporter : public Subgraphs {
     for (const auto& output : graph.output())
       if (find_value(output.name()) == nullptr) ends.push_back(output.name());
     const std::size_t first_new = builder_.function().values.size();
-    std::array<std::optional<Error>, 2> refused;
-    for (std::size_t taken = 0; taken < 2; ++taken) {
-      const FunctionBuilder::Mark mark = builder_.mark();
-      const std::size_t depth = scopes_.size();
-      const bool strict = builder_.set_strict(true);
-      try {
-        apart.branches[taken] = import_behind(std::move(apart.branches[taken]), graph, index, ends);
-      } catch (const Error& error) {
-        if (error.kind() == ErrorKind::Internal) throw;
-        refused[taken] = error;
-        builder_.back_to(mark);
-        scopes_.resize(depth);
-        apart_.reset();
+    std::vector<Behind> cases;
+    for (ir::Block& branch : apart.branches)
+      cases.push_back(read_behind(std::move(branch), graph, index, ends));
+    if (inner_graphs_ == 0) keep_declared_ranks(cases, ends);
+    for (; apart.choices.size() > 1; apart.choices.pop_back()) {
+      std::vector<Behind> joined;
+      for (std::size_t i = 0; i < cases.size(); i += 2) {
+        node.open_block({});
+        std::optional<Error> refused;
+        std::vector<ir::ValueId> results =
+            join(node, apart.choices.back(), cases[i], cases[i + 1], refused);
+        joined.push_back({node.close_block(std::move(results)), std::move(refused)});
       }
-      builder_.set_strict(strict);
+      cases = std::move(joined);
     }
-    if (refused[0] && refused[1]) throw Error(*refused[0]);
-    std::vector<ir::ValueId> results = apart.branches[refused[0] ? 1 : 0].results;
-    if (refused[0] || refused[1]) {
-      const Error& error = refused[0] ? *refused[0] : *refused[1];
-      const ir::ValueId holds =
-          refused[0] ? node.emit(ir::Op::logical_not, {apart.condition}) : apart.condition;
-      node.emit_many(
-          ir::Op::assertion, {holds},
-          {{"message", fmt::format("{} takes its {}, behind which the model cannot be "
-                                   "computed: {}",
-                                   node.description(), refused[0] ? "then_branch" : "else_branch",
-                                   error.what())}},
-          0);
-      builder_.add_all(std::move(apart.branches[refused[0] ? 1 : 0]));
-    } else {
-      const std::vector<ir::ValueId> others = apart.branches[1].results;
-      const std::vector<ir::ValueId> joined =
-          node.emit_blocks(ir::Op::branch, {apart.condition}, std::move(apart.branches), results);
-      for (std::size_t i = 0; i < joined.size(); ++i) {
-        const ir::TensorType *one = builder_.type(results[i]), *other = builder_.type(others[i]);
-        if (one != nullptr && other != nullptr && one->rank() == other->rank())
-          builder_.know(joined[i], std::vector<std::optional<ir::Dim>>(one->rank()));
-      }
-      results = joined;
-    }
+    std::optional<Error> refused;
+    const std::vector<ir::ValueId> results =
+        join(node, apart.choices[0], cases[0], cases[1], refused);
+    if (refused) throw Error(*refused);
     for (std::size_t i = 0; i < ends.size(); ++i) {
       define(ends[i], results[i], node.description());
       if (results[i] >= first_new && !inner() && renamed_.insert(results[i]).second)
         builder_.rename(results[i], ends[i]);
+    }
+  }
+
+  Behind read_behind(ir::Block branch, const onnx::GraphProto& graph, int index,
+                     const std::vector<std::string>& ends) {
+    const FunctionBuilder::Mark mark = builder_.mark();
+    const std::size_t depth = scopes_.size(), inner_graphs = inner_graphs_;
+    const bool strict = builder_.set_strict(true);
+    Behind behind;
+    try {
+      behind.block = import_behind(std::move(branch), graph, index, ends);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Internal) throw;
+      behind.refused = error;
+      builder_.back_to(mark);
+      scopes_.resize(depth);
+      inner_graphs_ = inner_graphs;
+      apart_.reset();
+    }
+    builder_.set_strict(strict);
+    return behind;
+  }
+
+  // The values behind both branches, of what was read where the condition holds and where it does
+  // not.
+  // `refused` is set, and there are no values, where neither case can be computed.
+  std::vector<ir::ValueId> join(Node& node, const Choice& choice, Behind& then, Behind& otherwise,
+                                std::optional<Error>& refused) {
+    if (then.refused && otherwise.refused) {
+      refused = then.refused;
+      return {};
+    }
+    if (then.refused || otherwise.refused) {
+      const ir::ValueId holds =
+          then.refused ? node.emit(ir::Op::logical_not, {choice.condition}) : choice.condition;
+      node.emit_many(
+          ir::Op::assertion, {holds},
+          {{"message",
+            fmt::format("{} {}, behind which the model cannot be "
+                        "computed: {}",
+                        node.description(), then.refused ? choice.where_it_holds : choice.elsewhere,
+                        (then.refused ? then : otherwise).refused->what())}},
+          0);
+      ir::Block& kept = then.refused ? otherwise.block : then.block;
+      std::vector<ir::ValueId> results = kept.results;
+      builder_.add_all(std::move(kept));
+      return results;
+    }
+    const std::vector<ir::ValueId> results = then.block.results, others = otherwise.block.results;
+    std::vector<ir::Block> blocks;
+    blocks.push_back(std::move(then.block));
+    blocks.push_back(std::move(otherwise.block));
+    std::vector<ir::ValueId> joined =
+        node.emit_blocks(ir::Op::branch, {choice.condition}, std::move(blocks), results);
+    for (std::size_t i = 0; i < joined.size(); ++i) {
+      const ir::TensorType *one = builder_.type(results[i]), *other = builder_.type(others[i]);
+      if (one != nullptr && other != nullptr && one->rank() == other->rank())
+        builder_.know(joined[i], std::vector<std::optional<ir::Dim>>(one->rank()));
+    }
+    return joined;
+  }
+
+  // Outputs of a program have one rank. Of cases that give an output several, those that give it
+  // the rank that the model declares are kept, where there are any.
+  void keep_declared_ranks(std::vector<Behind>& cases, const std::vector<std::string>& ends) const {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const auto declared =
+          std::ranges::find(graph_.output(), ends[i], &onnx::ValueInfoProto::name);
+      if (!declared->type().tensor_type().has_shape()) continue;
+      const auto rank = static_cast<std::size_t>(declared->type().tensor_type().shape().dim_size());
+      const auto given = [&](const Behind& behind) -> std::optional<std::size_t> {
+        return behind.refused ? std::nullopt : declared_rank(behind.block.results[i]);
+      };
+      if (std::ranges::find(cases, rank, given) == cases.end()) continue;
+      for (Behind& behind : cases)
+        if (const auto other = given(behind); other && *other != rank)
+          behind.refused =
+              Error(ErrorKind::Unsupported,
+                    fmt::format("the output {} has rank {} then, and is declared with {}.",
+                                quoted_name(ends[i]), *other, rank));
     }
   }
 
@@ -455,7 +521,8 @@ class GraphImporter : public Subgraphs {
       1};  // the model's names, of inner graphs last
   std::unordered_set<ir::ValueId> renamed_;
   std::optional<Apart> apart_;
-  int readings_apart_ = 0;
+  std::size_t readings_apart_ = 0;
+  std::size_t inner_graphs_ = 0;  // in attributes of nodes, that are being read
 };
 
 }  // namespace

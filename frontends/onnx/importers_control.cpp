@@ -160,7 +160,9 @@ void import_if(Node& node) {
                                  ir::name_of(node.dtype(otherwise[i])), i));
     }
   }
-  if (differ_in_rank(node, results, otherwise) && node.read_apart(wanted, blocks)) return;
+  if (differ_in_rank(node, results, otherwise) &&
+      node.read_apart({{wanted, "takes its then_branch", "takes its else_branch"}}, blocks))
+    return;
   const std::vector<ValueId> joined =
       node.emit_blocks(Op::branch, {wanted}, std::move(blocks), results);
   for (std::size_t i = 0; i < joined.size(); ++i)

@@ -9,6 +9,8 @@ using ir::ValueId;
 
 namespace {
 
+constexpr std::size_t most_open_ones = 3;  // eight cases
+
 void check_integers(Node& node, std::size_t index) {
   const ir::DType dtype = node.dtype(node.operand(index));
   if (!ir::is_integer(dtype))
@@ -25,6 +27,44 @@ void output_parts(Node& node, Op op, std::vector<ValueId> operands, ir::Attribut
   const auto parts =
       node.emit_many(op, std::move(operands), std::move(attributes), node.output_count());
   for (std::size_t i = 0; i < parts.size(); ++i) node.output(i, parts[i]);
+}
+
+// Without axes, every dim of 1 goes. Where a call's inputs tell which dims are 1, they tell the
+// result's rank as well: what follows is read for each of the cases.
+void squeeze_ones(Node& node) {
+  const ValueId value = node.operand(0);
+  std::vector<std::int64_t> ones, open;
+  const auto as_inferred = [&] { node.output(0, node.emit(Op::squeeze, {value})); };
+  const auto* const dims = node.dims(value);
+  if (dims == nullptr) return as_inferred();
+  for (std::size_t axis = 0; axis < dims->size(); ++axis) {
+    const ir::Proof one = node.proof_of_one((*dims)[axis]);
+    if (one == ir::Proof::No) continue;
+    if (one == ir::Proof::Unknown && !node.of_inputs((*dims)[axis])) return as_inferred();
+    (one == ir::Proof::Yes ? ones : open).push_back(static_cast<std::int64_t>(axis));
+  }
+  if (open.empty() || open.size() > most_open_ones) return as_inferred();
+  std::vector<Choice> is_one;
+  for (const std::int64_t axis : open) {
+    const ValueId extent = node.rank_0(node.dim_of(value, axis));
+    is_one.push_back({node.emit(Op::equal, {extent, node.scalar(ir::DType::I64, 1)}),
+                      fmt::format("takes dimension {} away, which is 1", axis),
+                      fmt::format("keeps dimension {}, which is not 1", axis)});
+  }
+  std::vector<ir::Block> cases;
+  for (std::size_t number = 0; number < std::size_t{1} << open.size(); ++number) {
+    std::vector<std::int64_t> gone = ones;
+    for (std::size_t i = 0; i < open.size(); ++i)
+      if ((number >> (open.size() - 1 - i) & 1) == 0) gone.push_back(open[i]);
+    node.open_block({});
+    const ValueId squeezed = gone.empty() ? value : node.without_axes(value, std::move(gone));
+    cases.push_back(node.close_block({squeezed}));
+  }
+  if (!node.read_apart(std::move(is_one), cases))
+    node.unsupported(
+        fmt::format("has no axes, and {} dims of its input may be 1, after other nodes whose "
+                    "results have a rank that only a call tells; give the axes",
+                    open.size()));
 }
 
 }  // namespace
@@ -110,13 +150,13 @@ void import_split_attribute(Node& node) {
 void import_squeeze(Node& node) {
   if (node.has_operand(1))
     node.output(0, node.emit(Op::dyn_squeeze, {node.operand(0), node.index_operand(1)}));
-  else node.output(0, node.emit(Op::squeeze, {node.operand(0)}));
+  else squeeze_ones(node);
 }
 
 void import_squeeze_attribute(Node& node) {
-  ir::Attributes attributes;
-  if (auto axes = node.optional_integers("axes")) attributes.emplace("axes", *std::move(axes));
-  node.output(0, node.emit(Op::squeeze, {node.operand(0)}, std::move(attributes)));
+  if (auto axes = node.optional_integers("axes"))
+    node.output(0, node.without_axes(node.operand(0), *std::move(axes)));
+  else squeeze_ones(node);
 }
 
 void import_tile(Node& node) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 
 #include "frontends/onnx/importers.h"
 #include "frontends/sizes.h"
@@ -82,11 +83,18 @@ class GridSampler {
   Side side(std::int64_t axis) {
     Side side{};
     side.length = node_.cast(node_.rank_0(node_.dim_of(image_, axis)), computed_);
-    const ValueId from_grid = node_.cast(
+    const ValueId given = node_.cast(
         node_.emit(Op::gather,
                    {grid_, node_.scalar(DType::I64, static_cast<double>(channel_ - axis))},
                    {{"axis", channel_}}),
         computed_);
+    // What is no number, or infinite, is the first edge, as torch documents it and ONNX Runtime
+    // computes it: an exported linspace of one step is 0 / 0.
+    const ValueId known =
+        apply(Op::less_equal, node_.emit(Op::abs, {given}),
+              number(computed_ == DType::F64 ? std::numeric_limits<double>::max()
+                                             : std::numeric_limits<float>::max()));
+    const ValueId from_grid = node_.emit(Op::where, {known, given, number(-1)});
     const ValueId from_zero = apply(Op::add, from_grid, number(1));
     if (corners_) {
       side.position = apply(Op::mul, apply(Op::div, from_zero, number(2)),

@@ -111,8 +111,10 @@ void import_split_to_sequence(Node& node) {
   Node::Loop loop(node, trips, ir::no_value, {empty, zero});
   const ValueId i = loop.round(), list = loop.carried()[0], begin = loop.carried()[1];
   ValueId element = ir::no_value, end = ir::no_value;
-  if (drops_axis(node)) {
+  const bool single = sizes == ir::no_value && node.known_element(size) == 1;
+  if (single || drops_axis(node)) {
     element = node.emit(Op::gather, {x, i}, {{"axis", axis}});
+    if (!drops_axis(node)) element = node.with_axes(element, {axis});  // of an extent that is known
     end = begin;
   } else {
     const ValueId length = sizes == ir::no_value

@@ -172,7 +172,9 @@ void import_dft(Node& node) {
 }
 
 void import_stft(Node& node) {
-  const ValueId signal = node.operand(0);
+  ValueId signal = node.operand(0);
+  // [batch, sample] of real numbers, as PyTorch writes it and ONNX Runtime takes it.
+  if (node.rank(signal) == 2) signal = node.with_axes(signal, {2});
   const ValueId step = node.rank_0(node.index_operand(1));
   if (!node.has_operand(2) && !node.has_operand(3))
     node.malformed("has neither a window nor a frame length");

@@ -259,7 +259,16 @@ ir::ValueId Node::emit_list(ir::Op op, std::vector<ir::ValueId> operands, int li
   binding.source = name_.substr(0, longest_source);
   const ir::ValueId value = unknown(dtype, lists);
   binding.results = {value};
+  std::optional<std::size_t> rank;  // of the tensors, of which a first one's is all others'
+  const std::size_t tensors =
+      std::min<std::size_t>(binding.operands.size(), op == ir::Op::list_insert ? 2 : 1);
+  for (std::size_t i = 0; i < tensors && !rank; ++i) rank = rank_within(binding.operands[i]);
+  const auto new_axis = binding.attributes.find("new_axis");
+  if (rank && new_axis != binding.attributes.end() && std::get<std::int64_t>(new_axis->second) != 0)
+    ++*rank;
   builder_.add_binding(std::move(binding));
+  if (rank && lists > 0) builder_.set_element_rank(value, *rank);
+  else if (rank) know(value, std::vector<std::optional<ir::Dim>>(*rank));
   return value;
 }
 
@@ -275,9 +284,17 @@ std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> o
   return results;
 }
 
+std::optional<std::size_t> Node::rank_within(ir::ValueId value) const {
+  if (builder_.lists(value) > 0) return builder_.element_rank(value);
+  const ir::TensorType* const type = builder_.type(value);
+  return type == nullptr ? std::nullopt : std::optional(type->rank());
+}
+
 void Node::know_rank(ir::ValueId value, ir::ValueId like, std::size_t more) {
-  if (const ir::TensorType* type = builder_.type(like))
-    know(value, std::vector<std::optional<ir::Dim>>(type->rank() + more));
+  const std::optional<std::size_t> rank = rank_within(like);
+  if (!rank) return;
+  if (builder_.lists(value) > 0) builder_.set_element_rank(value, *rank);
+  else know(value, std::vector<std::optional<ir::Dim>>(*rank + more));
 }
 
 Node::Loop::Loop(Node& node, ir::ValueId trips, ir::ValueId condition,

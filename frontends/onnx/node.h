@@ -22,6 +22,12 @@ class NodeProto;
 
 namespace anydim::frontends {
 
+// What only the run decides of a node, in words that follow the node's description.
+struct Choice {
+  ir::ValueId condition = ir::no_value;
+  std::string where_it_holds, elsewhere;
+};
+
 // Reads a graph that stands in a node's attribute into the innermost open block; what it does not
 // define itself comes from the graphs around it.
 class Subgraphs {
@@ -33,10 +39,11 @@ class Subgraphs {
                                           const std::string& name) = 0;
   // As far as it is known.
   virtual std::optional<std::size_t> declared_rank(ir::ValueId value) const = 0;
-  // For an If that only the run decides, of which the branches' results differ in rank: has what
-  // follows the node read once behind each branch, in place of the node's outputs. False, and
-  // nothing is done, where that was asked for too often.
-  virtual bool read_apart(ir::ValueId condition, std::vector<ir::Block>& branches) = 0;
+  // For a node whose outputs have a rank that only the run decides: has what follows the node read
+  // once behind each branch, in place of the node's outputs. There are two branches for one choice,
+  // the first where its condition holds, and twice as many for each further one, of which the last
+  // tells neighbours apart. False, and nothing is done, where that was asked for too often.
+  virtual bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) = 0;
 };
 
 class Node {
@@ -91,6 +98,10 @@ class Node {
   void check_same_shape(std::size_t operand, std::string_view name, ir::ValueId like,
                         std::string_view wanted) const;
   const std::vector<ir::Dim>* dims(ir::ValueId value) const;  // nullptr where they aren't known
+  bool of_inputs(const ir::Dim& dim) const { return builder_.of_inputs(dim); }
+  ir::Proof proof_of_one(const ir::Dim& dim) const {
+    return ir::prove_equal(dim, 1, builder_.function().symbols);
+  }
 
   // Attributes. Malformed where one has another kind, or is missing and has no default. Each may be
   // asked for more than once; one that nobody asks for is refused at the end, as its meaning would
@@ -140,8 +151,8 @@ class Node {
   // meanwhile are its own.
   void open_block(std::vector<ir::ValueId> parameters);
   ir::Block close_block(std::vector<ir::ValueId> results);
-  bool read_apart(ir::ValueId condition, std::vector<ir::Block>& branches) {
-    return subgraphs_.read_apart(condition, branches);
+  bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) {
+    return subgraphs_.read_apart(std::move(choices), branches);
   }
   std::vector<ir::ValueId> graph(
       std::string_view name,
@@ -206,7 +217,9 @@ class Node {
   const onnx::AttributeProto* find(std::string_view name, int type, std::string_view kind);
   std::string stem() const;
   ir::ValueId unknown(ir::DType dtype, int lists = 0);  // a value of no type yet
-  // `value` has the rank of `like` and `more`, where that is known.
+  // Of a tensor, or of the tensors in a list, where it is known.
+  std::optional<std::size_t> rank_within(ir::ValueId value) const;
+  // `value` has the rank of `like` and `more`, where that is known; lists have it of their tensors.
   void know_rank(ir::ValueId value, ir::ValueId like, std::size_t more = 0);
   const ir::Dim* dim(ir::ValueId value, std::int64_t axis) const;  // null where it isn't known
 

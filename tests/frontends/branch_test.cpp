@@ -1,5 +1,5 @@
-// An If whose branches give values of different ranks, through reader, inference and reference
-// evaluator.
+// An If whose branches give values of different ranks, and a Squeeze whose result has a rank that
+// only a call tells, through reader, inference and reference evaluator.
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
@@ -76,6 +76,55 @@ TEST(OnnxBranches, BranchesOfARankThatNothingTakesAreRefusedByCalls) {
   ModelBuilder neither = squeezed();
   neither.node("Transpose", {"y"}, {"z"}).integers("perm", {2, 1, 0});
   EXPECT_NE(neither.failure(), "read");
+}
+
+// As PyTorch exports x.squeeze(): what has no axes takes every dim of 1 away.
+TEST(OnnxBranches, WhatFollowsASqueezeWithoutAxesIsReadForEveryRank) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"m", "n", 1}).output("z");
+  builder.node("Squeeze", {"x"}, {"y"});
+  builder.node("Neg", {"y"}, {"less"});
+  builder.node("ReduceSum", {"less"}, {"z"}).integer("keepdims", 0);
+  EXPECT_EQ(difference(result_of(builder, reals({1, 3, 1}, {1, 2, 3})), reals({}, {-6})), "");
+  EXPECT_EQ(difference(result_of(builder, reals({3, 1, 1}, {1, 2, 3})), reals({}, {-6})), "");
+  EXPECT_EQ(difference(result_of(builder, reals({1, 1, 1}, {4})), reals({}, {-4})), "");
+  EXPECT_EQ(difference(result_of(builder, reals({2, 2, 1}, {1, 2, 3, 4})), reals({}, {-10})), "");
+
+  ModelBuilder last;  // the last axis is another one where a row goes
+  last.input("x", f32, {"m", "n"}).output("z");
+  last.node("Squeeze", {"x"}, {"y"});
+  last.node("Softmax", {"y"}, {"weights"}).integer("axis", 0);
+  last.node("ReduceMax", {"weights"}, {"z"}).integer("keepdims", 0);
+  EXPECT_EQ(difference(result_of(last, reals({1, 2}, {5, 5})), reals({}, {0.5})), "");
+  EXPECT_EQ(difference(result_of(last, reals({2, 2}, {5, 5, 5, 5})), reals({}, {0.5})), "");
+  EXPECT_EQ(difference(result_of(last, reals({4, 1}, {5, 5, 5, 5})), reals({}, {0.25})), "");
+}
+
+// Where an output of the model would have several ranks, it has the one that the model declares.
+TEST(OnnxBranches, OutputsHaveTheRankThatIsDeclared) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"m", "n"}).output("y");
+  auto& declared = *builder.model.mutable_graph()->mutable_output(0)->mutable_type();
+  declared.mutable_tensor_type()->mutable_shape()->add_dim();
+  builder.node("Squeeze", {"x"}, {"y"}).name("flat");
+  EXPECT_EQ(difference(result_of(builder, reals({1, 3}, {1, 2, 3})), reals({3}, {1, 2, 3})), "");
+  EXPECT_EQ(difference(result_of(builder, reals({3, 1}, {1, 2, 3})), reals({3}, {1, 2, 3})), "");
+  try {
+    result_of(builder, reals({2, 2}, {1, 2, 3, 4}));
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "assert 'flat': node 'flat' (Squeeze) keeps dimension 1, which is not 1, behind "
+              "which the model cannot be computed: the output 'y' has rank 2 then, and is declared "
+              "with 1.");
+  }
+}
+
+TEST(OnnxBranches, SqueezesOfManyDimsNeedAxes) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"m", "n", "k", "l"}).output("y");
+  builder.node("Squeeze", {"x"}, {"y"});
+  EXPECT_THROW(result_of(builder, reals({1, 1, 1, 1}, {1})), Error);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Resizing, grids, boxes and windows that are moved, with what ONNX Runtime 1.31 gives for them.
+#include <limits>
+
 #include "tests/frontends/value_cases.h"
 
 namespace anydim::frontends {
@@ -40,6 +42,14 @@ void add_sampling_cases(std::vector<ValueCase>& cases) {
       points{reals({1, 3, 1}, {-1.2, 0.3, 0.95}), false, "na."};
   sampled(lines, points, "cubic", "reflection", 1,
           reals({1, 2, 3}, {-2.752, 2.427999, 1.132251, -0.752, -3.492001, 2.82425}));
+
+  // What is no number, or infinite, names the first edge.
+  const double none = std::numeric_limits<double>::quiet_NaN(),
+               far = std::numeric_limits<double>::infinity();
+  const CaseOperand flat{counted({1, 1, 3, 4}), false, "n.hw"},
+      nowhere{reals({1, 1, 3, 2}, {none, none, none, 0.3, -far, far}), false, "nab."};
+  sampled(flat, nowhere, "linear", "zeros", 0, reals({1, 1, 1, 3}, {-1.25, -0.625, -1.25}));
+  sampled(flat, nowhere, "linear", "border", 1, reals({1, 1, 1, 3}, {-5, -0.5, -5}));
 
   const CaseOperand picture{counted({1, 2, 4, 5}), false, "n.hw"};
   cases.push_back(

@@ -57,6 +57,26 @@ void add_splits(std::vector<SequenceCase>& cases) {
         {"split into columns", builder, {reals({5, 2}, ten)}, {reals({5}, {1, 3, 5, 7, 9})}});
   }
   {
+    // What follows has to know the rank of the parts, and of what a loop joins of them.
+    ModelBuilder builder = with_rows();
+    builder.integers("one", {}, {1}).reals("weight", {1, 1, 1}, {3}).output("y");
+    builder.node("SplitToSequence", {"x", "one"}, {"rows"}).integer("keepdims", 0);
+    builder.node("ConcatFromSequence", {"rows"}, {"again"})
+        .integer("axis", 0)
+        .integer("new_axis", 1);
+    builder.integers("shape", {3}, {-1, 1, 2});
+    builder.node("Reshape", {"again", "shape"}, {"images"});
+    builder.node("SequenceAt", {"rows", "one"}, {"row"});
+    builder.integers("places", {2}, {0, 1});
+    builder.node("Unsqueeze", {"row", "places"}, {"image"});
+    builder.node("Concat", {"images", "image"}, {"all"}).integer("axis", 0);
+    builder.node("Conv", {"all", "weight"}, {"y"});
+    cases.push_back({"split and convolved",
+                     builder,
+                     {reals({2, 2}, {0, 1, 2, 3})},
+                     {reals({3, 1, 2}, {0, 3, 6, 9, 6, 9})}});
+  }
+  {
     // As PyTorch writes an unbind: parts of one, without their axis.
     ModelBuilder builder = with_rows();
     builder.integers("one", {}, {1}).output("column");

@@ -90,6 +90,12 @@ void add_signals(std::vector<ValueCase>& cases) {
                    integer("onesided", 0),
                    {reals({1, 2, 3, 2}, {2, 0, 0.5, -third, 0.5, third, 2.5, 0, -1.25, 3.5 * third,
                                          -1.25, -3.5 * third})}});
+  cases.push_back(
+      {"STFT",
+       17,
+       {{reals({1, 5}, {1, 2, 0, -1, 3})}, {integers({}, {2})}, {reals({3}, {1, 0.5, 1})}},
+       integer("onesided", 1),
+       {reals({1, 2, 2, 2}, {2, 0, 0.5, -third, 2.5, 0, -1.25, 3.5 * third})}});
 }
 
 void add_activations(std::vector<ValueCase>& cases) {
