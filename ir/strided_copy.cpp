@@ -59,16 +59,16 @@ void copy_strided(std::byte* to, const std::byte* from, std::size_t size,
   const std::vector<Loop> loops = merged_loops(dims, strides);
   const Loop inner = loops.back();
   const std::size_t outer = loops.size() - 1;
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i < outer; ++i) rows *= loops[i].extent;
   std::vector<std::int64_t> index(outer, 0);
   std::int64_t offset = 0;
-  for (bool more = true; more;) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     copy_strided_row(to, from + offset * static_cast<std::int64_t>(size), size, inner);
     to += static_cast<std::size_t>(inner.extent) * size;
-    more = false;
     for (std::size_t i = outer; i-- > 0;) {
       offset += loops[i].stride;
-      more = ++index[i] < loops[i].extent;
-      if (more) break;
+      if (++index[i] < loops[i].extent) break;
       offset -= loops[i].stride * loops[i].extent;
       index[i] = 0;
     }

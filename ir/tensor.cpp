@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <bit>
@@ -13,22 +12,21 @@
 #include <new>
 
 #include "ir/error.h"
+#include "ir/huge_pages.h"
 
 namespace anydim::ir {
 
 namespace {
 
-// Weights pass through memory that is written once, read once and given back: with pages of 4 KB
-// most of that time would go to the kernel, which hands out and clears one after the other.
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
+// Weights pass through memory that is written once, read once and given back: with small pages most
+// of that time would go to the kernel.
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   const std::align_val_t alignment{bytes < huge_page ? 64 : huge_page};
   void* memory = ::operator new(std::max<std::size_t>(bytes, 1), alignment, std::nothrow);
   if (memory == nullptr) {
     throw Error(ErrorKind::Resource, fmt::format("out of memory: a tensor needs {} bytes", bytes));
   }
-  if (bytes >= huge_page) madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
+  if (bytes >= huge_page) ask_for_huge_pages(memory, bytes);
   return {static_cast<std::byte*>(memory),
           [alignment](std::byte* p) { ::operator delete(p, alignment); }};
 }

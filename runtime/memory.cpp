@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "ir/huge_pages.h"
 
 namespace anydim::runtime {
 
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t alignment = 64, most_of_heap = std::size_t{16} << 10;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
@@ -47,17 +47,17 @@ MemoryBlock::MemoryBlock(std::size_t bytes) {
     return;
   }
   bytes_ = round_up(bytes, page_bytes());
-  if (bytes_ < huge_page) {
+  if (bytes_ < ir::huge_page) {
     data_ = map_pages(bytes_, bytes);
     return;
   }
-  std::byte* mapped = map_pages(bytes_ + huge_page, bytes);
-  const std::size_t before = round_up(reinterpret_cast<std::uintptr_t>(mapped), huge_page) -
+  std::byte* mapped = map_pages(bytes_ + ir::huge_page, bytes);
+  const std::size_t before = round_up(reinterpret_cast<std::uintptr_t>(mapped), ir::huge_page) -
                              reinterpret_cast<std::uintptr_t>(mapped);
   data_ = mapped + before;
   if (before > 0) munmap(mapped, before);
-  if (before < huge_page) munmap(data_ + bytes_, huge_page - before);
-  madvise(data_, bytes_, MADV_HUGEPAGE);
+  if (before < ir::huge_page) munmap(data_ + bytes_, ir::huge_page - before);
+  ir::ask_for_huge_pages(data_, bytes_);
 }
 
 MemoryBlock::~MemoryBlock() {

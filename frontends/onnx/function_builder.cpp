@@ -127,10 +127,7 @@ void FunctionBuilder::infer(const ir::Binding& binding) {
 
 // Of operands of which some are not known, where the others tell the result's rank.
 void FunctionBuilder::know_rank_alone(const ir::Binding& binding) {
-  const auto rank_of = [&](std::size_t operand) -> std::optional<std::size_t> {
-    const ir::TensorType* const known = type(binding.operands[operand]);
-    return known == nullptr ? std::nullopt : std::optional(known->rank());
-  };
+  const auto rank_of = [&](std::size_t operand) { return rank(binding.operands[operand]); };
   std::optional<std::size_t> rank;
   switch (binding.op) {
     case ir::Op::dyn_reshape:

@@ -77,6 +77,9 @@ class FunctionBuilder {
   const ir::Tensor* constant(ir::ValueId id) const;
   // What the shape rules tell so far; null where an operand's type isn't known yet.
   const ir::TensorType* type(ir::ValueId id) const { return types_[id] ? &*types_[id] : nullptr; }
+  std::optional<std::size_t> rank(ir::ValueId id) const {
+    return types_[id] ? std::optional(types_[id]->rank()) : std::nullopt;
+  }
   // What a caller knows of a value that no shape rule tells, such as a loop's result: its dims, of
   // which those without a value are open.
   void know(ir::ValueId id, const std::vector<std::optional<ir::Dim>>& dims);

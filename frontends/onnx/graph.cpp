@@ -91,8 +91,7 @@ class GraphImporter : public Subgraphs {
   }
 
   std::optional<std::size_t> declared_rank(ir::ValueId value) const override {
-    const ir::TensorType* type = builder_.type(value);
-    return type == nullptr ? std::nullopt : std::optional(type->rank());
+    return builder_.rank(value);
   }
 
   bool read_apart(std::vector<Choice> choices, std::vector<ir::Block>& branches) override {

@@ -76,7 +76,7 @@ std::optional<ir::Tensor> Node::constant_operand(std::size_t index) const {
 }
 
 std::size_t Node::rank(ir::ValueId value) const {
-  if (const ir::TensorType* type = builder_.type(value)) return type->rank();
+  if (const std::optional<std::size_t> known = builder_.rank(value)) return *known;
   unsupported("has an input of a rank that isn't known before it runs");
 }
 
@@ -285,9 +285,7 @@ std::vector<ir::ValueId> Node::emit_blocks(ir::Op op, std::vector<ir::ValueId> o
 }
 
 std::optional<std::size_t> Node::rank_within(ir::ValueId value) const {
-  if (builder_.lists(value) > 0) return builder_.element_rank(value);
-  const ir::TensorType* const type = builder_.type(value);
-  return type == nullptr ? std::nullopt : std::optional(type->rank());
+  return builder_.lists(value) > 0 ? builder_.element_rank(value) : builder_.rank(value);
 }
 
 void Node::know_rank(ir::ValueId value, ir::ValueId like, std::size_t more) {
