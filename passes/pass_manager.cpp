@@ -32,6 +32,7 @@
 #include "passes/simplify_views.h"
 #include "passes/split_batches.h"
 #include "passes/split_groups.h"
+#include "passes/sum_convolutions.h"
 #include "passes/unify_dims.h"
 #include "passes/winograd.h"
 
