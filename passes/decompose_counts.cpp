@@ -207,6 +207,9 @@ class CountedOp {
 
   // ---- non-maximum suppression ----
 
+  // Candidates that are looked at first: of each box that is asked for, and beyond those.
+  static constexpr std::int64_t looked_at = 4, looked_at_least = 64;
+
   struct Sides {
     ValueId low[2], high[2], area;
   };
@@ -310,30 +313,117 @@ class CountedOp {
     return result;
   }
 
-  void non_max_suppression() {
-    const ValueId scores = binding_.operands[1];
-    const std::vector<Dim> dims = function_.tensor_type(scores).dims;
+  // What boxes come to that are looked at, in each class by falling score: [batch, class, rank].
+  struct Suppressed {
+    ValueId order, kept;
+  };
+
+  // Of the first `ranks` boxes of each class. A score that is not above `lowest` is no candidate.
+  Suppressed suppressed(ValueId scores, ValueId lowest, std::vector<Dim> dims, const Dim& ranks) {
     const std::int64_t last = 2;
-    const ValueId order =
-        writer_.emit(Op::argsort, {scores}, {{"axis", last}, {"descending", std::int64_t{1}}});
-    const bool threshold = binding_.operands.size() > 4 && binding_.operands[4] != no_value;
+    const ValueId order = writer_.emit(Op::argsort, {scores, writer_.dim(ranks)},
+                                       {{"axis", last}, {"descending", std::int64_t{1}}});
+    dims.back() = ranks;
     ValueId candidates;
-    if (threshold) {
+    if (lowest != no_value) {
       const ValueId sorted = writer_.emit(Op::gather_elements, {scores, order}, {{"axis", last}});
-      candidates = writer_.emit(Op::greater, {sorted, binding_.operands[4]});
+      candidates = writer_.emit(Op::greater, {sorted, lowest});
     } else {
       candidates =
           writer_.emit(Op::dyn_full, {writer_.number(DType::Bool, 1), writer_.shape(dims)});
     }
-    const ValueId kept = left_over(sorted_sides(order, dims), candidates, dims[2]);
-    const ValueId number =
-        writer_.emit(Op::cumulative_sum, {writer_.cast(kept, DType::I64)}, {{"axis", last}});
-    const ValueId few =
-        writer_.emit(Op::less_equal, {number, writer_.cast(binding_.operands[2], DType::I64)});
-    const ValueId chosen = writer_.emit(Op::logical_and, {kept, few});
+    return {order, left_over(sorted_sides(order, dims), candidates, ranks)};
+  }
+
+  // The number, of at most `most`, as an extent.
+  Dim bound_to(ValueId number, const Dim& most) {
+    const Dim symbol = function_.symbols.fresh("d");
+    writer_.push({.op = Op::bind, .operands = {number}, .dims = {symbol, most}});
+    return min(symbol, most);
+  }
+
+  ValueId of_all(Op reduction, ValueId value) {
+    return writer_.emit(reduction, {value}, {{"keepdims", std::int64_t{0}}});
+  }
+
+  // Few boxes are candidates where scores have to be above something, and of many candidates the
+  // best are looked at first: where as many of them are kept as are asked for, no others matter.
+  void non_max_suppression() {
+    ValueId scores = binding_.operands[1];
+    const std::vector<Dim> dims = function_.tensor_type(scores).dims;
+    const Attributes of_class{{"axes", std::vector<std::int64_t>{2}},
+                              {"keepdims", std::int64_t{0}}};
+    const auto counted = [&](ValueId there) {
+      return writer_.emit(Op::reduce_sum, {writer_.cast(there, DType::I64)}, of_class);
+    };
+    const bool threshold = binding_.operands.size() > 4 && binding_.operands[4] != no_value;
+    const ValueId lowest = threshold ? binding_.operands[4] : no_value,
+                  asked = writer_.reshaped(writer_.cast(binding_.operands[2], DType::I64), {});
+    ValueId there =
+        writer_.emit(Op::dyn_full, {writer_.number(DType::Bool, 1), writer_.shape(dims)});
+    if (threshold) {
+      there = writer_.emit(Op::greater, {scores, lowest});
+      const double least = -std::numeric_limits<double>::infinity();
+      scores = writer_.emit(
+          Op::where, {there, scores, writer_.number(function_.tensor_type(scores).dtype, least)});
+    }
+    const ValueId candidates = counted(there), none = writer_.dim(0);
+    const ValueId most = writer_.emit(Op::max, {of_all(Op::reduce_max, candidates), none});
+    const Dim all = bound_to(most, dims[2]);
+    const ValueId some = writer_.emit(
+        Op::add,
+        {writer_.emit(Op::mul, {writer_.emit(Op::min, {asked, most}), writer_.dim(looked_at)}),
+         writer_.dim(looked_at_least)});
+    const Dim best =
+        bound_to(writer_.emit(Op::max, {writer_.emit(Op::min, {some, most}), none}), all);
+    const Suppressed first = suppressed(scores, lowest, dims, best);
+    const ValueId enough = writer_.emit(
+        Op::greater_equal, {counted(first.kept), writer_.emit(Op::min, {asked, candidates})});
+    const ValueId looked_at_all = writer_.emit(Op::less_equal, {candidates, writer_.dim(best)});
+    const ValueId done =
+        of_all(Op::reduce_min,
+               writer_.cast(writer_.emit(Op::logical_or, {enough, looked_at_all}), DType::I64));
+    const Suppressed found = extended(first, done, scores, lowest, dims, best, all);
+    choose(found, asked, dims, all);
+  }
+
+  // `first` where that is enough, and all candidates otherwise.
+  Suppressed extended(const Suppressed& first, ValueId done, ValueId scores, ValueId lowest,
+                      const std::vector<Dim>& dims, const Dim& best, const Dim& all) {
+    Block then, otherwise;
+    std::vector<Binding>* outside = writer_.write_to(then.bindings);
+    std::vector<Dim> missing = dims;
+    missing.back() = all - best;
+    for (const auto& [value, dtype] :
+         {std::pair(first.order, DType::I64), std::pair(first.kept, DType::Bool)})
+      then.results.push_back(writer_.emit(
+          Op::concat,
+          {value, writer_.emit(Op::dyn_full, {writer_.number(dtype, 0), writer_.shape(missing)})},
+          {{"axis", std::int64_t{2}}}));
+    writer_.write_to(otherwise.bindings);
+    const Suppressed second = suppressed(scores, lowest, dims, all);
+    otherwise.results = {second.order, second.kept};
+    writer_.write_to(*outside);
+    Binding branch{.op = Op::branch,
+                   .operands = {writer_.cast(done, DType::Bool)},
+                   .results = {writer_.new_value(), writer_.new_value()}};
+    const std::vector<ValueId> results = branch.results;
+    branch.blocks.push_back(std::move(then));
+    branch.blocks.push_back(std::move(otherwise));
+    writer_.push(std::move(branch));
+    return {results[0], results[1]};
+  }
+
+  // Of those that are kept, as many of each class as are asked for.
+  void choose(const Suppressed& found, ValueId asked, std::vector<Dim> dims, const Dim& ranks) {
+    dims.back() = ranks;
+    const ValueId number = writer_.emit(Op::cumulative_sum, {writer_.cast(found.kept, DType::I64)},
+                                        {{"axis", std::int64_t{2}}});
+    const ValueId few = writer_.emit(Op::less_equal, {number, asked});
+    const ValueId chosen = writer_.emit(Op::logical_and, {found.kept, few});
     const ValueId positions =
         selected(chosen, function_.tensor_type(binding_.results[0]).dims[0], product(dims));
-    const ValueId box = writer_.gathered(writer_.reshaped(order, {product(dims)}), positions);
+    const ValueId box = writer_.gathered(writer_.reshaped(found.order, {product(dims)}), positions);
     std::vector<ValueId> columns;
     for (const ValueId column :
          {coordinate(positions, dims, 0), coordinate(positions, dims, 1), box})

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <random>
+#include <span>
 
 #include "api/anydim.h"
 #include "ir/reference/evaluate.h"
@@ -143,6 +146,32 @@ fn @main(%b: Tensor[(2, n, 4), f32], %s: Tensor[(2, 2, n), f32]) {
                 return std::vector<Tensor>{random_numbers(DType::F32, {2, boxes, 4}, random, 12),
                                            random_numbers(DType::F32, {2, 2, boxes}, random, 9)};
               });
+}
+
+// Few of many are asked for: the best candidates are looked at first, which gives as many where
+// boxes lie apart, and not where they lie on each other. Scores of one class are no numbers here
+// and there, and none of another is a candidate.
+TEST(Counts, BestBoxesOfMany) {
+  for (const std::int64_t places : {4, 1000}) {
+    SCOPED_TRACE(places);
+    expect_same(R"(
+fn @main(%b: Tensor[(1, n, 4), f32], %s: Tensor[(1, 3, n), f32]) {
+  %r = non_max_suppression(%b, %s, dim(5), constant(f32 () [0.4]), constant(f32 () [-3])) {center_point_box = 1}
+  return %r
+})",
+                [&](std::int64_t size, std::mt19937& random) {
+                  const std::int64_t boxes = std::min<std::int64_t>(size, 300);
+                  Tensor scores = random_numbers(DType::F32, {1, 3, boxes}, random, 9);
+                  const std::span<float> numbers = scores.mutable_as<float>();
+                  for (std::size_t i = 0; i < static_cast<std::size_t>(boxes); ++i) {
+                    if (i % 5 == 0) numbers[i] = std::numeric_limits<float>::quiet_NaN();
+                    numbers[2 * static_cast<std::size_t>(boxes) + i] = -4;
+                  }
+                  Tensor corners = random_numbers(DType::F32, {1, boxes, 4}, random, places);
+                  for (float& number : corners.mutable_as<float>()) number = std::abs(number) + 1;
+                  return std::vector<Tensor>{std::move(corners), std::move(scores)};
+                });
+  }
 }
 
 // The count is all that is read: it sizes another tensor.
