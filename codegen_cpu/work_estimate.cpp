@@ -16,7 +16,7 @@ using ir::Op;
 using ir::ScalarStep;
 
 constexpr double cache_bytes = 1 << 20;
-constexpr double launch = 0.15e-6, fork_and_join = 1.0e-6;  // seconds
+constexpr double launch = 0.15e-6;  // seconds
 
 // Bytes a second that one core gets of those it works on.
 double bandwidth_of_core(double bytes) {
@@ -140,25 +140,32 @@ double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, dou
   constexpr double frequency = 3.0e9;
   if (inputs.shared != nullptr) {
     const double whole = std::max(1.0, static_cast<double>(inputs.shared->tasks));
-    return shared_seconds(inputs, cycles / frequency * std::ceil(whole / inputs.threads) / whole);
+    return shared_seconds(inputs, cycles / frequency * std::ceil(whole / inputs.threads) / whole,
+                          tasks);
   }
   const double workers = std::max(1.0, std::min<double>(inputs.threads, tasks));
   const double bandwidth = bandwidth_of_core(bytes / workers);
   const double alone = launch + std::max(cycles / frequency, bytes / bandwidth);
   if (workers == 1) return alone;
-  return std::min(
-      alone, launch + fork_and_join + std::max(cycles / frequency, bytes / bandwidth) / workers);
+  return std::min(alone, launch + joining_seconds(tasks, inputs.threads) +
+                             std::max(cycles / frequency, bytes / bandwidth) / workers);
 }
 
-double shared_seconds(const PlanInputs& inputs, double busiest) {
-  if (inputs.shared == nullptr) return busiest;
+double joining_seconds(double tasks, int threads) {
+  constexpr double fork_and_join = 1.0e-6;
+  return tasks > 1 && threads > 1 ? fork_and_join : 0;
+}
+
+double shared_seconds(const PlanInputs& inputs, double busiest, double tasks) {
+  if (inputs.shared == nullptr) return busiest + joining_seconds(tasks, inputs.threads);
   const ir::SharedLaunch& shared = *inputs.shared;
   const double workers =
       std::clamp(static_cast<double>(shared.tasks), 1.0, static_cast<double>(inputs.threads));
   const double of_core = shared.bytes / workers;
   double bandwidth = workers * bandwidth_of_core(of_core);
   if (of_core > cache_bytes) bandwidth = std::min(bandwidth, shared.memory_bandwidth);
-  return launch + (workers > 1 ? fork_and_join : 0) + std::max(busiest, shared.bytes / bandwidth);
+  return launch + joining_seconds(workers, inputs.threads) +
+         std::max(busiest, shared.bytes / bandwidth);
 }
 
 double points_at(const PlanInputs& inputs, std::span<const ir::Iteration> space,

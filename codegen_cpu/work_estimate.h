@@ -78,8 +78,10 @@ std::vector<Schedule> with_finer_grains(const PlanInputs& inputs, std::vector<Sc
 // Seconds for `cycles` of arithmetic and `bytes` of traffic in `tasks` tasks on the inputs'
 // threads, the launch included; where inputs.shared is asked for, its tasks and bytes instead.
 double launch_seconds(const PlanInputs& inputs, double cycles, double bytes, double tasks);
-// Seconds of a launch whose busiest worker computes for `busiest` seconds, traffic left out: with
-// what inputs.shared asks for, if anything.
-double shared_seconds(const PlanInputs& inputs, double busiest);
+// Seconds of a launch in `tasks` tasks whose busiest worker computes for `busiest` seconds, traffic
+// left out: with what inputs.shared asks for, if anything.
+double shared_seconds(const PlanInputs& inputs, double busiest, double tasks);
+// What it takes to have other threads work on a launch of so many tasks and wait for them.
+double joining_seconds(double tasks, int threads);
 
 }  // namespace anydim::codegen_cpu

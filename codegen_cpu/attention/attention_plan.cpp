@@ -143,7 +143,7 @@ class AttentionKind final : public KindOf<ir::AttentionForm> {
         (fields.keys_in_place ? turning : padded_keys * depth / lanes * pack_cycles);
     const double busiest = std::ceil(batch * row_blocks / inputs.threads) *
                            (task_overhead + products + softmax + packing) / clock;
-    return shared_seconds(inputs, busiest);
+    return shared_seconds(inputs, busiest, batch * row_blocks);
   }
 
   std::vector<std::vector<std::int64_t>> key_edges(const PlanInputs& inputs) const override {

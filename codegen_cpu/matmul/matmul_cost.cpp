@@ -172,14 +172,26 @@ double MatmulCost::task_cycles(const MatmulSchedule& schedule, const MatmulExten
   return cycles;
 }
 
+namespace {
+
+double column_blocks_of(const MatmulSchedule& schedule, const MatmulExtents& extents) {
+  return schedule.block_columns == 0 ? 1
+                                     : std::ceil(static_cast<double>(extents.columns) /
+                                                 static_cast<double>(schedule.block_columns));
+}
+
+}  // namespace
+
+double MatmulCost::tasks(const MatmulSchedule& schedule, const MatmulExtents& extents) {
+  return static_cast<double>(schedule.row_blocks(extents.rows)) *
+         column_blocks_of(schedule, extents) * static_cast<double>(extents.batch);
+}
+
 double MatmulCost::seconds(const MatmulSchedule& schedule, const MatmulExtents& extents,
                            int threads) const {
   if (extents.batch == 0 || extents.rows == 0 || extents.columns == 0) return 0;
   const auto row_blocks = static_cast<double>(schedule.row_blocks(extents.rows));
-  const double column_blocks = schedule.block_columns == 0
-                                   ? 1
-                                   : std::ceil(static_cast<double>(extents.columns) /
-                                               static_cast<double>(schedule.block_columns));
+  const double column_blocks = column_blocks_of(schedule, extents);
   const double task_columns = column_blocks == 1 ? static_cast<double>(extents.columns)
                                                  : static_cast<double>(schedule.block_columns);
   const double task_rows = static_cast<double>(extents.rows) / row_blocks;

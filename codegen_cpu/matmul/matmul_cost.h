@@ -24,7 +24,8 @@ class MatmulCost {
   // `shared`: of the left operand where it is packed.
   MatmulCost(const Target& target, const ir::MatmulForm& form, const LikelyOperands& operands,
              const SharedRows& shared);
-  // What one launch takes.
+  static double tasks(const MatmulSchedule& schedule, const MatmulExtents& extents);
+  // What the busiest of so many threads computes in one launch.
   double seconds(const MatmulSchedule& schedule, const MatmulExtents& extents, int threads) const;
 
  private:

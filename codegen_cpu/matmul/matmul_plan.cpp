@@ -216,6 +216,7 @@ std::vector<ir::Schedule> best_of(const std::vector<MatmulSchedule>& found, cons
     std::vector<double> seconds;
     for (const MatmulSchedule& schedule : found)
       seconds.push_back(cost.seconds(schedule, extents, threads) +
+                        joining_seconds(MatmulCost::tasks(schedule, extents), threads) +
                         cost.seconds(schedule, extents, 1) / threads);
     const double least = std::max(*std::ranges::min_element(seconds), 1e-12);
     for (std::size_t i = 0; i < found.size(); ++i) ranked[i].first += seconds[i] / least;
@@ -295,9 +296,10 @@ class MatmulKind final : public KindOf<ir::MatmulForm> {
 
   double estimate(const PlanInputs& inputs, const ir::Schedule& schedule,
                   std::span<const std::int64_t> extents) const override {
-    const double busiest = cost_model(inputs).seconds(MatmulSchedule::from(schedule),
-                                                      extents_at(inputs, extents), inputs.threads);
-    return shared_seconds(inputs, busiest);
+    const auto matmul = MatmulSchedule::from(schedule);
+    const MatmulExtents sizes = extents_at(inputs, extents);
+    return shared_seconds(inputs, cost_model(inputs).seconds(matmul, sizes, inputs.threads),
+                          MatmulCost::tasks(matmul, sizes));
   }
 
   // Nearly all of it are micro-kernels, one for every number of rows.
