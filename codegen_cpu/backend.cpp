@@ -42,6 +42,7 @@ class CpuBackend : public ir::Backend {
   }
 
   bool zeroes_nan_weights() const override { return true; }
+  bool writes_parts() const override { return true; }
   bool saves_multiplications() const override { return true; }
   bool rounds_keys_and_values() const override { return true; }
 

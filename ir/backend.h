@@ -197,6 +197,10 @@ class Backend {
   // what is rounded lies in memory as 16 bits.
   virtual bool rounds_keys_and_values() const { return false; }
 
+  // Whether kernels of products, rows and maps write their result into a part of a larger tensor as
+  // fast as into one of its own (passes/concat_in_place.h).
+  virtual bool writes_parts() const { return false; }
+
   // Whether multiplications of f32 are what products wait for, so that convolutions with fewer of
   // them and more additions in memory (passes/winograd.h) are faster.
   virtual bool saves_multiplications() const { return false; }

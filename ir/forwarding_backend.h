@@ -24,6 +24,7 @@ class ForwardingBackend : public Backend {
   }
   bool joins_rows_to_products() const override { return inner_->joins_rows_to_products(); }
   bool zeroes_nan_weights() const override { return inner_->zeroes_nan_weights(); }
+  bool writes_parts() const override { return inner_->writes_parts(); }
   bool saves_multiplications() const override { return inner_->saves_multiplications(); }
   bool rounds_keys_and_values() const override { return inner_->rounds_keys_and_values(); }
   std::vector<Schedule> candidates(const Region& region, const Bucket& bucket) const override {

@@ -1,6 +1,7 @@
 #include "ir/region.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "ir/error.h"
 #include "ir/text/print.h"
@@ -67,16 +68,33 @@ double traffic_bytes(const Region& region, double points, std::span<const std::i
   return bytes;
 }
 
-std::optional<std::size_t> parameter_in_place(const Region& region) {
+namespace {
+
+// What the region's result is overwritten in, in place, one part after the other; no_value: nothing
+// is.
+ValueId overwritten_in_place(const Region& region) {
   const Block& body = region.body.body;
-  for (const Binding& binding : body.bindings) {
+  ValueId whole = no_value;
+  for (const Binding& binding : body.bindings | std::views::reverse) {
     if (!is_in_place(binding)) continue;
-    const auto parameter = std::ranges::find(body.parameters, binding.operands[0]);
-    internal_check(parameter != body.parameters.end() && body.results == binding.results,
-                   "an overwrite in place is a kernel of its own, which is given its operand");
-    return static_cast<std::size_t>(parameter - body.parameters.begin());
+    internal_check(
+        whole == no_value ? body.results == binding.results : whole == binding.results[0],
+        "what a kernel overwrites in place is all that it gives");
+    whole = binding.operands[0];
   }
-  return std::nullopt;
+  return whole;
+}
+
+}  // namespace
+
+bool writes_part(const Region& region) { return overwritten_in_place(region) != no_value; }
+
+std::optional<std::size_t> parameter_in_place(const Region& region) {
+  const std::vector<ValueId>& parameters = region.body.body.parameters;
+  const ValueId whole = overwritten_in_place(region);
+  const auto parameter = std::ranges::find(parameters, whole);
+  if (whole == no_value || parameter == parameters.end()) return std::nullopt;
+  return static_cast<std::size_t>(parameter - parameters.begin());
 }
 
 void narrow(SymbolTable& symbols, const Region& region, const Bucket& bucket) {

@@ -42,8 +42,11 @@ double estimated_at(const Region& region, const Dim& dim, std::span<const std::i
 // elements of it, which a buffer of unknown size is taken to have.
 double traffic_bytes(const Region& region, double points, std::span<const std::int64_t> keys);
 
-// The parameter in whose memory the region's one result lies, since an overwrite in place computes
-// it: the kernel writes only what is new. Nothing: the result has memory of its own.
+// Whether the region's one result is that of an overwrite in place: the kernel writes only what is
+// new.
+bool writes_part(const Region& region);
+// The parameter in whose memory the region's one result lies, where it writes a part. Nothing: the
+// result has memory of its own.
 std::optional<std::size_t> parameter_in_place(const Region& region);
 
 // Narrows the symbols that are keys to their intervals of the bucket.

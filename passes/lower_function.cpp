@@ -356,15 +356,24 @@ void FunctionLowering::add_launch(const Binding& binding) {
         overwrites_[launch.buffers.back()].push_back(buffer);
     }
   }
+  if (writes_part(region) &&
+      code_.buffers[static_cast<std::size_t>(launch.buffers.back())].place == Place::Arena)
+    partly_written_.insert(binding.results[0]);
   for (std::int32_t buffer : launch.buffers) touch(buffer);
   launch.extents = ids(binding.dims);
   launch.keys = ids(keys);
   emit(std::move(launch));
 }
 
-// Where a launch in place writes: an input that nothing but the launch reads.
+// Where a launch in place writes: what another one has written a part of, or an input that nothing
+// but the launch reads.
 std::int32_t FunctionLowering::take_place(const Binding& binding, std::size_t parameter) {
   const ValueId operand = binding.operands[parameter], result = binding.results[0];
+  if (partly_written_.contains(operand) && !pooled_[result] && !output_of_.contains(result)) {
+    const std::int32_t buffer = buffer_of(operand);
+    define(result, buffer);
+    return buffer;
+  }
   if (!entry_ || scopes_.size() > 1 ||
       std::ranges::count(function_.body.parameters, operand) != 1 || uses_[operand] != 1 ||
       !output_of_.contains(result))

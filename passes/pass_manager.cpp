@@ -12,6 +12,7 @@
 #include "passes/choose_buckets.h"
 #include "passes/common_subexpressions.h"
 #include "passes/compute_constants.h"
+#include "passes/concat_in_place.h"
 #include "passes/dead_code.h"
 #include "passes/decompose.h"
 #include "passes/dynamic_to_static.h"

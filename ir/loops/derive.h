@@ -35,22 +35,28 @@ class Placements {
 
   void place(ValueId value, Placement placement) { placed_[value] = std::move(placement); }
   const Placement* find(ValueId value) const;
-  bool depends(const Binding& binding) const;  // on a placed value
-  // Places the results of an elementwise op or a view that keeps every element; throws NoLoopForm
-  // for anything else.
+  bool depends(const Binding& binding) const;  // on a placed value, all of which a kernel gives
+  // Places the results of an elementwise op or a view that keeps every element, or of an overwrite
+  // in place, of which only what it writes has a place; throws NoLoopForm for anything else.
   void follow(const Binding& binding);
   // True where the value's dims are the frame's, so that it may be read at the frame's index.
   bool in_frame(ValueId value) const;
 
  private:
   void follow_elementwise(const Binding& binding);
+  void follow_overwrite(const Binding& binding);
   std::vector<Dim> moved(const Binding& binding) const;
 
   const Subgraph& subgraph_;
   const SymbolTable& symbols_;
   std::vector<Dim> frame_dims_, frame_index_;
   std::unordered_map<ValueId, Placement> placed_;
+  std::unordered_map<ValueId, Placement> written_;  // results of overwrites in place
 };
+
+// The store of output number `output`, at its place; its element is the program's next step.
+Store store_of(ProgramBuilder& builder, const Subgraph& subgraph, std::int32_t output,
+               ValueId value, const Placement& placement);
 
 bool is_reduction(Op op);  // after expansion, which leaves no mean: over axes or segments
 bool is_segment_reduction(Op op);

@@ -89,7 +89,8 @@ void add_concat(AccessContext& context, const Binding& concat, std::int32_t outp
   for (const std::vector<Piece>& group : groups) add_pieces(context, group, axis, output, form);
 }
 
-// The update; and what stands around it, unless that is where the result lies already.
+// The update; and what stands around it, unless that is where the result lies already, but for
+// other updates of the kernel.
 void add_overwrite(AccessContext& context, const Binding& overwrite, std::int32_t output,
                    MapForm& form) {
   const Subgraph& subgraph = *context.subgraph;
@@ -100,7 +101,14 @@ void add_overwrite(AccessContext& context, const Binding& overwrite, std::int32_
   const Dim& extent = subgraph.tensor(update).dims[axis];
   const Dim end = start + extent;
   add_pieces(context, {{.source = update, .to = start, .extent = extent}}, axis, output, form);
-  if (is_in_place(overwrite)) return;
+  if (is_in_place(overwrite)) {
+    const Binding* before = subgraph.definition(x);
+    if (before == nullptr || before->op == Op::zeros || before->op == Op::dyn_zeros) return;
+    if (!is_in_place(*before))
+      throw NoLoopForm{"what is overwritten in place is computed in the kernel: " +
+                       describe(*subgraph.function, overwrite)};
+    return add_overwrite(context, *before, output, form);
+  }
   add_pieces(context, {{.source = x, .extent = start}}, axis, output, form);
   add_pieces(context, {{.source = x, .from = end, .to = end, .extent = dims[axis] - end}}, axis,
              output, form);

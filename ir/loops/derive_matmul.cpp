@@ -135,8 +135,8 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
       throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
                        " does not depend on the matmul"};
     if (placement == nullptr) continue;
-    form.stores.push_back({static_cast<std::int32_t>(i), placement->index,
-                           builder.element(outputs[i], placement->index)});
+    form.stores.push_back(
+        store_of(builder, subgraph, static_cast<std::int32_t>(i), outputs[i], *placement));
   }
   if (whole_rows != no_value)
     form.epilogue_step = builder.element(whole_rows, placements.find(whole_rows)->index);
@@ -251,8 +251,8 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     if (placement == nullptr)
       throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
                        " does not depend on the attention"};
-    form.stores.push_back({static_cast<std::int32_t>(i), placement->index,
-                           builder.element(outputs[i], placement->index)});
+    form.stores.push_back(
+        store_of(builder, subgraph, static_cast<std::int32_t>(i), outputs[i], *placement));
   }
   form.epilogue = builder.take();
   prune(form);

@@ -18,8 +18,10 @@ bool share_a_symbol(const Dim& a, const Dim& b) {
 }  // namespace
 
 const Placement* Placements::find(ValueId value) const {
-  auto found = placed_.find(value);
-  return found == placed_.end() ? nullptr : &found->second;
+  for (const auto* placements : {&placed_, &written_})
+    if (const auto found = placements->find(value); found != placements->end())
+      return &found->second;
+  return nullptr;
 }
 
 bool Placements::depends(const Binding& binding) const {
@@ -41,6 +43,7 @@ void Placements::follow(const Binding& binding) {
     follow_elementwise(binding);
     return;
   }
+  if (is_in_place(binding)) return follow_overwrite(binding);
   for (std::size_t i = 1; i < binding.operands.size(); ++i)
     if (placed_.contains(binding.operands[i]))
       throw NoLoopForm{"a kernel's result is more than the one operand that it moves: " +
@@ -91,6 +94,28 @@ void Placements::follow_elementwise(const Binding& binding) {
     result.push_back(frame_index_[i]);
   }
   placed_[binding.results[0]] = {std::move(result), level};
+}
+
+void Placements::follow_overwrite(const Binding& binding) {
+  if (placed_.contains(binding.operands[0]))
+    throw NoLoopForm{"a kernel's result is overwritten in it: " +
+                     describe(*subgraph_.function, binding)};
+  Placement placement = placed_.at(binding.operands[1]);
+  Dim& at = placement.index[axis_from_front(binding, placement.index.size())];
+  at = at + given_elements(subgraph_, binding, "start", 2).at(0);
+  written_[binding.results[0]] = std::move(placement);
+}
+
+Store store_of(ProgramBuilder& builder, const Subgraph& subgraph, std::int32_t output,
+               ValueId value, const Placement& placement) {
+  std::vector<Dim> index = placement.index;
+  if (const Binding* definition = subgraph.definition(value);
+      definition != nullptr && is_in_place(*definition)) {
+    Dim& at = index[axis_from_front(*definition, index.size())];
+    at = at - given_elements(subgraph, *definition, "start", 2).at(0);
+    value = definition->operands[1];
+  }
+  return {output, placement.index, builder.element(value, index)};
 }
 
 std::vector<Dim> Placements::moved(const Binding& binding) const {

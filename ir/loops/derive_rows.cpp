@@ -223,8 +223,8 @@ class RowPlanner {
       if (placement == nullptr || placement->level != level || !mentions(placement->index, inner_))
         continue;
       if (first_given_ && level == 0) continue;
-      stage.stores.push_back({static_cast<std::int32_t>(i), placement->index,
-                              builder.element(outputs_[i], placement->index)});
+      stage.stores.push_back(
+          store_of(builder, subgraph_, static_cast<std::int32_t>(i), outputs_[i], *placement));
     }
     if (stage.keeps.empty() && stage.reductions.empty() && stage.stores.empty()) return;
     finish(stage, builder);
@@ -239,8 +239,8 @@ class RowPlanner {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const Placement* placement = placements_.find(outputs_[i]);
       if (placement == nullptr || mentions(placement->index, inner_)) continue;
-      stage.stores.push_back({static_cast<std::int32_t>(i), placement->index,
-                              builder.element(outputs_[i], placement->index)});
+      stage.stores.push_back(
+          store_of(builder, subgraph_, static_cast<std::int32_t>(i), outputs_[i], *placement));
     }
     if (!stage.stores.empty()) finish(stage, builder);
   }
