@@ -1,9 +1,12 @@
 #include "passes/concat_in_place.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -137,10 +140,9 @@ class Rewriter {
       views_.emplace(position, *whole);
       return;
     }
-    std::set<ValueId> operands = computed_near(concat, position);
-    int steps = 0;
+    const std::set<ValueId> operands = computed_near(concat, position);
     const bool saves = std::ranges::any_of(operands, [&](ValueId operand) {
-      steps = 0;
+      int steps = 0;
       return ends_kernel(operand, steps);
     });
     if (!saves) return;
@@ -197,10 +199,9 @@ class Rewriter {
 
   void write() {
     std::map<ValueId, int> own_reads;  // by concatenations
-    for (const auto& positions : {keys(whole_of_), keys(views_)})
-      for (const std::size_t position : positions)
-        for (const ValueId operand : function_.body.bindings[position].operands)
-          ++own_reads[operand];
+    for (std::size_t i = 0; i < function_.body.bindings.size(); ++i)
+      if (whole_of_.contains(i) || views_.contains(i))
+        for (const ValueId operand : function_.body.bindings[i].operands) ++own_reads[operand];
     std::vector<Binding> given = std::move(function_.body.bindings), made;
     for (std::size_t i = 0; i < given.size(); ++i) {
       Binding& binding = given[i];
@@ -223,13 +224,6 @@ class Rewriter {
       }
     }
     function_.body.bindings = std::move(made);
-  }
-
-  template <typename Key, typename Value>
-  static std::vector<Key> keys(const std::map<Key, Value>& map) {
-    std::vector<Key> found;
-    for (const auto& [key, value] : map) found.push_back(key);
-    return found;
   }
 
   std::string name_of_parts(const Binding& binding) const {
