@@ -266,6 +266,10 @@ struct BoxSide {
   ValueId low = ir::no_value, high = ir::no_value;  // whole numbers, real
   ValueId far = ir::no_value;                       // the higher one's share
   ValueId inside = ir::no_value;
+  ValueId each = ir::no_value;  // samples of a bin, a vector of one index
+  // Where a box decides how many samples its bins have, of at most `each`: the number, real [boxes,
+  // 1], and which samples are among them.
+  ValueId own = ir::no_value, taken = ir::no_value;
 };
 
 class RoiAligner {
@@ -285,11 +289,12 @@ class RoiAligner {
       node.malformed(
           fmt::format("takes 'avg' or 'max' as attribute 'mode', got {}", quoted_name(mode_)));
     half_pixel_ = mode == "half_pixel";
-    if (samples_ == 0)
-      node.unsupported("has sampling_ratio = 0: as many samples as each box is large");
-    for (const auto* name : {"output_height", "output_width", "sampling_ratio"})
+    for (const auto* name : {"output_height", "output_width"})
       if (const std::int64_t given = node.integer(name, 1); given < 1 || given > 1 << 15)
         node.malformed(fmt::format("has {} = {}; expected from 1 to {}", name, given, 1 << 15));
+    if (samples_ < 0 || samples_ > 1 << 15)
+      node.malformed(
+          fmt::format("has sampling_ratio = {}; expected from 0 to {}", samples_, 1 << 15));
   }
 
   void run() {
@@ -314,12 +319,24 @@ class RoiAligner {
     take(y.high, y.far, x.high, x.far);
     const ValueId inside = apply(Op::logical_and, across(y.inside), along(x.inside));
     all = node_.emit(Op::where, {node_.with_axes(inside, {3}), all, number(0)});
-    const ValueId bins = node_.reshaped(
-        all, {node_.dim_of(all, 0), node_.index_vector({height, samples_, width, samples_}),
-              node_.dim_of(all, 3)});
-    const ValueId found =
-        node_.emit(mode_ == "max" ? Op::reduce_max : Op::reduce_mean, {bins},
+    const bool greatest = mode_ == "max";
+    if (samples_ == 0) {
+      const ValueId taken = apply(Op::logical_and, across(y.taken), along(x.taken));
+      all =
+          node_.emit(Op::where, {node_.with_axes(taken, {3}), all,
+                                 number(greatest ? -std::numeric_limits<double>::infinity() : 0)});
+    }
+    const ValueId bins =
+        node_.reshaped(all, {node_.dim_of(all, 0), node_.index_vector({height}), y.each,
+                             node_.index_vector({width}), x.each, node_.dim_of(all, 3)});
+    const Op reduction = greatest        ? Op::reduce_max
+                         : samples_ == 0 ? Op::reduce_sum
+                                         : Op::reduce_mean;
+    ValueId found =
+        node_.emit(reduction, {bins},
                    {{"axes", std::vector<std::int64_t>{2, 4}}, {"keepdims", std::int64_t{0}}});
+    if (samples_ == 0)
+      found = of_own_number(found, node_.with_axes(apply(Op::mul, y.own, x.own), {2, 3}));
     node_.output(
         0, node_.emit(Op::transpose, {found}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}}));
   }
@@ -339,23 +356,68 @@ class RoiAligner {
     const ValueId first = edge(place);
     ValueId length = apply(Op::sub, edge(place + 2), first);
     if (!half_pixel_) length = apply(Op::max, length, number(1));
-    const std::int64_t count = bins * samples_;
-    const ValueId at = apply(
-        Op::add, node_.cast(node_.positions(node_.index_vector({count})), node_.dtype(image_)),
-        number(0.5));
-    const ValueId step = apply(Op::div, length, number(static_cast<double>(count)));
-    const ValueId position = apply(Op::add, first, apply(Op::mul, node_.with_axes(at, {0}), step));
+    BoxSide side;
+    const ValueId position = samples_ == 0 ? own_samples(side, first, length, bins)
+                                           : even_samples(side, first, length, bins);
     const ValueId extent =
         node_.cast(node_.rank_0(node_.dim_of(image_, image_axis)), node_.dtype(image_));
     const ValueId last = apply(Op::sub, extent, number(1));
     const ValueId within = apply(Op::min, apply(Op::max, position, number(0)), last);
-    BoxSide side;
     side.inside = apply(Op::logical_and, apply(Op::greater_equal, position, number(-1)),
                         apply(Op::less_equal, position, extent));
     side.low = node_.emit(Op::floor, {within});
     side.high = apply(Op::min, apply(Op::add, side.low, number(1)), last);
     side.far = apply(Op::sub, within, side.low);
     return side;
+  }
+
+  // Places of samples [boxes, samples], of as many in every bin.
+  ValueId even_samples(BoxSide& side, ValueId first, ValueId length, std::int64_t bins) {
+    side.each = node_.index_vector({samples_});
+    const std::int64_t count = bins * samples_;
+    const ValueId at = middles(node_.positions(node_.index_vector({count})));
+    const ValueId step = apply(Op::div, length, number(static_cast<double>(count)));
+    return apply(Op::add, first, apply(Op::mul, node_.with_axes(at, {0}), step));
+  }
+
+  // The same where a box has a sample for each pixel that its bins are large; bins of all boxes
+  // have places for the most that one box has.
+  ValueId own_samples(BoxSide& side, ValueId first, ValueId length, std::int64_t bins) {
+    const ValueId bin = apply(Op::div, length, number(static_cast<double>(bins)));
+    side.own = apply(Op::max, node_.emit(Op::ceil, {bin}), number(0));
+    const ValueId most =
+        node_.emit(Op::reduce_max, {side.own},
+                   {{"axes", std::vector<std::int64_t>{0, 1}}, {"keepdims", std::int64_t{0}}});
+    side.each = node_.with_axes(node_.cast(apply(Op::max, most, number(0)), DType::I64),
+                                {0});  // without boxes: 0
+    const ValueId sample = node_.positions(side.each);
+    const ValueId share =
+        apply(Op::div, node_.with_axes(middles(sample), {0}), apply(Op::max, side.own, number(1)));
+    const ValueId begin = node_.with_axes(
+        node_.cast(node_.positions(node_.index_vector({bins})), node_.dtype(image_)), {1});
+    const auto of_box = [&](ValueId value) { return node_.with_axes(value, {2}); };
+    const ValueId places =
+        apply(Op::add, of_box(first),
+              apply(Op::mul, apply(Op::add, begin, node_.with_axes(share, {1})), of_box(bin)));
+    const ValueId all = node_.emit(Op::mul, {side.each, node_.index_vector({bins})});
+    const std::vector<ValueId> shape{node_.dim_of(places, 0), all};
+    const ValueId among =
+        apply(Op::less, node_.with_axes(node_.cast(sample, node_.dtype(image_)), {0}), side.own);
+    side.taken = node_.reshaped(
+        node_.emit(Op::dyn_broadcast_to,
+                   {node_.with_axes(among, {1}), node_.emit(Op::shape_of, {places})}),
+        shape);
+    return node_.reshaped(places, shape);
+  }
+
+  // Sums over a box's samples as their mean. Bins without any sample are 0.
+  ValueId of_own_number(ValueId found, ValueId samples) {
+    if (mode_ != "max") return apply(Op::div, found, apply(Op::max, samples, number(1)));
+    return node_.emit(Op::where, {apply(Op::greater, samples, number(0)), found, number(0)});
+  }
+
+  ValueId middles(ValueId places) {
+    return apply(Op::add, node_.cast(places, node_.dtype(image_)), number(0.5));
   }
 
   // [boxes, rows, columns, channel]

@@ -433,9 +433,10 @@ TEST(DomainErrors, Resampling) {
   EXPECT_EQ(nearest.failure(),
             "unsupported: node 'n' (Resize) has antialias = 1 with mode = 'nearest'");
   const std::pair<std::vector<DimSpec>, int> boxes{{"r", 4}, f32}, images{{"r"}, i64};
-  EXPECT_EQ(one_node("RoiAlign", {x, boxes, images}).failure(),
-            "unsupported: node 'n' (RoiAlign) has sampling_ratio = 0: as many samples as each box "
-            "is large");
+  auto fewer = one_node("RoiAlign", {x, boxes, images});
+  fewer.node.integer("sampling_ratio", -1);
+  EXPECT_EQ(fewer.failure(),
+            "malformed: node 'n' (RoiAlign) has sampling_ratio = -1; expected from 0 to 32768");
   auto none = one_node("RoiAlign", {x, boxes, images});
   none.node.integer("sampling_ratio", 2).integer("output_width", 0);
   EXPECT_EQ(none.failure(),
