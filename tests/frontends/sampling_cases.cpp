@@ -96,6 +96,22 @@ void add_sampling_cases(std::vector<ValueCase>& cases) {
                          .string("coordinate_transformation_mode", "output_half_pixel");
                    },
                    {reals({1, 1, 1, 2}, {0.9375, 4})}});
+  // Beside the image, the whole of it, nothing of it, and edges in the wrong order.
+  const CaseOperand pictures{counted({2, 2, 4, 5}), false, "n.hw"},
+      cut{reals({4, 5}, {0, 0, 0, 4, 3, 1, 1, -3, 3, 9, 1, 9, 9, 12, 12, 0, 3, 2, 1, 0}), false,
+          "b."};
+  cases.push_back({"MaxRoiPool",
+                   16,
+                   {pictures, cut},
+                   [](NodeBuilder& node) { node.integers("pooled_shape", {2, 1}); },
+                   {reals({4, 2, 2, 1}, {5, 5, 5, 5, 5, 5, 4, 2, 0, 0, 0, 0, -2, -2, -5, -5})}});
+  cases.push_back(
+      {"MaxRoiPool",
+       16,
+       {pictures, cut},
+       [](NodeBuilder& node) { node.integers("pooled_shape", {2, 2}).real("spatial_scale", 0.5F); },
+       {reals({4, 2, 2, 2}, {4, 4, 4, 4, 5, 1, 5, 3, -2, 5, 2, -2, 4,  2,  -1, 4,
+                             0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  -3, -3, -3, -3})}});
   cases.push_back(
       {"DeformConv",
        19,
