@@ -4,6 +4,7 @@
 #include "frontends/file_mapping.h"
 #include "frontends/onnx/functions.h"
 #include "frontends/onnx/graph.h"
+#include "frontends/onnx/node_order.h"
 #include "frontends/onnx/parse.h"
 #include "frontends/onnx/unsupported.h"
 #include "frontends/onnx/weights_apart.h"
@@ -20,6 +21,7 @@ ir::Module import_model(onnx::ModelProto model, const std::optional<std::filesys
   Opsets opsets = opsets_of(model);
   inline_functions(model, opsets);
   check_standard_named(model, opsets);
+  order_nodes(*model.mutable_graph());
   ExternalData external(folder);
   ir::Module module;
   module.functions.push_back(import_graph(*model.mutable_graph(), opsets, external, weights));

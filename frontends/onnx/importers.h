@@ -99,9 +99,14 @@ void import_fused_matmul(Node& node);
 void import_matmul(Node& node);
 void import_softmax(Node& node, ir::Op op);
 
+// importers_boxes.cpp
+void import_max_roi_pool(Node& node);
+void import_roi_align(Node& node);
+
 // importers_linear_algebra.cpp
 void import_determinant(Node& node);
-void import_inverse(Node& node);  // of com.microsoft
+void import_inverse(Node& node);  // of com.microsoft, as the next
+void import_distances(Node& node);
 
 // importers_layer_norms.cpp
 void import_layer_normalization(Node& node);
@@ -219,7 +224,6 @@ void import_dropout(Node& node);
 // importers_sampling.cpp
 void import_grid_sample(Node& node);
 void import_affine_grid(Node& node);
-void import_roi_align(Node& node);
 
 // importers_resize.cpp
 void import_resize(Node& node);

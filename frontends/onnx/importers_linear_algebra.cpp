@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/sizes.h"
 
 namespace anydim::frontends {
 
@@ -109,6 +110,24 @@ void import_inverse(Node& node) {
                  node.index_vector({2})});
   node.output(0, node.emit(Op::dyn_reshape, {node.cast(inverse, node.dtype()),
                                              node.emit(Op::shape_of, {node.operand(0)})}));
+}
+
+// Between each row of a and each of b [count, width]. Summed as differences: of rows that are
+// nearly the same, squares less twice a product would keep no digit.
+void import_distances(Node& node) {
+  const std::string metric = node.string("metric", "sqeuclidean");
+  if (metric != "sqeuclidean" && metric != "euclidean")
+    node.unsupported(fmt::format("has the metric {}; Anydim supports 'sqeuclidean' and 'euclidean'",
+                                 quoted_name(metric)));
+  for (const std::size_t i : {0, 1})
+    if (const std::size_t rank = node.rank(node.operand(i)); rank != 2)
+      node.malformed(fmt::format("takes rank 2 as input {}, got {}", i, rank));
+  const ValueId difference = node.emit(
+      Op::sub, {node.with_axes(node.operand(0), {1}), node.with_axes(node.operand(1), {0})});
+  const ValueId squares =
+      node.emit(Op::reduce_sum, {node.emit(Op::mul, {difference, difference})},
+                {{"axes", std::vector<std::int64_t>{2}}, {"keepdims", std::int64_t{0}}});
+  node.output(0, metric == "euclidean" ? node.emit(Op::sqrt, {squares}) : squares);
 }
 
 }  // namespace anydim::frontends

@@ -193,33 +193,12 @@ void import_matmul_n_bits(Node& node) {
   node.output(0, with_bias(node, node.cast(product, dtype), 5));
 }
 
-// Rows of a table of quantised numbers, each block along the last axis with a scale; only what is
-// gathered is made real.
-void import_gather_block_quantized(Node& node) {
-  const ValueId data = node.operand(0), scales = node.operand(2);
-  const std::size_t rank = node.rank(data);
-  const std::int64_t bits = bits_of(node), block = block_of(node, node.integer("block_size", 128));
-  const auto gathered = static_cast<std::int64_t>(node.axis(node.integer("gather_axis", 0), rank));
-  const auto blocked = static_cast<std::int64_t>(node.axis(node.integer("quantize_axis", 1), rank));
-  if (node.dtype() != DType::U8)
-    node.unsupported(
-        fmt::format("has data of {}; Anydim supports packed u8", ir::name_of(node.dtype())));
-  if (gathered == blocked || blocked + 1 != static_cast<std::int64_t>(rank)) {
-    node.unsupported(
-        fmt::format("has gather_axis = {} and quantize_axis = {}; Anydim supports blocks along the "
-                    "last axis, gathered along another",
-                    gathered, blocked));
-  }
-  if (node.rank(scales) != rank)
-    node.malformed(fmt::format("takes scales of rank {}, got {}", rank, node.rank(scales)));
-  const auto bytes = node.extent(data, -1), blocks = node.extent(scales, -1);
-  if (!bytes) node.unsupported("has data of a width that is not known before it runs");
-  const std::int64_t width = *bytes * 8 / bits;
-  if (blocks && *blocks != (width + block - 1) / block) {
-    node.malformed(fmt::format("has block_size = {}, so {} scales for {} numbers, got {}", block,
-                               (width + block - 1) / block, width, *blocks));
-  }
-  const std::int64_t zero_bytes = ((width + block - 1) / block * bits + 7) / 8;
+namespace {
+
+// How many numbers a row of `bytes` holds.
+std::int64_t packed_width(Node& node, std::int64_t bytes, std::int64_t bits, std::int64_t block) {
+  const std::int64_t width = bytes * 8 / bits, blocks = (width + block - 1) / block;
+  const std::int64_t zero_bytes = (blocks * bits + 7) / 8;
   if (const auto given = node.has_operand(3) ? node.extent(node.operand(3), -1) : std::nullopt;
       given && *given != zero_bytes) {
     node.malformed(
@@ -227,21 +206,70 @@ void import_gather_block_quantized(Node& node) {
                     "(zero_points), got {}",
                     block, bits, zero_bytes, *given));
   }
+  return width;
+}
+
+}  // namespace
+
+// Rows of a table of quantised numbers, each block along an axis with a scale; only what is
+// gathered is made real. Numbers of 4 bits count from 0 where no zero point is given, packed bytes
+// from half of what their bits hold.
+void import_gather_block_quantized(Node& node) {
+  const ValueId data = node.operand(0), scales = node.operand(2);
+  const std::size_t rank = node.rank(data);
+  const std::int64_t block = block_of(node, node.integer("block_size", 128));
+  const auto gathered = static_cast<std::int64_t>(node.axis(node.integer("gather_axis", 0), rank));
+  const auto blocked = static_cast<std::int64_t>(node.axis(node.integer("quantize_axis", 1), rank));
+  const auto& narrow = node.element_type_of(data).narrow;
+  const bool packed = !narrow;
+  if (packed ? node.dtype() != DType::U8 : narrow->real.has_value()) {
+    node.unsupported(fmt::format("has data of {}; Anydim supports packed u8 and integers of 4 bits",
+                                 node.element_type_of(data).text()));
+  }
+  if (packed && blocked + 1 != static_cast<std::int64_t>(rank)) {
+    node.unsupported(fmt::format(
+        "has quantize_axis = {}; Anydim supports blocks of packed u8 along the last axis",
+        blocked));
+  }
+  if (gathered == blocked)
+    node.unsupported(fmt::format(
+        "has gather_axis = quantize_axis = {}; Anydim supports blocks along another axis than the "
+        "one it gathers along",
+        gathered));
+  if (node.rank(scales) != rank)
+    node.malformed(fmt::format("takes scales of rank {}, got {}", rank, node.rank(scales)));
+  const auto extent = node.extent(data, blocked), blocks = node.extent(scales, blocked);
+  if (!extent) node.unsupported("has data of a width that is not known before it runs");
+  const std::int64_t bits = bits_of(node),
+                     width = packed ? packed_width(node, *extent, bits, block) : *extent;
+  if (blocks && *blocks != (width + block - 1) / block) {
+    node.malformed(fmt::format("has block_size = {}, so {} scales for {} numbers, got {}", block,
+                               (width + block - 1) / block, width, *blocks));
+  }
   const ValueId indices = node.index_operand(1);
-  const auto rows = [&](ValueId table) {
-    return node.emit(Op::gather, {table, indices}, {{"axis", gathered}});
+  const auto rows = [&](ValueId of) {
+    return node.emit(Op::gather, {of, indices}, {{"axis", gathered}});
   };
   const DType dtype = node.dtype(scales);
-  const auto along = [&](ValueId each) {
-    return node.slice(
-        node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", std::int64_t{-1}}}), -1, 0,
-        width);
+  const auto real = [&](ValueId of) {
+    const ValueId taken = rows(of);
+    return node.cast(packed ? unpacked(node, taken, bits) : taken, dtype);
   };
-  ValueId zero = node.scalar(dtype, static_cast<double>(std::int64_t{1} << (bits - 1)));
-  if (node.has_operand(3))
-    zero = along(node.cast(unpacked(node, rows(node.operand(3)), bits), dtype));
-  const ValueId numbers = node.cast(unpacked(node, rows(data), bits), dtype);
-  node.output(0, node.emit(Op::mul, {node.emit(Op::sub, {numbers, zero}), along(rows(scales))}));
+  const ValueId numbers = real(data);
+  const std::int64_t axis =
+      blocked < gathered ? blocked : blocked + static_cast<std::int64_t>(node.rank(indices)) - 1;
+  const auto along = [&](ValueId each) {
+    return node.slice(node.emit(Op::repeat, {each}, {{"repeats", block}, {"axis", axis}}), axis, 0,
+                      width);
+  };
+  ValueId result = numbers;
+  if (node.has_operand(3)) {
+    result = node.emit(Op::sub, {numbers, along(real(node.operand(3)))});
+  } else if (packed) {
+    const auto half = static_cast<double>(std::int64_t{1} << (bits - 1));
+    result = node.emit(Op::sub, {numbers, node.scalar(dtype, half)});
+  }
+  node.output(0, node.emit(Op::mul, {result, along(rows(scales))}));
 }
 
 }  // namespace anydim::frontends

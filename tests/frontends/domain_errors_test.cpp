@@ -433,13 +433,29 @@ TEST(DomainErrors, Resampling) {
   EXPECT_EQ(nearest.failure(),
             "unsupported: node 'n' (Resize) has antialias = 1 with mode = 'nearest'");
   const std::pair<std::vector<DimSpec>, int> boxes{{"r", 4}, f32}, images{{"r"}, i64};
-  EXPECT_EQ(one_node("RoiAlign", {x, boxes, images}).failure(),
-            "unsupported: node 'n' (RoiAlign) has sampling_ratio = 0: as many samples as each box "
-            "is large");
+  auto fewer = one_node("RoiAlign", {x, boxes, images});
+  fewer.node.integer("sampling_ratio", -1);
+  EXPECT_EQ(fewer.failure(),
+            "malformed: node 'n' (RoiAlign) has sampling_ratio = -1; expected from 0 to 32768");
   auto none = one_node("RoiAlign", {x, boxes, images});
   none.node.integer("sampling_ratio", 2).integer("output_width", 0);
   EXPECT_EQ(none.failure(),
             "malformed: node 'n' (RoiAlign) has output_width = 0; expected from 1 to 32768");
+  auto pool = one_node("MaxRoiPool", {x, boxes});
+  pool.node.integers("pooled_shape", {2, 2});
+  EXPECT_EQ(pool.failure(),
+            "malformed: node 'n' (MaxRoiPool) takes an image's number and 4 edges for each box as "
+            "input 1 (rois), got 4");
+  auto shape = one_node("MaxRoiPool", {x, {{"r", 5}, f32}});
+  shape.node.integers("pooled_shape", {2, 0});
+  EXPECT_EQ(shape.failure(),
+            "malformed: node 'n' (MaxRoiPool) takes 2 numbers from 1 to 32768 as attribute "
+            "pooled_shape");
+  auto distances = runtime_node("CDist", {{{"m", 3}, f32}, {{"n", 3}, f32}});
+  distances.node.string("metric", "cosine");
+  EXPECT_EQ(distances.failure(),
+            "unsupported: node 'n' (CDist) has the metric 'cosine'; Anydim supports 'sqeuclidean' "
+            "and 'euclidean'");
   EXPECT_EQ(one_node("AffineGrid", {{{"n", 2, 2}, f32}, {{4}, i64}}).failure(),
             "malformed: node 'n' (AffineGrid) takes matrices of 2 by 3 or 3 by 4 as input 0 "
             "(theta)");

@@ -221,6 +221,26 @@ TEST(NarrowTypes, QuantisationEndsWhereTheTypeDoes) {
   expect_numbers(quantised(e4m3fn, false, false), {-9, -2.25, 0.3125, 3.75, 96});
 }
 
+TEST(NarrowTypes, RowsThatAreGatheredCountFromZeroOrFromTheirZeroPoints) {
+  const auto gathered = [](bool has_zero) {
+    return run({1, 0, 1}, [&](ModelBuilder& builder) {
+      builder.node("Cast", {"x"}, {"i"}).integer("to", i64);
+      builder.initialiser("w", i4, {2, 2}).set_raw_data("\x1f\x8e");
+      builder.reals("s", {2, 1}, {0.5, 2});
+      std::vector<std::string> operands{"w", "i", "s"};
+      if (has_zero) {
+        builder.initialiser("z", i4, {2, 1}).set_raw_data("\x31");
+        operands.emplace_back("z");
+      }
+      builder.node("GatherBlockQuantized", operands, {"y"})
+          .domain("com.microsoft")
+          .integer("block_size", 16);
+    });
+  };
+  expect_numbers(gathered(false), {-4, -16, -0.5, 0.5, -4, -16});
+  expect_numbers(gathered(true), {-10, -22, -1, 0, -10, -22});
+}
+
 TEST(NarrowTypes, LikeAConstantAndAWholeByteAgain) {
   const auto y = run({-9, 7.9, 8}, [](ModelBuilder& builder) {
     builder.node("Constant", {}, {"c"}).tensor("value", i4, {}).set_raw_data("\x01");

@@ -21,6 +21,20 @@ void add_matrices(std::vector<ValueCase>& cases) {
                    {reals({}, {-1}, DType::F64)}});
   cases.push_back(
       {"Det", 22, {{reals({2, 0, 0}, {}), false, "bnn"}}, no_attributes, {reals({2}, {1, 1})}});
+  for (const bool squared : {true, false}) {
+    std::vector<double> wanted{2, 32, 8, 2, 61, 85};
+    if (!squared)
+      for (double& number : wanted) number = std::sqrt(number);
+    cases.push_back({"CDist",
+                     17,
+                     {{reals({3, 2}, {-5, 2, -2, 5, 1, -3}), false, "m."},
+                      {reals({2, 2}, {-4, 3, -1, 6}), false, "n."}},
+                     [squared](NodeBuilder& node) {
+                       node.string("metric", squared ? "sqeuclidean" : "euclidean");
+                     },
+                     {reals({3, 2}, wanted)},
+                     "com.microsoft"});
+  }
   cases.push_back({"Inverse",
                    17,
                    {{reals({2, 1, 2, 2}, {0, 2, 4, 1, 1, 2, 3, 4}), false, "b.nn"}},

@@ -54,6 +54,45 @@ TEST(OnnxModel, NamelessDimsAreUnbackedAndDiffer) {
   }
 }
 
+// As converters to f16 leave graphs: what they insert stands at the end.
+TEST(OnnxModel, NodesMayStandBeforeThoseThatTheyRead) {
+  ModelBuilder builder;
+  builder.input("x", f32, {"n"}).input("c", boolean, {}).output("z");
+  NodeBuilder branch = builder.node("If", {"c"}, {"z"}).name("choice");
+  for (const auto* name : {"then_branch", "else_branch"}) {
+    ModelBuilder body;
+    body.output("t");
+    body.node("Exp", {"u"}, {"t"});
+    body.node("Add", {"y", "x"}, {"u"});
+    auto& attribute = *branch.proto.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::GRAPH);
+    *attribute.mutable_g() = body.model.graph();
+  }
+  builder.node("Abs", {"v"}, {"w"}).name("abs");
+  builder.node("Neg", {"w"}, {"y"}).name("neg");
+  builder.node("Relu", {"x"}, {"v"}).name("relu");
+  EXPECT_EQ(builder.text(),
+            R"(fn @main(%x: Tensor[(n), f32], %c: Tensor[(), bool])
+  where n in [0, 2147483647] {
+  %v = relu(%x) from "relu"
+  %w = abs(%v) from "abs"
+  %y = neg(%w) from "neg"
+  %z.3 = reshape(%c) {shape = ()} from "choice"
+  %z = if(%z.3) from "choice" then {
+    %u.4 = add(%y, %x) from "Add #0"
+    %t.5 = exp(%u.4) from "Exp #1"
+    yield %t.5
+  } else {
+    %u.6 = add(%y, %x) from "Add #0"
+    %t.7 = exp(%u.6) from "Exp #1"
+    yield %t.7
+  }
+  return %z
+}
+)");
+}
+
 TEST(OnnxModel, InitialisersBecomeConstantsAlsoWhenListedAsInputs) {
   ModelBuilder builder;
   builder.input("x", f32, {2}).input("w", f32, {2}).reals("w", {2}, {1, -2}).output("y");

@@ -60,6 +60,19 @@ void add_sampling_cases(std::vector<ValueCase>& cases) {
          node.integer("output_height", 2).integer("output_width", 1).integer("sampling_ratio", 2);
        },
        {reals({2, 2, 2, 1}, {-0.234375, -1.140625, 0.375, -0.53125, 1.140625, 0, 1.0625, 0})}});
+  // As many samples as a box is large, of boxes of three sizes, one of them without any.
+  const auto own = [&](const char* mode, const std::vector<double>& wanted) {
+    cases.push_back(
+        {"RoiAlign",
+         16,
+         {picture,
+          {reals({3, 4}, {0, 0, 4, 3, 1, 0.5, 3, 9, 2, 2, 2, 3})},
+          {integers({3}, {0, 0, 0})}},
+         [mode](NodeBuilder& node) { node.integer("output_height", 2).string("mode", mode); },
+         {reals({3, 2, 2, 1}, wanted)}});
+  };
+  own("avg", {-0.234375, -1.140625, 0.375, -0.53125, 0.3175, 0, 0.92, 0, 0, 0, 0, 0});
+  own("max", {5, 2.5, 3.125, 3.125, 4, 0, 5, 0, 0, 0, 0, 0});
   const CaseOperand pair{counted({2, 1, 3, 3})},
       second{integers({1}, std::vector<std::int64_t>{1})};
   cases.push_back({"RoiAlign",
@@ -83,6 +96,22 @@ void add_sampling_cases(std::vector<ValueCase>& cases) {
                          .string("coordinate_transformation_mode", "output_half_pixel");
                    },
                    {reals({1, 1, 1, 2}, {0.9375, 4})}});
+  // Beside the image, the whole of it, nothing of it, and edges in the wrong order.
+  const CaseOperand pictures{counted({2, 2, 4, 5}), false, "n.hw"},
+      cut{reals({4, 5}, {0, 0, 0, 4, 3, 1, 1, -3, 3, 9, 1, 9, 9, 12, 12, 0, 3, 2, 1, 0}), false,
+          "b."};
+  cases.push_back({"MaxRoiPool",
+                   16,
+                   {pictures, cut},
+                   [](NodeBuilder& node) { node.integers("pooled_shape", {2, 1}); },
+                   {reals({4, 2, 2, 1}, {5, 5, 5, 5, 5, 5, 4, 2, 0, 0, 0, 0, -2, -2, -5, -5})}});
+  cases.push_back(
+      {"MaxRoiPool",
+       16,
+       {pictures, cut},
+       [](NodeBuilder& node) { node.integers("pooled_shape", {2, 2}).real("spatial_scale", 0.5F); },
+       {reals({4, 2, 2, 2}, {4, 4, 4, 4, 5, 1, 5, 3, -2, 5, 2, -2, 4,  2,  -1, 4,
+                             0, 0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  -3, -3, -3, -3})}});
   cases.push_back(
       {"DeformConv",
        19,
