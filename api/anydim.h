@@ -19,7 +19,6 @@
 #include "api/options.h"
 #include "api/recording.h"
 #include "api/result_places.h"
-#include "api/schedule_choice.h"
 #include "api/specialize.h"
 #include "api/system.h"
 #include "api/timeline_file.h"

@@ -198,11 +198,11 @@ class Backend {
   virtual bool rounds_keys_and_values() const { return false; }
 
   // Whether kernels of products, rows and maps write their result into a part of a larger tensor as
-  // fast as into one of its own (passes/concat_in_place.h).
+  // fast as into one of its own (passes/concat_in_place.cpp).
   virtual bool writes_parts() const { return false; }
 
   // Whether multiplications of f32 are what products wait for, so that convolutions with fewer of
-  // them and more additions in memory (passes/winograd.h) are faster.
+  // them and more additions in memory (passes/winograd.cpp) are faster.
   virtual bool saves_multiplications() const { return false; }
 
   // Schedules worth considering for a bucket, the first a safe general choice. Never empty for a

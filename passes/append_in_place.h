@@ -30,6 +30,5 @@ struct AppendingModule {
 // extents say how much of the storage is there already. Other uses of the parameter than that
 // concat leave the result as it is.
 AppendingModule append_in_place(ir::Module module);
-void append_in_place(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

@@ -78,6 +78,12 @@ ValueId BindingWriter::reshaped(ValueId value, std::vector<Dim> dims) {
   return emit(Op::dyn_reshape, {value, target}, {{"zero_copies", std::int64_t{0}}});
 }
 
+ValueId BindingWriter::transposed(ValueId value, const std::vector<std::size_t>& perm,
+                                  ValueId result) {
+  const std::vector<std::int64_t> axes(perm.begin(), perm.end());
+  return emit(Op::transpose, {value}, {{"perm", axes}}, result);
+}
+
 ValueId BindingWriter::first(ValueId vector, const Dim& count) {
   const ValueId begin = shape({0}), end = shape({count});
   return emit(Op::dyn_strided_slice, {vector, begin, end});

@@ -34,6 +34,9 @@ class BindingWriter {
   ir::ValueId cast(ir::ValueId value, ir::DType to);
   ir::ValueId counted(const ir::Dim& extent);  // 0, 1, 2, ... below the extent, i64
   ir::ValueId reshaped(ir::ValueId value, std::vector<ir::Dim> dims);
+  // Dim i of the result is dim perm[i] of the value.
+  ir::ValueId transposed(ir::ValueId value, const std::vector<std::size_t>& perm,
+                         ir::ValueId result = ir::no_value);
   ir::ValueId first(ir::ValueId vector, const ir::Dim& count);  // elements of a vector
   ir::ValueId gathered(ir::ValueId data, ir::ValueId indices, std::int64_t axis = 0,
                        ir::ValueId result = ir::no_value);

@@ -1,5 +1,14 @@
-#include "passes/channels_last.h"
-
+// Lays what convolutions compute in memory with the channels innermost, as [N, places..., C] where
+// the model says [N, C, places...]: a product with a constant on the left, over windows or over
+// what is laid so, becomes one with that constant on the right, whose left operand's rows are read
+// where they lie; groups of channels that are laid so are products side by side. The layout goes on
+// through elementwise ops, windows, padding, slices, splits, concatenations, resampling, reductions
+// and reshapes that keep channels apart, also where some of them become places (phases of
+// transposed convolutions); what needs the model's order reads it through a transpose, which never
+// exists in memory. A convolution keeps its results in the model's order where something other than
+// these and the model's results would read them so, or where what it reads lies in that order and
+// only results come of it. A model's own transposes from channels last (ConvNeXt) are layouts too
+// where there are windows. Types must be inferred; constants computed.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -12,11 +21,11 @@
 #include "ir/dims/symbols.h"
 #include "ir/loops/scalar_access.h"
 #include "ir/reduction.h"
-#include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
 #include "passes/byte_images.h"
 #include "passes/dim_order.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"
 
@@ -33,12 +42,6 @@ constexpr std::int64_t fewest_channels = 16;
 // how many there are, they are taken to be few.
 constexpr std::int64_t most_reduced = 4096, most_reduced_of_few = 65536, few_channels = 256,
                        most_known = default_symbol_maximum / 4;
-
-std::vector<std::int64_t> integers(const Axes& axes) { return {axes.begin(), axes.end()}; }
-
-ValueId turned(ValueId value, const Axes& perm, BindingWriter& writer) {
-  return writer.emit(Op::transpose, {value}, {{"perm", integers(perm)}});
-}
 
 class Layout {
  public:
@@ -119,7 +122,7 @@ class Layout {
     std::rotate(order.begin() + 1, order.begin() + 2, order.end());
     BindingWriter writer(function_, made, std::move(source),
                          function_.values[value].name + "_laid");
-    const ValueId view = turned(value, order, writer);
+    const ValueId view = writer.transposed(value, order);
     laid_.emplace(value, Laid{view, std::move(order), {}});
   }
 
@@ -163,7 +166,7 @@ class Layout {
       used_.insert(laid.starts.begin(), laid.starts.end());
       return replacements_.replace(value, laid.value);
     }
-    writer.emit(Op::transpose, {laid.value}, {{"perm", integers(inverse(laid.order))}}, value);
+    writer.transposed(laid.value, inverse(laid.order), value);
     laid_.emplace(value, std::move(laid));
   }
 
@@ -231,8 +234,8 @@ class Layout {
       return writer.constant(Tensor::of<float>(
           DType::F32, extents, in_order(std::vector(elements.begin(), elements.end()), order)));
     }
-    return writer.gathered(
-        vector, writer.constant(Tensor::of<std::int64_t>(DType::I64, extents, integers(order))));
+    return writer.gathered(vector, writer.constant(Tensor::of<std::int64_t>(
+                                       DType::I64, extents, {order.begin(), order.end()})));
   }
 
   void split(const Binding& binding, std::vector<Binding>& made) {
@@ -264,7 +267,7 @@ class Layout {
     std::rotate(places.begin() + static_cast<std::ptrdiff_t>(rank) - 1,
                 places.begin() + static_cast<std::ptrdiff_t>(rank), places.end());
     for (std::size_t axis = rank; axis < all; ++axis) order.push_back(axis);
-    return Laid{turned(moved, places, writer), in_order(order, places), x.starts};
+    return Laid{writer.transposed(moved, places), in_order(order, places), x.starts};
   }
 
   std::optional<Laid> reduced(const Binding& binding, const Laid& x, BindingWriter& writer) {
@@ -367,7 +370,7 @@ class Layout {
     for (const auto& [place, group] : begins)
       for (std::size_t axis = group->from_begin; axis < group->from_end; ++axis)
         order.push_back(axis);
-    return Laid{turned(x.value, in_order(places, order), writer), order, x.starts};
+    return Laid{writer.transposed(x.value, in_order(places, order)), order, x.starts};
   }
 
   // An operand of an op over dims in `order`.
@@ -389,7 +392,7 @@ class Layout {
       return writer.cast(in_memory(narrow->second), function_.tensor_type(operand).dtype);
     const ValueId same_rank =
         whole.size() == dims(operand).size() ? operand : writer.reshaped(operand, whole);
-    return turned(same_rank, order, writer);
+    return writer.transposed(same_rank, order);
   }
 
   // The op over operands in the layout of the first that has one and the result's rank.
@@ -429,7 +432,7 @@ class Layout {
     if (const ValueId value = in_order_of(columns, rows, writer); value != no_value)
       return Rows{value, weight, laid(columns)};
     if (const Laid* x = laid(columns); x != nullptr && dims(weight).size() > 2)
-      return Rows{turned(x->value, in_order(inverse(x->order), rows), writer), weight, x};
+      return Rows{writer.transposed(x->value, in_order(inverse(x->order), rows)), weight, x};
     const auto reshape = moves_.find(columns);
     if (reshape != moves_.end() && info(reshape->second.op).has(traits::reshapes))
       if (auto found = rows_of_windows(reshape->second, weight, writer)) return found;
@@ -446,7 +449,7 @@ class Layout {
       }
       source = move->second.operands[0];
     }
-    return Rows{turned(columns, rows, writer), weight, laid(source), places};
+    return Rows{writer.transposed(columns, rows), weight, laid(source), places};
   }
 
   // What is laid, with dim `axis`, of which it is a multiple, as `groups` of channels, which stand
@@ -465,7 +468,7 @@ class Layout {
     Axes wanted = order;
     std::erase(wanted, axis);
     wanted.insert(wanted.begin() + static_cast<std::ptrdiff_t>(axis), axis);
-    return {turned(split, in_order(inverse(order), wanted), writer), wanted, x.starts};
+    return {writer.transposed(split, in_order(inverse(order), wanted)), wanted, x.starts};
   }
 
   // The depth is several dims put together, which lie in another order; of a weight [G, M, K], the
@@ -544,7 +547,7 @@ class Layout {
     const bool shares = rows->places / 2 > outputs;
     if (rows->of == nullptr && !shares) turned_.insert(result);
     else if (rows->of != nullptr) used_.insert(rows->of->starts.begin(), rows->of->starts.end());
-    ValueId right = turned(rows->weight, last_two_turned(weight_rank), writer);
+    ValueId right = writer.transposed(rows->weight, last_two_turned(weight_rank));
     if (wide != widened_.end())
       right = writer.cast(right, function_.tensor_type(binding.operands[0]).dtype);
     const ValueId value = writer.emit(Op::matmul, {rows->value, right});
@@ -553,11 +556,11 @@ class Layout {
       Axes places_first = as_given(rank);
       std::rotate(places_first.end() - 3, places_first.end() - 1, places_first.end());
       return Laid{
-          turned(value, in_order(inverse(order), places_first), writer), places_first, {result}};
+          writer.transposed(value, in_order(inverse(order), places_first)), places_first, {result}};
     }
     if (!plain) return Laid{value, order, {result}};
     // The model's order, in memory too.
-    return Laid{turned(value, order, writer), as_given(rank), {}};
+    return Laid{writer.transposed(value, order), as_given(rank), {}};
   }
 
   Function& function_;
@@ -590,10 +593,6 @@ bool lay_out(Function& function) {
 
 }  // namespace
 
-void channels_last(Module& module, PassContext&) {
-  bool changed = false;
-  for (Function& function : module.functions) changed = lay_out(function) || changed;
-  if (changed) infer_types(module);
-}
+void channels_last(Module& module, PassContext&) { rewrite_functions(module, lay_out); }
 
 }  // namespace anydim::passes

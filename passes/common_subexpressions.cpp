@@ -1,9 +1,10 @@
-#include "passes/common_subexpressions.h"
-
+// Bindings of equal op, operands, attributes and dims become one. Large constants are equal where
+// they share memory or origin.
 #include <algorithm>
 #include <unordered_map>
 
 #include "ir/hash.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

@@ -1,5 +1,15 @@
-#include "passes/compute_constants.h"
-
+// What depends on constants alone is computed when the module is compiled, in loops and branches
+// too: projected tables, normalised weights, sums of biases, sines of positions, sums over the
+// weights that a loop multiplies by. PassContext::compute does it.
+//
+// A value is computed where it takes a product, a reduction or a function such as exp or sin, or
+// where it is no larger than the largest constant behind it; views, what fills and what widens
+// stays in its kernel, but for views that a loop or branch reads from before it and those of a
+// product's operand whose elements no strides tell; and so does what would make the results
+// together larger than the constants that the module has. Integers that are made real are computed
+// where that takes little, and operands of products that are made of narrower constants at any
+// size, but for bytes that products make real themselves. Does nothing without
+// PassContext::compute.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -11,6 +21,7 @@
 #include "ir/error.h"
 #include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
+#include "passes/pass.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
 #include "passes/views.h"

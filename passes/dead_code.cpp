@@ -1,5 +1,5 @@
-#include "passes/dead_code.h"
-
+// Drops bindings whose results nobody reads; checks and binds stay.
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

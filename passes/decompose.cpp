@@ -1,5 +1,9 @@
-#include "passes/decompose.h"
-
+// Ops that no single kernel computes, as several that do.
+//
+// top_k: an argsort that gives the first k positions; the values are gathered. concat of more than
+// 32 operands: neighbours are joined first, then what came of them. reduce_max and reduce_min of
+// all elements: of rows first. resize of several axes by linear or cubic shares: one axis after the
+// other. Types must be inferred; the new values' types are given.
 #include <algorithm>
 #include <numeric>
 #include <span>
@@ -9,6 +13,7 @@
 #include "passes/binding_writer.h"
 #include "passes/decompose_counts.h"
 #include "passes/fusible.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

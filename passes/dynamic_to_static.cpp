@@ -1,10 +1,14 @@
-#include "passes/dynamic_to_static.h"
-
+// To a fixpoint: dynamic ops over constants become their static twins, over known dims they read a
+// shape literal; integer results with known elements become literals, and what mentions their
+// elements, or a symbol that was bound to one, mentions what is known; small results of constants
+// are computed; ops that change nothing go away. What stays dynamic is listed in
+// PassContext::unresolved with its reason.
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
 
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 #include "passes/static_form.h"
 

@@ -1,10 +1,17 @@
-#include "passes/fuse.h"
-
+// Groups bindings into regions, each one kernel.
+//
+// Every tensor computation of every function becomes a region; what is left outside are large
+// constants, control flow, bind and check_shape. Types must be inferred, shapes literals
+// (literal_shapes) and results computed by ops of their own (own_results). Block by block, nested
+// ones first: anchors grow forwards (grow_products.h), from the results backwards each kernel takes
+// in its producers (collect_kernels.h), and kernels become regions (make_regions.h). Equal regions
+// are one region of the module.
 #include "passes/collect_kernels.h"
 #include "passes/fused_regions.h"
 #include "passes/fusion_block.h"
 #include "passes/grow_products.h"
 #include "passes/make_regions.h"
+#include "passes/pass.h"
 #include "passes/stored_values.h"
 
 namespace anydim::passes {

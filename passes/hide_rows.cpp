@@ -248,6 +248,7 @@ HiddenRows hide_rows(const Module& module, const HideOptions& options) {
   return result;
 }
 
+// With HideOptions::results.
 void hide_rows(Module& module, PassContext& context) {
   HiddenRows hidden = hide_rows(module, {.results = true});
   module = std::move(hidden.module);

@@ -44,7 +44,5 @@ struct HiddenRows {
 // `module` as run_to_fork() leaves it. The mask is what its first attention that has one
 // proves (passes/mask_proof.h); without any, the module stays as it is.
 HiddenRows hide_rows(const ir::Module& module, const HideOptions& options);
-// With HideOptions::results.
-void hide_rows(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

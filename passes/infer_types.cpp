@@ -1,6 +1,6 @@
-#include "passes/infer_types.h"
-
+// Infers every value's type (ir/shapes/infer.h).
 #include "ir/shapes/infer.h"
+#include "passes/pass.h"
 
 namespace anydim::passes {
 

@@ -1,5 +1,5 @@
-#include "passes/insert_checks.h"
-
+// What inference could neither prove nor refute becomes a binding that holds it at run time, in the
+// block that relies on it: `check`, and at calls one `check_shape` for every argument and demand.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "ir/shapes/infer.h"
 #include "ir/text/print.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

@@ -1,5 +1,8 @@
-#include "passes/keep_quantised.h"
-
+// Quantised values that stay integers: what only chooses among tensors of 8-bit integers made real
+// (max pooling) chooses among the integers, and what is quantised again by the same scale and zero
+// point is the integers that it was.
+//
+// Results are the same numbers. Types must be inferred; they are inferred again.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +10,7 @@
 #include <vector>
 
 #include "passes/binding_writer.h"
+#include "passes/pass.h"
 #include "passes/quantised_values.h"
 #include "passes/rewrite.h"
 

@@ -1,11 +1,13 @@
-#include "passes/literal_shapes.h"
-
+// Operands that decide shapes become `shape(...)` and `dim(...)` literals over the dims that are
+// known of them, else over their own elements, so that what reads them needs no tensor but for a
+// size. What only computed them is dropped. Types must be inferred.
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "ir/shapes/infer.h"
 #include "passes/fusible.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

@@ -1,5 +1,8 @@
-#include "passes/merge_products.h"
-
+// Matmuls of one left operand with constant matrices (Q, K and V of a transformer) become one
+// matmul over the matrices side by side, followed by slices, which are views. Matrices are joined
+// in the orientation that they are stored in. What every product alone goes through next is joined
+// too, as far as the products agree: additions of biases, conversions and scales of quantised
+// products (passes/join_columns.h).
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,6 +12,7 @@
 
 #include "ir/error.h"
 #include "passes/join_columns.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

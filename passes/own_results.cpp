@@ -1,11 +1,12 @@
-#include "passes/own_results.h"
-
+// A result of the module that is a parameter, a stored constant, a checked view or another result
+// is copied, so that each is computed by an op of its own. Types must be inferred.
 #include <cstdint>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "passes/fusible.h"
+#include "passes/pass.h"
 
 namespace anydim::passes {
 

@@ -47,6 +47,16 @@ struct PassContext {
 
 using PassFunction = void (*)(ir::Module&, PassContext&);
 
+// The entry function of each row of passes.def. The head of passes/NAME.cpp says what holds before
+// and after it; that of a branch, which finds more than a module, is in passes/NAME.h.
+#define ANYDIM_PASS(name, reason) void name(ir::Module& module, PassContext& context);
+#define ANYDIM_BRANCH(name, reason) ANYDIM_PASS(name, reason)
+#define ANYDIM_FORK()
+#include "passes/passes.def"
+#undef ANYDIM_FORK
+#undef ANYDIM_BRANCH
+#undef ANYDIM_PASS
+
 struct Pass {
   std::string_view name;
   PassFunction run;

@@ -1,9 +1,11 @@
-#include "passes/recognise_composites.h"
-
+// Gives the names gelu, gelu_tanh, layer_norm, softmax and attention to the ways exporters write
+// them out. Patterns match on ops and result types, in any order of commuting operands; what they
+// leave behind is dropped. One file a pattern: match_<name>.cpp.
 #include <limits>
 #include <optional>
 
 #include "passes/element_range.h"
+#include "passes/pass.h"
 #include "passes/pattern.h"
 #include "passes/rewrite.h"
 

@@ -30,6 +30,7 @@ PackingResult remove_padding(const ir::Module& module, PackedForm form) {
   return other.packed ? std::move(other) : std::move(result);
 }
 
+// In the form PackedForm::Exact.
 void remove_padding(ir::Module& module, PassContext& context) {
   PackingResult result = remove_padding(module, PackedForm::Exact);
   if (result.packed) module = std::move(result.packed->module);

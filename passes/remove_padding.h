@@ -23,7 +23,5 @@ struct PackingResult {
 
 // `module` as run_to_fork() leaves it.
 PackingResult remove_padding(const ir::Module& module, PackedForm form);
-// In the form PackedForm::Exact.
-void remove_padding(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

@@ -1,5 +1,5 @@
-#include "passes/select_outputs.h"
-
+// Keeps the results that PipelineOptions::outputs names, in that order; an unknown name is
+// Error{CommandLine} listing the model's outputs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +7,7 @@
 
 #include "ir/error.h"
 #include "ir/printable.h"
+#include "passes/pass.h"
 
 namespace anydim::passes {
 

@@ -1,5 +1,11 @@
-#include "passes/simplify_views.h"
-
+// Views in their simplest form, by what they do to dims and whatever ops an exporter wrote them
+// with:
+// - a chain of reshapes and transposes that in the end only moves whole dims becomes one
+//   transpose (or its operand), as torch's `reshape(b * h, s, d)`, transpose, reshape back does;
+// - a reshape of a reshape becomes one reshape, and so does a concat of concats along its axis;
+// - gather_elements from data that is one row, broadcast along every axis but the gathered one,
+//   becomes a gather from that row;
+// - scatter_nd that writes an update to every place of the data, each to its own, is the updates.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -8,6 +14,7 @@
 #include "ir/loops/scalar_access.h"
 #include "ir/shapes/infer.h"
 #include "passes/bias_program.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {

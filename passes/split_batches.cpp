@@ -1,5 +1,6 @@
-#include "passes/split_batches.h"
-
+// Matrices of all heads in one batch, as exporters write them for a product of three dims, become
+// matrices of a batch of heads: between a reshape that joins the first two dims and one that parts
+// them again, ops work on both dims, and the reshapes are left for simplify_views.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "ir/loops/scalar_access.h"
-#include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -41,7 +42,6 @@ class Splitting {
     }
     bindings = std::move(made);
     replacements_.apply(function_);
-    drop_dead(function_);
     return true;
   }
 
@@ -166,9 +166,7 @@ class Splitting {
 }  // namespace
 
 void split_batches(Module& module, PassContext&) {
-  bool changed = false;
-  for (Function& function : module.functions) changed = Splitting(function).run() || changed;
-  if (changed) infer_types(module);
+  rewrite_functions(module, [](Function& function) { return Splitting(function).run(); });
 }
 
 }  // namespace anydim::passes

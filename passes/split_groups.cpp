@@ -1,5 +1,8 @@
-#include "passes/split_groups.h"
-
+// Groups of channels whose places were joined, as exporters write group normalisation: between a
+// reshape from [N, C, places...] to [N, G, P] and one back, elementwise ops and reductions over P
+// work on [N, G, C / G, places...], where channels stay a dim of their own that channels_last can
+// lay innermost. A reduction is one over places, then one over a group's channels. Only in
+// functions that have windows.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -9,9 +12,9 @@
 #include <vector>
 
 #include "ir/loops/scalar_access.h"
-#include "ir/shapes/infer.h"
 #include "passes/binding_writer.h"
 #include "passes/dim_order.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace anydim::passes {
@@ -51,7 +54,6 @@ class Splitting {
       if (!split(binding, made)) made.push_back(std::move(binding));
     bindings = std::move(made);
     replacements_.apply(function_);
-    drop_dead(function_);
     return true;
   }
 
@@ -188,9 +190,7 @@ class Splitting {
 }  // namespace
 
 void split_groups(Module& module, PassContext&) {
-  bool changed = false;
-  for (Function& function : module.functions) changed = Splitting(function).run() || changed;
-  if (changed) infer_types(module);
+  rewrite_functions(module, [](Function& function) { return Splitting(function).run(); });
 }
 
 }  // namespace anydim::passes

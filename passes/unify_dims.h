@@ -30,6 +30,5 @@ struct UnifiedModule {
 // text). Calls whose inputs do not fit then need the module as it was. Symbols that all stand in
 // one of the inputs are left alone. nullopt: there is nothing to unify.
 std::optional<UnifiedModule> unify_dims(const ir::Module& module);
-void unify_dims(ir::Module& module, PassContext& context);
 
 }  // namespace anydim::passes

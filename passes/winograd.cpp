@@ -1,5 +1,14 @@
-#include "passes/winograd.h"
-
+// Convolutions with fewer multiplications.
+//
+// A convolution of 3 x 3 windows with steps of 1, any dilations and many channels, which is a
+// product over windows with a constant weight, becomes sums of its image's elements (4 x 4 of
+// them for each 2 x 2 results), a batch of 16 products with a weight that is made of the constant
+// when it is read, and sums of their elements: 16 multiplications a channel pair where there were
+// 36. The minimal filtering F(2 x 2, 3 x 3) of Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks" (2016); its results differ in the last places from sums in the model's order,
+// and an infinity or NaN is NaN in all results of its tiles, also of windows beside it. Only f32
+// that is multiplied as f32, and only where the backend's products are bound by multiplications
+// (Backend::saves_multiplications). Types must be inferred; layouts are final.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -11,9 +20,9 @@
 #include "ir/dims/symbols.h"
 #include "ir/expand.h"
 #include "ir/loops/scalar_access.h"
-#include "ir/shapes/infer.h"
 #include "ir/shapes/shape_rules.h"
 #include "passes/binding_writer.h"
+#include "passes/pass.h"
 #include "passes/pattern.h"
 #include "passes/rewrite.h"
 
@@ -151,7 +160,6 @@ class Rewriter {
       changed = true;
     }
     function_.body.bindings = std::move(made);
-    if (changed) drop_dead(function_);
     return changed;
   }
 
@@ -348,9 +356,7 @@ void winograd(Module& module, PassContext& context) {
   if (context.options.precision != DType::F32 ||
       (context.backend != nullptr && !context.backend->saves_multiplications()))
     return;
-  bool changed = false;
-  for (Function& function : module.functions) changed = Rewriter(function).run() || changed;
-  if (changed) infer_types(module);
+  rewrite_functions(module, [](Function& function) { return Rewriter(function).run(); });
 }
 
 }  // namespace anydim::passes

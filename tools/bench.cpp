@@ -228,10 +228,7 @@ void add_bench(CLI::App& app, CommonOptions& common, Action& action, const Proce
   command->add_flag(
       "--ragged", options->ragged,
       "give each batch's texts end to end, without padding and mask, and take results so");
-  command
-      ->add_option("--outputs", options->outputs,
-                   "names of the outputs wanted, with commas; default: all")
-      ->delimiter(',');
+  add_outputs_option(*command, options->outputs);
   command->add_option("--repeat", options->repeat, "timed passes, of which the best counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -8,6 +8,12 @@
 
 namespace anydim::tools {
 
+void add_outputs_option(CLI::App& command, std::vector<std::string>& outputs) {
+  command
+      .add_option("--outputs", outputs, "names of the outputs wanted, with commas; default: all")
+      ->delimiter(',');
+}
+
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--device", options.device, "where to compute")
       ->check(CLI::IsMember({"cpu", "cuda"}))

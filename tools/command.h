@@ -35,6 +35,7 @@ struct CommonOptions {
   bool quiet = false;
 };
 void add_common_options(CLI::App& command, CommonOptions& options);
+void add_outputs_option(CLI::App& command, std::vector<std::string>& outputs);
 
 // Throws Error{CommandLine} for what this build does not do, Error{Resource} for a device that it
 // lacks.

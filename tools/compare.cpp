@@ -181,10 +181,7 @@ void add_compare(CLI::App& app, CommonOptions& common, Action& action) {
       "hold a model's results and times against ONNX Runtime's; exit code 1 where they differ");
   command->add_option("MODEL", options->model, "an ONNX model")->required();
   add_call_options(*command, options->call);
-  command
-      ->add_option("--outputs", options->outputs,
-                   "names of the outputs wanted, with commas; default: all")
-      ->delimiter(',');
+  add_outputs_option(*command, options->outputs);
   command
       ->add_option("--tolerance", options->tolerance,
                    "most that an output may differ, by its largest number")

@@ -221,10 +221,7 @@ void add_explain(CLI::App& app, CommonOptions& common, Action& action) {
   command->add_option("MODEL", options->model, "an ONNX model or a module in text form")
       ->required();
   add_shape_option(*command, options->shapes);
-  command
-      ->add_option("--outputs", options->outputs,
-                   "names of the outputs wanted, with commas; default: all")
-      ->delimiter(',');
+  add_outputs_option(*command, options->outputs);
   command->add_option("--repeat", options->repeat, "measured calls, of which the median is shown")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

@@ -141,10 +141,7 @@ void add_opt(CLI::App& app, CommonOptions& common, Action& action) {
       ->add_option("--shape", options->shapes,
                    "fix an input's extents first: NAME=2x?x7 (repeatable)")
       ->allow_extra_args(false);
-  command
-      ->add_option("--outputs", options->outputs,
-                   "names of the outputs wanted, with commas; default: all")
-      ->delimiter(',');
+  add_outputs_option(*command, options->outputs);
   command
       ->add_option("--stage", options->stage,
                    "module (its text), of each region loops (its loop form) or kernel (its steps "

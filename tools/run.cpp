@@ -160,10 +160,7 @@ void add_run(CLI::App& app, CommonOptions& common, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--output", options->folder,
                       "folder for the outputs, NAME.npy each; without it they are only shown");
-  command
-      ->add_option("--outputs", options->outputs,
-                   "names of the outputs wanted, with commas; default: all")
-      ->delimiter(',');
+  add_outputs_option(*command, options->outputs);
   command->add_option(
       "--record", options->record,
       "file that the shapes met are added to, also those that the call found inside");

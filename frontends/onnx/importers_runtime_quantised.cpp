@@ -36,12 +36,9 @@ void quantise(Node& node, ValueId real, std::size_t at, DType otherwise) {
 
 }  // namespace
 
-template <Op op>
-void import_quantised_binary(Node& node) {
+void import_quantised_binary(Node& node, Op op) {
   quantise(node, node.emit(op, {made_real(node, 0), made_real(node, 3)}), 6, node.dtype());
 }
-template void import_quantised_binary<Op::add>(Node&);
-template void import_quantised_binary<Op::mul>(Node&);
 
 void import_quantised_sigmoid(Node& node) {
   quantise(node, node.emit(Op::sigmoid, {made_real(node, 0)}), 3, node.dtype());

@@ -11,17 +11,23 @@ namespace anydim::frontends {
 namespace {
 
 constexpr Operator table[] = {
-#define ANYDIM_ONNX_OP(name, first, last, fewest_inputs, most_inputs, most_outputs, elements, \
-                       importer)                                                              \
-  {"", #name, first, last, fewest_inputs, most_inputs, most_outputs, Elements::elements, importer},
-#include "frontends/onnx_ops.def"
-#undef ANYDIM_ONNX_OP
 #define ANYDIM_ONNX_DOMAIN_OP(domain, name, first, last, fewest_inputs, most_inputs, most_outputs, \
-                              elements, importer)                                                  \
-  {domain,  #name, first, last, fewest_inputs, most_inputs, most_outputs, Elements::elements,      \
-   importer},
+                              elements, importer, ...)                                             \
+  {domain,                                                                                         \
+   #name,                                                                                          \
+   first,                                                                                          \
+   last,                                                                                           \
+   fewest_inputs,                                                                                  \
+   most_inputs,                                                                                    \
+   most_outputs,                                                                                   \
+   Elements::elements,                                                                             \
+   [](Node& node) { import_##importer(node __VA_OPT__(, ir::Op::__VA_ARGS__)); }},
+#define ANYDIM_ONNX_OP(...) ANYDIM_ONNX_DOMAIN_OP("", __VA_ARGS__)
+#include "frontends/onnx_ops.def"
+
 #include "frontends/onnx_domain_ops.def"
 #undef ANYDIM_ONNX_DOMAIN_OP
+#undef ANYDIM_ONNX_OP
 };
 
 }  // namespace

@@ -46,8 +46,7 @@ std::vector<Tensor> results_of(std::vector<Tensor> all) { return all; }
 
 std::vector<Tensor> apply(const OpCall& call) {
   switch (call.binding.op) {
-#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, cost, traits, \
-                  attributes)                                                            \
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, ...) \
   case Op::name: return results_of(evaluate_##evaluation(call));
 #include "ir/ops.def"
 #undef ANYDIM_OP

@@ -8,7 +8,6 @@
 #include "ir/shapes/shape_rules.h"
 
 namespace anydim::ir {
-namespace {
 
 void assertion_rule(RuleContext& context) {
   context.expect(context.dtype(0) == DType::Bool, 0, "a bool tensor");
@@ -17,10 +16,11 @@ void control_flow_rule(RuleContext&) {
   internal_error("control flow is inferred by ir/shapes/infer");
 }
 
+namespace {
+
 void apply(RuleContext& context) {
   switch (context.binding.op) {
-#define ANYDIM_OP(name, text, minimum, maximum, results, rule, evaluation, cost, traits, \
-                  attributes)                                                            \
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, ...) \
   case Op::name: return rule##_rule(context);
 #include "ir/ops.def"
 #undef ANYDIM_OP

@@ -119,56 +119,11 @@ bool tracks_contents(const TensorType& type);
 // that, else nothing.
 ShapeData fitting(DType dtype, std::vector<Dim> shape_data, const SymbolTable& symbols);
 
-// One function a family or op; each adds its results to the context.
-void constant_rule(RuleContext& context);
-void shape_literal_rule(RuleContext& context);
-void shape_of_rule(RuleContext& context);
-void full_rule(RuleContext& context);
-void filled_rule(RuleContext& context);  // zeros, ones
-void arange_rule(RuleContext& context);
-void unary_rule(RuleContext& context);
-void binary_rule(RuleContext& context);
-void where_rule(RuleContext& context);
-void reshape_rule(RuleContext& context);
-void flatten_rule(RuleContext& context);
-void broadcast_to_rule(RuleContext& context);
-void expand_dims_rule(RuleContext& context);
-void squeeze_rule(RuleContext& context);
-void transpose_rule(RuleContext& context);
-void concat_rule(RuleContext& context);
-void overwrite_rule(RuleContext& context);
-void strided_slice_rule(RuleContext& context);
-void windows_rule(RuleContext& context);
-void split_rule(RuleContext& context);
-void tile_rule(RuleContext& context);
-void trilu_rule(RuleContext& context);
-void gather_rule(RuleContext& context);
-void gather_elements_rule(RuleContext& context);
-void gather_nd_rule(RuleContext& context);
-void reduce_rule(RuleContext& context);
-void segment_reduce_rule(RuleContext& context);
-void arg_rule(RuleContext& context);
-void pad_rule(RuleContext& context);
-void repeat_rule(RuleContext& context);
-void one_hot_rule(RuleContext& context);
-void resize_rule(RuleContext& context);
-void scatter_elements_rule(RuleContext& context);
-void scatter_nd_rule(RuleContext& context);
-void cumulative_sum_rule(RuleContext& context);
-void top_k_rule(RuleContext& context);
-void argsort_rule(RuleContext& context);
-void nonzero_rule(RuleContext& context);
-void compress_rule(RuleContext& context);
-void unique_rule(RuleContext& context);
-void non_max_suppression_rule(RuleContext& context);
-void compact_rule(RuleContext& context);
-void matmul_rule(RuleContext& context);
-void softmax_rule(RuleContext& context);
-void layer_norm_rule(RuleContext& context);
-void attention_rule(RuleContext& context);
-void check_shape_rule(RuleContext& context);
-void bind_rule(RuleContext& context);
-void check_rule(RuleContext& context);
+// The rules that ir/ops.def names, a function a family or op; each adds its results to the context.
+#define ANYDIM_OP(name, text, minimum, maximum, results, rule, ...) \
+  void rule##_rule(RuleContext& context);
+#include "ir/ops.def"
+#undef ANYDIM_OP
 
 // The extent of x[start:end:step] along an extent, with NumPy's meaning of negatives and clamping.
 Dim slice_extent(const Dim& extent, const Dim& start, const Dim& end, const Dim& step,

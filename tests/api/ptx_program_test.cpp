@@ -8,7 +8,7 @@
 #include <random>
 
 #include "api/anydim.h"
-#include "api/schedule_choice.h"
+#include "bench/campaign/worker/schedule_choice.h"
 #include "ir/forwarding_backend.h"
 #include "ir/text/parse.h"
 #include "tests/runtime/temporary_folder.h"
@@ -196,8 +196,8 @@ fn @main(%x: Tensor[(m, 64), bf16]) -> Tensor[(m, 64), bf16] where m in [1, 256]
   return %y
 })";
   FakePart part("h200");
-  part.target.backend = std::make_shared<const ChosenSchedules>(
-      part.target.backend, parse_schedule_filter("matmul_wgmma"));
+  part.target.backend = std::make_shared<const campaign::ChosenSchedules>(
+      part.target.backend, campaign::parse_schedule_filter("matmul_wgmma"));
   const auto model =
       with_nvrtc([&] { return Model::compile(part.target, ir::parse(product), part.options); });
   if (model == nullptr) GTEST_SKIP() << "there is no NVRTC";
@@ -244,8 +244,8 @@ fn @main(%x: Tensor[(m, 128), bf16]) where m in [1, 4096] {
     FakePart part("h200");
     part.options.keep_kernels = true;
     part.options.cache_folder = folder.path();
-    part.target.backend = std::make_shared<const ChosenSchedules>(
-        part.target.backend, parse_schedule_filter("matmul_wgmma"));
+    part.target.backend = std::make_shared<const campaign::ChosenSchedules>(
+        part.target.backend, campaign::parse_schedule_filter("matmul_wgmma"));
     const auto executable =
         with_nvrtc([&] { return compile_for(part.target, ir::parse(text), part.options); });
     if (executable == nullptr) GTEST_SKIP() << "there is no NVRTC";

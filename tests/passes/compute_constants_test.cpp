@@ -1,5 +1,4 @@
 // Constants that are too large for a text beside it.
-#include "passes/compute_constants.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ir/reference/evaluate.h"
-#include "passes/lower_precision.h"
+#include "passes/pass.h"
 #include "tests/support/pass_fixture.h"
 
 namespace anydim::passes {

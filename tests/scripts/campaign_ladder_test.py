@@ -33,7 +33,7 @@ def not_reproduced(recorded, out):
 
 
 def matches(wanted, schedule):
-    """As a worker's filter does (api/schedule_choice.h)."""
+    """As a worker's filter does (bench/campaign/worker/schedule_choice.h)."""
     name, *fields = schedule.split()
     have = {key: int(value) for key, value in (field.split("=") for field in fields)}
     kind, *rest = wanted.split()

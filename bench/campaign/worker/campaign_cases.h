@@ -9,6 +9,7 @@
 
 #include "api/anydim.h"
 #include "bench/campaign/worker/raw_kernel.h"
+#include "bench/campaign/worker/schedule_choice.h"
 
 namespace anydim::campaign {
 
@@ -47,7 +48,7 @@ struct RawTarget {
 // Where the target's device is a bench::NoDevice (bench/no_device.h), kernels are compiled and
 // nothing is run: the result says how many "entries" the tables have, how many were "compiled" now
 // and how many "failed".
-// Every kind takes "schedule" (a filter, api/schedule_choice.h; where nothing fits it the result
+// Every kind takes "schedule" (a filter, schedule_choice.h; where nothing fits it the result
 // says "absent"), "avoid" [filters of schedules that no region may get], "checked" (kernels that
 // check), "policy", "dtype" and "constants" {NAME: value} of the cost models
 // (codegen_cuda/cost_constants.def).

@@ -12,7 +12,7 @@
 
 #include "ir/forwarding_backend.h"
 
-namespace anydim {
+namespace anydim::campaign {
 
 // What a schedule must be: its name, fields that it must have with these values, and fields that it
 // must have above these; the rest is free. "matmul_wgmma persistent=1 split>1".
@@ -61,4 +61,4 @@ class ChosenSchedules : public ir::ForwardingBackend {
   mutable bool met_ = false;
 };
 
-}  // namespace anydim
+}  // namespace anydim::campaign

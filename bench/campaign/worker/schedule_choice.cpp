@@ -1,4 +1,4 @@
-#include "api/schedule_choice.h"
+#include "bench/campaign/worker/schedule_choice.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "ir/error.h"
 
-namespace anydim {
+namespace anydim::campaign {
 
 bool ScheduleFilter::matches(const ir::Schedule& schedule) const {
   return schedule.name == wanted.name &&
@@ -100,4 +100,4 @@ std::vector<ir::Schedule> ChosenSchedules::space(const ir::Region& region,
   return allowed(inner().space(region, bucket));
 }
 
-}  // namespace anydim
+}  // namespace anydim::campaign

@@ -1,12 +1,12 @@
 // Schedules that are told or avoided.
-#include "api/schedule_choice.h"
+#include "bench/campaign/worker/schedule_choice.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
 #include "tests/support/table_backend.h"
 
-namespace anydim {
+namespace anydim::campaign {
 namespace {
 
 bool takes(std::string_view filter, std::string_view schedule) {
@@ -80,4 +80,4 @@ TEST(ChosenSchedules, WhatIsAvoidedIsNeverOffered) {
 }
 
 }  // namespace
-}  // namespace anydim
+}  // namespace anydim::campaign
