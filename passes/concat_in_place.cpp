@@ -5,9 +5,10 @@
 // the kernel ends with; what else reads the operand reads its part of the whole. A concatenation of
 // operands that lie beside each other in a later one's whole (a dense block's) is a part of that.
 // Operands that nothing computes before are copied as they were. Left alone are results of the
-// function, narrow parts, whose elements fill no vector, and operands that are computed long before
-// the others: memory for the whole would wait for them. Only the bodies of functions, and only
-// where the backend's kernels write parts (Backend::writes_parts). Types must be inferred.
+// function and what control flow keeps, narrow parts, whose elements fill no vector, and operands
+// that are computed long before the others: memory for the whole would wait for them. Only the
+// bodies of functions, and only where the backend's kernels write parts (Backend::writes_parts).
+// Types must be inferred.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -85,16 +86,24 @@ class Rewriter {
       }
     }
     count(function_.body);
-    results_.insert(function_.body.results.begin(), function_.body.results.end());
   }
 
+  // Also finds what is kept beyond its readers: results of blocks, what control flow is given, and
+  // what is passed on under another name. It has memory of its own.
   void count(const Block& block) {
     for (const Binding& binding : block.bindings) {
-      for (const ValueId operand : binding.operands)
-        if (operand != no_value) ++reads_[operand];
+      const bool keeps = info(binding.op).has(traits::control) || binding.op == Op::check_shape;
+      for (const ValueId operand : binding.operands) {
+        if (operand == no_value) continue;
+        ++reads_[operand];
+        if (keeps) kept_.insert(operand);
+      }
       for (const Block& inner : binding.blocks) count(inner);
     }
-    for (const ValueId result : block.results) ++reads_[result];
+    for (const ValueId result : block.results) {
+      ++reads_[result];
+      kept_.insert(result);
+    }
   }
 
   // Whether the value ends a kernel of a product or a reduction, so far as that can be told.
@@ -115,7 +124,7 @@ class Rewriter {
   bool may_lie_in_whole(ValueId value) const {
     const Binding* binding = definition_[value];
     return binding != nullptr && has_one_tensor(function_, *binding) && !parts_.contains(value) &&
-           !results_.contains(value) && is_float(type(value).dtype) &&
+           !kept_.contains(value) && is_float(type(value).dtype) &&
            (info(binding->op).has(traits::elementwise) || info(binding->op).has(traits::reduces) ||
             info(binding->op).has(traits::reshapes) || is_product(binding->op));
   }
@@ -142,7 +151,7 @@ class Rewriter {
     const ValueId result = concat.results[0];
     const std::size_t axis = axis_from_front(concat, type(result).rank());
     const auto extents = extents_of(concat, axis);
-    if (!extents || concat.operands.size() < 2 || results_.contains(result) ||
+    if (!extents || concat.operands.size() < 2 || kept_.contains(result) ||
         parts_.contains(result) || !is_float(type(result).dtype) || opens_extents(result))
       return;
     if (const auto whole = beside_each_other(concat, axis)) {
@@ -292,7 +301,7 @@ class Rewriter {
   std::vector<std::size_t> position_;       // by value
   std::vector<int> ends_before_;            // by binding: kernels' ends up to it
   std::map<ValueId, int> reads_;
-  std::set<ValueId> results_;
+  std::set<ValueId> kept_;
   std::vector<Whole> wholes_;
   std::map<std::size_t, std::size_t> whole_of_;  // by the concatenation's position
   std::map<ValueId, Part> parts_;
