@@ -58,7 +58,7 @@ class Rewriter {
  private:
   // A tensor that is written part by part.
   struct Whole {
-    std::size_t concat = 0;  // binding
+    ValueId result = no_value;  // the concatenation's
     std::size_t axis = 0;
     std::size_t missing = 0;     // parts that are not written yet
     ValueId written = no_value;  // with the parts so far
@@ -67,7 +67,6 @@ class Rewriter {
   struct Part {
     std::size_t whole = 0;
     std::int64_t first = 0, extent = 0;
-    bool operator==(const Part&) const = default;
   };
 
   const TensorType& type(ValueId value) const { return function_.tensor_type(value); }
@@ -85,25 +84,21 @@ class Rewriter {
         position_[result] = i;
       }
     }
-    count(function_.body);
+    reads_ = count_reads(function_);
+    find_kept(function_.body);
+    for (const ValueId parameter : function_.body.parameters)
+      if (function_.values[parameter].type.is_tensor())
+        for (const Dim& dim : type(parameter).dims) dim.collect_leaves(given_);
   }
 
-  // Also finds what is kept beyond its readers: results of blocks, what control flow is given, and
-  // what is passed on under another name. It has memory of its own.
-  void count(const Block& block) {
+  // Results of blocks, what control flow is given, and what is passed on under another name.
+  void find_kept(const Block& block) {
     for (const Binding& binding : block.bindings) {
-      const bool keeps = info(binding.op).has(traits::control) || binding.op == Op::check_shape;
-      for (const ValueId operand : binding.operands) {
-        if (operand == no_value) continue;
-        ++reads_[operand];
-        if (keeps) kept_.insert(operand);
-      }
-      for (const Block& inner : binding.blocks) count(inner);
+      if (info(binding.op).has(traits::control) || binding.op == Op::check_shape)
+        kept_.insert(binding.operands.begin(), binding.operands.end());
+      for (const Block& inner : binding.blocks) find_kept(inner);
     }
-    for (const ValueId result : block.results) {
-      ++reads_[result];
-      kept_.insert(result);
-    }
+    kept_.insert(block.results.begin(), block.results.end());
   }
 
   // Whether the value ends a kernel of a product or a reduction, so far as that can be told.
@@ -152,7 +147,7 @@ class Rewriter {
     const std::size_t axis = axis_from_front(concat, type(result).rank());
     const auto extents = extents_of(concat, axis);
     if (!extents || concat.operands.size() < 2 || kept_.contains(result) ||
-        parts_.contains(result) || !is_float(type(result).dtype) || opens_extents(result))
+        parts_.contains(result) || !is_float(type(result).dtype) || is_sized_late(result))
       return;
     if (const auto whole = beside_each_other(concat, axis)) {
       views_.emplace(position, *whole);
@@ -168,18 +163,15 @@ class Rewriter {
     for (std::size_t i = 0; i < concat.operands.size(); ++i)
       if (operands.contains(concat.operands[i]))
         parts_.emplace(concat.operands[i], Part{whole, (*extents)[i].first, (*extents)[i].second});
-    wholes_.push_back({.concat = position, .axis = axis, .missing = concat.operands.size()});
+    wholes_.push_back({.result = result, .axis = axis, .missing = concat.operands.size()});
     whole_of_.emplace(position, whole);
   }
 
   // Whether an extent is known only when part of the call has run.
-  bool opens_extents(ValueId value) const {
-    std::set<DimLeaf> given, used;
-    for (const ValueId parameter : function_.body.parameters)
-      if (function_.values[parameter].type.is_tensor())
-        for (const Dim& dim : type(parameter).dims) dim.collect_leaves(given);
+  bool is_sized_late(ValueId value) const {
+    std::set<DimLeaf> used;
     for (const Dim& dim : type(value).dims) dim.collect_leaves(used);
-    return !std::ranges::includes(given, used);
+    return !std::ranges::includes(given_, used);
   }
 
   // The part of a whole that all operands are, in their order.
@@ -216,7 +208,7 @@ class Rewriter {
   }
 
   void write() {
-    std::map<ValueId, int> own_reads;  // by concatenations
+    std::map<ValueId, std::size_t> own_reads;  // by concatenations
     for (std::size_t i = 0; i < function_.body.bindings.size(); ++i)
       if (whole_of_.contains(i) || views_.contains(i))
         for (const ValueId operand : function_.body.bindings[i].operands) ++own_reads[operand];
@@ -227,15 +219,14 @@ class Rewriter {
       if (const auto view = views_.find(i); view != views_.end()) {
         read_part(view->second, binding.results[0], writer);
       } else if (const auto whole = whole_of_.find(i); whole != whole_of_.end()) {
-        finish(wholes_[whole->second], binding, writer);
+        finish(whole->second, binding, writer);
       } else if (const auto part = part_of(binding)) {
         const ValueId value = binding.results[0];
         const TensorType of_part = type(value);
         binding.results[0] = function_.add_value(function_.values[value].name + "_part", of_part);
         const ValueId update = binding.results[0];
         made.push_back(std::move(binding));
-        Whole& whole = wholes_[part->whole];
-        add(whole, update, part->first, result_of(given, whole), writer);
+        add(wholes_[part->whole], update, part->first, writer);
         if (reads_[value] > own_reads[value]) read_part(*part, value, writer);
       } else {
         made.push_back(std::move(binding));
@@ -254,16 +245,10 @@ class Rewriter {
     return found == parts_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // What the concatenation gives; its binding may be gone by now.
-  ValueId result_of(const std::vector<Binding>& given, const Whole& whole) const {
-    return given[whole.concat].results[0];
-  }
-
-  // Writes another part, the last of which gives `result`.
-  void add(Whole& whole, ValueId update, std::int64_t first, ValueId result,
-           BindingWriter& writer) {
+  // Writes another part, the last of which gives the result.
+  void add(Whole& whole, ValueId update, std::int64_t first, BindingWriter& writer) {
     if (whole.written == no_value) {
-      const TensorType all = type(result);
+      const TensorType all = type(whole.result);
       whole.written = writer.emit(Op::dyn_zeros, {writer.shape(all.dims)}, {{"dtype", all.dtype}});
     }
     --whole.missing;
@@ -271,18 +256,17 @@ class Rewriter {
                                 {{"axis", static_cast<std::int64_t>(whole.axis)},
                                  {"start", first},
                                  {"in_place", std::int64_t{1}}},
-                                whole.missing == 0 ? result : no_value);
+                                whole.missing == 0 ? whole.result : no_value);
   }
 
   // The parts that nothing has written.
-  void finish(Whole& whole, const Binding& concat, BindingWriter& writer) {
+  void finish(std::size_t number, const Binding& concat, BindingWriter& writer) {
+    Whole& whole = wholes_[number];
     std::int64_t first = 0;
-    const std::size_t number = whole_of_.at(whole.concat);
     for (const ValueId operand : concat.operands) {
       const std::int64_t extent = *type(operand).dims[whole.axis].constant();
       const auto part = parts_.find(operand);
-      if (part == parts_.end() || part->second.whole != number)
-        add(whole, operand, first, concat.results[0], writer);
+      if (part == parts_.end() || part->second.whole != number) add(whole, operand, first, writer);
       first += extent;
     }
   }
@@ -300,8 +284,9 @@ class Rewriter {
   std::vector<const Binding*> definition_;  // by value; null: outside
   std::vector<std::size_t> position_;       // by value
   std::vector<int> ends_before_;            // by binding: kernels' ends up to it
-  std::map<ValueId, int> reads_;
-  std::set<ValueId> kept_;
+  std::vector<std::size_t> reads_;          // by value
+  std::set<ValueId> kept_;                  // beyond their readers: these have memory of their own
+  std::set<DimLeaf> given_;                 // that parameters' dims mention
   std::vector<Whole> wholes_;
   std::map<std::size_t, std::size_t> whole_of_;  // by the concatenation's position
   std::map<ValueId, Part> parts_;

@@ -329,8 +329,7 @@ class CountedOp {
       const ValueId sorted = writer_.emit(Op::gather_elements, {scores, order}, {{"axis", last}});
       candidates = writer_.emit(Op::greater, {sorted, lowest});
     } else {
-      candidates =
-          writer_.emit(Op::dyn_full, {writer_.number(DType::Bool, 1), writer_.shape(dims)});
+      candidates = filled(DType::Bool, 1, dims);
     }
     return {order, left_over(sorted_sides(order, dims), candidates, ranks)};
   }
@@ -340,6 +339,10 @@ class CountedOp {
     const Dim symbol = function_.symbols.fresh("d");
     writer_.push({.op = Op::bind, .operands = {number}, .dims = {symbol, most}});
     return min(symbol, most);
+  }
+
+  ValueId filled(DType dtype, double number, const std::vector<Dim>& dims) {
+    return writer_.emit(Op::dyn_full, {writer_.number(dtype, number), writer_.shape(dims)});
   }
 
   ValueId of_all(Op reduction, ValueId value) {
@@ -359,10 +362,9 @@ class CountedOp {
     const bool threshold = binding_.operands.size() > 4 && binding_.operands[4] != no_value;
     const ValueId lowest = threshold ? binding_.operands[4] : no_value,
                   asked = writer_.reshaped(writer_.cast(binding_.operands[2], DType::I64), {});
-    ValueId there =
-        writer_.emit(Op::dyn_full, {writer_.number(DType::Bool, 1), writer_.shape(dims)});
+    const ValueId there =
+        threshold ? writer_.emit(Op::greater, {scores, lowest}) : filled(DType::Bool, 1, dims);
     if (threshold) {
-      there = writer_.emit(Op::greater, {scores, lowest});
       const double least = -std::numeric_limits<double>::infinity();
       scores = writer_.emit(
           Op::where, {there, scores, writer_.number(function_.tensor_type(scores).dtype, least)});
@@ -396,10 +398,8 @@ class CountedOp {
     missing.back() = all - best;
     for (const auto& [value, dtype] :
          {std::pair(first.order, DType::I64), std::pair(first.kept, DType::Bool)})
-      then.results.push_back(writer_.emit(
-          Op::concat,
-          {value, writer_.emit(Op::dyn_full, {writer_.number(dtype, 0), writer_.shape(missing)})},
-          {{"axis", std::int64_t{2}}}));
+      then.results.push_back(writer_.emit(Op::concat, {value, filled(dtype, 0, missing)},
+                                          {{"axis", std::int64_t{2}}}));
     writer_.write_to(otherwise.bindings);
     const Suppressed second = suppressed(scores, lowest, dims, all);
     otherwise.results = {second.order, second.kept};

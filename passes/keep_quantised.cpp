@@ -24,10 +24,9 @@ class FunctionKeeping {
  public:
   explicit FunctionKeeping(Function& function)
       : function_(function), values_(function), replacements_(function),
-        readers_(function.values.size()) {}
+        reads_(count_reads(function)) {}
 
   bool run() {
-    count_readers(function_.body);
     rewrite_bindings(function_.body, [&](const Binding& binding, std::vector<Binding>& into) {
       if (keep(binding, into)) return true;
       values_.note(binding);
@@ -38,15 +37,6 @@ class FunctionKeeping {
   }
 
  private:
-  void count_readers(const Block& block) {
-    for (const Binding& binding : block.bindings) {
-      for (const ValueId operand : binding.operands)
-        if (operand != no_value) ++readers_[operand];
-      for (const Block& nested : binding.blocks) count_readers(nested);
-    }
-    for (const ValueId result : block.results) ++readers_[result];
-  }
-
   bool keep(const Binding& binding, std::vector<Binding>& into) {
     if (binding.op == Op::reduce_max) return choose_integers(binding, into);
     return binding.op == Op::cast && quantise(binding, into);
@@ -216,7 +206,7 @@ class FunctionKeeping {
       return changed_ = true;
     }
     const Binding* parts = values_.definition(found->x, Op::concat);
-    if (parts == nullptr || readers_[found->x] != 1) return false;
+    if (parts == nullptr || reads_[found->x] != 1) return false;
     Binding joined = *parts;
     for (ValueId& part : joined.operands) part = quantised_part(part, *found, writer);
     joined.results = rounded.results;
@@ -258,7 +248,7 @@ class FunctionKeeping {
   Function& function_;
   QuantisedValues values_;
   Replacements replacements_;
-  std::vector<std::size_t> readers_;  // by value, of those that were there
+  std::vector<std::size_t> reads_;  // by value, of those that were there
   bool changed_ = false;
 };
 

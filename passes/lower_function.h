@@ -172,8 +172,8 @@ class FunctionLowering {
   std::map<ir::ValueId, std::int32_t> output_of_;
   std::vector<std::int32_t> buffer_of_;
   std::vector<Lifetime> lifetimes_;
-  // For the buffer of a launch's result, the operands in whose place its kernel may write it.
   std::set<ir::ValueId> partly_written_;  // by launches in place, in the arena
+  // For the buffer of a launch's result, the operands in whose place its kernel may write it.
   std::map<std::int32_t, std::vector<std::int32_t>> overwrites_;
   std::map<std::int32_t, ir::Dim> bytes_;  // of buffers that instructions give memory
   std::map<std::int32_t, Id> byte_ids_, offset_ids_;

@@ -110,6 +110,25 @@ bool has_effect(const Binding& binding) {
 
 }  // namespace
 
+namespace {
+
+void count_reads(const Block& block, std::vector<std::size_t>& reads) {
+  for (const Binding& binding : block.bindings) {
+    for (const ValueId operand : binding.operands)
+      if (operand != no_value) ++reads[operand];
+    for (const Block& nested : binding.blocks) count_reads(nested, reads);
+  }
+  for (const ValueId result : block.results) ++reads[result];
+}
+
+}  // namespace
+
+std::vector<std::size_t> count_reads(const Function& function) {
+  std::vector<std::size_t> reads(function.values.size());
+  count_reads(function.body, reads);
+  return reads;
+}
+
 bool has_one_tensor(const Function& function, const Binding& binding) {
   return binding.results.size() == 1 && binding.blocks.empty() &&
          function.values[binding.results[0]].type.is_tensor();

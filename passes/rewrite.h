@@ -41,6 +41,9 @@ bool opens_extents(const ir::Function& function, const ir::Binding& binding);
 // Whether all that the binding gives is one tensor, of an op without blocks.
 bool has_one_tensor(const ir::Function& function, const ir::Binding& binding);
 
+// By value: how often bindings read it, in blocks inside others too, or blocks give it.
+std::vector<std::size_t> count_reads(const ir::Function& function);
+
 // Drops bindings without effect whose results nobody reads: not bind, not check_shape, nothing
 // whose elements a dim mentions, nothing that opens a symbol that is still mentioned.
 void drop_dead(ir::Function& function);

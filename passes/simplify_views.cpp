@@ -41,7 +41,7 @@ class Simplifying {
     for (const Binding& binding : function_.body.bindings)
       if (binding.op == Op::scatter_nd && writes_all(binding))
         replacements_.replace(binding.results[0], binding.operands[2]);
-    join_concats(function_.body);
+    join_concats(function_.body, count_reads(function_));
     walk(function_.body);
     replacements_.apply(function_);
     drop_dead(function_);
@@ -57,21 +57,6 @@ class Simplifying {
   }
 
   // Places at which values are read, also at the ends of blocks.
-  static void count_reads(const Block& block, std::vector<std::size_t>& reads) {
-    for (const Binding& binding : block.bindings) {
-      for (const ValueId operand : binding.operands)
-        if (operand != no_value) ++reads[operand];
-      for (const Block& nested : binding.blocks) count_reads(nested, reads);
-    }
-    for (const ValueId result : block.results) ++reads[result];
-  }
-
-  void join_concats(Block& body) {
-    std::vector<std::size_t> reads(function_.values.size());
-    count_reads(body, reads);
-    join_concats(body, reads);
-  }
-
   // A concat that one concat along the same axis reads, and nothing else, gives it its operands.
   void join_concats(Block& block, const std::vector<std::size_t>& reads) {
     std::map<ValueId, std::size_t> parts;  // of this block, read once: positions

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <ranges>
 #include <tuple>
@@ -111,11 +110,11 @@ class SummedWeight : public TensorSource {
 class Rewriter {
  public:
   explicit Rewriter(Function& function)
-      : function_(function), graph_(function, function.body), readers_(function.values.size()) {
-    count(function.body);
+      : function_(function), graph_(function, function.body), reads_(count_reads(function)),
+        readers_(function.values.size()) {
     for (const Binding& binding : function.body.bindings)
       for (const ValueId operand : binding.operands)
-        if (operand != no_value) readers_[operand].reader = &binding;
+        if (operand != no_value) readers_[operand] = &binding;
   }
 
   bool run() {
@@ -132,10 +131,6 @@ class Rewriter {
   }
 
  private:
-  struct Readers {
-    int count = 0;
-    const Binding* reader = nullptr;  // the last one in the function's body
-  };
   // What is added up.
   struct Sum {
     std::vector<ConvolutionTerm> terms;
@@ -150,15 +145,7 @@ class Rewriter {
 
   const Dims& dims(ValueId value) const { return function_.tensor_type(value).dims; }
 
-  void count(const Block& block) {
-    for (const Binding& binding : block.bindings) {
-      for (const ValueId operand : binding.operands)
-        if (operand != no_value) ++readers_[operand].count;
-      for (const Block& inner : binding.blocks) count(inner);
-    }
-    for (const ValueId result : block.results) ++readers_[result].count;
-  }
-  bool is_read_once(ValueId value) const { return readers_[value].count == 1; }
+  bool is_read_once(ValueId value) const { return reads_[value] == 1; }
 
   // A sum of two values as large as itself, or of one and what is broadcast to it.
   const Binding* sum_of(ValueId value) const {
@@ -177,7 +164,7 @@ class Rewriter {
     if (type.dtype != DType::F32 || type.rank() < 3 || !type.dims[1].constant() ||
         sum_of(sum) == nullptr)
       return false;
-    const Binding* reader = is_read_once(sum) ? readers_[sum].reader : nullptr;
+    const Binding* reader = is_read_once(sum) ? readers_[sum] : nullptr;
     return reader == nullptr || reader->op != Op::add || dims(reader->results[0]) != type.dims;
   }
 
@@ -214,11 +201,9 @@ class Rewriter {
     }
     auto term = convolution_term(graph_, inner);
     if (!term || (term->steps.empty() && outer.empty())) return std::nullopt;
-    if (!term->steps.empty()) {
-      // Otherwise it would be computed all the same.
-      const auto once = [&](const Binding* step) { return is_read_once(step->results[0]); };
-      if (!std::ranges::all_of(term->steps, once)) return std::nullopt;
-    }
+    // What something else reads would be computed all the same.
+    const auto once = [&](const Binding* step) { return is_read_once(step->results[0]); };
+    if (!std::ranges::all_of(term->steps, once)) return std::nullopt;
     for (const Binding* step : outer | std::views::reverse) apply(*step, *term);
     return term;
   }
@@ -337,7 +322,8 @@ class Rewriter {
 
   Function& function_;
   const PatternGraph graph_;
-  std::vector<Readers> readers_;
+  std::vector<std::size_t> reads_;
+  std::vector<const Binding*> readers_;  // by value: the last in the function's body
 };
 
 }  // namespace

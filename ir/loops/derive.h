@@ -39,6 +39,8 @@ class Placements {
   // Places the results of an elementwise op or a view that keeps every element, or of an overwrite
   // in place, of which only what it writes has a place; throws NoLoopForm for anything else.
   void follow(const Binding& binding);
+  // The store of output number `output`, a placed value, whose element `builder` computes.
+  Store store_of(ProgramBuilder& builder, std::size_t output, ValueId value) const;
   // True where the value's dims are the frame's, so that it may be read at the frame's index.
   bool in_frame(ValueId value) const;
 
@@ -53,10 +55,6 @@ class Placements {
   std::unordered_map<ValueId, Placement> placed_;
   std::unordered_map<ValueId, Placement> written_;  // results of overwrites in place
 };
-
-// The store of output number `output`, at its place; its element is the program's next step.
-Store store_of(ProgramBuilder& builder, const Subgraph& subgraph, std::int32_t output,
-               ValueId value, const Placement& placement);
 
 bool is_reduction(Op op);  // after expansion, which leaves no mean: over axes or segments
 bool is_segment_reduction(Op op);

@@ -135,8 +135,7 @@ MatmulForm derive_matmul(AccessContext& context, const Binding& matmul,
       throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
                        " does not depend on the matmul"};
     if (placement == nullptr) continue;
-    form.stores.push_back(
-        store_of(builder, subgraph, static_cast<std::int32_t>(i), outputs[i], *placement));
+    form.stores.push_back(placements.store_of(builder, i, outputs[i]));
   }
   if (whole_rows != no_value)
     form.epilogue_step = builder.element(whole_rows, placements.find(whole_rows)->index);
@@ -251,8 +250,7 @@ AttentionForm derive_attention(AccessContext& context, const Binding& attention,
     if (placement == nullptr)
       throw NoLoopForm{"an output %" + subgraph.name(outputs[i]) +
                        " does not depend on the attention"};
-    form.stores.push_back(
-        store_of(builder, subgraph, static_cast<std::int32_t>(i), outputs[i], *placement));
+    form.stores.push_back(placements.store_of(builder, i, outputs[i]));
   }
   form.epilogue = builder.take();
   prune(form);

@@ -106,16 +106,12 @@ void Placements::follow_overwrite(const Binding& binding) {
   written_[binding.results[0]] = std::move(placement);
 }
 
-Store store_of(ProgramBuilder& builder, const Subgraph& subgraph, std::int32_t output,
-               ValueId value, const Placement& placement) {
-  std::vector<Dim> index = placement.index;
-  if (const Binding* definition = subgraph.definition(value);
-      definition != nullptr && is_in_place(*definition)) {
-    Dim& at = index[axis_from_front(*definition, index.size())];
-    at = at - given_elements(subgraph, *definition, "start", 2).at(0);
-    value = definition->operands[1];
-  }
-  return {output, placement.index, builder.element(value, index)};
+Store Placements::store_of(ProgramBuilder& builder, std::size_t output, ValueId value) const {
+  const Binding* definition = subgraph_.definition(value);
+  const ValueId computed =
+      written_.contains(value) ? definition->operands[1] : value;  // of which it writes all
+  return {static_cast<std::int32_t>(output), find(value)->index,
+          builder.element(computed, find(computed)->index)};
 }
 
 std::vector<Dim> Placements::moved(const Binding& binding) const {

@@ -223,8 +223,7 @@ class RowPlanner {
       if (placement == nullptr || placement->level != level || !mentions(placement->index, inner_))
         continue;
       if (first_given_ && level == 0) continue;
-      stage.stores.push_back(
-          store_of(builder, subgraph_, static_cast<std::int32_t>(i), outputs_[i], *placement));
+      stage.stores.push_back(placements_.store_of(builder, i, outputs_[i]));
     }
     if (stage.keeps.empty() && stage.reductions.empty() && stage.stores.empty()) return;
     finish(stage, builder);
@@ -239,8 +238,7 @@ class RowPlanner {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const Placement* placement = placements_.find(outputs_[i]);
       if (placement == nullptr || mentions(placement->index, inner_)) continue;
-      stage.stores.push_back(
-          store_of(builder, subgraph_, static_cast<std::int32_t>(i), outputs_[i], *placement));
+      stage.stores.push_back(placements_.store_of(builder, i, outputs_[i]));
     }
     if (!stage.stores.empty()) finish(stage, builder);
   }
