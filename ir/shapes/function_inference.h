@@ -79,7 +79,7 @@ class FunctionInferrer {
   static void collect_values(const Block& block, std::set<ValueId>& values);
   Dim closed(const Dim& dim, const Scope& scope, ValueId value, std::size_t axis);
   Dim opened(ValueId value, std::size_t axis);
-  void find_openers(const Block& block);
+  void find_openers(const Block& block, std::set<std::string, std::less<>> bound);
   void remove_unused_unbacked_symbols();
   static void collect_literals(const Block& block, std::set<DimLeaf>& used);
 

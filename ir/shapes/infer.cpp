@@ -36,7 +36,7 @@ FunctionInferrer::FunctionInferrer(ModuleInference& owner, Function& function,
 }
 
 void FunctionInferrer::run() {
-  find_openers(function_.body);
+  find_openers(function_.body, {});
   NamedSizes known;
   find_names(function_.body, known);
   find_declared();

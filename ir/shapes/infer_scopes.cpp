@@ -77,8 +77,10 @@ Dim FunctionInferrer::opened(ValueId value, std::size_t axis) {
   return known->second;
 }
 
-// Where the types of an earlier inference mention each unbacked symbol first, in program order.
-void FunctionInferrer::find_openers(const Block& block) {
+// Where the types of an earlier inference mention each unbacked symbol first, in program order. A
+// symbol that was bound before belongs to its binding's block and not to the first type with it,
+// which may stand in a block further in.
+void FunctionInferrer::find_openers(const Block& block, std::set<std::string, std::less<>> bound) {
   const auto visit = [&](const std::vector<ValueId>& ids) {
     for (const ValueId id : ids) {
       const std::vector<Dim>& dims = function_.values[id].type.tensor.dims;
@@ -87,14 +89,18 @@ void FunctionInferrer::find_openers(const Block& block) {
         const std::string& name = dims[axis].leaf().symbol;
         const SymbolInfo* info = function_.symbols.find(name);
         if (info == nullptr || !info->unbacked || parameter_symbols_.contains(name)) continue;
+        if (bound.contains(name)) continue;
         if (opener_of_.emplace(name, id).second) openers_.emplace(std::pair(id, axis), dims[axis]);
       }
     }
   };
   if (&block != &function_.body) visit(block.parameters);
   for (const Binding& binding : block.bindings) {
-    for (const Block& inner : binding.blocks) find_openers(inner);
+    for (const Block& inner : binding.blocks) find_openers(inner, bound);
     visit(binding.results);
+    for (std::string& name : bound_by(binding)) {
+      if (!opener_of_.contains(name)) bound.insert(std::move(name));
+    }
   }
 }
 

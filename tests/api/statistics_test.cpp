@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <thread>
 
 #include "api/model.h"
 #include "ir/error.h"
 #include "ir/text/parse.h"
 #include "tests/api/small_encoder.h"
+#include "tests/support/random_tensors.h"
 
 namespace anydim {
 namespace {
@@ -117,6 +119,25 @@ TEST(Statistics, AMemoryCeilingHoldsForCallsOfItsShapes) {
     EXPECT_LE(packed.memory().arena, *ceiling.arena_bytes) << length;
     static_cast<void>(model->ragged());
     EXPECT_EQ(model->memory_ceiling(shapes).arena_bytes, ceiling.arena_bytes);
+  }
+}
+
+// How many boxes stay is found in a branch, sized by a count that only the run tells.
+TEST(Statistics, AMemoryCeilingHoldsForCountsOfTheData) {
+  const auto model = compiled(R"(fn @main(%b: Tensor[(1, n, 4), f32], %s: Tensor[(1, 1, n), f32]) {
+  %r = non_max_suppression(%b, %s, dim(9), constant(f32 () [0.5]), constant(f32 () [0]))
+  return %r
+})");
+  std::mt19937 random(7);
+  for (const std::int64_t boxes : {10, 1000}) {
+    const MemoryCeiling ceiling =
+        model->memory_ceiling({{"b", {1, boxes, 4}}, {"s", {1, 1, boxes}}});
+    ASSERT_TRUE(ceiling.arena_bytes) << ceiling.unbounded_because;
+    runtime::Context context(model->padded());
+    context.run({tests::random_numbers(ir::DType::F32, {1, boxes, 4}, random, 9),
+                 tests::random_numbers(ir::DType::F32, {1, 1, boxes}, random, 9)});
+    EXPECT_GT(context.memory().arena, 0);
+    EXPECT_LE(context.memory().arena, *ceiling.arena_bytes) << boxes;
   }
 }
 

@@ -116,6 +116,29 @@ TEST(Infer, ExtentsAreNotNegative) {
             "Tensor[(d*d_1), f32]");
 }
 
+// What is bound before a branch is bound behind it too, also where a type mentions it first inside
+// of a block and types are inferred once more.
+TEST(Infer, ASymbolBoundBeforeABranchIsKnownBehindIt) {
+  Module module = parse(R"(fn @main(%c: Tensor[(), bool], %count: Tensor[(), i64])
+      where k in [0, 9] unbacked {
+      bind k = %count where k <= 9
+      %y = if(%c) then {
+        %a = dyn.zeros(shape(k)) {dtype = f32}
+        yield %a
+      } else {
+        %b = dyn.full(constant(f32 () [1]), shape(k))
+        yield %b
+      }
+      return %y
+    })");
+  for (int round = 0; round < 2; ++round) {
+    infer_types(module);
+    const Function& function = module.functions[0];
+    EXPECT_EQ(print(function, function.values[function.body.results[0]].type), "Tensor[(k), f32]")
+        << round;
+  }
+}
+
 TEST(Infer, AnUnknownDimNeedsNoCheckAgainstItself) {
   EXPECT_TRUE(
       requirements(R"(fn @main(%x: Tensor[(?), f32]) { return add(%x, relu(%x)) })").empty());
