@@ -35,26 +35,32 @@ constexpr std::int64_t open_cell_factor = 4;
 // it is sooner there itself.
 constexpr double stand_in_slower = 1.25;
 
+// Cells begin at a size that a call may have, so that each serves some; none is for empty calls
+// alone.
 std::vector<BucketInterval> cut(const BucketInterval& range,
                                 const std::vector<std::int64_t>& edges) {
   std::vector<BucketInterval> cells;
   std::int64_t low = range.low;
-  for (std::int64_t edge : edges) {
-    if (edge <= low || edge > range.high) continue;
-    cells.push_back({low, edge - 1, range.multiple});
-    low = edge;
+  for (const std::int64_t edge : edges) {
+    if (edge > range.high) continue;
+    const std::int64_t over = edge % range.multiple;
+    const std::int64_t first = over == 0 ? edge : edge - over + range.multiple;
+    if (first <= std::max(low, range.multiple) || first > range.high) continue;
+    cells.push_back({low, first - 1, range.multiple});
+    low = first;
   }
   cells.push_back({low, range.high, range.multiple});
   return cells;
 }
 
-// Both ends of a cell and its middle, on every key at once.
+// The least and the largest size of a cell and one between them, on every key at once.
 std::vector<std::vector<std::int64_t>> samples(const Bucket& bucket) {
   std::vector<std::vector<std::int64_t>> points(3);
   for (const BucketInterval& interval : bucket.intervals) {
     const std::int64_t low = interval.size_from(1);
-    const std::int64_t high = low > interval.high / open_cell_factor
-                                  ? interval.high
+    const std::int64_t last = interval.high - interval.high % interval.multiple;
+    const std::int64_t high = low > last / open_cell_factor
+                                  ? std::max(low, last)
                                   : std::max<std::int64_t>(low, 1) * open_cell_factor;
     points[0].push_back(low);
     points[1].push_back(interval.size_from(low + (high - low) / 2));

@@ -70,31 +70,46 @@ class Filter : public TensorSource {
     const std::span into(reinterpret_cast<float*>(to.data()), to.size() / sizeof(float));
     const auto outputs = static_cast<std::size_t>(outputs_), columns = from.size() / outputs,
                channels = columns / places_of_window;
-    // Columns lie along channels here and along outputs there: a block of both at a time, so that
-    // either side's lines are used up while they are near.
-    constexpr std::size_t block = 16;
+    // Channels lie side by side here and outputs there: of a block of both, each output's channels
+    // are transformed together and then turned.
+    std::array<float, taps * taps * block * block> transformed_block;
     for (std::size_t first_c = 0; first_c < channels; first_c += block)
-      for (std::size_t first_k = 0; first_k < outputs; first_k += block)
-        for (std::size_t c = first_c; c < std::min(first_c + block, channels); ++c)
-          for (std::size_t k = first_k; k < std::min(first_k + block, outputs); ++k)
-            transform(from.data() + k * columns + c, channels, into.data() + c * outputs + k,
-                      channels * outputs);
+      for (std::size_t first_k = 0; first_k < outputs; first_k += block) {
+        const std::size_t cs = std::min(block, channels - first_c),
+                          ks = std::min(block, outputs - first_k);
+        for (std::size_t k = 0; k < ks; ++k)
+          transform(from.data() + (first_k + k) * columns + first_c, channels, cs,
+                    transformed_block.data() + k * block);
+        for (std::size_t tap = 0; tap < taps * taps; ++tap)
+          for (std::size_t c = 0; c < cs; ++c) {
+            float* line = into.data() + (tap * channels + first_c + c) * outputs + first_k;
+            for (std::size_t k = 0; k < ks; ++k)
+              line[k] = transformed_block[(tap * block + k) * block + c];
+          }
+      }
   }
 
  private:
-  // Of one pair of channels: the places of its window lie `apart` elements from each other, its
-  // taps `taps_apart`.
-  static void transform(const float* window_at, std::size_t apart, float* into,
-                        std::size_t taps_apart) {
-    std::array<std::array<double, taps>, window> along{};  // the columns of G g'
+  static constexpr std::size_t block = 16;
+
+  // Of one output and `count` channels, at most a block: the places of their windows lie `apart`
+  // elements from each other, their taps a square of blocks.
+  static void transform(const float* window_at, std::size_t apart, std::size_t count, float* into) {
+    using Line = std::array<double, block>;
+    std::array<std::array<Line, taps>, window> along{};  // the columns of G g'
     for (std::size_t i = 0; i < window; ++i)
-      along[i] = transformed(window_at[3 * i * apart], window_at[(3 * i + 1) * apart],
-                             window_at[(3 * i + 2) * apart]);
-    for (std::size_t j = 0; j < taps; ++j) {
-      const auto down = transformed(along[0][j], along[1][j], along[2][j]);
-      for (std::size_t i = 0; i < taps; ++i)
-        into[(i * taps + j) * taps_apart] = static_cast<float>(down[i]);
-    }
+      for (std::size_t c = 0; c < count; ++c) {
+        const auto column =
+            transformed(window_at[3 * i * apart + c], window_at[(3 * i + 1) * apart + c],
+                        window_at[(3 * i + 2) * apart + c]);
+        for (std::size_t j = 0; j < taps; ++j) along[i][j][c] = column[j];
+      }
+    for (std::size_t j = 0; j < taps; ++j)
+      for (std::size_t c = 0; c < block; ++c) {
+        const auto down = transformed(along[0][j][c], along[1][j][c], along[2][j][c]);
+        for (std::size_t i = 0; i < taps; ++i)
+          into[(i * taps + j) * block * block + c] = static_cast<float>(down[i]);
+      }
   }
   static std::array<double, taps> transformed(double a, double b, double c) {
     return {a, (a + b + c) / 2, (a - b + c) / 2, c};

@@ -85,6 +85,23 @@ TEST(ChooseBuckets, EdgesOutsideOfTheRangeCutNothing) {
   EXPECT_EQ(table(one_key, backend), Entries{"small [0, 1000]"});
 }
 
+// Keys are multiples of a row's 100 elements: no call has a size below, none between 100 and 200.
+TEST(ChooseBuckets, CellsBeginAtSizesThatCallsMayHave) {
+  const std::string text = R"(
+fn @main(%x: Tensor[(n, 100), f32]) where n in [0, 10] {
+  %y = relu(%x)
+  return %y
+})";
+  TableBackend backend;
+  backend.edges = {2, 7, 101, 128, 150, 950, 1001};
+  backend.crossing = 150;
+  EXPECT_EQ(table(text, backend),
+            (Entries{"small [0, 199] multiple 100", "large [200, 1000] multiple 100",
+                     "large [0, 1000] multiple 100"}));
+  backend.edges = {2, 100};
+  EXPECT_EQ(table(text, backend), Entries{"large [0, 1000] multiple 100"});
+}
+
 TEST(ChooseBuckets, EveryKeyInRangeHasAnEntry) {
   Module module = parse(R"(
 fn @main(%x: Tensor[(n, k), f32], %y: Tensor[(k, m), f32]) where n in [0, 40], k in [1, 40], m in [2, 40] multiple 2 {

@@ -286,8 +286,8 @@ ceiling 64*ceil_div(3*n, 16)
 unbounded because "call (%z)"
 constant 0: "w" f32 (3) [1, 2, 3]
 kernel 0: keys (3*select(s1 < 0, s0 + min(0, max(s1, -s0)), min(s0, max(0, s1))))
-  [0, 127] multiple 3: small
-  [128, 6442450941] multiple 3: large
+  [0, 128] multiple 3: small
+  [129, 6442450941] multiple 3: large
   [0, 6442450941] multiple 3: small
 region @dyn_strided_slice_0(%v0: Tensor[(s0, 3), f32]) -> Tensor[(select(s1 < 0, s0 + min(0, max(s1, -s0)), min(s0, max(0, s1))), 3), f32]
   where s0 in [0, 2147483647], s1 in [-9223372036854775808, 9223372036854775807] {
@@ -298,8 +298,8 @@ region @dyn_strided_slice_0(%v0: Tensor[(s0, 3), f32]) -> Tensor[(select(s1 < 0,
   return %v4 as "out0"
 }
 kernel 1: keys (3*s0)
-  [0, 127] multiple 3: small
-  [128, 6442450941] multiple 3: large
+  [0, 128] multiple 3: small
+  [129, 6442450941] multiple 3: large
   [0, 6442450941] multiple 3: small
 region @add_1(%v0: Tensor[(s0, 3), f32], weight %v1: Tensor[(3), f32]) -> Tensor[(s0, 3), f32]
   where s0 in [0, 2147483647] {
