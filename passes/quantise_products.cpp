@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <ranges>
 #include <vector>
 
 #include "passes/binding_writer.h"
@@ -27,11 +29,10 @@ struct Matrix {
   Tensor sums;      // i32, of each column's integers
 };
 
-// `transposed`: columns of the product lie along the first dim.
-Matrix quantised(const Tensor& weight, bool transposed) {
-  const std::int64_t rows = weight.dims()[0], width = weight.dims()[1];
+// `weight`: rows x width. `transposed`: columns of the product lie along the first dim.
+Matrix quantised(const Tensor& weight, std::int64_t rows, std::int64_t width, bool transposed) {
   const std::int64_t columns = transposed ? rows : width;
-  Matrix result{Tensor(DType::I8, weight.dims()), Tensor(DType::F32, {columns}),
+  Matrix result{Tensor(DType::I8, {rows, width}), Tensor(DType::F32, {columns}),
                 Tensor(DType::I32, {columns})};
   const auto from = weight.as<float>();
   const auto integers = result.integers.mutable_as<std::int8_t>();
@@ -82,19 +83,20 @@ class Quantisation {
   }
 
  private:
-  // A value in u8, and the scale and zero point of each of its rows: [.., 1], f32 and i32.
-  struct Rows {
+  // A value in u8, and the scale and zero point of each of its parts (rows, or images): f32 and
+  // i32.
+  struct Bytes {
     ValueId integers = no_value;  // as i32
     ValueId scale = no_value, zero = no_value;
   };
-  using Known = std::map<ValueId, Rows>;
+  using Known = std::map<std::pair<ValueId, std::vector<std::int64_t>>, Bytes>;  // by axes
 
   void visit(Block& block) {
     const Known outside = known_;
     std::vector<Binding> result;
     for (Binding& binding : block.bindings) {
       for (Block& nested : binding.blocks) visit(nested);
-      if (binding.op == Op::constant || binding.op == Op::transpose)
+      if (binding.op == Op::constant || (is_view(binding.op) && binding.results.size() == 1))
         definitions_.emplace(binding.results[0], binding);
       if (!quantise(binding, result)) result.push_back(std::move(binding));
     }
@@ -102,70 +104,134 @@ class Quantisation {
     known_ = outside;
   }
 
-  const Binding* definition(ValueId value, Op op) const {
+  const Binding* definition(ValueId value) const {
     const auto found = definitions_.find(value);
-    return found != definitions_.end() && found->second.op == op ? &found->second : nullptr;
+    return found != definitions_.end() ? &found->second : nullptr;
+  }
+  const std::vector<Dim>& dims(ValueId value) const { return function_.tensor_type(value).dims; }
+
+  // A constant seen as a matrix.
+  struct Weight {
+    const Binding* constant = nullptr;
+    const Binding* transposed = nullptr;  // the transpose that follows, if any
+    std::int64_t rows = 0, width = 0;
+  };
+
+  std::optional<Weight> weight_of(ValueId operand) const {
+    Weight weight;
+    const Binding* made = definition(operand);
+    if (made != nullptr && made->op == Op::transpose) {
+      weight.transposed = made;
+      operand = made->operands[0];
+    }
+    const std::vector<Dim>& matrix = dims(operand);
+    made = definition(operand);
+    while (made != nullptr && info(made->op).has(traits::reshapes))
+      made = definition(made->operands[0]);
+    if (made == nullptr || made->op != Op::constant || matrix.size() != 2 ||
+        !matrix[0].is_constant() || !matrix[1].is_constant())
+      return std::nullopt;
+    weight.constant = made;
+    weight.rows = matrix[0].constant_part();
+    weight.width = matrix[1].constant_part();
+    return weight;
   }
 
   bool quantise(const Binding& product, std::vector<Binding>& into) {
     if (product.op != Op::matmul || function_.tensor_type(product.results[0]).dtype != DType::F32 ||
         kept_.contains(product.results[0]))
       return false;
-    const Binding* view = definition(product.operands[1], Op::transpose);
-    const Binding* weight =
-        definition(view != nullptr ? view->operands[0] : product.operands[1], Op::constant);
-    if (weight == nullptr || function_.tensor_type(product.operands[0]).rank() < 2) return false;
-    if (const Tensor& stored = tensor_attribute(*weight, "value");
-        stored.rank() != 2 || stored.elements() < fewest_elements)
+    const std::optional<Weight> weight = weight_of(product.operands[1]);
+    if (!weight || function_.tensor_type(product.operands[0]).rank() < 2 ||
+        tensor_attribute(*weight->constant, "value").elements() < fewest_elements)
       return false;
-    const Tensor matrix = tensor_attribute(*weight, "value").opened();
-    const bool transposed = view != nullptr;
-    const std::int64_t terms = matrix.dims()[transposed ? 1 : 0];
+    const bool transposed = weight->transposed != nullptr;
+    const std::int64_t terms = transposed ? weight->width : weight->rows;
+    const Tensor matrix = tensor_attribute(*weight->constant, "value").opened();
     if (terms < fewest_terms || terms > most_terms ||
         !std::ranges::all_of(matrix.as<float>(), [](float x) { return std::isfinite(x); }))
       return false;
 
-    const Matrix made = quantised(matrix, transposed);
+    const Matrix made = quantised(matrix, weight->rows, weight->width, transposed);
     BindingWriter writer(function_, into, product.source,
                          function_.values[product.results[0]].name);
-    const Rows rows = rows_of(product.operands[0], writer);
+    const Bytes left = left_operand(product.operands[0], writer);
     ValueId right = writer.constant(made.integers);
-    if (transposed) right = writer.emit(Op::transpose, {right}, view->attributes);
-    const ValueId sums = writer.emit(Op::matmul, {rows.integers, writer.cast(right, DType::I32)});
-    const ValueId shift = writer.emit(Op::mul, {rows.zero, writer.constant(made.sums)});
+    if (transposed) right = writer.again(*weight->transposed, right);
+    const ValueId sums = writer.emit(Op::matmul, {left.integers, writer.cast(right, DType::I32)});
+    const ValueId shift = writer.emit(Op::mul, {left.zero, writer.constant(made.sums)});
     const ValueId real = writer.cast(writer.emit(Op::sub, {sums, shift}), DType::F32);
     const ValueId scaled = writer.emit(Op::mul, {real, writer.constant(made.scales)});
-    writer.emit(Op::mul, {scaled, rows.scale}, {}, product.results[0]);
+    writer.emit(Op::mul, {scaled, left.scale}, {}, product.results[0]);
     changed_ = true;
     return true;
   }
 
-  Rows rows_of(ValueId x, BindingWriter& writer) {
-    if (const auto found = known_.find(x); found != known_.end()) return found->second;
-    const Attributes last{{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", std::int64_t{1}}};
+  // Each row by its own range; windows of an image, which overlap, by the image's.
+  Bytes left_operand(ValueId x, BindingWriter& writer) {
+    const std::vector<const Binding*> views = views_of_image(x);
+    if (views.empty()) return bytes_of(x, {static_cast<std::int64_t>(dims(x).size()) - 1}, writer);
+    const ValueId image = views.back()->operands[0];
+    std::vector<std::int64_t> axes(dims(image).size() - 1);
+    std::iota(axes.begin(), axes.end(), 1);
+    Bytes bytes = bytes_of(image, std::move(axes), writer);
+    for (const Binding* view : views | std::views::reverse)
+      bytes.integers = writer.again(*view, bytes.integers);
+    std::vector<Dim> of_image(dims(x).size(), 1);
+    of_image[0] = dims(x)[0];
+    bytes.scale = writer.reshaped(bytes.scale, of_image);
+    bytes.zero = writer.reshaped(bytes.zero, of_image);
+    return bytes;
+  }
+
+  // The views, last first, that `x` is of an image, some of which are windows: empty where there
+  // are none, or where they do not leave images apart along the first axis.
+  std::vector<const Binding*> views_of_image(ValueId x) const {
+    std::vector<const Binding*> views;
+    bool windows = false;
+    for (const Binding* view = definition(x); view != nullptr && keeps_images(*view);
+         view = definition(view->operands[0])) {
+      views.push_back(view);
+      windows = windows || view->op == Op::windows;
+    }
+    return windows ? views : std::vector<const Binding*>{};
+  }
+
+  bool keeps_images(const Binding& view) const {
+    const std::vector<Dim>&from = dims(view.operands[0]), &to = dims(view.results[0]);
+    if (from.empty() || to.empty() || from[0] != to[0]) return false;
+    if (view.op == Op::transpose) return integers_attribute(view, "perm")[0] == 0;
+    if (view.op == Op::windows) return integers_attribute(view, "axes")[0] != 0;
+    return info(view.op).has(traits::reshapes);
+  }
+
+  // Each of its parts reaches over `axes`.
+  Bytes bytes_of(ValueId x, std::vector<std::int64_t> axes, BindingWriter& writer) {
+    const auto [known, fresh] = known_.try_emplace({x, axes});
+    if (!fresh) return known->second;
+    const Attributes parts{{"axes", std::move(axes)}, {"keepdims", std::int64_t{1}}};
     const ValueId none = writer.number(DType::F32, 0);
-    const ValueId top = writer.emit(Op::max, {writer.emit(Op::reduce_max, {x}, last), none});
-    const ValueId bottom = writer.emit(Op::min, {writer.emit(Op::reduce_min, {x}, last), none});
+    const ValueId top = writer.emit(Op::max, {writer.emit(Op::reduce_max, {x}, parts), none});
+    const ValueId bottom = writer.emit(Op::min, {writer.emit(Op::reduce_min, {x}, parts), none});
     const ValueId span = writer.emit(Op::sub, {top, bottom});
-    // Rows of zeros have no scale: 0 times infinity is no number, which is 0 as an integer.
+    // Parts of zeros have no scale: 0 times infinity is no number, which is 0 as an integer.
     const ValueId inverse = writer.emit(Op::div, {writer.number(DType::F32, largest_row), span});
     const ValueId zero = writer.cast(
         writer.emit(Op::round, {writer.emit(Op::mul, {writer.emit(Op::neg, {bottom}), inverse})}),
         DType::U8);
     const ValueId whole = writer.emit(Op::round, {writer.emit(Op::mul, {x, inverse})});
-    const ValueId bytes =
+    const ValueId integers =
         writer.cast(writer.emit(Op::add, {whole, writer.cast(zero, DType::F32)}), DType::U8);
-    const Rows rows{
-        .integers = writer.cast(bytes, DType::I32),
+    known->second = {
+        .integers = writer.cast(integers, DType::I32),
         .scale = writer.emit(Op::mul, {span, writer.number(DType::F32, 1 / largest_row)}),
         .zero = writer.cast(zero, DType::I32)};
-    known_.emplace(x, rows);
-    return rows;
+    return known->second;
   }
 
   Function& function_;
   const std::set<ValueId>& kept_;
-  std::map<ValueId, Binding> definitions_;  // constants and transposes
+  std::map<ValueId, Binding> definitions_;  // constants and views
   Known known_;                             // visible here
   bool changed_ = false;
 };

@@ -1,4 +1,5 @@
-// Products with weights as products of bytes (--precision int8): near what they were, row by row.
+// Products with weights as products of bytes (--precision int8): near what they were, row by row
+// and image by image.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,15 +53,11 @@ std::vector<Tensor> run(const Module& module, const Tensor& x) {
   return evaluate(module, module.functions[0], std::vector{x});
 }
 
-TEST(QuantiseProducts, NearWhatTheyWere) {
-  const Module plain = tests::after_passes(two_products, {"infer_types"}),
-               bytes = lowered(two_products);
-  EXPECT_EQ(count(bytes, Op::matmul, DType::U8), 2u);
-  // One row quantised serves both.
-  EXPECT_EQ(count(bytes, Op::reduce_max, DType::F32), 1u);
-  const Tensor x = tests::sample(DType::F32, {2, 5, 64}, 3);
+void expect_near(const std::string& text, const Module& bytes, const Tensor& x) {
+  const Module plain = tests::after_passes(text, {"infer_types"});
   const auto expected = run(plain, x), got = run(bytes, x);
-  for (std::size_t i = 0; i < 2; ++i) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
     double error = 0, size = 0;
     for (std::int64_t at = 0; at < expected[i].elements(); ++at) {
       error += std::pow(got[i].real_at(at) - expected[i].real_at(at), 2);
@@ -69,6 +66,14 @@ TEST(QuantiseProducts, NearWhatTheyWere) {
     EXPECT_LT(std::sqrt(error / size), 0.01) << i;
     EXPECT_GT(error, 0) << i;
   }
+}
+
+TEST(QuantiseProducts, NearWhatTheyWere) {
+  const Module bytes = lowered(two_products);
+  EXPECT_EQ(count(bytes, Op::matmul, DType::U8), 2u);
+  // One row quantised serves both.
+  EXPECT_EQ(count(bytes, Op::reduce_max, DType::F32), 1u);
+  expect_near(two_products, bytes, tests::sample(DType::F32, {2, 5, 64}, 3));
 }
 
 // What is in one row decides on that row alone: rows of zeros are zeros, rows with no number have
@@ -89,6 +94,54 @@ TEST(QuantiseProducts, RowByRow) {
       EXPECT_TRUE(std::isnan(after[result].real_at(2 * width + i)));
       EXPECT_FALSE(std::isfinite(after[result].real_at(3 * width + i)));
     }
+  }
+}
+
+// Windows of images, channels last and first, and a product of each place's channels.
+const std::string convolutions = R"(
+fn @main(%x: Tensor[(b, 6, 6, 16), f32]) where b in [0, 9] {
+  %w = constant(f32 (40, 16, 3, 3) @random(1))
+  %flat = flatten(%w) {axis = 1}
+  %wt = transpose(%flat) {perm = (1, 0)}
+  %p = pad(%x) {axes = (1, 2), before = (1, 1), after = (1, 1)}
+  %seen = windows(%p) {axes = (1, 2), sizes = (3, 3), strides = (1, 1), dilations = (1, 1)}
+  %last = dyn.reshape(%seen, shape(b, 36, 144)) {zero_copies = 0}
+  %y = matmul(%last, %wt)
+  %turned = transpose(%p) {perm = (0, 3, 1, 2)}
+  %wide = windows(%turned) {axes = (2, 3), sizes = (3, 3), strides = (1, 1), dilations = (1, 1)}
+  %places = transpose(%wide) {perm = (0, 2, 3, 1, 4, 5)}
+  %rows = dyn.reshape(%places, shape(b, 36, 144)) {zero_copies = 0}
+  %z = matmul(%rows, %wt)
+  %w1 = constant(f32 (300, 16, 1, 1) @random(2))
+  %m1 = transpose(reshape(%w1) {shape = (300, 16)}) {perm = (1, 0)}
+  %u = matmul(%x, %m1)
+  return %y, %z, %u
+}
+)";
+
+TEST(QuantiseProducts, Convolutions) {
+  const Module bytes = lowered(convolutions);
+  EXPECT_EQ(count(bytes, Op::matmul, DType::I32), 2u);  // views of what was widened
+  EXPECT_EQ(count(bytes, Op::matmul, DType::U8), 1u);
+  // An image is quantised once, before its windows are; each place's channels by themselves.
+  EXPECT_EQ(count(bytes, Op::reduce_max, DType::F32), 2u);
+  expect_near(convolutions, bytes, tests::sample(DType::F32, {2, 6, 6, 16}, 3));
+}
+
+// What is in one image decides on that image alone.
+TEST(QuantiseProducts, ImageByImage) {
+  const Module bytes = lowered(convolutions);
+  Tensor x = tests::sample(DType::F32, {3, 6, 6, 16}, 3);
+  const auto before = run(bytes, x);
+  constexpr std::int64_t image = 6 * 6 * 16;
+  for (std::int64_t i = 0; i < image; ++i) x.set_real(image + i, 0);
+  x.set_real(2 * image + 7, std::numeric_limits<double>::quiet_NaN());
+  const auto after = run(bytes, x);
+  const std::int64_t results = after[0].elements() / 3;
+  for (std::int64_t i = 0; i < results; ++i) {
+    EXPECT_EQ(after[0].real_at(i), before[0].real_at(i));
+    EXPECT_EQ(after[0].real_at(results + i), 0);
+    EXPECT_TRUE(std::isnan(after[0].real_at(2 * results + i)));
   }
 }
 
