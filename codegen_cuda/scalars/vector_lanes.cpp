@@ -117,7 +117,7 @@ std::vector<std::int32_t> all_roots(const LaneProgram& program) {
 void write_lanes(KernelWriter& kernel, CodeScope& scope, const LaneRange& range,
                  const LaneProgram& program) {
   VectorLanes lanes(kernel, scope, range);
-  ScalarWriter writer(kernel, program.program, lanes.point(), all_roots(program));
+  ScalarWriter writer(kernel, program.program, scope, all_roots(program));
   lanes.load(writer, program.fetched);
   if (program.at_point) program.at_point(writer, lanes.point(), lanes.lane());
   for (const ir::Store& store : program.stores) lanes.store(writer, store);
@@ -129,7 +129,7 @@ std::vector<FetchedLoad> write_fetches(KernelWriter& kernel, CodeScope& scope,
                                        const ir::DimLeaf& variable,
                                        const std::function<std::string()>& array) {
   VectorLanes lanes(kernel, scope, range);
-  ScalarWriter writer(kernel, program.program, lanes.point(), all_roots(program));
+  ScalarWriter writer(kernel, program.program, scope, all_roots(program));
   std::vector<FetchedLoad> fetched;
   for (std::size_t i = 0; i < writer.program().steps().size(); ++i) {
     const auto position = static_cast<std::int32_t>(i);

@@ -257,6 +257,27 @@ fn @main(%x: Tensor[(b, 24, n), f32], %w: Tensor[(24, 40), f32]) -> Tensor[(b, n
                   {{"b", 1}, {"n", 131}}},
        .interpreted = {{{"b", 2}, {"n", 1}}, {{"b", 3}, {"n", 47}}},
        .most = 4},
+      {.name = "ProductPlusRowsLookedUp",
+       .text = R"(
+fn @main(%x: Tensor[(n, 24), f32], %w: Tensor[(24, 40), f32], %one: Tensor[(6, 40), f32], %i: Tensor[(), i64], %each: Tensor[(6, 40), f32], %j: Tensor[(n), i64]) -> Tensor[(n, 40), f32]
+  where n in [0, 300] {
+  %m = matmul(%x, %w)
+  %a = gather(%one, %i) {axis = 0}
+  %b = gather(%each, %j) {axis = 0}
+  %s = add(%m, %a)
+  %y = add(%s, %b)
+  return %y
+})",
+       .weights = {1},
+       .shapes = sizes("n", {0, 1, 6, 47, 131}),
+       .interpreted = sizes("n", {1, 47}),
+       .most = 4,
+       .fill =
+           [](std::vector<ir::Tensor>& inputs) {
+             for (const std::size_t indices : {3, 5})
+               for (std::int64_t at = 0; at < inputs[indices].elements(); ++at)
+                 inputs[indices].set_integer(at, (at * 5 + 4) % 6 - (at % 2 == 0 ? 6 : 0));
+           }},
       {.name = "ProductOfKnownRowsNextToEachOther",
        .text = R"(
 fn @main(%x: Tensor[(b, 24, 64), f32], %w: Tensor[(24, 40), f32]) -> Tensor[(b, 64, 40), f32]
