@@ -120,7 +120,8 @@ class Quantisation {
   std::optional<Weight> weight_of(ValueId operand) const {
     Weight weight;
     const Binding* made = definition(operand);
-    if (made != nullptr && made->op == Op::transpose) {
+    if (made != nullptr && made->op == Op::transpose &&
+        integers_attribute(*made, "perm") == std::vector<std::int64_t>{1, 0}) {
       weight.transposed = made;
       operand = made->operands[0];
     }
