@@ -419,7 +419,8 @@ class SortKind : public KernelKind {
       const ir::DeviceLaunch even = writer.write_merge(SortWriter::Kind::EvenMerge),
                              odd = writer.write_merge(SortWriter::Kind::OddMerge);
       const Dim items = form.item.extent;
-      for (std::int64_t run = fields.tile(); run < writer.longest(); run *= 2) {
+      for (std::int64_t run = fields.tile();
+           run<writer.longest(); run = run> writer.longest() / 2 ? writer.longest() : 2 * run) {
         ir::DeviceLaunch launch = emitted.launches.size() % 2 == 1 ? even : odd;
         launch.grid[0] =
             launch.grid[0] *

@@ -59,6 +59,19 @@ TEST(CudaSort, ShortRows) {
   }
 }
 
+// Nothing bounds how many there are but what fits 64 bits: a launch for each doubling of a run.
+TEST(CudaSort, RowsOfAnyLength) {
+  const auto region = make_region(R"(
+fn @main(%x: Tensor[(a, b), f32]) -> Tensor[(a*b), i64]
+  where a in [0, 3037000499], b in [0, 3037000499] {
+  %flat = dyn.reshape(%x, shape(a*b)) {zero_copies = 0}
+  %y = argsort(%flat) {axis = 0}
+  return %y
+})");
+  EXPECT_EQ(compiled(region, small_target("h200"), {}, sort(32, 4)).launches.size(), 1u + 63 - 7);
+  expect_sorted(region, "h200", sort(32, 4), {{{"a", 20}, {"b", 15}}});
+}
+
 TEST(CudaSort, SurplusLaunchesAndBlocksDoNothing) {
   CaseOptions options;
   options.capacity = {{"m", 3}, {"n", 700}};
