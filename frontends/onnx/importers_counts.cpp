@@ -12,8 +12,10 @@ void import_nonzero(Node& node) { node.output(0, node.emit(Op::nonzero, {node.op
 void import_compress(Node& node) {
   ir::Attributes attributes;
   if (node.has_attribute("axis")) attributes.emplace("axis", node.integer("axis"));
-  node.output(0,
-              node.emit(Op::compress, {node.operand(0), node.operand(1)}, std::move(attributes)));
+  // A mask of the input's shape, which exporters write where no axis is named, is taken in order.
+  ValueId chosen = node.operand(1);
+  if (node.rank(chosen) > 1) chosen = node.reshaped(chosen, {node.index_vector({-1})});
+  node.output(0, node.emit(Op::compress, {node.operand(0), chosen}, std::move(attributes)));
 }
 
 void import_unique(Node& node) {

@@ -356,7 +356,12 @@ class MultiHead {
 
 void import_multi_head_attention(Node& node) { MultiHead(node).run(); }
 
-void import_runtime_rotary_embedding(Node& node) {
+namespace {
+
+// Inputs: x, positions, tables of cos and sin. `angles(node, x, table)` picks from a table, as
+// [batch or 1, rows, columns of the table]; x has its heads apart.
+template <typename Angles>
+void turn_heads(Node& node, const Angles& angles) {
   refuse_flag(node, "is_packed_batching");
   const double scale = node.real("scale", 1);
   if (scale != 1) node.unsupported(fmt::format("has scale = {}", scale));
@@ -392,16 +397,69 @@ void import_runtime_rotary_embedding(Node& node) {
     node.malformed(fmt::format("has a cos_cache of {} columns for heads of {} elements", *half,
                                size.value_or(0)));
   }
-  ValueId position = node.index_operand(1);
-  if (node.rank(position) == 1) {  // of the first row
-    position = node.emit(Op::add, {node.reshaped(position, {node.index_vector({1, 1})}),
-                                   node.positions(node.dim_of(x, 2))});
-  }
-  const auto angles = [&](std::size_t operand) {
-    return node.emit(Op::gather, {node.operand(operand), position}, {{"axis", std::int64_t{0}}});
-  };
-  const ValueId result = rotated(node, x, angles(2), angles(3), turned, interleaved);
+  const ValueId result = rotated(node, x, angles(node, x, node.operand(2)),
+                                 angles(node, x, node.operand(3)), turned, interleaved);
   node.output(0, flat ? merge_heads(node, result) : result);
+}
+
+ValueId rows_of(Node& node, ValueId table, ValueId positions) {
+  return node.emit(Op::gather, {table, positions}, {{"axis", std::int64_t{0}}});
+}
+
+}  // namespace
+
+void import_runtime_rotary_embedding(Node& node) {
+  turn_heads(node, [](Node& self, ValueId x, ValueId table) {
+    ValueId position = self.index_operand(1);
+    if (self.rank(position) == 1) {  // of the first row
+      position = self.emit(Op::add, {self.reshaped(position, {self.index_vector({1, 1})}),
+                                     self.positions(self.dim_of(x, 2))});
+    }
+    return rows_of(self, table, position);
+  });
+}
+
+// Each column of the tables goes by one of three positions: of time, of height, of width.
+void import_multimodal_rotary_embedding(Node& node) {
+  const auto sections = node.integers("mrope_section");
+  const std::int64_t layout = node.integer("mrope_layout", 0);
+  const ValueId positions = node.index_operand(1);
+  if (node.rank(positions) != 3)
+    node.malformed(fmt::format("takes rank 3 as input 1, got {}", node.rank(positions)));
+  if (const auto streams = node.extent(positions, 0); streams && *streams != 3)
+    node.malformed(fmt::format("takes positions of 3 kinds as input 1, got {}", *streams));
+  const auto columns = node.extent(node.operand(2), 1);
+  if (sections.size() != 3 || std::ranges::min(sections) < 0 ||
+      std::ranges::max(sections) > columns.value_or(0) ||
+      sections[0] + sections[1] + sections[2] != columns) {
+    node.malformed(
+        fmt::format("has mrope_section = {}; expected three numbers that add up to the "
+                    "{} columns of cos_cache",
+                    fmt::join(sections, ", "), columns.value_or(0)));
+  }
+  if (layout != 0 && layout != 1)
+    node.malformed(fmt::format("has mrope_layout = {}; expected 0 or 1", layout));
+  std::vector<std::int64_t> kinds;  // of the columns
+  for (std::int64_t column = 0; column < *columns; ++column) {
+    const std::int64_t kind = column % 3;
+    if (layout == 0) {
+      kinds.push_back(column < sections[0] ? 0 : column < sections[0] + sections[1] ? 1 : 2);
+    } else {
+      kinds.push_back(column < 3 * sections[static_cast<std::size_t>(kind)] ? kind : 0);
+    }
+  }
+  turn_heads(node, [&](Node& self, ValueId, ValueId table) {
+    const ValueId by_column = self.index_vector(kinds);
+    ValueId angles = no_value;
+    for (std::int64_t kind = 0; kind < 3; ++kind) {
+      const ValueId its =
+          rows_of(self, table, self.without_axes(self.slice(positions, 0, kind, kind + 1), {0}));
+      const ValueId here =
+          self.emit(Op::equal, {by_column, self.scalar(DType::I64, static_cast<double>(kind))});
+      angles = angles == no_value ? its : self.emit(Op::where, {here, its, angles});
+    }
+    return angles;
+  });
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // The operators of ONNX Runtime (domain com.microsoft) that multiply or gather quantised numbers.
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <memory>
 #include <utility>
@@ -191,6 +192,100 @@ void import_matmul_n_bits(Node& node) {
   const ValueId product =
       node.emit(Op::matmul, {node.cast(a, node.dtype(matrix)), columns}, std::move(rounding));
   node.output(0, with_bias(node, node.cast(product, dtype), 5));
+}
+
+namespace {
+
+// The 16 numbers of a type of 4 bits, each times the largest of its block. FP4 of bitsandbytes: a
+// sign, then twelfths of powers of two and of three times such; NF4: the normal distribution's, as
+// QLoRA (arXiv:2305.14314, appendix E) lists them.
+constexpr std::array<float, 16> fp4_numbers{
+    0,    5.208333333e-03F,  2.F / 3,  1,  1.F / 3,  0.5F,  1.F / 6,  0.25F,
+    -0.F, -5.208333333e-03F, -2.F / 3, -1, -1.F / 3, -0.5F, -1.F / 6, -0.25F};
+constexpr std::array<float, 16> nf4_numbers{-1,
+                                            -0.6961928009986877F,
+                                            -0.5250730514526367F,
+                                            -0.39491748809814453F,
+                                            -0.28444138169288635F,
+                                            -0.18477343022823334F,
+                                            -0.09105003625154495F,
+                                            0,
+                                            0.07958029955625534F,
+                                            0.16093020141124725F,
+                                            0.24611230194568634F,
+                                            0.33791524171829224F,
+                                            0.44070982933044434F,
+                                            0.5626170039176941F,
+                                            0.7229568362236023F,
+                                            1};
+
+// Numbers of a block in f32, from bytes whose high halves come first. They are made when they are
+// read, and go with who reads them.
+class BlockScaledNumbers : public ir::TensorSource {
+ public:
+  BlockScaledNumbers(ir::Tensor packed, ir::Tensor largest, std::int64_t block,
+                     const std::array<float, 16>& numbers)
+      : packed_(std::move(packed)), largest_(std::move(largest)),
+        block_(static_cast<std::size_t>(block)), numbers_(numbers) {}
+
+  void read(std::span<std::byte> to) const override {
+    const ir::Tensor packed = packed_.opened(), largest = largest_.opened();
+    const ir::Reals scales(largest);
+    const std::size_t count = to.size() / sizeof(float);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto byte = std::to_integer<unsigned>(packed.bytes()[i / 2]);
+      const float number =
+          numbers_[i % 2 == 0 ? byte >> 4 : byte & 15U] * static_cast<float>(scales[i / block_]);
+      std::memcpy(to.data() + i * sizeof(float), &number, sizeof(float));
+    }
+  }
+
+ private:
+  ir::Tensor packed_, largest_;
+  std::size_t block_;
+  const std::array<float, 16>& numbers_;
+};
+
+}  // namespace
+
+// a times the transpose of weights [N, K]: one number in 16 for each of them, and the largest of
+// each block.
+void import_matmul_bnb4(Node& node) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  const std::int64_t rows = node.integer("N"), width = node.integer("K"),
+                     block = block_of(node, node.integer("block_size")),
+                     type = node.integer("quant_type");
+  if (rows < 1 || rows > most || width < 1 || width > most)
+    node.malformed(fmt::format("has N = {} and K = {}; expected 1 to {}", rows, width, most));
+  if (type != 0 && type != 1)
+    node.malformed(fmt::format("has quant_type = {}; expected 0 (FP4) or 1 (NF4)", type));
+  node.ignore_attribute("training_mode");
+  if (!node.flag("transB", true)) node.unsupported("has transB = 0, which training alone needs");
+  const auto packed = node.constant_operand(1), largest = node.constant_operand(2);
+  if (!packed || !largest)
+    node.unsupported("has weights that are not known before it runs (inputs 1 and 2)");
+  const std::int64_t count = rows * width;
+  if (packed->dtype() != DType::U8 || packed->elements() != (count + 1) / 2)
+    node.malformed(
+        fmt::format("takes {} bytes as input 1 (B), got {} elements of {}; attributes K "
+                    "and N say so",
+                    (count + 1) / 2, packed->elements(), ir::name_of(packed->dtype())));
+  if (const std::int64_t blocks = (count + block - 1) / block; largest->elements() != blocks)
+    node.malformed(
+        fmt::format("takes {} elements as input 2 (absmax), got {}; attributes K, N and "
+                    "block_size say so",
+                    blocks, largest->elements()));
+  const ValueId weights =
+      node.constant({DType::F32,
+                     {rows, width},
+                     std::make_shared<BlockScaledNumbers>(*packed, *largest, block,
+                                                          type == 0 ? fp4_numbers : nf4_numbers)});
+  const ValueId columns = node.emit(Op::transpose, {weights}, {{"perm", Ints{1, 0}}});
+  const ValueId a = node.operand(0);
+  if (const auto last = node.extent(a, -1); last && *last != width)
+    node.malformed(fmt::format("has K = {}, but rows of {} elements in input 0", width, *last));
+  node.output(0,
+              node.cast(node.emit(Op::matmul, {node.cast(a, DType::F32), columns}), node.dtype()));
 }
 
 namespace {

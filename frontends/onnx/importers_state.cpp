@@ -27,6 +27,12 @@ ValueId integer(Node& node, std::int64_t value) {
   return node.scalar(DType::I64, static_cast<double>(value));
 }
 
+// An attribute of ONNX Runtime's form: states after several last steps, not the last one alone.
+void refuse_state_window(Node& node) {
+  if (const std::int64_t steps = node.integer("state_window", 0); steps != 0)
+    node.unsupported(fmt::format("has state_window = {}", steps));
+}
+
 }  // namespace
 
 // present = past, with the update's steps from write_indices[batch] on. Each step of the result is
@@ -87,25 +93,39 @@ void import_causal_conv(Node& node) {
     node.malformed(fmt::format("takes 'none', 'silu' or 'swish' as attribute 'activation', got {}",
                                quoted_name(activation)));
   }
-  const ValueId x = node.operand(0), weight = node.operand(1);
-  if (node.rank(x) != 3 || node.rank(weight) != 3) {
-    node.malformed(fmt::format("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(x),
+  refuse_state_window(node);
+  if (const std::int64_t sides = node.integer("ndim", 1); sides != 1)
+    node.unsupported(fmt::format("has ndim = {}; Anydim supports 1", sides));
+  const std::int64_t dilation = node.integer("dilation", 1);
+  if (dilation < 1 || dilation > 1024)
+    node.unsupported(fmt::format("has dilation = {}; Anydim supports 1 to 1024", dilation));
+  const bool channels_last = node.flag("channels_last", false);
+  // x and the state have the positions last from here on.
+  const auto turned = [&](ValueId value) {
+    return channels_last ? node.emit(Op::transpose, {value}, {{"perm", Ints{0, 2, 1}}}) : value;
+  };
+  const ValueId given = node.operand(0), weight = node.operand(1);
+  if (node.rank(given) != 3 || node.rank(weight) != 3) {
+    node.malformed(fmt::format("takes rank 3 as inputs 0 and 1, got {} and {}", node.rank(given),
                                node.rank(weight)));
   }
+  const ValueId x = turned(given);
   const DType dtype = node.dtype(), computed = computed_in(dtype);
   const auto taps = node.extent(weight, 2);
   if (!taps) node.unsupported("has a kernel of a length that is not known before it runs");
   if (*taps < 1 || *taps > 1024)
     node.unsupported(
         fmt::format("has a kernel of {} positions; Anydim supports from 1 to 1024", *taps));
+  const std::int64_t reach = (*taps - 1) * dilation;
   ValueId state = node.optional_operand(3);
+  if (state != no_value) state = turned(state);
   if (state == no_value) {
-    const ValueId shape = node.emit(
-        Op::concat, {node.dim_of(x, 0), node.dim_of(x, 1), node.index_vector({*taps - 1})},
-        {{"axis", std::int64_t{0}}});
+    const ValueId shape =
+        node.emit(Op::concat, {node.dim_of(x, 0), node.dim_of(x, 1), node.index_vector({reach})},
+                  {{"axis", std::int64_t{0}}});
     state = node.emit(Op::dyn_full, {node.scalar(dtype, 0), shape});
-  } else if (const auto held = node.extent(state, 2); held && *held != *taps - 1) {
-    node.malformed(fmt::format("takes a past_state of {} positions, got {}", *taps - 1, *held));
+  } else if (const auto held = node.extent(state, 2); held && *held != reach) {
+    node.malformed(fmt::format("takes a past_state of {} positions, got {}", reach, *held));
   }
   const ValueId all = node.emit(Op::concat, {state, x}, {{"axis", std::int64_t{2}}});
   const ValueId wide = node.cast(all, computed),
@@ -114,14 +134,14 @@ void import_causal_conv(Node& node) {
       node.has_operand(2) ? node.with_axes(node.cast(node.operand(2), computed), {1}) : no_value;
   for (std::int64_t i = 0; i < *taps; ++i) {
     const std::int64_t end =
-        i + 1 == *taps ? std::numeric_limits<std::int64_t>::max() : i + 1 - *taps;
-    const ValueId term =
-        node.emit(Op::mul, {node.slice(wide, 2, i, end), node.slice(kernel, 1, i, i + 1)});
+        i + 1 == *taps ? std::numeric_limits<std::int64_t>::max() : (i + 1 - *taps) * dilation;
+    const ValueId term = node.emit(
+        Op::mul, {node.slice(wide, 2, i * dilation, end), node.slice(kernel, 1, i, i + 1)});
     sum = sum == no_value ? term : node.emit(Op::add, {sum, term});
   }
-  node.output(0, node.cast(activation == "none" ? sum : swish(node, sum), dtype));
-  const std::int64_t first = *taps == 1 ? std::numeric_limits<std::int64_t>::max() : 1 - *taps;
-  node.output(1, node.slice(all, 2, first, std::numeric_limits<std::int64_t>::max()));
+  node.output(0, turned(node.cast(activation == "none" ? sum : swish(node, sum), dtype)));
+  const std::int64_t first = reach == 0 ? std::numeric_limits<std::int64_t>::max() : -reach;
+  node.output(1, turned(node.slice(all, 2, first, std::numeric_limits<std::int64_t>::max())));
 }
 
 // A loop over steps that decays, corrects, writes and reads a state [batch, heads, key size, value
@@ -129,10 +149,15 @@ void import_causal_conv(Node& node) {
 void import_linear_attention(Node& node) {
   const std::int64_t query_heads = node.integer("q_num_heads"),
                      heads = node.integer("kv_num_heads");
-  if (heads < 1 || query_heads < 1 || query_heads % heads != 0) {
+  // ONNX Runtime's may also have more heads of keys and values, each group of which reads one
+  // query.
+  const bool read_again = query_heads > 0 && heads > query_heads && node.opset() == 1;
+  if (heads < 1 || query_heads < 1 ||
+      (read_again ? heads % query_heads : query_heads % heads) != 0) {
     node.malformed(fmt::format("has kv_num_heads = {}, which does not divide q_num_heads = {}",
                                heads, query_heads));
   }
+  refuse_state_window(node);
   node.integer("chunk_size", 64);  // how a device may compute it
   const std::string rule = node.string("update_rule", "gated_delta");
   const bool gated = rule == "gated" || rule == "gated_delta",
@@ -155,8 +180,9 @@ void import_linear_attention(Node& node) {
   const auto split = [&](std::size_t operand, std::int64_t count, std::string_view attribute) {
     return split_heads(node, node.cast(node.operand(operand), computed), count, attribute);
   };
-  const ValueId q = split(0, query_heads, "q_num_heads"), k = split(1, heads, "kv_num_heads"),
-                v = split(2, heads, "kv_num_heads");
+  const ValueId own = split(0, query_heads, "q_num_heads"),
+                q = read_again ? repeat_heads(node, own, heads / query_heads) : own,
+                k = split(1, heads, "kv_num_heads"), v = split(2, heads, "kv_num_heads");
   const auto key_size = node.extent(q, 3), value_size = node.extent(v, 3);
   if (!key_size || !value_size)
     node.unsupported("has heads of a size that is not known before it runs");
@@ -204,8 +230,9 @@ void import_linear_attention(Node& node) {
   }
   const ValueId after =
       node.emit(Op::add, {held, node.emit(Op::mul, {node.with_axes(key, {3}), written})});
-  const ValueId read = node.emit(
-      Op::matmul, {node.with_axes(now(q), {2}), repeat_heads(node, after, query_heads / heads)});
+  const ValueId read =
+      node.emit(Op::matmul, {node.with_axes(now(q), {2}),
+                             read_again ? after : repeat_heads(node, after, query_heads / heads)});
   const ValueId out = node.without_axes(node.emit(Op::mul, {read, scale}), {2});
   const Values results = loop.close({loop.goes_on(), after, out});
   // [steps, batch, heads, size] to [batch, heads, steps, size]

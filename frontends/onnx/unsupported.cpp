@@ -129,7 +129,7 @@ void refuse_unsupported(const onnx::GraphProto& graph, const Opsets& opsets) {
   if (std::ranges::find(uses, "ai.onnx.ml.ZipMap", &Use::text) != uses.end()) {
     list +=
         ". ZipMap makes maps of a classifier's scores: export the model with zipmap=False, which "
-        "leaves them a tensor";
+        "leaves them a tensor, or take the node out and name its input an output";
   }
   throw Error(ErrorKind::Unsupported,
               fmt::format("model uses {} operator{} that Anydim does not support: {}", uses.size(),

@@ -505,5 +505,55 @@ TEST(DomainErrors, BranchesOfDifferentRanks) {
   }
 }
 
+TEST(DomainErrors, Experts) {
+  const Inputs good{
+      {{"n", 3}, f32}, {{"n", 4}, f32}, {{4, 2, 3}, f32}, {{4, 2}, f32}, {{4, 3, 2}, f32}};
+  auto many = runtime_node("MoE", good);
+  many.node.integer("k", 5);
+  EXPECT_EQ(many.failure(),
+            "malformed: node 'n' (MoE) has k = 5; expected 1 to 4, one for each column of input 1");
+  auto fewer = runtime_node("MoE", good);
+  fewer.node.integer("k", 2).integer("use_sparse_mixer", 1);
+  EXPECT_EQ(fewer.failure(), "unsupported: node 'n' (MoE) has use_sparse_mixer = 1");
+  auto swiglu = runtime_node("MoE", good);
+  swiglu.node.integer("k", 2).string("activation_type", "swiglu");
+  EXPECT_EQ(swiglu.failure(),
+            "malformed: node 'n' (MoE) has swiglu_fusion = 0 without an input 6 "
+            "(fc3_experts_weights)");
+  Inputs other = good;
+  other[2].first = {3, 2, 3};
+  EXPECT_EQ(runtime_node("MoE", other).failure(),
+            "malformed: node 'n' (MoE) has 3 experts in input 2, but 4 columns in input 1");
+  const Inputs packed{{{"n", 4}, f32}, {{"n", 4}, f32}, {{4, 2, 2}, u8}, {{4, 2}, f32},
+                      {{4, 2}, f32},   {{4, 4, 1}, u8}, {{4, 4}, f32}};
+  auto narrow = runtime_node("QMoE", packed);
+  narrow.node.integer("expert_weight_bits", 3);
+  EXPECT_EQ(narrow.failure(),
+            "unsupported: node 'n' (QMoE) has weights of 3 bits; Anydim supports 2, 4 and 8");
+  auto reals = runtime_node("QMoE", packed);
+  reals.node.string("quant_type", "fp4");
+  EXPECT_EQ(reals.failure(),
+            "unsupported: node 'n' (QMoE) has quant_type = 'fp4'; Anydim supports 'int'");
+}
+
+TEST(DomainErrors, SectionsOfPositions) {
+  const auto with = [](std::vector<std::int64_t> sections, std::vector<DimSpec> positions) {
+    auto one = runtime_node(
+        "MRotaryEmbedding",
+        {{{"b", 2, "s", 8}, f32}, {std::move(positions), i64}, {{9, 4}, f32}, {{9, 4}, f32}});
+    one.node.integers("mrope_section", std::move(sections));
+    return one.failure();
+  };
+  EXPECT_EQ(with({2, 1, 1}, {3, "b", "s"}), "read");
+  EXPECT_EQ(with({2, 2, 1}, {3, "b", "s"}),
+            "malformed: node 'n' (MRotaryEmbedding) has mrope_section = 2, 2, 1; expected three "
+            "numbers that add up to the 4 columns of cos_cache");
+  EXPECT_EQ(with({2, 1, 1}, {2, "b", "s"}),
+            "malformed: node 'n' (MRotaryEmbedding) takes positions of 3 kinds as input 1, got 2");
+  auto window = runtime_node("CausalConvWithState", {{{"b", 2, "s"}, f32}, {{2, 1, 4}, f32}});
+  window.node.integer("state_window", 2);
+  EXPECT_EQ(window.failure(), "unsupported: node 'n' (CausalConvWithState) has state_window = 2");
+}
+
 }  // namespace
 }  // namespace anydim::frontends

@@ -222,6 +222,30 @@ void add_quantised_cases(std::vector<ValueCase>& cases) {
   add("QGemm", {a, scale(0.5), zero(128), c, scale(0.25), zero(1, DType::I8), left_out},
       ir::Tensor::of(DType::F32, {2, 2}, std::vector<double>{-658.25, -1384, -668.8125, 110.875}),
       [](NodeBuilder& node) { node.integer("transB", 1).real("alpha", 0.5F); });
+  cases.push_back(
+      {"MatMulBnb4",
+       17,
+       {{pattern({2, 1, 16}, 1), false, "bs."},
+        {integers({16}, {11, 48, 85, 122, 159, 196, 233, 14, 51, 88, 125, 162, 199, 236, 17, 54},
+                  DType::U8),
+         true},
+        {reals({2}, {0.5, 2}), true}},
+       [](NodeBuilder& node) {
+         node.integer("K", 16).integer("N", 2).integer("block_size", 16).integer("quant_type", 0);
+       },
+       {reals({2, 1, 2}, {-0.4915365, 2.664063, -0.4596354, 0.8697916})},
+       "com.microsoft"});
+  cases.push_back(
+      {"MatMulBnb4",
+       17,
+       {{pattern({2, 5}, 1), false, "s."},
+        {integers({8}, {11, 48, 85, 122, 159, 196, 233, 14}, DType::U8), true},
+        {reals({1}, {1.5}), true}},
+       [](NodeBuilder& node) {
+         node.integer("K", 5).integer("N", 3).integer("block_size", 16).integer("quant_type", 1);
+       },
+       {reals({2, 3}, {2.083337, 1.549826, -2.273798, -1.070371, -1.200122, 3.069698})},
+       "com.microsoft"});
 }
 
 }  // namespace anydim::frontends

@@ -276,6 +276,73 @@ void add_runtime_attention(std::vector<ValueCase>& cases) {
                1,  0,  0,  0,  4,  3,  2,  1,  0,  0,  10, 10, 10, 10, 10, 10, 11, 10, 10, 10,
                10, 10, 12, 11, 10, 10, 10, 10, 13, 12, 11, 10, 10, 10, 14, 13, 12, 11, 10, 10})},
        "com.microsoft"});
+  cases.push_back(
+      {"MRotaryEmbedding",
+       17,
+       {{pattern({2, 1, 3, 6}, 1), false, "b.s."},
+        {integers({3, 2, 3}, {0, 1, 2, 3, 3, 3, 1, 1, 0, 3, 2, 3, 0, 2, 1, 3, 3, 0}), false, ".bs"},
+        {pattern({4, 3}, 2), true},
+        {pattern({4, 3}, 3), true}},
+       [](NodeBuilder& node) {
+         node.integers("mrope_section", {1, 1, 1}).integer("mrope_layout", 0);
+       },
+       {reals({2, 1, 3, 6},
+              {0.625,   -1,     0.5,     -0.6875, -1.3125, 0,       0.75,    -0.75,   0,
+               -0.5625, -1.25,  0,       0.75,    -0.5625, -0.5,    -0.75,   -0.5625, 0,
+               0.9375,  -0.375, -0.8125, -0.3125, -0.625,  -0.0625, -0.9375, -0.4375, -1.3125,
+               0.3125,  -0.375, 0.0625,  -0.8125, -0.25,   -1.5,    0.375,   -0.0625, 0})},
+       "com.microsoft"});
+  cases.push_back({"MRotaryEmbedding",
+                   17,
+                   {{pattern({1, 2, 8}, 1), false, "bs."},
+                    {integers({3, 1, 2}, {0, 1, 1, 2, 2, 3}), false, ".bs"},
+                    {pattern({4, 2}, 2), true},
+                    {pattern({4, 2}, 3), true}},
+                   [](NodeBuilder& node) {
+                     node.integers("mrope_section", {1, 1, 0})
+                         .integer("mrope_layout", 1)
+                         .integer("num_heads", 2)
+                         .integer("rotary_embedding_dim", 4)
+                         .integer("interleaved", 1);
+                   },
+                   {reals({1, 2, 8}, {-1.375, -0.1875, 0.5625, 0.1875, 0, 1.0625, -0.75, -0.5625,
+                                      -1, -1, 1, -1, -0.25, 1.75, -1.25, -0.75})},
+                   "com.microsoft"});
+  cases.push_back(
+      {"CausalConvWithState",
+       17,
+       {{pattern({1, 3, 2}, 1), false, "bs."},
+        {pattern({2, 1, 3}, 2), true},
+        {pattern({2}, 3), true},
+        {pattern({1, 4, 2}, 4), false, "b.."}},
+       [](NodeBuilder& node) {
+         node.string("activation", "silu").integer("channels_last", 1).integer("dilation", 2);
+       },
+       {reals({1, 3, 2}, {-0.05859883, 1.226362, 1.898283, -0.2783752, 2.310354, -0.2689414}),
+        reals({1, 4, 2}, {-1.25, 0.5, -0.5, 1.25, 0.25, -0.75, 1, 0.25})},
+       "com.microsoft"});
+  cases.push_back(
+      {"CausalConvWithState",
+       17,
+       {{pattern({1, 2, 3}, 1), false, "b.s"}, {pattern({2, 1, 2}, 2), true}},
+       no_attributes,
+       {reals({1, 2, 3}, {0.375, -1.0625, 0.125, 0, -0.75, 1}), reals({1, 2, 1}, {0.25, 0.25})},
+       "com.microsoft"});
+  cases.push_back(
+      {"LinearAttention",
+       17,
+       {{pattern({1, 2, 2}, 1), false, "bs."},
+        {pattern({1, 2, 4}, 2), false, "bs."},
+        {pattern({1, 2, 4}, 3), false, "bs."},
+        left_out,
+        {pattern({1, 2, 2}, 4), false, "bs."},
+        {pattern({1, 2, 2}, 5), false, "bs."}},
+       [](NodeBuilder& node) { node.integer("q_num_heads", 1).integer("kv_num_heads", 2); },
+       {reals({1, 2, 4},
+              {0.1878252, 0, -0.4419417, 0.3314563, 0.07117911, 0.3535534, -0.1355646, 0.01880935}),
+        reals({1, 2, 2, 2},
+              {0.173675, 0.5, -0.07632494, -0.5, 0.358131, -0.2685983, 0.375, -0.125})},
+       "com.microsoft"});
 }
 
 }  // namespace anydim::frontends

@@ -183,6 +183,17 @@ void add_sampling_cases(std::vector<ValueCase>& cases) {
        [](NodeBuilder& node) { node.integers("axes", {3, 2}).string("mode", "linear"); },
        {reals({1, 1, 4, 4}, {-5, -1.5, 1.333333, -1.333333, -2.5, -0.375, 1.083333, -1.583333, 2.5,
                              1.875, 0.5833335, -2.083333, 5, 3, 0.3333335, -2.333333})}});
+  cases.push_back(
+      {"GridSample",
+       17,
+       {{pattern({1, 1, 3, 4}, 1), false, "b.hw"}, {pattern({1, 2, 2, 2}, 2), false, "b..."}},
+       [](NodeBuilder& node) {
+         node.string("mode", "bilinear")
+             .string("padding_mode", "border")
+             .integer("align_corners", 1);
+       },
+       {reals({1, 1, 2, 2}, {0.125, 1, 0, 0.75})},
+       "com.microsoft"});
 }
 
 }  // namespace anydim::frontends

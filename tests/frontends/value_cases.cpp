@@ -165,6 +165,17 @@ void add_integers(std::vector<ValueCase>& cases) {
 void add_indexing(std::vector<ValueCase>& cases) {
   const ir::Tensor x = reals({2, 2}, {1, 2, 3, 4});
   const auto pads = [](NodeBuilder& node) { node.integers("pads", {0, 1, 0, 0}).real("value", 9); };
+  cases.push_back({"Compress",
+                   11,
+                   {{x}, {integers({2, 2}, {1, 0, 1, 1}, DType::Bool), false, "ab"}},
+                   no_attributes,
+                   {reals({3}, {1, 3, 4})}});
+  cases.push_back({"Trilu",
+                   17,
+                   {{pattern({2, 3}, 1), false, "ab"}, {integers({}, {1}), true}},
+                   [](NodeBuilder& node) { node.integer("upper", 0); },
+                   {reals({2, 3}, {-0.5, 1.25, 0, -0.75, 1, 0.25})},
+                   "com.microsoft"});
   cases.push_back({"Pad", 10, {{x}}, pads, {reals({2, 3}, {9, 1, 2, 9, 3, 4})}});
   cases.push_back({"Pad",
                    18,
@@ -474,6 +485,7 @@ std::vector<ValueCase> value_cases() {
   add_others(cases);
   for (ValueCase& one : window_cases()) cases.push_back(std::move(one));
   add_newer_cases(cases);
+  add_runtime_experts(cases);
   add_quantised_cases(cases);
   add_sampling_cases(cases);
   add_classical_cases(cases);
